@@ -1,0 +1,1 @@
+"""The edge: sockets, connections and the service manager."""

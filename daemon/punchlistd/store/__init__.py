@@ -1,0 +1,1 @@
+"""The event log behind a port: in memory, and durable in SQLite."""
