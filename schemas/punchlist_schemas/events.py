@@ -1,0 +1,206 @@
+"""Everything that can have happened, as stored for ever and as pushed.
+
+Rules of evolution: a new member gets a default, a meaning never changes, a tag is an explicit string and never
+derived from a Python path. A type this version does not know decodes to `UnknownEvent` and is kept as it is.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from punchlist_schemas.things import Metadata, Priority, Settings, Status
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag_field="type"):
+    """Base of the stored facts. Members at their default are left out of the JSON."""
+
+
+class AddedTask(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A task as it was added; members that are left out have their default.
+
+    `created_at` and `status_changed_at` (milliseconds) are present only when a deleted task comes back.
+    """
+
+    id: str
+    title: str
+    status: Status = "pending"
+    priority: Priority = "normal"
+    description: str = ""
+    active_form: str = ""
+    owner: str = ""
+    parent: str | None = None
+    blocked_by: tuple[str, ...] = ()
+    metadata: Metadata = {}
+    result_summary: str = ""
+    fail_reason: str = ""
+    attempts: int = 0
+    created_at: int = 0
+    status_changed_at: int = 0
+
+
+class ConversationOpened(Event, tag="ConversationOpened"):
+    """The conversation exists from here on."""
+
+    title: str = ""
+    user: str = ""
+    settings: Settings = Settings()
+
+
+class ConversationConfigured(Event, tag="ConversationConfigured"):
+    """Title or settings changed (the new values in full), or an outside session was attached or detached."""
+
+    title: str | UnsetType = UNSET
+    settings: Settings | UnsetType = UNSET
+    attached: str | UnsetType = UNSET
+    detached: str | UnsetType = UNSET
+
+
+class ConversationDeleted(Event, tag="ConversationDeleted"):
+    """The tombstone: everything before it is erased from the disk."""
+
+
+class TaskAdded(Event, tag="TaskAdded"):
+    """A task joined the list, at its end unless `before` names the task it went in front of.
+
+    `rank` is an opaque sort key, present where the task does not stand in the order of its id.
+    """
+
+    task: AddedTask
+    before: str | None = None
+    rank: str = ""
+
+
+class TaskEdited(Event, tag="TaskEdited"):
+    """Members of a task were set; those left out were not touched. `metadata` merges and null deletes a key."""
+
+    task: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
+    active_form: str | UnsetType = UNSET
+    owner: str | UnsetType = UNSET
+    parent: str | None | UnsetType = UNSET
+    metadata: Metadata | UnsetType = UNSET
+
+
+class TaskMoved(Event, kw_only=True, tag="TaskMoved"):
+    """A task went in front of `before`, or to the end when that is null. `rank` is its new opaque sort key."""
+
+    task: str
+    before: str | None = None
+    rank: str
+
+
+class StatusChanged(Event, tag="StatusChanged", rename={"from_": "from"}):
+    """A task's status changed, or the summary or reason that goes with it."""
+
+    task: str
+    from_: Status
+    to: Status
+    result_summary: str | UnsetType = UNSET
+    fail_reason: str | UnsetType = UNSET
+    attempts: int | UnsetType = UNSET
+
+
+class Deleted(Event, tag="Deleted"):
+    """A task left the list. Edges to it go with it, its children move to its parent."""
+
+    task: str
+
+
+class DependencyAdded(Event, tag="DependencyAdded"):
+    """`task` can't be started before `blocker` is completed or deleted."""
+
+    task: str
+    blocker: str
+
+
+class DependencyRemoved(Event, tag="DependencyRemoved"):
+    """The edge from `task` to `blocker` is gone."""
+
+    task: str
+    blocker: str
+
+
+class Claimed(Event, tag="Claimed"):
+    """`owner` took the task for `lease_ms` milliseconds; it is in progress from here. The fence is this event's seq."""
+
+    task: str
+    owner: str
+    lease_ms: int
+    attempts: int = 0
+
+
+class Released(Event, kw_only=True, tag="Released"):
+    """A claim ended without a result; `reason` is expired, disconnected, released or restarted.
+
+    The task goes to status `to`.
+    """
+
+    task: str
+    owner: str
+    reason: str
+    to: Status = "pending"
+    attempts: int | UnsetType = UNSET
+
+
+class ListCleared(Event, tag="ListCleared"):
+    """All tasks left the list and numbering restarts at 1."""
+
+
+class MessageAppended(Event, tag="MessageAppended"):
+    """A message joined the conversation for ever."""
+
+    message: str
+    role: str
+    content: Any
+
+
+class UnknownEvent(msgspec.Struct, frozen=True):
+    """An event of a type that this version does not know: kept and shown as it is, without effect."""
+
+    raw: msgspec.Raw
+
+
+KnownEvent = (
+    ConversationOpened
+    | ConversationConfigured
+    | ConversationDeleted
+    | TaskAdded
+    | TaskEdited
+    | TaskMoved
+    | StatusChanged
+    | Deleted
+    | DependencyAdded
+    | DependencyRemoved
+    | Claimed
+    | Released
+    | ListCleared
+    | MessageAppended
+)
+AnyEvent = KnownEvent | UnknownEvent
+
+_event_decoder = msgspec.json.Decoder(KnownEvent)
+
+
+class Recorded(msgspec.Struct, frozen=True, gc=False):
+    """An event with its place: `seq` in the whole log, `version` in its conversation, `at` in milliseconds.
+
+    `event` stays undecoded until `decode_event` is asked, so that forwarding one costs nothing.
+    """
+
+    seq: int
+    conversation: str
+    version: int
+    at: int
+    actor: str
+    event: msgspec.Raw
+
+
+def decode_event(raw: msgspec.Raw | bytes) -> AnyEvent:
+    """Decode a stored event. One of a type or shape unknown to this version comes back as `UnknownEvent`."""
+    try:
+        return _event_decoder.decode(raw)
+    except msgspec.ValidationError:
+        return UnknownEvent(raw if isinstance(raw, msgspec.Raw) else msgspec.Raw(raw))

@@ -1,0 +1,62 @@
+"""The method table: what drives the server, both clients, the documents and `punch call`."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from punchlist_schemas import params as p
+from punchlist_schemas import results as r
+
+PROTOCOL = 1
+"""Version of the wire contract."""
+
+Kind = Literal["read", "write", "session"]
+"""`write` goes through the writer, `read` answers from durable state, `session` concerns the connection itself."""
+
+
+class Method(msgspec.Struct, frozen=True):
+    """One row of the table."""
+
+    name: str
+    kind: Kind
+    params: type[p.Params]
+    result: type[r.Result]
+    summary: str
+
+
+_ROWS = (
+    Method("daemon.hello", "session", p.Hello, r.HelloResult, "Introduces the connection and tells who answers."),
+    Method("rpc.discover", "session", p.Nothing, r.Result, "The OpenRPC document of this contract."),
+    Method("rpc.cancel", "session", p.Cancel, r.Acknowledged, "Gives up a waiting call of this connection."),
+    Method("daemon.status", "read", p.Nothing, r.StatusResult, "Uptime, clients, lag, sizes, durations, errors."),
+    Method("daemon.shutdown", "session", p.Nothing, r.Stopping, "Answers what was taken, then stops."),
+    Method("conversation.open", "write", p.ConversationOpen, r.ConversationResult, "Opens or finds a conversation."),
+    Method("conversation.get", "read", p.Place, r.ConversationGetResult, "One conversation."),
+    Method("conversation.list", "read", p.ConversationList, r.ConversationListResult, "Conversations, newest first."),
+    Method("conversation.configure", "write", p.ConversationConfigure, r.ConversationResult, "Sets title, settings."),
+    Method("conversation.attach", "write", p.ConversationAttach, r.ConversationResult, "Lets a session id find it."),
+    Method("conversation.detach", "write", p.ConversationDetach, r.ConversationResult, "Undoes an attach."),
+    Method("conversation.delete", "write", p.ConversationDelete, r.ConversationDeleteResult, "Erases a conversation."),
+    Method("task.add", "write", p.TaskAdd, r.TaskResult, "Adds a task."),
+    Method("task.add_many", "write", p.TaskAddMany, r.TasksResult, "Adds tasks and their edges, all or none."),
+    Method("task.get", "read", p.TaskGet, r.TaskGetResult, "One task."),
+    Method("task.list", "read", p.TaskList, r.TaskListResult, "The list, filtered and cut, now or at a version."),
+    Method("task.edit", "write", p.TaskEdit, r.TaskResult, "Sets members and edges of a task."),
+    Method("task.set_status", "write", p.TaskSetStatus, r.SetStatusResult, "Moves a task through its life."),
+    Method("task.move", "write", p.TaskMove, r.TaskResult, "Changes a task's place in the list."),
+    Method("task.delete", "write", p.TaskDelete, r.DeleteResult, "Deletes tasks."),
+    Method("list.replace", "write", p.ListReplace, r.TasksResult, "Makes the list be these tasks."),
+    Method("list.clear", "write", p.ListClear, r.ClearResult, "Removes all tasks, restarts numbering."),
+    Method("list.undo", "write", p.ListUndo, r.UndoResult, "Takes back calls by new events."),
+    Method("message.append", "write", p.MessageAppend, r.MessageResult, "Appends a message."),
+    Method("message.list", "read", p.MessageList, r.MessageListResult, "Messages, in pages."),
+    Method("event.read", "read", p.EventRead, r.EventsResult, "Events behind a position."),
+    Method("event.wait", "read", p.EventWait, r.EventsResult, "Waits for events behind a position."),
+    Method("event.subscribe", "session", p.EventSubscribe, r.SubscribeResult, "Pushes every change from a position."),
+    Method("event.unsubscribe", "session", p.EventUnsubscribe, r.Acknowledged, "Ends a subscription."),
+)
+
+METHODS: dict[str, Method] = {row.name: row for row in _ROWS}
+
+NOTIFICATIONS: dict[str, type[Any]] = {"events": r.EventsPush, "list": r.ListPush, "end": r.EndPush}
+"""What the daemon sends unasked: method name to params."""

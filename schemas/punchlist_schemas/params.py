@@ -1,0 +1,322 @@
+"""What may be asked: the parameters of every method, and with that the commands of the domain.
+
+A struct here refuses members it does not know. `UNSET` means "not given" where null has a meaning of its own.
+"""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from punchlist_schemas.things import (
+    MAX_INTEGER,
+    ConversationId,
+    Description,
+    LongText,
+    MessageId,
+    Metadata,
+    Name,
+    Position,
+    Priority,
+    SettingsPatch,
+    ShortText,
+    Status,
+    TaskId,
+    Title,
+)
+
+Key = Annotated[str, msgspec.Meta(min_length=1, max_length=128, description="Idempotency key")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+Token = Annotated[str, msgspec.Meta(min_length=1, max_length=256, description="From a confirmation_required error")]
+Role = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+
+
+class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Base of all parameters: by name, and nothing unknown."""
+
+
+class Mutation(Params, frozen=True, kw_only=True):
+    """What every mutation accepts.
+
+    Repeating a call with the same `key` and content gives the first answer and changes nothing. With
+    `expect_version` the call is refused unless the conversation is at that version. `actor` is recorded.
+    """
+
+    conversation: ConversationId
+    key: Key | None = None
+    expect_version: Position | None = None
+    actor: Name | None = None
+
+
+class Place(Params, frozen=True, kw_only=True):
+    """Nothing but a conversation."""
+
+    conversation: ConversationId
+
+
+# daemon
+
+
+class ClientInfo(Params, frozen=True, kw_only=True):
+    """Who is calling: shown in the daemon's status and recorded as the default actor."""
+
+    name: Name
+    version: ShortText = ""
+
+
+class Hello(Params, frozen=True, kw_only=True):
+    """Introduces a connection; `user` confines it to that user's conversations, `confirm` makes destruction two-step."""
+
+    client: ClientInfo | None = None
+    user: Name | None = None
+    confirm: bool = False
+
+
+class Nothing(Params, frozen=True):
+    """No parameters."""
+
+
+class Cancel(Params, frozen=True, kw_only=True):
+    """Gives up the waiting call with this request id."""
+
+    id: str | int
+
+
+# conversations
+
+
+class ConversationOpen(Mutation, frozen=True, kw_only=True):
+    """Opens a conversation, or finds the one that is there."""
+
+    title: ShortText = ""
+    user: Name | None = None
+    settings: SettingsPatch | None = None
+
+
+class ConversationList(Params, frozen=True, kw_only=True):
+    """Lists conversations by last change, newest first. `active` keeps those with unfinished tasks (or without)."""
+
+    query: ShortText = ""
+    limit: Limit = 100
+    cursor: ShortText | None = None
+    active: bool | None = None
+
+
+class ConversationConfigure(Mutation, frozen=True, kw_only=True):
+    """Changes title or settings."""
+
+    title: ShortText | None = None
+    settings: SettingsPatch | None = None
+
+
+class ConversationAttach(Mutation, frozen=True, kw_only=True):
+    """Makes an outside id (a host's session, a thread) find this conversation; an attached one moves here."""
+
+    session: ConversationId
+
+
+class ConversationDetach(Mutation, frozen=True, kw_only=True):
+    """Undoes an attach."""
+
+    session: ConversationId
+
+
+class ConversationDelete(Mutation, frozen=True, kw_only=True):
+    """Erases a conversation from the disk. The first call is answered with the token that the second one needs."""
+
+    confirm: Token | None = None
+
+
+# tasks
+
+
+class NewTask(Params, frozen=True, kw_only=True):
+    """A task to be added. `ref` is a temporary name usable in the other tasks' `blocked_by` and `parent`."""
+
+    title: Title
+    description: Description = ""
+    status: Status = "pending"
+    priority: Priority = "normal"
+    active_form: ShortText = ""
+    owner: ShortText = ""
+    parent: TaskId | None = None
+    blocked_by: tuple[TaskId, ...] = ()
+    metadata: Metadata = {}
+    result_summary: LongText = ""
+    fail_reason: LongText = ""
+    ref: TaskId | None = None
+
+
+class TaskAdd(Mutation, frozen=True, kw_only=True):
+    """Adds one task, at the end of the list unless `before` or `after` names a neighbour."""
+
+    title: Title
+    description: Description = ""
+    status: Status = "pending"
+    priority: Priority = "normal"
+    active_form: ShortText = ""
+    owner: ShortText = ""
+    parent: TaskId | None = None
+    blocked_by: tuple[TaskId, ...] = ()
+    blocks: tuple[TaskId, ...] = ()
+    metadata: Metadata = {}
+    result_summary: LongText = ""
+    fail_reason: LongText = ""
+    before: TaskId | None = None
+    after: TaskId | None = None
+
+
+class TaskAddMany(Mutation, frozen=True, kw_only=True):
+    """Adds many tasks with the edges between them, all or none."""
+
+    tasks: Annotated[tuple[NewTask, ...], msgspec.Meta(min_length=1, max_length=10_000)]
+
+
+class TaskGet(Params, frozen=True, kw_only=True):
+    """One task."""
+
+    conversation: ConversationId
+    task: TaskId
+
+
+class TaskList(Params, frozen=True, kw_only=True):
+    """The list in its order, filtered and cut.
+
+    `fields` keeps only the named members of each task (`id` always stays); `at_version` shows the list as it was
+    right after that version.
+    """
+
+    conversation: ConversationId
+    status: Status | tuple[Status, ...] | None = None
+    owner: ShortText | None = None
+    ready: bool | None = None
+    limit: Limit | None = None
+    offset: Position = 0
+    at_version: Position | None = None
+    fields: tuple[ShortText, ...] | None = None
+
+
+class TaskEdit(Mutation, frozen=True, kw_only=True):
+    """Sets members of a task. Null clears, `metadata` merges and null deletes a key of it."""
+
+    task: TaskId
+    title: Title | UnsetType = UNSET
+    description: Description | None | UnsetType = UNSET
+    priority: Priority | None | UnsetType = UNSET
+    active_form: ShortText | None | UnsetType = UNSET
+    owner: ShortText | None | UnsetType = UNSET
+    parent: TaskId | None | UnsetType = UNSET
+    metadata: Metadata | None | UnsetType = UNSET
+    add_blocked_by: tuple[TaskId, ...] = ()
+    remove_blocked_by: tuple[TaskId, ...] = ()
+    add_blocks: tuple[TaskId, ...] = ()
+    remove_blocks: tuple[TaskId, ...] = ()
+
+
+class TaskSetStatus(Mutation, frozen=True, kw_only=True):
+    """Moves a task through its life. Repeating the present status changes nothing and is no error."""
+
+    task: TaskId
+    status: Status
+    result_summary: LongText | None = None
+    fail_reason: LongText | None = None
+
+
+class TaskMove(Mutation, frozen=True, kw_only=True):
+    """Moves a task in front of `before`, behind `after`, or to the end: exactly one of the three."""
+
+    task: TaskId
+    before: TaskId | None = None
+    after: TaskId | None = None
+    to_end: bool = False
+
+
+class TaskDelete(Mutation, frozen=True, kw_only=True):
+    """Deletes `task` or all of `tasks`: exactly one of the two."""
+
+    task: TaskId | None = None
+    tasks: Annotated[tuple[TaskId, ...], msgspec.Meta(max_length=10_000)] = ()
+    confirm: Token | None = None
+
+
+class ListReplace(Mutation, frozen=True, kw_only=True):
+    """Makes the list be these tasks. An existing task of the same title is kept and brought up to date.
+
+    Unfinished tasks that are not among them stay, in front, unless `keep_unfinished` is false.
+    """
+
+    tasks: Annotated[tuple[NewTask, ...], msgspec.Meta(max_length=10_000)]
+    keep_unfinished: bool = True
+
+
+class ListClear(Mutation, frozen=True, kw_only=True):
+    """Removes all tasks; numbering restarts at 1."""
+
+    confirm: Token | None = None
+
+
+class ListUndo(Mutation, frozen=True, kw_only=True):
+    """Takes back the newest `count` calls (default 1; with `actor`, of that actor alone and by default all of them).
+
+    `preview` tells what would happen and changes nothing.
+    """
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)] | None = None
+    preview: bool = False
+
+
+# messages
+
+
+class MessageAppend(Mutation, frozen=True, kw_only=True):
+    """Appends a message for ever; `message` may bring its own id."""
+
+    role: Role
+    content: Any
+    message: MessageId | None = None
+
+
+class MessageList(Params, frozen=True, kw_only=True):
+    """Messages after the one with id `after`, in the order asked for."""
+
+    conversation: ConversationId
+    after: MessageId | None = None
+    limit: Limit = 100
+    order: Literal["asc", "desc"] = "asc"
+
+
+# events
+
+
+class EventRead(Params, frozen=True, kw_only=True):
+    """Events behind position `after`. With `epoch`, a position of another log is refused."""
+
+    after: Position
+    conversation: ConversationId | None = None
+    limit: Limit = 1_000
+    epoch: ShortText | None = None
+
+
+class EventWait(Params, frozen=True, kw_only=True):
+    """As `event.read`, but answers when there is something or `timeout_ms` milliseconds are over."""
+
+    after: Position
+    timeout_ms: Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
+    conversation: ConversationId | None = None
+    limit: Limit = 1_000
+    epoch: ShortText | None = None
+
+
+class EventSubscribe(Params, frozen=True, kw_only=True):
+    """Pushes every event behind `after` (default: from now), or with view `list` the newest list on each change."""
+
+    conversation: ConversationId | None = None
+    after: Position | None = None
+    view: Literal["events", "list"] = "events"
+    epoch: ShortText | None = None
+
+
+class EventUnsubscribe(Params, frozen=True, kw_only=True):
+    """Ends a subscription."""
+
+    subscription: ShortText

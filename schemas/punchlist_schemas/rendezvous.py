@@ -1,0 +1,49 @@
+"""Where daemon and clients meet: pure functions of an environment mapping, light enough for a shell prompt.
+
+Nothing is ever guessed from the working directory.
+"""
+
+import os
+from collections.abc import Mapping
+
+SOCKET_NAME = "daemon.sock"
+STATUS_NAME = "status"
+"""File beside the socket that holds one line for shell prompts."""
+
+
+def data_dir(env: Mapping[str, str], option: str | None = None) -> str:
+    """The data directory: `--data-dir`, PUNCHLIST_DATA_DIR, $XDG_DATA_HOME/punchlist, ~/.local/share/punchlist.
+
+    A relative XDG_DATA_HOME is ignored, as the XDG base directory specification says.
+    """
+    if chosen := option or env.get("PUNCHLIST_DATA_DIR"):
+        return os.path.abspath(chosen)
+    xdg = env.get("XDG_DATA_HOME", "")
+    if xdg.startswith("/"):
+        return xdg + "/punchlist"
+    return (env.get("HOME") or os.path.expanduser("~")) + "/.local/share/punchlist"
+
+
+def socket_path(env: Mapping[str, str], option: str | None = None, data_dir_option: str | None = None) -> str:
+    """The socket's path, by the first of the rules of the wire contract that applies.
+
+    `--socket`, PUNCHLIST_SOCKET, $XDG_RUNTIME_DIR/punchlist/daemon.sock, /run/user/UID/punchlist/daemon.sock where
+    that directory exists and is ours, and at last run/daemon.sock in the data directory.
+    """
+    if chosen := option or env.get("PUNCHLIST_SOCKET"):
+        return os.path.abspath(chosen)
+    runtime = env.get("XDG_RUNTIME_DIR", "")
+    if runtime.startswith("/"):
+        return f"{runtime}/punchlist/{SOCKET_NAME}"
+    run_user = f"/run/user/{os.getuid()}"
+    try:
+        if os.stat(run_user).st_uid == os.getuid():
+            return f"{run_user}/punchlist/{SOCKET_NAME}"
+    except OSError:
+        pass
+    return f"{data_dir(env, data_dir_option)}/run/{SOCKET_NAME}"
+
+
+def status_path(socket: str) -> str:
+    """The status file that belongs to a socket."""
+    return f"{os.path.dirname(socket)}/{STATUS_NAME}"

@@ -1,0 +1,253 @@
+"""What is answered: the result of every method and the notifications to subscribers."""
+
+from typing import Any
+
+import msgspec
+
+from punchlist_schemas.events import Recorded
+from punchlist_schemas.things import Conversation, Counts, Message, Task
+
+
+class Result(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Base of all results."""
+
+
+class Written(Result, frozen=True, kw_only=True):
+    """What every mutation answers: the conversation's version and the log's position after it."""
+
+    version: int
+    seq: int
+
+
+class Limits(Result, frozen=True, kw_only=True):
+    """The limits in force: bytes, counts and seconds."""
+
+    frame_bytes: int
+    depth: int
+    batch: int
+    in_flight: int
+    frame_seconds: float
+    connections: int
+    subscriptions: int
+
+
+class HelloResult(Result, frozen=True, kw_only=True):
+    """Who answers. `protocol` is the version of the contract, `epoch` identifies the log that positions refer to."""
+
+    name: str
+    version: str
+    protocol: int
+    epoch: str
+    pid: int
+    limits: Limits
+    features: tuple[str, ...]
+
+
+class Durations(Result, frozen=True, kw_only=True):
+    """A distribution of the last durations, in microseconds."""
+
+    count: int
+    p50_us: int
+    p99_us: int
+
+
+class ClientStatus(Result, frozen=True, kw_only=True):
+    """One connection."""
+
+    name: str
+    pid: int
+    subscriptions: int
+    connected_at: int
+
+
+class SubscriptionStatus(Result, frozen=True, kw_only=True):
+    """One subscription; `lag` is how many positions it is behind the log."""
+
+    subscription: str
+    client: str
+    view: str
+    lag: int
+    conversation: str | None = None
+
+
+class StatusResult(Result, frozen=True, kw_only=True):
+    """What the daemon knows about itself. Sizes are bytes, times milliseconds since 1970 UTC."""
+
+    version: str
+    protocol: int
+    pid: int
+    epoch: str
+    started_at: int
+    uptime_ms: int
+    socket: str
+    data_dir: str
+    python: str
+    sqlite: str
+    loop: str
+    seq: int
+    conversations_loaded: int
+    clients: tuple[ClientStatus, ...]
+    subscriptions: tuple[SubscriptionStatus, ...]
+    log_bytes: int
+    wal_bytes: int
+    commits: Durations
+    calls: int
+    refused: int
+    last_errors: tuple[str, ...] = ()
+
+
+class Stopping(Result, frozen=True, kw_only=True):
+    """The daemon answers what it has taken and stops."""
+
+    stopping: bool
+
+
+class ConversationResult(Written, frozen=True, kw_only=True):
+    """One conversation after a mutation; `created` tells whether it is new."""
+
+    conversation: Conversation
+    created: bool = False
+
+
+class ConversationGetResult(Result, frozen=True, kw_only=True):
+    """One conversation."""
+
+    conversation: Conversation
+
+
+class ConversationListResult(Result, frozen=True, kw_only=True):
+    """One page of conversations; `next_cursor` gets the next one."""
+
+    conversations: tuple[Conversation, ...]
+    next_cursor: str | None = None
+
+
+class TaskResult(Written, frozen=True, kw_only=True):
+    """One task after a mutation."""
+
+    task: Task
+
+
+class TasksResult(Written, frozen=True, kw_only=True):
+    """Several tasks after a mutation."""
+
+    tasks: tuple[Task, ...]
+
+
+class TaskGetResult(Result, frozen=True, kw_only=True):
+    """One task."""
+
+    task: Task
+
+
+class TaskListResult(Result, frozen=True, kw_only=True):
+    """The tasks asked for, and the counts of the whole list. With `fields`, tasks hold only those members.
+
+    `total` is how many tasks matched before `offset` and `limit`.
+    """
+
+    tasks: tuple[Task, ...]
+    counts: Counts
+    version: int
+    seq: int
+    total: int
+
+
+class SetStatusResult(Written, frozen=True, kw_only=True):
+    """What a change of status did: `next_task` was started or is the next ready one, `unblocked` are ids.
+
+    `remaining` counts the unfinished tasks.
+    """
+
+    task: Task
+    next_task: Task | None = None
+    unblocked: tuple[str, ...] = ()
+    remaining: int
+
+
+class DeleteResult(Written, frozen=True, kw_only=True):
+    """The ids that were deleted."""
+
+    deleted: tuple[str, ...]
+
+
+class ClearResult(Written, frozen=True, kw_only=True):
+    """How many tasks were removed."""
+
+    cleared: int
+
+
+class UndoResult(Written, frozen=True, kw_only=True):
+    """One readable line for each change taken back, newest first."""
+
+    undone: tuple[str, ...]
+
+
+class ConversationDeleteResult(Written, frozen=True, kw_only=True):
+    """The conversation that was erased."""
+
+    deleted: str
+
+
+class MessageResult(Written, frozen=True, kw_only=True):
+    """The message that was appended."""
+
+    message: Message
+
+
+class MessageListResult(Result, frozen=True, kw_only=True):
+    """One page of messages."""
+
+    messages: tuple[Message, ...]
+    has_more: bool
+
+
+class EventsResult(Result, frozen=True, kw_only=True):
+    """Events in order. `next` is the position to go on from: pass it as `after`."""
+
+    events: tuple[Recorded, ...]
+    next: int
+    epoch: str
+
+
+class SubscribeResult(Result, frozen=True, kw_only=True):
+    """A subscription and the position it starts behind; with view `list`, the list at that position."""
+
+    subscription: str
+    seq: int
+    epoch: str
+    version: int | None = None
+    tasks: tuple[Task, ...] | None = None
+    counts: Counts | None = None
+
+
+class Acknowledged(Result, frozen=True, kw_only=True):
+    """It is done."""
+
+    ok: bool = True
+
+
+class EventsPush(Result, frozen=True, kw_only=True):
+    """The `events` notification: the events of whole calls, in order."""
+
+    subscription: str
+    events: tuple[Recorded, ...]
+
+
+class ListPush(Result, frozen=True, kw_only=True):
+    """The `list` notification: the newest list; intermediate ones may have been skipped."""
+
+    subscription: str
+    conversation: str
+    version: int
+    seq: int
+    tasks: tuple[Task, ...]
+    counts: Counts
+
+
+class EndPush(Result, frozen=True, kw_only=True):
+    """The `end` notification: the subscription is over because of `error`, and where to resume from."""
+
+    subscription: str
+    error: dict[str, Any]
+    next: int
