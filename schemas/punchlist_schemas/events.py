@@ -39,7 +39,7 @@ class AddedTask(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     status_changed_at: int = 0
 
 
-class ConversationOpened(Event, tag="ConversationOpened"):
+class ConversationOpened(Event, frozen=True, tag="ConversationOpened"):
     """The conversation exists from here on."""
 
     title: str = ""
@@ -47,7 +47,7 @@ class ConversationOpened(Event, tag="ConversationOpened"):
     settings: Settings = Settings()
 
 
-class ConversationConfigured(Event, tag="ConversationConfigured"):
+class ConversationConfigured(Event, frozen=True, tag="ConversationConfigured"):
     """Title or settings changed (the new values in full), or an outside session was attached or detached."""
 
     title: str | UnsetType = UNSET
@@ -56,11 +56,11 @@ class ConversationConfigured(Event, tag="ConversationConfigured"):
     detached: str | UnsetType = UNSET
 
 
-class ConversationDeleted(Event, tag="ConversationDeleted"):
+class ConversationDeleted(Event, frozen=True, tag="ConversationDeleted"):
     """The tombstone: everything before it is erased from the disk."""
 
 
-class TaskAdded(Event, tag="TaskAdded"):
+class TaskAdded(Event, frozen=True, tag="TaskAdded"):
     """A task joined the list, at its end unless `before` names the task it went in front of.
 
     `rank` is an opaque sort key, present where the task does not stand in the order of its id.
@@ -71,7 +71,7 @@ class TaskAdded(Event, tag="TaskAdded"):
     rank: str = ""
 
 
-class TaskEdited(Event, tag="TaskEdited"):
+class TaskEdited(Event, frozen=True, tag="TaskEdited"):
     """Members of a task were set; those left out were not touched. `metadata` merges and null deletes a key."""
 
     task: str
@@ -92,7 +92,7 @@ class TaskMoved(Event, kw_only=True, tag="TaskMoved"):
     rank: str
 
 
-class StatusChanged(Event, tag="StatusChanged", rename={"from_": "from"}):
+class StatusChanged(Event, frozen=True, tag="StatusChanged", rename={"from_": "from"}):
     """A task's status changed, or the summary or reason that goes with it."""
 
     task: str
@@ -103,27 +103,27 @@ class StatusChanged(Event, tag="StatusChanged", rename={"from_": "from"}):
     attempts: int | UnsetType = UNSET
 
 
-class Deleted(Event, tag="Deleted"):
+class Deleted(Event, frozen=True, tag="Deleted"):
     """A task left the list. Edges to it go with it, its children move to its parent."""
 
     task: str
 
 
-class DependencyAdded(Event, tag="DependencyAdded"):
+class DependencyAdded(Event, frozen=True, tag="DependencyAdded"):
     """`task` can't be started before `blocker` is completed or deleted."""
 
     task: str
     blocker: str
 
 
-class DependencyRemoved(Event, tag="DependencyRemoved"):
+class DependencyRemoved(Event, frozen=True, tag="DependencyRemoved"):
     """The edge from `task` to `blocker` is gone."""
 
     task: str
     blocker: str
 
 
-class Claimed(Event, tag="Claimed"):
+class Claimed(Event, frozen=True, tag="Claimed"):
     """`owner` took the task for `lease_ms` milliseconds; it is in progress from here. The fence is this event's seq."""
 
     task: str
@@ -145,11 +145,11 @@ class Released(Event, kw_only=True, tag="Released"):
     attempts: int | UnsetType = UNSET
 
 
-class ListCleared(Event, tag="ListCleared"):
+class ListCleared(Event, frozen=True, tag="ListCleared"):
     """All tasks left the list and numbering restarts at 1."""
 
 
-class MessageAppended(Event, tag="MessageAppended"):
+class MessageAppended(Event, frozen=True, tag="MessageAppended"):
     """A message joined the conversation for ever."""
 
     message: str

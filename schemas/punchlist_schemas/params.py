@@ -65,7 +65,7 @@ class ClientInfo(Params, frozen=True, kw_only=True):
 
 
 class Hello(Params, frozen=True, kw_only=True):
-    """Introduces a connection; `user` confines it to that user's conversations, `confirm` makes destruction two-step."""
+    """Introduces a connection; `user` confines it to their conversations, `confirm` makes destruction two-step."""
 
     client: ClientInfo | None = None
     user: Name | None = None

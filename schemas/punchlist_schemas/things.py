@@ -38,7 +38,10 @@ MessageId = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=ID
 Title = Annotated[
     str,
     msgspec.Meta(
-        min_length=1, max_length=500, pattern=TITLE_PATTERN, description="1 to 500 characters on one line, not all blank"
+        min_length=1,
+        max_length=500,
+        pattern=TITLE_PATTERN,
+        description="1 to 500 characters on one line, not all blank",
     ),
 ]
 Description = Annotated[str, msgspec.Meta(max_length=65_536, description="Free text up to 64 Ki characters")]
@@ -84,7 +87,7 @@ class Task(Thing, frozen=True, kw_only=True):
     version: int
 
 
-class Settings(Thing):
+class Settings(Thing, frozen=True):
     """How a conversation's list behaves.
 
     `execution: serial` allows one task in progress at a time; `on_failure` says whether a failed task stops the
@@ -98,7 +101,7 @@ class Settings(Thing):
     auto_clear: Literal["never", "when_done"] = "never"
 
 
-class SettingsPatch(Thing, forbid_unknown_fields=True):
+class SettingsPatch(Thing, frozen=True, forbid_unknown_fields=True):
     """Settings to change; members left out keep their value."""
 
     execution: Literal["manual", "serial"] | None = None
@@ -107,7 +110,7 @@ class SettingsPatch(Thing, forbid_unknown_fields=True):
     auto_clear: Literal["never", "when_done"] | None = None
 
 
-class Counts(Thing, omit_defaults=False):
+class Counts(Thing, frozen=True, omit_defaults=False):
     """How many tasks of a list are in each state.
 
     `blocked` counts unfinished tasks with open blockers, `ready` pending ones that could be started now.
