@@ -84,7 +84,7 @@ class TaskEdited(Event, frozen=True, tag="TaskEdited"):
     metadata: Metadata | UnsetType = UNSET
 
 
-class TaskMoved(Event, kw_only=True, tag="TaskMoved"):
+class TaskMoved(Event, frozen=True, kw_only=True, tag="TaskMoved"):
     """A task went in front of `before`, or to the end when that is null. `rank` is its new opaque sort key."""
 
     task: str
@@ -132,7 +132,7 @@ class Claimed(Event, frozen=True, tag="Claimed"):
     attempts: int = 0
 
 
-class Released(Event, kw_only=True, tag="Released"):
+class Released(Event, frozen=True, kw_only=True, tag="Released"):
     """A claim ended without a result; `reason` is expired, disconnected, released or restarted.
 
     The task goes to status `to`.
