@@ -19,16 +19,19 @@ class Written(Result, frozen=True, kw_only=True):
     seq: int
 
 
-class Limits(Result, frozen=True, kw_only=True):
-    """The limits in force: bytes, counts and seconds."""
+class Limits(Result, frozen=True, kw_only=True, omit_defaults=False):
+    """The limits in force: bytes, counts and seconds. `in_flight` and `subscriptions` are per connection.
 
-    frame_bytes: int
-    depth: int
-    batch: int
-    in_flight: int
-    frame_seconds: float
-    connections: int
-    subscriptions: int
+    `depth` counts nested objects and arrays of a whole frame, the outermost being the first.
+    """
+
+    frame_bytes: int = 1 << 20
+    depth: int = 32
+    batch: int = 100
+    in_flight: int = 64
+    frame_seconds: float = 10.0
+    connections: int = 10_000
+    subscriptions: int = 1_000
 
 
 class HelloResult(Result, frozen=True, kw_only=True):

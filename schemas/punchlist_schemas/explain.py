@@ -1,0 +1,134 @@
+"""Refusals that help: from a decoder's complaint to the field, what was expected there, and the nearest known name.
+
+Only imported when something was refused.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Any, cast
+
+from msgspec import inspect
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.methods import METHODS
+from punchlist_schemas.params import Params
+
+_PATH = re.compile(r" - at `\$(?P<path>[^`]*)`$")
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
+_EXPECTED = re.compile(r"Expected (?P<expected>.*?)(?:, got `(?P<got>[^`]*)`)?", re.DOTALL)
+_STEP = re.compile(r"\.([A-Za-z_]+)|\[[^\]]*\]")
+
+_LONGEST_NAME = 64
+"""Longer names than this are cut in answers and not compared with known ones: comparing costs their product."""
+
+_WORDS: dict[type[inspect.Type], str] = {
+    inspect.AnyType: "any JSON value",
+    inspect.NoneType: "null",
+    inspect.BoolType: "boolean",
+    inspect.IntType: "integer",
+    inspect.StrType: "string",
+    inspect.DictType: "object",
+    inspect.StructType: "object",
+    inspect.VarTupleType: "array",
+}
+
+
+def unknown_method(name: str) -> Rejection:
+    """`method_not_found`, with the nearest method's name if one is close."""
+    data: dict[str, Any] = {"method": name[:_LONGEST_NAME], **_nearest(name, METHODS)}
+    hint = f"; did you mean {data['nearest']}?" if "nearest" in data else "; rpc.discover lists them all."
+    return Rejection("method_not_found", "There is no such method" + hint, data)
+
+
+def invalid_params(params: type[Params], complaint: str) -> Rejection:
+    """`invalid_params` for what the decoder of `params` complained about."""
+    path = ""
+    if at := _PATH.search(complaint):
+        path, complaint = at["path"].removeprefix("."), complaint[: at.start()]
+    if unknown := _UNKNOWN.fullmatch(complaint):
+        return _unknown_field(params, path, unknown["name"])
+    if missing := _MISSING.fullmatch(complaint):
+        path = f"{path}.{missing['name']}" if path else missing["name"]
+        return _rejection(path, _describe(_type_at(params, path)), "is missing")
+    return _rejection(path, _expected(params, path, complaint), "is wrong")
+
+
+def _rejection(field: str, expected: str, fault: str) -> Rejection:
+    data = {"field": field or "params", "expected": expected}
+    return Rejection("invalid_params", f"{field or 'params'} {fault}: expected {expected}.", data)
+
+
+def _unknown_field(params: type[Params], path: str, name: str) -> Rejection:
+    owner = _struct(_type_at(params, path))
+    known = [field.encode_name for field in owner.fields] if owner else []
+    near = _nearest(name, known)
+    cut = name[:_LONGEST_NAME]
+    field = f"{path}.{cut}" if path else cut
+    if near:
+        hint = f"did you mean {near['nearest']}?"
+    else:
+        hint = "known are " + ", ".join(known) + "." if known else "none is known here."
+    data: dict[str, Any] = {"field": field, "expected": "a known name", **near}
+    return Rejection("invalid_params", f"There is no such parameter; {hint}", data)
+
+
+def _expected(params: type[Params], path: str, complaint: str) -> str:
+    match = _EXPECTED.fullmatch(complaint)
+    if match is None or "matching regex" in complaint or not path:
+        return _describe(_type_at(params, path))
+    return match["expected"].replace("`", "").replace("str", "string").replace("int", "integer")
+
+
+def _nearest(name: str, known: Iterable[str]) -> dict[str, str]:
+    if len(name) > _LONGEST_NAME:
+        return {}
+    found = difflib.get_close_matches(name, known, 1)
+    return {"nearest": found[0]} if found else {}
+
+
+def _type_at(params: type[Params], path: str) -> inspect.Type:
+    """The declared type at a path such as `tasks[3].title`; the last known one where the declaration ends."""
+    kind: inspect.Type = inspect.type_info(params)
+    for step in _STEP.finditer("." + path if path and not path.startswith("[") else path):
+        inner = _member(kind, step[1])
+        if inner is None:
+            break
+        kind = inner
+    return kind
+
+
+def _member(kind: inspect.Type, name: str | None) -> inspect.Type | None:
+    for choice in _choices(kind):
+        if isinstance(choice, inspect.VarTupleType) and name is None:
+            return choice.item_type
+        if isinstance(choice, inspect.StructType):
+            for field in choice.fields:
+                if field.encode_name == name:
+                    return field.type
+    return None
+
+
+def _choices(kind: inspect.Type) -> list[inspect.Type]:
+    if isinstance(kind, inspect.Metadata):
+        return _choices(kind.type)
+    if isinstance(kind, inspect.UnionType):
+        return [choice for member in kind.types for choice in _choices(member)]
+    return [kind]
+
+
+def _struct(kind: inspect.Type) -> inspect.StructType | None:
+    return next((choice for choice in _choices(kind) if isinstance(choice, inspect.StructType)), None)
+
+
+def _describe(kind: inspect.Type) -> str:
+    """A type in words."""
+    if isinstance(kind, inspect.Metadata):
+        schema = cast(dict[str, str], kind.extra_json_schema or {})  # pyright: ignore[reportUnknownMemberType]
+        return schema.get("description") or _describe(kind.type)
+    if isinstance(kind, inspect.UnionType):
+        return " or ".join(_describe(choice) for choice in kind.types)
+    if isinstance(kind, inspect.LiteralType):
+        return "one of " + ", ".join(str(value) for value in kind.values)
+    return _WORDS[type(kind)]

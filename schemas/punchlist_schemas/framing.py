@@ -1,0 +1,198 @@
+"""Cutting a byte stream into frames and back, without I/O, for both ends of a connection.
+
+The first byte that is not blank decides the framing for the life of the connection: `{` or `[` means one JSON text per
+line, `C` (or `c`) means headers with a Content-Length. Blanks and empty lines before it are skipped. What is fed whole
+and what is fed byte by byte gives the same frames and the same error.
+"""
+
+import re
+from typing import Literal
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.things import MAX_INTEGER
+
+Kind = Literal["lines", "headers"]
+
+MAX_HEADER_BYTES = 4096
+"""Longest header block, with the empty line that ends it."""
+
+_BLANKS = b" \t\r\n"
+_HTTP_VERBS = tuple(
+    verb + b" "
+    for verb in (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"PATCH", b"TRACE", b"CONNECT", b"PRI")
+)
+_LONGEST_VERB = max(map(len, _HTTP_VERBS))
+_HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*", re.DOTALL)
+_LENGTH = re.compile(rb"[0-9]+")
+
+_NOT_HTTP = Rejection(
+    "parse_error",
+    "This socket speaks punchlist's JSON-RPC 2.0, not HTTP: send one JSON object per line, or use the punch command.",
+)
+_NOT_A_FRAME = Rejection(
+    "parse_error", "A connection begins with a JSON object or array on one line, or with a Content-Length header."
+)
+
+
+class FramingError(Exception):
+    """The stream can't be trusted any more: answer `rejection` once and close.
+
+    `frames` are the complete frames that came before the fault in the same bytes; they are good.
+    """
+
+    def __init__(self, rejection: Rejection) -> None:
+        super().__init__(rejection.message)
+        self.rejection = rejection
+        self.frames: list[bytes] = []
+
+
+class Framer:
+    """The framing of one connection; holds at most one unfinished frame of `max_frame_bytes` bytes.
+
+    `kind` is set by the first byte received, or beforehand by a client that knows what it speaks.
+    """
+
+    def __init__(self, max_frame_bytes: int = 1 << 20) -> None:
+        self.kind: Kind | None = None
+        self._maximum = max_frame_bytes
+        self._buffer = bytearray()
+        self._header_bytes = 0
+        self._length: int | None = None
+        self._in_body = False
+
+    @property
+    def pending(self) -> bool:
+        """Whether a frame has begun and is not finished yet: what the time limit of a frame hangs on."""
+        return bool(self._buffer) or self._header_bytes > 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames that `data` completes, without their framing. Empty lines are skipped.
+
+        Raises:
+            FramingError: the stream is beyond repair; frames before the fault are in the error.
+        """
+        frames: list[bytes] = []
+        try:
+            if self.kind is None:
+                data = self._detect(data)
+            if self.kind == "lines":
+                self._feed_lines(data, frames)
+            elif self.kind == "headers":
+                self._feed_headers(data, frames)
+        except FramingError as error:
+            self._reset()
+            error.frames = frames
+            raise
+        return frames
+
+    def encode(self, payload: bytes) -> bytes:
+        """`payload` in the connection's framing; a line as long as that is unknown."""
+        if self.kind == "headers":
+            return b"Content-Length: %d\r\n\r\n%b" % (len(payload), payload)
+        return payload + b"\n"
+
+    def _reset(self) -> None:
+        self._buffer.clear()
+        self._header_bytes = 0
+        self._length = None
+        self._in_body = False
+
+    def _detect(self, data: bytes) -> bytes:
+        """Decides the framing and returns the bytes to go on with; undecided ones stay in the buffer."""
+        head = (bytes(self._buffer) + data).lstrip(_BLANKS)
+        self._buffer.clear()
+        if head[:1] in (b"{", b"["):
+            self.kind = "lines"
+        elif head[:1] in (b"C", b"c"):
+            self.kind = "headers"
+        elif head.startswith(_HTTP_VERBS):
+            raise FramingError(_NOT_HTTP)
+        elif len(head) < _LONGEST_VERB and any(verb.startswith(head) for verb in _HTTP_VERBS):
+            self._buffer += head
+        else:
+            raise FramingError(_NOT_A_FRAME)
+        return head
+
+    def _feed_lines(self, data: bytes, frames: list[bytes]) -> None:
+        # The buffer never holds a newline, so each byte is searched once however small the pieces are.
+        *lines, rest = data.split(b"\n")
+        if lines and self._buffer:
+            lines[0] = bytes(self._buffer) + lines[0]
+            self._buffer.clear()
+        for line in lines:
+            frame = line.lstrip(_BLANKS).removesuffix(b"\r")
+            if len(frame) > self._maximum:
+                raise self._too_long(self._maximum + 1)
+            if frame:
+                frames.append(frame)
+        self._buffer += rest if self._buffer else rest.lstrip(_BLANKS)
+        if len(self._buffer) - self._buffer.endswith(b"\r") > self._maximum:
+            raise self._too_long(self._maximum + 1)
+
+    def _feed_headers(self, data: bytes, frames: list[bytes]) -> None:
+        buffer = self._buffer
+        buffer += data
+        start = 0
+        while True:
+            if self._in_body:
+                end = start + (self._length or 0)
+                if len(buffer) < end:
+                    break
+                frames.append(bytes(memoryview(buffer)[start:end]))
+                self._header_bytes, self._length, self._in_body = 0, None, False
+            else:
+                end = self._header_line(start)
+                if end == start:
+                    break
+            start = end
+        del buffer[:start]
+
+    def _header_line(self, start: int) -> int:
+        """Reads one header line at `start` and returns where it ends; `start` itself if it is incomplete."""
+        if self._buffer.startswith(b"CONNECT ", start):
+            self.kind = None
+            raise FramingError(_NOT_HTTP)
+        newline = self._buffer.find(b"\n", start)
+        end = newline + 1 if newline >= 0 else len(self._buffer)
+        if self._header_bytes + end - start > MAX_HEADER_BYTES:
+            raise FramingError(_too_much("header_bytes", "A header block", MAX_HEADER_BYTES + 1, MAX_HEADER_BYTES))
+        if newline < 0:
+            return start
+        self._header_bytes += end - start
+        line = bytes(memoryview(self._buffer)[start:newline])
+        if not line.endswith(b"\r"):
+            raise FramingError(Rejection("parse_error", "A header line must end with CR LF."))
+        if line == b"\r":
+            self._end_of_headers()
+        else:
+            self._header(line[:-1])
+        return end
+
+    def _end_of_headers(self) -> None:
+        if self._length is None:
+            raise FramingError(Rejection("parse_error", "The Content-Length header is missing."))
+        self._in_body = True
+
+    def _header(self, line: bytes) -> None:
+        match = _HEADER.fullmatch(line)
+        if match is None:
+            raise FramingError(Rejection("parse_error", "A header line must read `Name: value`."))
+        name, value = match.groups()
+        if name.lower() != b"content-length":
+            return
+        if self._length is not None:
+            raise FramingError(Rejection("parse_error", "The Content-Length header is given twice."))
+        if not _LENGTH.fullmatch(value):
+            raise FramingError(Rejection("parse_error", "Content-Length must be a decimal count of bytes."))
+        length = min(int(value), MAX_INTEGER)
+        if length > self._maximum:
+            raise self._too_long(length)
+        self._length = length
+
+    def _too_long(self, value: int) -> FramingError:
+        return FramingError(_too_much("frame_bytes", "A frame", value, self._maximum))
+
+
+def _too_much(limit: str, what: str, value: int, maximum: int) -> Rejection:
+    data = {"limit": limit, "value": value, "maximum": maximum}
+    return Rejection("limit_exceeded", f"{what} may have at most {maximum} bytes.", data)
