@@ -1,0 +1,186 @@
+"""The architecture, executable: who imports whom, what stays pure, what is tested where, and that the map is true."""
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = {"punchlist_schemas": "schemas", "punchlist": "client", "punchlistd": "daemon"}
+
+DATA = ("punchlist_schemas.errors", "punchlist_schemas.events", "punchlist_schemas.params", "punchlist_schemas.things")
+"""The part of the contract that the domain speaks in: plain values."""
+
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "punchlist_schemas": ("punchlist_schemas",),
+    "punchlist": ("punchlist", "punchlist_schemas"),
+    "punchlistd": (),
+    "punchlistd.settings": ("punchlist_schemas",),
+    "punchlistd.domain": ("punchlistd.domain", *DATA),
+    "punchlistd.store": ("punchlistd.store", "punchlist_schemas.events", "punchlist_schemas.things"),
+    "punchlistd.engine": (
+        "punchlistd.engine",
+        "punchlistd.__version__",
+        "punchlistd.domain",
+        "punchlistd.settings",
+        "punchlistd.store.port",
+        "punchlistd.store.record",
+        "punchlist_schemas",
+    ),
+    "punchlistd.net": (
+        "punchlistd.net",
+        "punchlistd.__version__",
+        "punchlistd.engine",
+        "punchlistd.settings",
+        "punchlist_schemas",
+    ),
+    "punchlistd.app": ("punchlistd", "punchlist_schemas"),
+    "punchlistd.__main__": ("punchlistd", "punchlist_schemas"),
+}
+"""Room → what of ours it may import. A module's room is the longest of these that its name begins with."""
+
+PURE = ("punchlistd.domain", "punchlist_schemas", "punchlist.core")
+IMPURE_BY_TRADE = ("punchlist_schemas.export", "punchlist_schemas.rendezvous")
+"""A tool that writes files, and the one that asks the system whose directory it is."""
+
+IMPURE = frozenset(
+    "aiosqlite anyio asyncio datetime io logging multiprocessing os pathlib random secrets selectors shutil signal"
+    " socket sqlite3 ssl subprocess tempfile threading time uuid watchfiles".split()
+)
+"""Clocks, chance, system and disk: what a pure module must be given instead."""
+
+
+def is_within(name: str, prefixes: tuple[str, ...]) -> bool:
+    return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
+
+
+def room_of(module: str) -> str:
+    return max((room for room in MAY_IMPORT if is_within(module, (room,))), key=len)
+
+
+def imported_names(source: str) -> Iterator[str]:
+    """Every imported module; for `from a import b` the name `a.b`, whether b is a module or not."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
+
+
+def broken_rules(module: str, source: str) -> list[str]:
+    """The imports of a module that its room does not allow."""
+    room = room_of(module)
+    allowed = MAY_IMPORT[room]
+    pure = is_within(module, PURE) and not is_within(module, IMPURE_BY_TRADE)
+    broken: list[str] = []
+    for name in imported_names(source):
+        top = name.partition(".")[0]
+        if top in ("", *FOLDERS.values()):
+            broken.append(f"{module} imports {name}: relative, or a folder instead of a package")
+        elif top in FOLDERS and not is_within(name, allowed):
+            broken.append(f"{module} imports {name}: {room} may import only {', '.join(allowed) or 'nothing of ours'}")
+        elif pure and top in IMPURE:
+            broken.append(f"{module} imports {name}: it is pure")
+    return broken
+
+
+def modules() -> dict[str, Path]:
+    """Every source module of ours by its import name; a package goes by its own name."""
+    found: dict[str, Path] = {}
+    for package, folder in FOLDERS.items():
+        for path in sorted((ROOT / folder / package).rglob("*.py")):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            found[".".join(parts).removesuffix(".__init__")] = path
+    return found
+
+
+def possible_test_files(path: Path) -> list[Path]:
+    """The mirror of a source file, and the test file of the package that it is a part of."""
+    folder, _, *packages, name = path.relative_to(ROOT).with_suffix("").parts
+    place = ROOT.joinpath("tests", folder, *packages)
+    own = place / f"test_{name.strip('_')}.py"
+    return [own, place.with_name(f"test_{place.name}.py")] if packages else [own]
+
+
+def defines_something(path: Path) -> bool:
+    body = ast.parse(path.read_text("utf-8")).body
+    return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in body)
+
+
+MODULES = modules()
+TESTED = [name for name, path in MODULES.items() if not path.stem.startswith("__") or defines_something(path)]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_only_what_its_room_may(module: str) -> None:
+    assert broken_rules(module, MODULES[module].read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("punchlistd.domain.evolve", "import anyio"),
+        ("punchlistd.domain.decide.tasks", "from time import time"),
+        ("punchlistd.domain.state", "from punchlistd.engine import writer"),
+        ("punchlistd.domain.state", "from punchlist_schemas.results import Limits"),
+        ("punchlistd.store.sqlite", "import punchlistd.domain.state"),
+        ("punchlistd.engine.writer", "from punchlistd.store import sqlite"),
+        ("punchlistd.net.session", "def late():\n    from punchlistd.store.port import EventLog"),
+        ("punchlistd.settings", "import punchlistd.app"),
+        ("punchlistd.new_room", "import punchlistd.settings"),
+        ("punchlist.aio", "from punchlistd import settings"),
+        ("punchlist_schemas.framing", "import socket"),
+        ("punchlist_schemas.methods", "import punchlist.core"),
+        ("punchlist_schemas.methods", "from . import params"),
+        ("punchlistd.app", "import daemon.punchlistd.app"),
+    ],
+)
+def test_a_forbidden_import_is_found(module: str, source: str) -> None:
+    assert len(broken_rules(module, source)) == 1
+
+
+@pytest.mark.parametrize("module", TESTED)
+def test_a_module_has_its_own_test_file(module: str) -> None:
+    candidates = possible_test_files(MODULES[module])
+    assert any(path.exists() for path in candidates), f"write {candidates[0].relative_to(ROOT)}"
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS.values(), "systemd", "tests"])
+def test_a_top_level_folder_is_not_a_package(folder: str) -> None:
+    assert not (ROOT / folder / "__init__.py").exists(), f"{folder}/ would shadow a package of that name"
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_a_package_ships_its_types_and_agrees_on_the_version(package: str) -> None:
+    place = ROOT / FOLDERS[package] / package
+    assert (place / "py.typed").exists()
+    assert (place / "__init__.py").exists()
+    version = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
+    stated = version.findall((place / "__init__.py").read_text("utf-8"))
+    assert stated in ([], version.findall((ROOT / "daemon/punchlistd/__init__.py").read_text("utf-8")))
+
+
+def test_the_run_time_dependencies_are_the_four_and_pinned_for_the_checkout() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    assert {re.split(r"[<>=]", line)[0] for line in project["dependencies"]} == {
+        "aiosqlite",
+        "anyio",
+        "msgspec",
+        "watchfiles",
+    }
+    lines = (ROOT / "requirements/dev.txt").read_text("utf-8").splitlines()
+    pinned = {line.partition("==")[0] for line in lines if "==" in line}
+    wanted = [*project["dependencies"], *extras["uvloop"], *extras["dev"]]
+    assert {re.split(r"[<>=]", line)[0] for line in wanted} <= pinned
+
+
+@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_every_path_that_a_page_names_exists(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    named = [*re.findall(r"`([\w.-]+/[\w./-]*)`", text), *re.findall(r"\]\(([\w./-]+)\)", text)]
+    missing = [name for name in named if not (ROOT / name).exists()]
+    assert missing == []
