@@ -1,0 +1,13 @@
+"""What holds for every test of the daemon."""
+
+from collections.abc import Iterator
+
+import pytest
+from blockbuster import blockbuster_ctx
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_blocking_calls() -> Iterator[None]:
+    """File, socket, sleep and SQLite calls of the daemon on the event loop raise `BlockingError`."""
+    with blockbuster_ctx("punchlistd"):
+        yield
