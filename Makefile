@@ -46,16 +46,18 @@ fmt: $(READY) ## Format, fix what lint can fix, write the generated files anew.
 	@$(BIN)/python -m punchlist_schemas.export
 
 clean: ## Remove caches, coverage data and build results (.venv stays).
-	@rm -rf build dist htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*
+	@rm -rf build dist htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .pytest.output
 	@find daemon client schemas tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pytest's closing line is shown once more behind the coverage report: whoever reads only the end learns the result.
 define covered_tests
+trap 'rm -f .pytest.output' EXIT; \
 rm -f .coverage .coverage.*; \
-$(BIN)/coverage run -m pytest $(if $(MAKE_TERMOUT),--color=yes) | tee .coverage.output; \
+$(BIN)/coverage run -m pytest $(if $(MAKE_TERMOUT),--color=yes) | tee .pytest.output; \
 $(BIN)/coverage combine --quiet; \
-$(BIN)/coverage report; \
-tail -n 1 .coverage.output; rm -f .coverage.output
+floor=0; $(BIN)/coverage report || floor=$$?; \
+tail -n 1 .pytest.output; \
+exit $$floor
 endef
 
 # The second pip is the pinned one: its console scripts start without importing re.
