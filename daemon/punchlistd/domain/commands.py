@@ -1,0 +1,50 @@
+"""What `decide` takes and gives: a stamped command, and the facts that follow from it."""
+
+import msgspec
+from punchlist_schemas.events import AnyEvent, KnownEvent
+from punchlist_schemas.params import Mutation
+
+
+class Fact(msgspec.Struct, frozen=True, gc=False):
+    """An event with its place: `seq` in the log, `version` in its conversation, `at` in milliseconds, who did it."""
+
+    seq: int
+    version: int
+    at: int
+    actor: str
+    event: AnyEvent
+
+
+class Group(msgspec.Struct, frozen=True):
+    """The facts of one call. `undoes` are the versions of the first events of the groups that it took back."""
+
+    facts: tuple[Fact, ...]
+    undoes: tuple[int, ...] = ()
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """A call as `decide` sees it: what is asked, and everything that the domain may not find out by itself.
+
+    `at` is the time in milliseconds, `user` the one that the connection is bound to, `message_id` a fresh id for a
+    message that brings none. `history` is needed by `list.undo` alone: the conversation's groups since it was opened
+    or last erased, oldest first.
+    """
+
+    params: Mutation
+    at: int
+    actor: str
+    user: str | None = None
+    message_id: str = ""
+    history: tuple[Group, ...] = ()
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What follows from a command: its events, in order, as one group.
+
+    `undoes` goes into the log with the group. `lines` tell what an undo takes back, newest first; a preview has
+    lines and no events.
+    """
+
+    events: tuple[KnownEvent, ...] = ()
+    undoes: tuple[int, ...] = ()
+    lines: tuple[str, ...] = ()

@@ -1,0 +1,60 @@
+"""From a command to what follows from it: events, or a refusal as a value. Nothing is changed here."""
+
+from collections.abc import Callable
+from typing import Any
+
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import ConversationOpened
+
+from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.decide import add, conversation, edit, messages, order, status
+from punchlistd.domain.refusals import conversation_not_found
+from punchlistd.domain.state import State
+
+__all__ = ["decide"]
+
+_RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejection]] = {
+    p.TaskAdd: add.add,
+    p.TaskAddMany: add.add_many,
+    p.TaskSetStatus: status.set_status,
+    p.TaskEdit: edit.edit,
+    p.TaskMove: order.move,
+    p.TaskDelete: edit.delete,
+    p.ListClear: edit.clear,
+    p.MessageAppend: messages.append,
+    p.ConversationOpen: conversation.open_,
+    p.ConversationConfigure: conversation.configure,
+    p.ConversationAttach: conversation.attach,
+    p.ConversationDetach: conversation.detach,
+    p.ConversationDelete: conversation.delete,
+}
+
+
+def decide(state: State, command: Command) -> Decision | Rejection:
+    """What follows from a command in this state.
+
+    A conversation that does not exist is opened in the same step, for the user that the connection is bound to.
+    """
+    params = command.params
+    if state.exists and command.user is not None and command.user != state.user:
+        return conversation_not_found(params.conversation)
+    if params.expect_version is not None and params.expect_version != state.version:
+        return _version_conflict(params.expect_version, state.version)
+    decision = _RULES[type(params)](state, params, command)
+    if state.exists or isinstance(decision, Rejection):
+        return decision
+    return _opened_first(decision, command)
+
+
+def _opened_first(decision: Decision, command: Command) -> Decision:
+    params = command.params
+    opens_itself = bool(decision.events) and isinstance(decision.events[0], ConversationOpened)
+    if opens_itself or (isinstance(params, p.ListUndo) and params.preview):
+        return decision
+    return Decision((ConversationOpened(user=command.user or ""), *decision.events))
+
+
+def _version_conflict(expected: int, actual: int) -> Rejection:
+    message = f"The conversation is at version {actual}, not {expected}; read it again and repeat the call."
+    return Rejection("version_conflict", message, {"expected": expected, "actual": actual})

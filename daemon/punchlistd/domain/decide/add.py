@@ -1,0 +1,147 @@
+"""Adding tasks: one, or many with the edges between them in one step."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import AddedTask, DependencyAdded, KnownEvent, TaskAdded, TaskEdited
+
+from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.decide.order import spot
+from punchlistd.domain.graph import cycle_through, find_cycle
+from punchlistd.domain.refusals import cycle, invalid, task_not_found
+from punchlistd.domain.state import State
+
+
+def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Rejection:
+    """task.add."""
+    name = str(state.next_task)
+    task = added_task(name, params)
+    if params.blocked_by or params.blocks or params.parent is not None:
+        refusal = _refused_relations(state, name, params)
+        if refusal is not None:
+            return refusal
+        task = replace(task, parent=params.parent, blocked_by=distinct(params.blocked_by))
+    event = TaskAdded(task)
+    if params.before is not None or params.after is not None:
+        if params.before is not None and params.after is not None:
+            return invalid(
+                "after", "one of before and after", "Say where the task goes by `before` or `after`, not both."
+            )
+        place = spot(state, params.before, params.after)
+        if isinstance(place, Rejection):
+            return place
+        if place.before is not None:
+            event = TaskAdded(task, place.before, place.rank)
+    return Decision((event, *(DependencyAdded(blocked, name) for blocked in distinct(params.blocks))))
+
+
+def added_task(name: str, params: p.TaskAdd | p.NewTask) -> AddedTask:
+    """The task as it begins, still without parent and edges."""
+    metadata = params.metadata
+    return AddedTask(
+        name,
+        params.title,
+        params.status,
+        params.priority,
+        params.description,
+        params.active_form,
+        params.owner,
+        None,
+        (),
+        {key: value for key, value in metadata.items() if value is not None} if metadata else metadata,
+        params.result_summary,
+        params.fail_reason,
+        1 if params.status == "in_progress" else 0,
+    )
+
+
+def distinct(ids: Iterable[str]) -> tuple[str, ...]:
+    """The ids without repetitions."""
+    return tuple(dict.fromkeys(ids))
+
+
+def _refused_relations(state: State, name: str, params: p.TaskAdd) -> Rejection | None:
+    tasks = state.tasks
+    for other in (*params.blocked_by, *params.blocks, *(() if params.parent is None else (params.parent,))):
+        if other not in tasks:
+            return task_not_found(other)
+    if not params.blocked_by or not params.blocks:
+        return None
+    changed: dict[str, Sequence[str]] = {name: params.blocked_by}
+    for blocked in params.blocks:
+        changed[blocked] = (*tasks[blocked].blocked_by, name)
+    path = cycle_through(name, tasks, changed)
+    return None if path is None else cycle(path)
+
+
+def add_many(state: State, params: p.TaskAddMany, _command: Command) -> Decision | Rejection:
+    """task.add_many: refs win over ids of the same spelling."""
+    names = [str(state.next_task + position) for position in range(len(params.tasks))]
+    refs = refs_of(params.tasks, names)
+    if isinstance(refs, Rejection):
+        return refs
+    for task in params.tasks:
+        for other in (*task.blocked_by, *(() if task.parent is None else (task.parent,))):
+            if other not in refs and other not in state.tasks:
+                return task_not_found(other)
+    added: list[AddedTask] = []
+    for name, task in zip(names, params.tasks, strict=True):
+        blockers = distinct(refs.get(other, other) for other in task.blocked_by)
+        parent = None if task.parent is None else refs.get(task.parent, task.parent)
+        added.append(replace(added_task(name, task), parent=parent, blocked_by=blockers))
+    path = _cycle_among(added)
+    if path is not None:
+        spelled = {name: ref for ref, name in refs.items()}
+        return cycle([spelled[name] for name in path])
+    return Decision(tuple(additions(state, [TaskAdded(task) for task in added])))
+
+
+def refs_of(tasks: Sequence[p.NewTask], names: Sequence[str]) -> dict[str, str] | Rejection:
+    """Which id each temporary ref stands for."""
+    refs: dict[str, str] = {}
+    for task, name in zip(tasks, names, strict=True):
+        if task.ref is None:
+            continue
+        if task.ref in refs:
+            return invalid("ref", "a different ref for each task", f"The ref {task.ref!r} is used twice; rename one.")
+        refs[task.ref] = name
+    return refs
+
+
+def _cycle_among(added: Sequence[AddedTask]) -> list[str] | None:
+    """A cycle of blockers or parents: only new tasks can be part of one, since no old task knows them yet."""
+    by_id = {task.id: task for task in added}
+
+    def blockers(name: str) -> Iterable[str]:
+        return by_id[name].blocked_by if name in by_id else ()
+
+    def parent(name: str) -> Iterable[str]:
+        above = by_id[name].parent if name in by_id else None
+        return () if above is None else (above,)
+
+    return find_cycle(by_id, blockers) or find_cycle(by_id, parent)
+
+
+def additions(state: State, events: Iterable[TaskAdded]) -> list[KnownEvent]:
+    """The events that add tasks which may refer to each other in any direction.
+
+    What a task refers to must be there when it is added: other edges and parents follow when all have been added.
+    """
+    result: list[KnownEvent] = []
+    later: list[KnownEvent] = []
+    there = set(state.tasks)
+    for event in events:
+        task = event.task
+        ahead = [other for other in task.blocked_by if other not in there]
+        if ahead:
+            kept = tuple(other for other in task.blocked_by if other in there)
+            later.extend(DependencyAdded(task.id, other) for other in ahead)
+            task = replace(task, blocked_by=kept)
+        if task.parent is not None and task.parent not in there:
+            later.append(TaskEdited(task.id, parent=task.parent))
+            task = replace(task, parent=None)
+        there.add(task.id)
+        result.append(event if task is event.task else replace(event, task=task))
+    return result + later

@@ -1,0 +1,67 @@
+"""Conversations: opening, settings, the outside ids that find them, and their end."""
+
+from msgspec import UNSET
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import ConversationConfigured, ConversationDeleted, ConversationOpened
+from punchlist_schemas.things import Settings, SettingsPatch
+
+from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.refusals import conversation_not_found
+from punchlistd.domain.state import State
+
+
+def open_(state: State, params: p.ConversationOpen, command: Command) -> Decision | Rejection:
+    """conversation.open: what is there is found as it is, whatever else is asked."""
+    if command.user is not None and params.user is not None and params.user != command.user:
+        message = f"This connection is bound to user {command.user!r}; leave `user` out."
+        return Rejection("forbidden", message, {"what": "user"})
+    if state.exists:
+        return Decision()
+    user = command.user or params.user or ""
+    return Decision((ConversationOpened(params.title, user, patched(Settings(), params.settings)),))
+
+
+def configure(state: State, params: p.ConversationConfigure, _command: Command) -> Decision:
+    """conversation.configure."""
+    settings = patched(state.settings, params.settings)
+    event = ConversationConfigured(
+        title=UNSET if params.title is None or params.title == state.title else params.title,
+        settings=UNSET if settings == state.settings else settings,
+    )
+    return Decision() if event == ConversationConfigured() else Decision((event,))
+
+
+def attach(state: State, params: p.ConversationAttach, _command: Command) -> Decision:
+    """conversation.attach."""
+    if params.session in state.sessions:
+        return Decision()
+    return Decision((ConversationConfigured(attached=params.session),))
+
+
+def detach(state: State, params: p.ConversationDetach, _command: Command) -> Decision | Rejection:
+    """conversation.detach: what is not attached is detached already."""
+    if not state.exists:
+        return conversation_not_found(params.conversation)
+    if params.session not in state.sessions:
+        return Decision()
+    return Decision((ConversationConfigured(detached=params.session),))
+
+
+def delete(state: State, params: p.ConversationDelete, _command: Command) -> Decision | Rejection:
+    """conversation.delete."""
+    if not state.exists:
+        return conversation_not_found(params.conversation)
+    return Decision((ConversationDeleted(),))
+
+
+def patched(settings: Settings, patch: SettingsPatch | None) -> Settings:
+    """Settings with those of the patch that say something."""
+    if patch is None:
+        return settings
+    return Settings(
+        execution=patch.execution or settings.execution,
+        on_failure=patch.on_failure or settings.on_failure,
+        max_attempts=settings.max_attempts if patch.max_attempts is None else patch.max_attempts,
+        auto_clear=patch.auto_clear or settings.auto_clear,
+    )

@@ -1,0 +1,130 @@
+"""Editing, deleting and clearing."""
+
+from collections.abc import Iterable
+
+from msgspec import UNSET, UnsetType
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import Deleted, DependencyAdded, DependencyRemoved, KnownEvent, ListCleared, TaskEdited
+from punchlist_schemas.things import Metadata, Task
+
+from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.graph import cycle_through, parent_cycle
+from punchlistd.domain.refusals import cycle, invalid, task_not_found
+from punchlistd.domain.state import State
+
+_TEXTS = ("title", "description", "active_form", "owner")
+
+
+def edit(state: State, params: p.TaskEdit, _command: Command) -> Decision | Rejection:
+    """task.edit."""
+    task = state.tasks.get(params.task)
+    if task is None:
+        return task_not_found(params.task)
+    refusal = _refused_relations(state, task, params)
+    if refusal is not None:
+        return refusal
+    events: list[KnownEvent] = []
+    edited = _edited(task, params)
+    if edited != TaskEdited(task.id):
+        events.append(edited)
+    events.extend(_edges(task, params))
+    return Decision(tuple(events))
+
+
+def _edited(task: Task, params: p.TaskEdit) -> TaskEdited:
+    changes: dict[str, str] = {}
+    for name in _TEXTS:
+        value = getattr(params, name)
+        if value is not UNSET and (value or "") != getattr(task, name):
+            changes[name] = value or ""
+    priority = params.priority if params.priority is not None else "normal"
+    return TaskEdited(
+        task.id,
+        **changes,
+        priority=UNSET if priority == task.priority else priority,
+        parent=UNSET if params.parent == task.parent else params.parent,
+        metadata=metadata_patch(task.metadata, params.metadata),
+    )
+
+
+def metadata_patch(old: Metadata, asked: Metadata | None | UnsetType) -> Metadata | UnsetType:
+    """What of a patch changes something; null as a patch deletes every key."""
+    if asked is UNSET:
+        return UNSET
+    if asked is None:
+        asked = dict.fromkeys(old)
+    patch = {
+        key: value for key, value in asked.items() if value != old.get(key) or type(value) is not type(old.get(key))
+    }
+    return patch or UNSET
+
+
+def _refused_relations(state: State, task: Task, params: p.TaskEdit) -> Rejection | None:
+    tasks = state.tasks
+    edges = (*params.add_blocked_by, *params.remove_blocked_by, *params.add_blocks, *params.remove_blocks)
+    parent = params.parent
+    for other in (*edges, *((parent,) if isinstance(parent, str) else ())):
+        if other not in tasks:
+            return task_not_found(other)
+    for field, added, removed in (
+        ("remove_blocked_by", params.add_blocked_by, params.remove_blocked_by),
+        ("remove_blocks", params.add_blocks, params.remove_blocks),
+    ):
+        if both := set(added).intersection(removed):
+            message = f"The edge with task {min(both)!r} can't be added and removed in one call; name it once."
+            return invalid(field, "other ids than those to be added", message)
+    if isinstance(parent, str):
+        path = parent_cycle(task.id, parent, lambda name: tasks[name].parent)
+        if path is not None:
+            return cycle(path)
+    if not params.add_blocked_by and not params.add_blocks:
+        return None
+    path = cycle_through(task.id, tasks, _changed_edges(state, task, params))
+    return None if path is None else cycle(path)
+
+
+def _changed_edges(state: State, task: Task, params: p.TaskEdit) -> dict[str, list[str]]:
+    """The blockers that the edit leaves to the tasks whose edges it touches."""
+    gone = set(params.remove_blocked_by)
+    changed = {task.id: [other for other in (*task.blocked_by, *params.add_blocked_by) if other not in gone]}
+    for other in params.remove_blocks:
+        if other != task.id:
+            changed[other] = [blocker for blocker in state.tasks[other].blocked_by if blocker != task.id]
+    for other in params.add_blocks:
+        changed.setdefault(other, list(state.tasks[other].blocked_by)).append(task.id)
+    return changed
+
+
+def _edges(task: Task, params: p.TaskEdit) -> Iterable[KnownEvent]:
+    """Edges that are there already, or gone already, need no event. Removals go first."""
+    blockers = set(task.blocked_by)
+    dependents = set(task.blocks)
+    for other in dict.fromkeys(params.remove_blocked_by):
+        if other in blockers:
+            yield DependencyRemoved(task.id, other)
+    for other in dict.fromkeys(params.remove_blocks):
+        if other in dependents:
+            yield DependencyRemoved(other, task.id)
+    for other in dict.fromkeys(params.add_blocked_by):
+        if other not in blockers:
+            yield DependencyAdded(task.id, other)
+    for other in dict.fromkeys(params.add_blocks):
+        if other not in dependents:
+            yield DependencyAdded(other, task.id)
+
+
+def delete(state: State, params: p.TaskDelete, _command: Command) -> Decision | Rejection:
+    """task.delete: all of the tasks or none."""
+    if (params.task is None) == (not params.tasks):
+        return invalid("tasks", "one of task and tasks", "Name what to delete by `task` or by `tasks`, not both.")
+    names = params.tasks if params.task is None else (params.task,)
+    for name in names:
+        if name not in state.tasks:
+            return task_not_found(name)
+    return Decision(tuple(Deleted(name) for name in dict.fromkeys(names)))
+
+
+def clear(state: State, _params: p.ListClear, _command: Command) -> Decision:
+    """list.clear: an empty list that numbers from 1 is clear already."""
+    return Decision((ListCleared(),)) if state.next_task > 1 else Decision()

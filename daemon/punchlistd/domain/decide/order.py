@@ -1,0 +1,59 @@
+"""Places in the list: which sort key puts a task before or behind another."""
+
+import msgspec
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import TaskMoved
+
+from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.rank import between, default_key
+from punchlistd.domain.refusals import invalid, task_not_found
+from punchlistd.domain.state import State
+
+
+class Spot(msgspec.Struct, frozen=True):
+    """A place in the list: its sort key, and the task behind it (None: it is the end)."""
+
+    rank: str
+    before: str | None
+
+
+def spot(state: State, before: str | None, after: str | None, moved: str | None = None) -> Spot | Rejection:
+    """The place before or behind a neighbour, or at the end if none is named; as if `moved` were not in the list."""
+    ids = state.ids()
+    neighbour = before if before is not None else after
+    if neighbour is not None and neighbour not in state.tasks:
+        return task_not_found(neighbour)
+    position = len(ids) if neighbour is None else state.index(neighbour) + (before is None)
+    low = position - 1
+    if low >= 0 and ids[low] == moved:
+        low -= 1
+    high = position
+    if high < len(ids) and ids[high] == moved:
+        high += 1
+    low_key = state.key(ids[low]) if low >= 0 else ""
+    if high < len(ids):
+        return Spot(between(low_key, state.key(ids[high])), ids[high])
+    return Spot(between(low_key, default_key(str(state.next_task))), None)
+
+
+def move(state: State, params: p.TaskMove, _command: Command) -> Decision | Rejection:
+    """task.move."""
+    task = params.task
+    if task not in state.tasks:
+        return task_not_found(task)
+    if (params.before is not None) + (params.after is not None) + params.to_end != 1:
+        expected = "exactly one of before, after, to_end"
+        return invalid("before", expected, "Say where the task goes by exactly one of before, after and to_end.")
+    neighbour = params.before if params.before is not None else params.after
+    if neighbour == task:
+        return invalid("before" if params.before else "after", "another task", "Name another task than the moved one.")
+    place = spot(state, params.before, params.after, task)
+    if isinstance(place, Rejection):
+        return place
+    ids = state.ids()
+    position = state.index(task)
+    behind = ids[position + 1] if position + 1 < len(ids) else None
+    if behind == place.before:
+        return Decision()
+    return Decision((TaskMoved(task=task, before=place.before, rank=place.rank),))

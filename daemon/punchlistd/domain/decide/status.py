@@ -1,0 +1,70 @@
+"""A task's way through its life: the transitions as one table, and what goes with a change of status."""
+
+from msgspec import UNSET, UnsetType
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import ListCleared, StatusChanged
+from punchlist_schemas.things import FINISHED, Status, Task
+
+from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.refusals import blocked, task_not_found
+from punchlistd.domain.state import State
+
+TRANSITIONS: dict[Status, tuple[Status, ...]] = {
+    "pending": ("in_progress", "paused", "completed", "failed"),
+    "in_progress": ("pending", "paused", "completed", "failed"),
+    "paused": ("pending", "in_progress", "completed", "failed"),
+    "completed": ("pending", "in_progress"),
+    "failed": ("pending", "in_progress", "completed"),
+}
+"""Where each status can go. Repeating the present one is no transition and always allowed."""
+
+_NEEDS_NO_BLOCKERS = frozenset({"in_progress", "completed"})
+_COUNTS_AS_START = frozenset({"pending", "failed"})
+
+_NOTHING = Decision()
+
+
+def set_status(state: State, params: p.TaskSetStatus, _command: Command) -> Decision | Rejection:
+    """task.set_status."""
+    task = state.tasks.get(params.task)
+    if task is None:
+        return task_not_found(params.task)
+    to = params.status
+    if to != task.status:
+        if to not in TRANSITIONS[task.status]:
+            return _illegal(task, to)
+        if task.open_blockers and to in _NEEDS_NO_BLOCKERS:
+            return blocked(task, [state.tasks[blocker] for blocker in task.open_blockers])
+    event = status_change(task, to, params.result_summary, params.fail_reason)
+    if event is None:
+        return _NOTHING
+    if _ends_the_list(state, task, to):
+        return Decision((event, ListCleared()))
+    return Decision((event,))
+
+
+def status_change(task: Task, to: Status, summary: str | None, reason: str | None) -> StatusChanged | None:
+    """The event that takes a task to a status with its summary and reason (None: as they are), or None."""
+    new_summary = UNSET if summary is None or (summary == task.result_summary and to == task.status) else summary
+    new_reason = UNSET if reason is None or (reason == task.fail_reason and to == task.status) else reason
+    if to == task.status and new_summary is UNSET and new_reason is UNSET:
+        return None
+    attempts: int | UnsetType = UNSET
+    if to == "in_progress" and task.status in _COUNTS_AS_START:
+        attempts = task.attempts + 1
+    return StatusChanged(task.id, task.status, to, new_summary, new_reason, attempts)
+
+
+def _ends_the_list(state: State, task: Task, to: Status) -> bool:
+    if to != "completed" or task.status in FINISHED:
+        return False
+    return state.settings.auto_clear == "when_done" and state.remaining == 1
+
+
+def _illegal(task: Task, to: Status) -> Rejection:
+    allowed = TRANSITIONS[task.status]
+    message = f"Task #{task.id} is {task.status} and can't become {to}; it can become {', '.join(allowed)}."
+    return Rejection(
+        "illegal_transition", message, {"task": task.id, "from": task.status, "to": to, "allowed": list(allowed)}
+    )

@@ -1,0 +1,335 @@
+"""The fold: what a fact changes. It never refuses and never raises; what a fact can't change stays as it is.
+
+An event moves `version` and `updated_at` of the conversation and of the task that it names as its `task`. Changes
+that follow at other tasks (`blocks`, `open_blockers`, a deleted task's edges and children) do not count as changes of
+those: their `version` and `updated_at` stay. The ids in `blocked_by`, `blocks` and `open_blockers` are in list-number order.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import replace
+from punchlist_schemas.events import (
+    AddedTask,
+    AnyEvent,
+    Claimed,
+    ConversationConfigured,
+    ConversationDeleted,
+    ConversationOpened,
+    Deleted,
+    DependencyAdded,
+    DependencyRemoved,
+    ListCleared,
+    MessageAppended,
+    Released,
+    StatusChanged,
+    TaskAdded,
+    TaskEdited,
+    TaskMoved,
+)
+from punchlist_schemas.things import Metadata, Task
+
+from punchlistd.domain.commands import Fact
+from punchlistd.domain.rank import default_key
+from punchlistd.domain.state import State, initial_state
+
+
+def evolve(state: State, event: AnyEvent, seq: int, version: int, at: int) -> State:
+    """Change `state` by one event and give it back. Total: any decodable event does in any state."""
+    state.version = version
+    state.updated_at = at
+    change = _CHANGES.get(type(event))
+    if change is not None:
+        change(state, event, seq, version, at)
+    return state
+
+
+def replay(conversation: str, facts: Iterable[Fact]) -> State:
+    """The state that the facts of a conversation give, from its beginning."""
+    state = initial_state(conversation)
+    for fact in facts:
+        evolve(state, fact.event, fact.seq, fact.version, fact.at)
+    return state
+
+
+# conversations
+
+
+def _conversation_opened(state: State, event: ConversationOpened, _seq: int, _version: int, at: int) -> None:
+    if not state.exists:
+        state.exists = True
+        state.created_at = at
+        state.title = event.title
+        state.user = event.user
+        state.settings = event.settings
+
+
+def _conversation_configured(state: State, event: ConversationConfigured, *_: int) -> None:
+    if event.title is not UNSET:
+        state.title = event.title
+    if event.settings is not UNSET:
+        state.settings = event.settings
+    if event.attached is not UNSET and event.attached not in state.sessions:
+        state.sessions = (*state.sessions, event.attached)
+    if event.detached is not UNSET:
+        state.sessions = tuple(session for session in state.sessions if session != event.detached)
+
+
+def _conversation_deleted(state: State, _event: ConversationDeleted, *_: int) -> None:
+    state.reset()
+
+
+def _list_cleared(state: State, _event: ListCleared, *_: int) -> None:
+    state.cleared = len(state.tasks)
+    state.clear()
+
+
+def _message_appended(state: State, event: MessageAppended, seq: int, _version: int, _at: int) -> None:
+    state.messages.setdefault(event.message, seq)
+
+
+# tasks
+
+
+def _task_added(state: State, event: TaskAdded, _seq: int, version: int, at: int) -> None:
+    added = event.task
+    name = added.id
+    tasks = state.tasks
+    if name in tasks:
+        return
+    parent = added.parent
+    task = Task(
+        id=name,
+        title=added.title,
+        status=added.status,
+        priority=added.priority,
+        description=added.description,
+        active_form=added.active_form,
+        owner=added.owner,
+        parent=parent if parent is None or parent in tasks else None,
+        metadata=added.metadata,
+        result_summary=added.result_summary,
+        fail_reason=added.fail_reason,
+        attempts=added.attempts,
+        created_at=added.created_at or at,
+        updated_at=at,
+        status_changed_at=added.status_changed_at or at,
+        version=version,
+    )
+    if added.blocked_by:
+        task = _with_blockers(state, task, added)
+    state.insert(task, event.rank)
+    if len(name) < 16 and name.isdecimal():
+        state.next_task = max(state.next_task, int(name) + 1)
+
+
+def _with_blockers(state: State, task: Task, added: AddedTask) -> Task:
+    tasks = state.tasks
+    blockers = sorted({blocker for blocker in added.blocked_by if blocker in tasks}, key=default_key)
+    for blocker in blockers:
+        other = tasks[blocker]
+        tasks[blocker] = replace(other, blocks=_with(other.blocks, task.id))
+    still = tuple(blocker for blocker in blockers if tasks[blocker].status != "completed")
+    return replace(task, blocked_by=tuple(blockers), open_blockers=still)
+
+
+def _task_edited(state: State, event: TaskEdited, _seq: int, version: int, at: int) -> None:
+    old = state.tasks.get(event.task)
+    if old is None:
+        return
+    changes: dict[str, Any] = {}
+    for name in _EDITABLE:
+        value = getattr(event, name)
+        if value is not UNSET:
+            changes[name] = value
+    metadata = event.metadata
+    if metadata is not UNSET:
+        changes["metadata"] = merged(old.metadata, metadata)
+    parent = event.parent
+    if parent is not UNSET and (parent is None or (parent in state.tasks and parent != old.id)):
+        changes["parent"] = parent
+    state.put(replace(old, **changes, updated_at=at, version=version), old)
+
+
+_EDITABLE = ("title", "description", "priority", "active_form", "owner")
+
+
+def merged(old: Metadata, patch: Metadata) -> Metadata:
+    """Metadata after a patch: its members win, null deletes a key."""
+    result = {**old, **patch}
+    return {key: value for key, value in result.items() if value is not None}
+
+
+def _task_moved(state: State, event: TaskMoved, _seq: int, version: int, at: int) -> None:
+    old = state.tasks.get(event.task)
+    if old is not None:
+        state.put(replace(old, updated_at=at, version=version), old)
+        state.place(state.tasks[old.id], event.rank)
+
+
+def _status_changed(state: State, event: StatusChanged, _seq: int, version: int, at: int) -> None:
+    old = state.tasks.get(event.task)
+    if old is None:
+        return
+    was = old.status
+    to = event.to
+    summary = event.result_summary
+    if summary is UNSET:
+        summary = "" if was == "completed" != to else old.result_summary
+    reason = event.fail_reason
+    if reason is UNSET:
+        reason = "" if was == "failed" != to else old.fail_reason
+    task = replace(
+        old,
+        status=to,
+        result_summary=summary,
+        fail_reason=reason,
+        attempts=old.attempts if event.attempts is UNSET else event.attempts,
+        status_changed_at=old.status_changed_at if was == to else at,
+        updated_at=at,
+        version=version,
+    )
+    _put_status(state, task, old)
+
+
+def _put_status(state: State, task: Task, old: Task) -> None:
+    state.put(task, old)
+    completed = task.status == "completed"
+    if completed != (old.status == "completed"):
+        for dependent in task.blocks:
+            _refresh(state, dependent, task.id, opened=not completed)
+        if completed and not state.remaining:
+            state.last_finished = task
+
+
+def _claimed(state: State, event: Claimed, _seq: int, version: int, at: int) -> None:
+    old = state.tasks.get(event.task)
+    if old is None:
+        return
+    task = replace(
+        old,
+        status="in_progress",
+        owner=event.owner,
+        attempts=event.attempts or old.attempts,
+        status_changed_at=old.status_changed_at if old.status == "in_progress" else at,
+        updated_at=at,
+        version=version,
+    )
+    _put_status(state, task, old)
+
+
+def _released(state: State, event: Released, _seq: int, version: int, at: int) -> None:
+    old = state.tasks.get(event.task)
+    if old is None:
+        return
+    task = replace(
+        old,
+        status=event.to,
+        owner="",
+        attempts=old.attempts if event.attempts is UNSET else event.attempts,
+        status_changed_at=old.status_changed_at if old.status == event.to else at,
+        updated_at=at,
+        version=version,
+    )
+    _put_status(state, task, old)
+
+
+def _deleted(state: State, event: Deleted, *_: int) -> None:
+    task = state.tasks.get(event.task)
+    if task is None:
+        return
+    for blocker in task.blocked_by:
+        _drop_dependent(state, blocker, task.id)
+    for dependent in task.blocks:
+        _drop_blocker(state, dependent, task.id)
+    for child in state.children(task.id):
+        old = state.tasks[child]
+        state.put(replace(old, parent=task.parent if task.parent != child else None), old)
+    state.remove(state.tasks[task.id])
+
+
+# edges
+
+
+def _dependency_added(state: State, event: DependencyAdded, _seq: int, version: int, at: int) -> None:
+    tasks = state.tasks
+    task = tasks.get(event.task)
+    blocker = tasks.get(event.blocker)
+    if task is None or blocker is None or task is blocker:
+        return
+    edges = _with(task.blocked_by, blocker.id)
+    still = task.open_blockers
+    if edges is not task.blocked_by:
+        tasks[blocker.id] = replace(blocker, blocks=_with(blocker.blocks, task.id))
+        still = _with(still, blocker.id) if blocker.status != "completed" else still
+    state.put(replace(task, blocked_by=edges, open_blockers=still, updated_at=at, version=version), task)
+
+
+def _dependency_removed(state: State, event: DependencyRemoved, _seq: int, version: int, at: int) -> None:
+    task = state.tasks.get(event.task)
+    if task is None:
+        return
+    if event.blocker in state.tasks:
+        _drop_dependent(state, event.blocker, task.id)
+        _drop_blocker(state, task.id, event.blocker)
+    task = state.tasks[task.id]
+    state.put(replace(task, updated_at=at, version=version), task)
+
+
+def _refresh(state: State, dependent: str, blocker: str, *, opened: bool) -> None:
+    old = state.tasks[dependent]
+    still = _with(old.open_blockers, blocker) if opened else _without(old.open_blockers, blocker)
+    state.put(replace(old, open_blockers=still), old)
+
+
+def _drop_dependent(state: State, blocker: str, dependent: str) -> None:
+    other = state.tasks[blocker]
+    blocks = _without(other.blocks, dependent)
+    if blocks is not other.blocks:
+        state.tasks[blocker] = replace(other, blocks=blocks)
+
+
+def _drop_blocker(state: State, dependent: str, blocker: str) -> None:
+    old = state.tasks[dependent]
+    edges = _without(old.blocked_by, blocker)
+    if edges is old.blocked_by:
+        return
+    state.put(replace(old, blocked_by=edges, open_blockers=_without(old.open_blockers, blocker)), old)
+
+
+def _position(ids: tuple[str, ...], task: str) -> int:
+    return bisect_left(ids, default_key(task), key=default_key)
+
+
+def _with(ids: tuple[str, ...], task: str) -> tuple[str, ...]:
+    position = _position(ids, task)
+    if position < len(ids) and ids[position] == task:
+        return ids
+    return (*ids[:position], task, *ids[position:])
+
+
+def _without(ids: tuple[str, ...], task: str) -> tuple[str, ...]:
+    position = _position(ids, task)
+    if position == len(ids) or ids[position] != task:
+        return ids
+    return ids[:position] + ids[position + 1 :]
+
+
+_CHANGES: dict[type, Callable[[State, Any, int, int, int], None]] = {
+    TaskAdded: _task_added,
+    TaskEdited: _task_edited,
+    TaskMoved: _task_moved,
+    StatusChanged: _status_changed,
+    Deleted: _deleted,
+    DependencyAdded: _dependency_added,
+    DependencyRemoved: _dependency_removed,
+    Claimed: _claimed,
+    Released: _released,
+    ListCleared: _list_cleared,
+    MessageAppended: _message_appended,
+    ConversationOpened: _conversation_opened,
+    ConversationConfigured: _conversation_configured,
+    ConversationDeleted: _conversation_deleted,
+}

@@ -1,0 +1,71 @@
+"""Cycles, found without recursion: a chain of any length is walked, never descended into."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from punchlist_schemas.things import Task
+
+
+def cycle_through(task: str, tasks: Mapping[str, Task], changed: Mapping[str, Iterable[str]]) -> list[str] | None:
+    """A cycle of blockers through `task`, or None.
+
+    `changed` gives the blockers of tasks for which those stored in `tasks` do not count. In the path each id is
+    blocked by the next one; it begins and ends with `task`.
+    """
+    came: dict[str, str] = {}
+    stack = [task]
+    while stack:
+        here = stack.pop()
+        known = tasks.get(here)
+        blockers = changed[here] if here in changed else known.blocked_by if known is not None else ()
+        for blocker in blockers:
+            if blocker not in came:
+                came[blocker] = here
+                stack.append(blocker)
+        if task in came:
+            return _path(task, came)
+    return None
+
+
+def _path(task: str, came: Mapping[str, str]) -> list[str]:
+    path = [task]
+    while True:
+        path.append(came[path[-1]])
+        if path[-1] == task:
+            return path[::-1]
+
+
+def find_cycle(roots: Iterable[str], blockers_of: Callable[[str], Iterable[str]]) -> list[str] | None:
+    """Any cycle that can be reached from `roots`, or None. The path's first id is its last."""
+    done: set[str] = set()
+    for root in roots:
+        if root in done:
+            continue
+        path = [root]
+        on_path = {root}
+        waiting = [iter(blockers_of(root))]
+        while waiting:
+            blocker = next(waiting[-1], None)
+            if blocker is None:
+                waiting.pop()
+                done.add(left := path.pop())
+                on_path.discard(left)
+            elif blocker in on_path:
+                return [*path[path.index(blocker) :], blocker]
+            elif blocker not in done:
+                path.append(blocker)
+                on_path.add(blocker)
+                waiting.append(iter(blockers_of(blocker)))
+    return None
+
+
+def parent_cycle(task: str, parent: str | None, parent_of: Callable[[str], str | None]) -> list[str] | None:
+    """The cycle that making `parent` the parent of `task` would close, or None."""
+    path = [task]
+    seen: set[str] = set()
+    while parent is not None and parent not in seen:
+        path.append(parent)
+        if parent == task:
+            return path
+        seen.add(parent)
+        parent = parent_of(parent)
+    return None

@@ -1,0 +1,72 @@
+"""Places in a list as strings: plain string comparison of two keys tells which task stands first.
+
+A task stands by its id (`default_key`) unless it was put elsewhere: then it carries a rank made by `between`.
+Ranks use the digits 0-9A-Za-z in their ASCII order. No rank is made that, with zeros behind it, would be another
+key, so there is always room between two keys. Tasks put side by side count up (`b10a1`, `b10a2`, …) or, in front of
+everything, down (`Z9`, `Z8`, …), so that a thousand moves to the same end make short keys all the same.
+"""
+
+import re
+
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_VALUE = {digit: value for value, digit in enumerate(_DIGITS)}
+_BASE = len(_DIGITS)
+_LENGTHS = "`abcdefghijklmnopqrstuvwxyz"
+_COUNTER = re.compile(r"(.+)([a-z])([1-9][0-9]*)", re.ASCII | re.DOTALL)
+_FRONT = re.compile(r"([A-Z])([0-9]+)", re.ASCII)
+
+
+def default_key(task: str) -> str:
+    """The place of a task that was never moved: ids in numeric order (`a1`, `a9`, `b10`)."""
+    return _LENGTHS[min(len(task), 26)] + task
+
+
+def between(low: str, high: str) -> str:
+    """A key behind `low` and in front of `high`; an empty one means that there is no such neighbour.
+
+    Never raises: for keys that are out of order it gives a key behind `low`.
+    """
+    guess = _before(high) if high and not low else _after(low)
+    if low < guess and (not high or guess < high):
+        return guess
+    if high and low >= high:
+        return low + "V"
+    return _midpoint(low, high)
+
+
+def _after(low: str) -> str:
+    counter = _COUNTER.fullmatch(low)
+    if counter is None:
+        return low + "a1"
+    head, _, digits = counter.groups()
+    number = str(int(digits[:18]) + 1)
+    return head + default_key(number)
+
+
+def _before(high: str) -> str:
+    front = _FRONT.fullmatch(high)
+    if front is None:
+        return "Z9"
+    letter, digits = front.groups()
+    number = int(digits[:18])
+    if number:
+        return letter + str(number - 1).rjust(len(digits), "0")
+    return chr(ord(letter) - 1) + "9" * (len(digits) + 1) if letter > "A" else ""
+
+
+def _midpoint(low: str, high: str) -> str:
+    """The shortest key in the middle that ends in a letter."""
+    key = ""
+    position = 0
+    while True:
+        floor = _VALUE.get(low[position], 0) if position < len(low) else 0
+        ceiling = _VALUE.get(high[position], _BASE) if high and position < len(high) else (0 if high else _BASE)
+        if ceiling - floor > 1:
+            key += _DIGITS[(floor + ceiling) // 2]
+            return key if len(key) > 1 and key[-1] > "9" else key + "V"
+        key += low[position] if position < len(low) else "0"
+        if ceiling > floor:
+            high = ""
+        elif position > len(low) and position > len(high):
+            return low + "V"
+        position += 1

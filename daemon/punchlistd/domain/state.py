@@ -1,0 +1,289 @@
+"""What is true of one conversation now: the fold of its events.
+
+A state has one owner at a time. `evolve` changes it in place, so that an event costs what it changes and never the
+length of the list. Every change of a task goes through `insert`, `put`, `remove` and `place`, which keep the order,
+the counters and the queue of ready tasks right.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+
+from punchlist_schemas.things import FINISHED, PRIORITIES, STATUSES, Conversation, Counts, Priority, Settings, Task
+
+from punchlistd.domain.rank import default_key
+
+HELD = frozenset({"paused", "failed"})
+"""A task whose parent is in one of these states is not ready."""
+
+_URGENCY: dict[Priority, int] = {priority: -weight for weight, priority in enumerate(PRIORITIES)}
+_SLACK = 1_000
+"""How many outdated entries the queue of ready tasks may hold beside twice the valid ones."""
+
+
+class State:
+    """One conversation as of `version`.
+
+    `exists` is true from its opening to its deletion. `ranks` holds the sort keys of the tasks that do not stand in
+    the order of their ids, `messages` the log position of each message by its id. `cleared` is how many tasks the
+    last clear removed; `last_finished` the task whose completion left nothing to do, kept because the list may have
+    been cleared in the same step.
+    """
+
+    __slots__ = (
+        "_blocked",
+        "_children",
+        "_last_key",
+        "_order",
+        "_queue",
+        "_ready",
+        "_totals",
+        "cleared",
+        "conversation",
+        "created_at",
+        "exists",
+        "last_finished",
+        "messages",
+        "next_task",
+        "ranks",
+        "sessions",
+        "settings",
+        "tasks",
+        "title",
+        "updated_at",
+        "user",
+        "version",
+    )
+
+    def __init__(self, conversation: str) -> None:
+        self.conversation = conversation
+        self.version = 0
+        self.updated_at = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything but the numbers that go on for ever."""
+        self.exists = False
+        self.title = ""
+        self.user = ""
+        self.settings = Settings()
+        self.sessions: tuple[str, ...] = ()
+        self.created_at = 0
+        self.messages: dict[str, int] = {}
+        self.cleared = 0
+        self.last_finished: Task | None = None
+        self.clear()
+
+    def clear(self) -> None:
+        """Remove all tasks and number from 1 again."""
+        self.next_task = 1
+        self.tasks: dict[str, Task] = {}
+        self.ranks: dict[str, str] = {}
+        self._order: list[str] = []
+        self._last_key = ""
+        self._totals = dict.fromkeys(STATUSES, 0)
+        self._blocked = 0
+        self._ready: set[str] = set()
+        self._queue: list[tuple[int, str, str]] | None = None
+        self._children: dict[str, dict[str, None]] = {}
+
+    # reading
+
+    def ordered(self) -> list[Task]:
+        """The tasks in the list's order."""
+        tasks = self.tasks
+        return [tasks[task] for task in self._order]
+
+    def ids(self) -> list[str]:
+        """The ids in the list's order: the state's own list, not to be changed and not to be kept."""
+        return self._order
+
+    def counts(self) -> Counts:
+        """How many tasks are in each state, at the cost of nothing."""
+        return Counts(**self._totals, blocked=self._blocked, ready=len(self._ready))
+
+    @property
+    def remaining(self) -> int:
+        """How many tasks are unfinished."""
+        totals = self._totals
+        return totals["pending"] + totals["in_progress"] + totals["paused"]
+
+    def key(self, task: str) -> str:
+        """The sort key of a task."""
+        return self.ranks.get(task) or default_key(task)
+
+    def index(self, task: str) -> int:
+        """Where in the list a task stands or, if it is not there, would stand by its id."""
+        return bisect_left(self._order, self._sort_key(task), key=self._sort_key)
+
+    def children(self, task: str) -> list[str]:
+        """The ids of the tasks whose parent this is."""
+        return list(self._children.get(task, ()))
+
+    def is_ready(self, task: Task) -> bool:
+        """Whether a task could be started now: pending, nothing open before it, its parent not paused or failed."""
+        if task.status != "pending" or task.open_blockers:
+            return False
+        parent = self.tasks.get(task.parent) if task.parent is not None else None
+        return parent is None or parent.status not in HELD
+
+    def next_ready(self) -> Task | None:
+        """The ready task to do next: the most urgent, of those the first in the list."""
+        queue = self._queue
+        if queue is None:
+            queue = self._queue = [self._entry(self.tasks[task]) for task in self._ready]
+            heapify(queue)
+        while queue:
+            entry = queue[0]
+            if entry[2] in self._ready and self._entry(task := self.tasks[entry[2]]) == entry:
+                return task
+            heappop(queue)
+        return None
+
+    def conversation_view(self) -> Conversation:
+        """The conversation as clients see it."""
+        return Conversation(
+            conversation=self.conversation,
+            title=self.title,
+            user=self.user,
+            settings=self.settings,
+            sessions=self.sessions,
+            version=self.version,
+            counts=self.counts(),
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+    # changing
+
+    def insert(self, task: Task, rank: str = "") -> None:
+        """Add a task that is not there yet, at the place that its rank or else its id gives it."""
+        name = task.id
+        self.tasks[name] = task
+        if rank:
+            self.ranks[name] = rank
+        self._stand(name, rank or default_key(name))
+        self._totals[task.status] += 1
+        if task.open_blockers and task.status not in FINISHED:
+            self._blocked += 1
+        if task.parent is not None:
+            self._children.setdefault(task.parent, {})[name] = None
+        self._settle(task)
+
+    def put(self, task: Task, old: Task) -> None:
+        """Replace a task by a changed one; `old` is the one that is there."""
+        self.tasks[task.id] = task
+        if old.parent != task.parent:
+            self._move_child(task, old)
+        if old.status != task.status:
+            self._totals[old.status] -= 1
+            self._totals[task.status] += 1
+        was_blocked = bool(old.open_blockers) and old.status not in FINISHED
+        self._blocked += (bool(task.open_blockers) and task.status not in FINISHED) - was_blocked
+        self._settle(task)
+        if old.priority != task.priority:
+            self._enqueue(task)
+        if (old.status in HELD) != (task.status in HELD):
+            self.resettle(self._children.get(task.id, ()))
+
+    def remove(self, task: Task) -> None:
+        """Take a task out of the list. Nothing may refer to it any more."""
+        name = task.id
+        self._order.pop(self.index(name))
+        self._remember_last()
+        del self.tasks[name]
+        self.ranks.pop(name, None)
+        self._totals[task.status] -= 1
+        self._blocked -= bool(task.open_blockers) and task.status not in FINISHED
+        self._ready.discard(name)
+        if task.parent is not None:
+            self._drop_child(task.parent, name)
+
+    def place(self, task: Task, rank: str) -> None:
+        """Give a task another sort key; an empty one puts it back to the place of its id."""
+        name = task.id
+        self._order.pop(self.index(name))
+        self._remember_last()
+        if rank:
+            self.ranks[name] = rank
+        else:
+            self.ranks.pop(name, None)
+        self._stand(name, rank or default_key(name))
+        self._enqueue(task)
+
+    def load(self, tasks: Iterable[Task], ranks: dict[str, str]) -> None:
+        """Take over the tasks of an earlier state, in its order."""
+        self.clear()
+        for task in tasks:
+            self.tasks[task.id] = task
+        self.ranks = ranks
+        self._order = list(self.tasks)
+        self._remember_last()
+        for task in self.tasks.values():
+            self._totals[task.status] += 1
+            self._blocked += bool(task.open_blockers) and task.status not in FINISHED
+            if task.parent is not None:
+                self._children.setdefault(task.parent, {})[task.id] = None
+            self._settle(task)
+
+    def resettle(self, tasks: Iterable[str]) -> None:
+        """Look again whether these tasks are ready."""
+        for name in tasks:
+            self._settle(self.tasks[name])
+
+    # order
+
+    def _sort_key(self, task: str) -> tuple[str, str]:
+        return (self.ranks.get(task) or default_key(task), task)
+
+    def _stand(self, task: str, key: str) -> None:
+        if key > self._last_key:
+            self._order.append(task)
+            self._last_key = key
+        else:
+            insort(self._order, task, key=self._sort_key)
+            self._remember_last()
+
+    def _remember_last(self) -> None:
+        self._last_key = self.key(self._order[-1]) if self._order else ""
+
+    # ready tasks
+
+    def _settle(self, task: Task) -> None:
+        ready = self._ready
+        if not self.is_ready(task):
+            ready.discard(task.id)
+        elif task.id not in ready:
+            ready.add(task.id)
+            self._enqueue(task)
+
+    def _entry(self, task: Task) -> tuple[int, str, str]:
+        return (_URGENCY[task.priority], self.key(task.id), task.id)
+
+    def _enqueue(self, task: Task) -> None:
+        """The queue is built when it is first asked for; what is outdated in it falls out when it comes up."""
+        queue = self._queue
+        if queue is None or task.id not in self._ready:
+            return
+        heappush(queue, self._entry(task))
+        if len(queue) > 2 * len(self._ready) + _SLACK:
+            self._queue = None
+
+    # children
+
+    def _move_child(self, task: Task, old: Task) -> None:
+        if old.parent is not None:
+            self._drop_child(old.parent, task.id)
+        if task.parent is not None:
+            self._children.setdefault(task.parent, {})[task.id] = None
+
+    def _drop_child(self, parent: str, child: str) -> None:
+        family = self._children[parent]
+        del family[child]
+        if not family:
+            del self._children[parent]
+
+
+def initial_state(conversation: str) -> State:
+    """A conversation of which nothing is known."""
+    return State(conversation)
