@@ -125,7 +125,7 @@ def _struct(kind: inspect.Type) -> inspect.StructType | None:
 def _describe(kind: inspect.Type) -> str:
     """A type in words."""
     if isinstance(kind, inspect.Metadata):
-        schema = cast(dict[str, str], kind.extra_json_schema or {})  # pyright: ignore[reportUnknownMemberType]
+        schema = cast(dict[str, str], kind.extra_json_schema or {})
         return schema.get("description") or _describe(kind.type)
     if isinstance(kind, inspect.UnionType):
         return " or ".join(_describe(choice) for choice in kind.types)

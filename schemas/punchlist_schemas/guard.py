@@ -115,13 +115,13 @@ def _names_and_colons(value: Any) -> tuple[int, int]:
     names = colons = 0
     waiting: list[Any] = [value]
     for item in waiting:
-        kind: object = type(item)
-        if kind is str:
+        if type(item) is str:
             colons += item.count(":")
-        elif kind is dict:
-            names += len(item)
-            waiting += item
-            waiting += item.values()
-        elif kind is list:
+        elif type(item) is dict:
+            members = cast(dict[str, Any], item)
+            names += len(members)
+            waiting += members
+            waiting += members.values()
+        elif type(item) is list:
             waiting += item
     return names, colons

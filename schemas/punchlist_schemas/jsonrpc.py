@@ -85,6 +85,7 @@ _decode_message = msgspec.json.Decoder(_Message).decode
 _encode = msgspec.json.Encoder().encode
 _decoders: dict[type[Params], msgspec.json.Decoder[Any]] = {}
 
+_STRUCTURED: frozenset[object] = frozenset({dict, list})
 _MEMBERS = frozenset({"jsonrpc", "id", "method", "params"})
 
 
@@ -167,8 +168,7 @@ def _call(value: dict[str, Any], raw: bytes | Raw) -> Call | Malformed:
         return _diagnosed(value)
     params = NO_PARAMS
     if "params" in value:
-        kind: object = type(value["params"])
-        if kind is not dict and kind is not list:
+        if type(value["params"]) not in _STRUCTURED:
             return _diagnosed(value)
         if value["params"]:
             params = bytes(envelope.params)
@@ -180,8 +180,7 @@ def _call(value: dict[str, Any], raw: bytes | Raw) -> Call | Malformed:
 
 
 def _is_id(value: Any) -> bool:
-    kind: object = type(value)
-    return kind is int or (kind is str and len(value) <= MAX_ID_CHARACTERS)
+    return type(value) is int or (type(value) is str and len(value) <= MAX_ID_CHARACTERS)
 
 
 def _invalid(message: str, id: bytes = NULL) -> Malformed:

@@ -1,0 +1,135 @@
+"""The contract as an OpenRPC document, made from the same tables that drive the daemon: what `rpc.discover` answers."""
+
+import inspect
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, cast
+
+import msgspec
+
+from punchlist_schemas.errors import ERRORS
+from punchlist_schemas.events import KnownEvent
+from punchlist_schemas.framing import MAX_HEADER_BYTES
+from punchlist_schemas.methods import METHODS, NOTIFICATIONS, PROTOCOL, Method
+from punchlist_schemas.results import Limits
+
+_DESCRIPTION = """\
+Task lists for AI agents over JSON-RPC 2.0 on a Unix socket. Parameters go by name; unknown ones are \
+refused. Every error has `data.kind`. Times are milliseconds since 1970 UTC. An answer to a mutation means that it is durable.\
+"""
+
+_FRAMING = {
+    "lines": "First byte { or [: one JSON text per line, ended by LF; a CR before it is tolerated.",
+    "headers": (
+        "First byte C: Content-Length: N, CR LF, CR LF and N bytes of JSON. Names of headers are case-insensitive, "
+        f"other headers are ignored, a header block has at most {MAX_HEADER_BYTES} bytes."
+    ),
+    "json": (
+        "Refused with parse_error: invalid UTF-8, a byte order mark, lone surrogates, NaN, Infinity, numbers that are "
+        "not finite, integers beyond 2^53 in magnitude, the same name twice in an object."
+    ),
+    "ids": "A string of up to 128 characters, or an integer within 2^53 in magnitude.",
+    "params": "An object; an empty array counts as no parameters.",
+}
+
+_PUSHES = {
+    "events": "To subscribers with view `events`: the events of whole calls, in order.",
+    "list": "To subscribers with view `list`: the newest list.",
+    "end": "A subscription is over, and why.",
+}
+
+
+@cache
+def openrpc_document() -> bytes:
+    """The document as compact JSON."""
+    return msgspec.json.encode(openrpc())
+
+
+def openrpc() -> dict[str, Any]:
+    """The document as a value."""
+    inlined = [*(method.params for method in METHODS.values()), *NOTIFICATIONS.values()]
+    results = [method.result for method in METHODS.values()]
+    schemas = definitions([*inlined, *results], "#/components/schemas/")
+    params = {kind: schemas.pop(kind.__name__) for kind in dict.fromkeys(inlined)}
+    return {
+        "openrpc": "1.3.2",
+        "info": {
+            "title": "punchlist",
+            "version": f"{PROTOCOL}.0.0",
+            "description": _DESCRIPTION,
+            "license": {"name": "MIT"},
+        },
+        "methods": [_method(method, params[method.params]) for method in METHODS.values()],
+        "components": {
+            "schemas": schemas,
+            "errors": {row.kind: {"code": row.code, "message": row.meaning} for row in ERRORS.values()},
+        },
+        "x-notifications": [
+            {"name": name, "summary": _PUSHES[name], "paramStructure": "by-name", "params": _params(params[kind])}
+            for name, kind in NOTIFICATIONS.items()
+        ],
+        "x-errors": errors(),
+        "x-framing": _FRAMING,
+        "x-limits": msgspec.to_builtins(Limits()),
+    }
+
+
+def errors() -> list[dict[str, Any]]:
+    """The error table: `data` names what an error's data may hold beside `kind`."""
+    return [msgspec.to_builtins(row) for row in ERRORS.values()]
+
+
+def definitions(types: Iterable[Any], prefix: str) -> dict[str, Any]:
+    """JSON Schema 2020-12 of `types` and of all that they refer to, by name; references begin with `prefix`."""
+    _, found = msgspec.json.schema_components(types, ref_template=prefix + "{name}")
+    if "Recorded" in found:
+        _, events = msgspec.json.schema_components([KnownEvent], ref_template=prefix + "{name}")
+        found |= events
+        found["Recorded"]["properties"]["event"] = _event(sorted(events), prefix)
+    return {name: _tidy(found[name]) for name in sorted(found)}
+
+
+def _event(names: list[str], prefix: str) -> dict[str, Any]:
+    tags = [name for name in names if name in _TAGS]
+    unknown = {
+        "description": "An event of a later version of this contract: keep it and show it as it is.",
+        "type": "object",
+        "required": ["type"],
+        "properties": {"type": {"type": "string", "not": {"enum": tags}}},
+    }
+    return {"anyOf": [{"$ref": prefix + tag} for tag in tags] + [unknown]}
+
+
+_TAGS = frozenset(kind.__name__ for kind in KnownEvent.__args__)
+
+
+def _tidy(schema: Any) -> Any:
+    """Docstrings without their indentation, and without what only OpenAPI knows."""
+    if isinstance(schema, list):
+        return [_tidy(item) for item in cast(list[Any], schema)]
+    if not isinstance(schema, dict):
+        return schema
+    members = cast(dict[str, Any], schema)
+    if isinstance(members.get("description"), str):
+        members["description"] = inspect.cleandoc(members["description"])
+    return {name: _tidy(value) for name, value in members.items() if name != "discriminator"}
+
+
+def _method(method: Method, params: dict[str, Any]) -> dict[str, Any]:
+    result = method.result.__name__
+    return {
+        "name": method.name,
+        "summary": method.summary,
+        "description": params["description"],
+        "tags": [{"name": method.kind}],
+        "paramStructure": "by-name",
+        "params": _params(params),
+        "result": {"name": result, "schema": {"$ref": f"#/components/schemas/{result}"}},
+    }
+
+
+def _params(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    required = schema.get("required", [])
+    # The specification wants required parameters first, for callers that pass them by position.
+    names = sorted(schema["properties"], key=lambda name: name not in required)
+    return [{"name": name, "required": name in required, "schema": schema["properties"][name]} for name in names]
