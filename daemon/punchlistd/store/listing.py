@@ -1,0 +1,52 @@
+"""What the stores agree on about listing conversations: the text that is searched, and cursors.
+
+The order is newest updated first, ties by id. A cursor names the last conversation of a page by its place in that
+order, so a page stays right whatever is added before it.
+"""
+
+import base64
+import binascii
+
+import msgspec
+
+from punchlistd.store.port import BadCursor
+
+
+class _Titled(msgspec.Struct):
+    title: str = ""
+
+
+_decode = msgspec.json.Decoder(_Titled).decode
+
+
+def fold(text: str) -> str:
+    """The form in which texts are compared, whatever their case."""
+    return text.casefold()
+
+
+def search_text(conversation: str, summary: bytes) -> str:
+    """What a query is looked for in: the id and, on a line of its own, the title."""
+    title = _decode(summary).title if summary else ""
+    return fold(f"{conversation}\n{title}")
+
+
+def cursor_of(updated_at: int, conversation: str) -> str:
+    """The cursor that goes on after a conversation."""
+    return base64.urlsafe_b64encode(f"{updated_at}:{conversation}".encode()).decode().rstrip("=")
+
+
+def place_of(cursor: str) -> tuple[int, str]:
+    """When the cursor's conversation was updated, and its id.
+
+    Raises:
+        BadCursor: It is none of ours.
+    """
+    try:
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
+        updated_at, _, conversation = text.partition(":")
+        place = int(updated_at), conversation
+    except (binascii.Error, ValueError) as error:
+        raise BadCursor("the cursor is none that was given out") from error
+    if cursor_of(*place) != cursor or not 0 <= place[0] < 1 << 63:
+        raise BadCursor("the cursor is none that was given out")
+    return place

@@ -1,0 +1,167 @@
+"""A log that lives in memory: for `punchlistd` without a disk to trust, for simulations, and as the contract in plain words.
+
+It keeps every promise of the port but the one that needs a disk: it is gone with the process.
+"""
+
+import heapq
+import secrets
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from punchlistd.store.listing import cursor_of, fold, place_of, search_text
+from punchlistd.store.port import Loaded, Sealed, Snapshot, Stored
+from punchlistd.store.record import is_tombstone, key_hash, take_groups, verify_tail
+
+
+class MemoryLog:
+    """An `EventLog` in memory. `read`, `load` and the others complete at once."""
+
+    def __init__(self) -> None:
+        self.epoch = secrets.token_hex(8)
+        self.regressed: tuple[int, int] | None = None
+        self._lines: list[bytes] = []  # b"" where a line was erased
+        self._seqs: dict[str, list[int]] = {}
+        self._keys: dict[str, dict[str, int]] = {}
+        self._tombstones: dict[str, int] = {}
+        self._indexed = 0
+        self._states: dict[str, Snapshot] = {}
+        self._summaries: dict[str, Snapshot] = {}
+        self._sessions: dict[str, str] = {}
+
+    @property
+    def head(self) -> int:
+        """Position of the last event."""
+        return len(self._lines)
+
+    @property
+    def unindexed(self) -> int:
+        """How many events the index lags behind."""
+        return self.head - self._indexed
+
+    def unindexed_conversations(self) -> list[str]:
+        """Conversations with events that `maintain` has not seen."""
+        return [name for name, seqs in self._seqs.items() if seqs and seqs[-1] > self._indexed]
+
+    async def append(self, entries: Sequence[Sealed]) -> None:
+        """Append lines at head + 1, head + 2, …."""
+        for entry in entries:
+            self._lines.append(entry.line)
+            self._seqs.setdefault(entry.conversation, []).append(self.head)
+            if entry.key:
+                self._keys.setdefault(entry.conversation, {})[entry.key] = self.head
+            if is_tombstone(Stored(self.head, entry.line).wire):
+                self._tombstones[entry.conversation] = self.head
+
+    async def read(
+        self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
+    ) -> list[Stored]:
+        """Events after a position, at least one group if there is any."""
+        return take_groups(self._after(after, conversation), limit, max_bytes)
+
+    async def load(self, conversation: str) -> Loaded:
+        """The newest snapshot and everything after it."""
+        saved = self._states.get(conversation)
+        state, version, seq, check = (saved.state, saved.version, saved.seq, saved.check) if saved else (None, 0, 0, "")
+        tail = list(self._after(seq, conversation))
+        verify_tail(conversation, version, check, tail)
+        return Loaded(state, version, seq, check, tail)
+
+    async def keys(self, conversation: str) -> list[int]:
+        """`key_hash` of each key of the conversation."""
+        return [key_hash(key) for key in self._keys.get(conversation, ())]
+
+    async def find_key(self, conversation: str, key: str) -> list[Stored]:
+        """The group of events that used the key, or nothing."""
+        seq = self._keys.get(conversation, {}).get(key)
+        return take_groups(self._after(seq - 1, conversation), 1, 1) if seq else []
+
+    async def resolve(self, session: str) -> str | None:
+        """The conversation a session is attached to."""
+        return self._sessions.get(session)
+
+    async def names(self, user: str) -> list[str]:
+        """Conversations of a user."""
+        return sorted(name for name, saved in self._summaries.items() if saved.user == user and not saved.deleted)
+
+    async def totals(self) -> tuple[int, int]:
+        """Tasks that are open and in progress, over all conversations."""
+        alive = [saved for saved in self._summaries.values() if not saved.deleted]
+        return sum(saved.open for saved in alive), sum(saved.in_progress for saved in alive)
+
+    async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
+        """Save snapshots; there is no other index to bring up to date."""
+        self._indexed = self.head
+        for snapshot in snapshots:
+            name = snapshot.conversation
+            self._detach(name)
+            if not snapshot.deleted:
+                self._sessions.update(dict.fromkeys(snapshot.sessions, name))
+            if snapshot.state is not None:
+                self._states[name] = snapshot
+            self._summaries[name] = snapshot
+
+    async def erase(self, conversation: str) -> None:
+        """Forget every line before the newest tombstone."""
+        tombstone = self._tombstones.pop(conversation, 0)
+        seqs = self._seqs.get(conversation, [])
+        for seq in seqs:
+            if seq < tombstone:
+                self._lines[seq - 1] = b""
+        self._seqs[conversation] = [seq for seq in seqs if seq >= tombstone]
+        keys = self._keys.get(conversation, {})
+        self._keys[conversation] = {key: seq for key, seq in keys.items() if seq >= tombstone}
+        for saved in (self._states, self._summaries):
+            if conversation in saved and saved[conversation].seq < tombstone:
+                del saved[conversation]
+                self._detach(conversation)
+
+    async def unerased(self) -> list[str]:
+        """Conversations with a tombstone whose events before it are still there."""
+        return list(self._tombstones)
+
+    async def checkpoint(self) -> None:
+        """Nothing is written ahead in memory."""
+
+    async def sizes(self) -> tuple[int, int]:
+        """Bytes of all lines; nothing is written ahead of them."""
+        return sum(map(len, self._lines)), 0
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    def _after(self, after: int, conversation: str | None) -> Iterator[Stored]:
+        if conversation is None:
+            return (Stored(seq, line) for seq, line in enumerate(self._lines[after:], after + 1) if line)
+        seqs = self._seqs.get(conversation, [])
+        return (Stored(seq, self._lines[seq - 1]) for seq in seqs[bisect_right(seqs, after) :])
+
+    def _detach(self, conversation: str) -> None:
+        for session in [known for known, name in self._sessions.items() if name == conversation]:
+            del self._sessions[session]
+
+    async def list(
+        self,
+        *,
+        query: str = "",
+        user: str | None = None,
+        active: bool | None = None,
+        limit: int,
+        cursor: str | None = None,
+    ) -> tuple[list[bytes], str | None]:
+        """Summaries, newest updated first, and the cursor of the next page."""
+        after = None
+        if cursor is not None:
+            updated_at, name = place_of(cursor)
+            after = (-updated_at, name)
+        wanted = fold(query)
+        matching = [
+            (-saved.updated_at, name)
+            for name, saved in self._summaries.items()
+            if not saved.deleted
+            and (user is None or saved.user == user)
+            and (active is None or (saved.open + saved.in_progress > 0) == active)
+            and wanted in search_text(name, saved.summary)
+        ]
+        page = heapq.nsmallest(limit + 1, (place for place in matching if after is None or place > after))
+        summaries = [self._summaries[name].summary for _, name in page[:limit]]
+        return summaries, cursor_of(-page[limit - 1][0], page[limit - 1][1]) if len(page) > limit else None

@@ -1,0 +1,105 @@
+"""The form of a stored line, and the arithmetic that shows whether it is still the one that was written.
+
+A line is `wire TAB side TAB check`. `check` covers the line and the check of the event before it in the same
+conversation, so a conversation is a chain: nothing in it can be changed, dropped or put elsewhere unnoticed. A tombstone
+(`ConversationDeleted`) starts a new chain, because what is before it will be erased. JSON never holds a raw tab or newline,
+so lines are split without parsing them.
+"""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+import msgspec
+
+from punchlistd.store.port import Damaged, Side, Stored
+
+_TOMBSTONE = b'"event":{"type":"ConversationDeleted"}}'
+"""How the wire form of a tombstone ends, and no other's: exactly two objects are closed here."""
+
+_encode = msgspec.json.Encoder().encode
+_NO_SIDE = b"{}"
+
+
+def is_tombstone(wire: bytes) -> bool:
+    """Whether the event says that the conversation was deleted."""
+    return wire.endswith(_TOMBSTONE)
+
+
+def _link(check: str, content: bytes, wire: bytes) -> str:
+    previous = b"" if is_tombstone(wire) else check.encode()
+    return blake2b(previous + content, digest_size=8).hexdigest()
+
+
+def seal(check: str, wire: bytes, side: Side) -> tuple[bytes, str]:
+    """Make a line of an event.
+
+    Args:
+        check: Head of the conversation's chain so far, "" at its beginning.
+        wire: `{"seq","conversation","version","at","actor","event"}` in this order, as compact JSON.
+        side: What is kept beside it.
+
+    Returns:
+        The line and the new head of the chain.
+    """
+    beside = _encode(side)
+    content = wire + b"\t" + (b"" if beside == _NO_SIDE else beside)
+    head = _link(check, content, wire)
+    return content + b"\t" + head.encode(), head
+
+
+def parse(line: bytes, seq: int | None = None) -> Stored:
+    """Take a line for what it says it is, or for the event at `seq` where that is known.
+
+    Raises:
+        ValueError: It is not a record, or that of another position.
+    """
+    if line.count(b"\t") != 2 or not line.startswith(b'{"seq":'):
+        raise ValueError("the line is no record")
+    stored = Stored(int(line[7 : line.index(b",", 7)]), line)
+    if seq is not None and stored.seq != seq:
+        raise ValueError(f"the event at {seq} says that it is number {stored.seq}")
+    if stored.version < 1:
+        raise ValueError("versions count from 1")
+    return stored
+
+
+def verify(previous_check: str, stored: Stored) -> bool:
+    """Whether a line is the one that was sealed after `previous_check`."""
+    content, _, check = stored.line.rpartition(b"\t")
+    return _link(previous_check, content, content[: content.find(b"\t")]).encode() == check
+
+
+def verify_tail(conversation: str, version: int, check: str, tail: Iterable[Stored]) -> None:
+    """Check that events follow from a version and from each other; after version 0 may come 1 or a tombstone.
+
+    Raises:
+        Damaged: With the first one that does not.
+    """
+    for stored in tail:
+        try:
+            found = parse(stored.line, stored.seq)
+            expected = found.version if version == 0 and is_tombstone(found.wire) else version + 1
+            if found.conversation != conversation or found.version != expected:
+                raise ValueError(f"version {expected} is missing")
+            if not verify(check, found):
+                raise ValueError("its checksum does not match")
+        except ValueError as error:
+            raise Damaged(conversation, stored.seq, str(error)) from error
+        version, check = found.version, found.check
+
+
+def take_groups(events: Iterable[Stored], limit: int, max_bytes: int) -> list[Stored]:
+    """Events up to a number or size, whichever comes first, and then to the end of the group."""
+    taken: list[Stored] = []
+    size = 0
+    for stored in events:
+        taken.append(stored)
+        size += len(stored.line)
+        if (len(taken) >= limit or size >= max_bytes) and not stored.left:
+            break
+    return taken
+
+
+def key_hash(key: str) -> int:
+    """A stable signed 64 bit number of an idempotency key."""
+    return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big", signed=True)
