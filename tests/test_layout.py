@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "punchlist_schemas",
     ),
     "punchlistd.app": ("punchlistd", "punchlist_schemas"),
+    "punchlistd.run": ("punchlistd", "punchlist_schemas"),
     "punchlistd.__main__": ("punchlistd", "punchlist_schemas"),
 }
 """Room → what of ours it may import. A module's room is the longest of these that its name begins with."""
