@@ -1,0 +1,146 @@
+"""The client library of punchlist: task lists of agents, kept by a per-user daemon, pushed live.
+
+```python
+import punchlist
+
+with punchlist.connect() as client:
+    plan = client.conversation("website")
+    copy = plan.add("Write the copy", priority="high")
+    plan.add("Publish", blocked_by=[copy.id])
+    plan.start(copy.id)
+    done = plan.complete(copy.id, result="in docs/copy.md")
+    print(done.next_task, done.unblocked, done.remaining)
+```
+
+`connect_async()` gives the same with `async with` and `await`. Names are loaded on first use, so that importing the
+package costs nothing.
+"""
+
+TYPE_CHECKING = False  # the constant of `typing`, whose import would cost more than all the rest
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from punchlist.aio import AsyncClient, AsyncConversation, AsyncWatch, connect_async
+    from punchlist.cursor import Change, TaskList
+    from punchlist.errors import (
+        Blocked,
+        Cancelled,
+        ConfirmationRequired,
+        ConnectionLost,
+        DaemonUnavailable,
+        Damaged,
+        DependencyCycle,
+        Forbidden,
+        Gap,
+        IllegalTransition,
+        InternalError,
+        InvalidParams,
+        InvalidRequest,
+        KeyConflict,
+        LeaseHeld,
+        LimitExceeded,
+        MethodNotFound,
+        NoConversation,
+        NotFound,
+        OutcomeUnknown,
+        ParseError,
+        ProtocolError,
+        PunchlistError,
+        RequestRefused,
+        ShuttingDown,
+        StorageFull,
+        TimedOut,
+        VersionConflict,
+        WrongEpoch,
+    )
+    from punchlist.scope import conversation, current_conversation
+    from punchlist.sync import Client, Conversation, Watch, connect
+    from punchlist_schemas.params import NewTask
+    from punchlist_schemas.results import SetStatusResult
+    from punchlist_schemas.things import Counts, Message, SettingsPatch, Task
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "__version__",
+    "AsyncClient",
+    "AsyncConversation",
+    "AsyncWatch",
+    "Blocked",
+    "Cancelled",
+    "Change",
+    "Client",
+    "ConfirmationRequired",
+    "ConnectionLost",
+    "Conversation",
+    "Counts",
+    "DaemonUnavailable",
+    "Damaged",
+    "DependencyCycle",
+    "Forbidden",
+    "Gap",
+    "IllegalTransition",
+    "InternalError",
+    "InvalidParams",
+    "InvalidRequest",
+    "KeyConflict",
+    "LeaseHeld",
+    "LimitExceeded",
+    "Message",
+    "MethodNotFound",
+    "NewTask",
+    "NoConversation",
+    "NotFound",
+    "OutcomeUnknown",
+    "ParseError",
+    "ProtocolError",
+    "PunchlistError",
+    "RequestRefused",
+    "SetStatusResult",
+    "SettingsPatch",
+    "ShuttingDown",
+    "StorageFull",
+    "Task",
+    "TaskList",
+    "TimedOut",
+    "VersionConflict",
+    "Watch",
+    "WrongEpoch",
+    "connect",
+    "connect_async",
+    "conversation",
+    "current_conversation",
+]
+
+_MODULES = {
+    "punchlist.aio": "AsyncClient AsyncConversation AsyncWatch connect_async",
+    "punchlist.cursor": "Change TaskList",
+    "punchlist.errors": (
+        "Blocked Cancelled ConfirmationRequired ConnectionLost DaemonUnavailable Damaged DependencyCycle "
+        "Forbidden Gap IllegalTransition InternalError InvalidParams InvalidRequest KeyConflict LeaseHeld "
+        "LimitExceeded MethodNotFound NoConversation NotFound OutcomeUnknown ParseError ProtocolError "
+        "PunchlistError RequestRefused ShuttingDown StorageFull TimedOut VersionConflict WrongEpoch"
+    ),
+    "punchlist.scope": "conversation current_conversation",
+    "punchlist.sync": "Client Conversation Watch connect",
+    "punchlist_schemas.params": "NewTask",
+    "punchlist_schemas.results": "SetStatusResult",
+    "punchlist_schemas.things": "Counts Message SettingsPatch Task",
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> "Any":
+    """Load what a public name stands for (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,325 @@
+"""The face for asyncio: `AsyncClient`, its conversations and watches. What is not waiting is in `punchlist.core`.
+
+Calls of one client share a connection and may be made at the same time; each answer finds its call. A cancelled call
+is given up at the daemon too. A watch has a connection of its own: while its loop is slow we stop reading, and the
+daemon keeps nothing but a position for us.
+"""
+
+from collections import deque
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar, Unpack, overload
+
+import anyio
+
+from punchlist import scope
+from punchlist.aio_link import Link
+from punchlist.calls import Call, ClientCalls, ConversationCalls
+from punchlist.core import Options, Profile, Request, Retry, failure, is_passing, result_of
+from punchlist.cursor import Change, Cursor, EventsView, ListView, TaskList, Until, condition
+from punchlist.errors import ConnectionLost, PunchlistError, TimedOut
+from punchlist_schemas.jsonrpc import Reply
+from punchlist_schemas.results import HelloResult, SubscribeResult
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+def connect_async(**options: Unpack[Options]) -> "AsyncClient":
+    """A client for `async with`, which connects and starts a daemon if none runs.
+
+    Args:
+        **options: See `Options`.
+    """
+    return AsyncClient(**options)
+
+
+def awaiting(
+    build: Callable[Concatenate[ConversationCalls, P], Call[R]],
+) -> Callable[Concatenate["AsyncConversation", P], Coroutine[Any, Any, R]]:
+    """A method of `AsyncConversation` that makes the call which `build` describes."""
+
+    @wraps(build)
+    async def method(self: "AsyncConversation", *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self.client.run(build(self.calls, *args, **kwargs))
+
+    return method
+
+
+def _awaiting(
+    build: Callable[Concatenate[ClientCalls, P], Call[R]],
+) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, R]]:
+    @wraps(build)
+    async def method(self: "AsyncClient", *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self.run(build(ClientCalls(), *args, **kwargs))
+
+    return method
+
+
+class AsyncClient:
+    """A connection to the daemon that mends itself: a call that is interrupted by a restart is made again, once.
+
+    Args:
+        **options: See `Options`.
+    """
+
+    def __init__(self, **options: Unpack[Options]) -> None:
+        self._profile = Profile(options)
+        self._lock = anyio.Lock()
+        self._link: Link | None = None
+        self._watches: set[AsyncWatch[Any]] = set()
+
+    status = _awaiting(ClientCalls.status)
+    discover = _awaiting(ClientCalls.discover)
+    shutdown = _awaiting(ClientCalls.shutdown)
+    conversations = _awaiting(ClientCalls.conversations)
+    read = _awaiting(ClientCalls.read)
+
+    async def open(self) -> HelloResult:
+        """Connect now instead of at the first call, and return who answered."""
+        return (await self._connected()).hello
+
+    def conversation(self, name: str | None = None, *, actor: str | None = None) -> "AsyncConversation":
+        """One list: `name`, or the one of the scope around, or of PUNCHLIST_CONVERSATION, as it is now.
+
+        Args:
+            name: The conversation's id.
+            actor: Who its changes are recorded for, by default the client's name.
+
+        Raises:
+            NoConversation: None is named.
+        """
+        return AsyncConversation(self, scope.resolve(name), actor)
+
+    def watch(self, *, after: int | None = None, epoch: str | None = None) -> "AsyncWatch[Change]":
+        """Everything that happens from now, or behind position `after`, in all conversations."""
+        return self.follow(Cursor(None, EventsView(), after, epoch))
+
+    async def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
+        """Make any call by its wire name and get the plain JSON result. Mutations get a key here too."""
+        return await self._send(Request.raw(method, params or {}), object)
+
+    async def run(self, call: Call[R]) -> R:
+        """Make a typed call."""
+        return call.pick(await self._send(call.request, call.result))
+
+    def follow(self, cursor: Cursor[T]) -> "AsyncWatch[T]":
+        """A watch on a connection of its own."""
+        return AsyncWatch(self._profile, cursor, self._watches)
+
+    async def aclose(self) -> None:
+        """Close the connection and end all watches. Using the client again connects again."""
+        with anyio.CancelScope(shield=True):
+            for watch in list(self._watches):
+                await watch.aclose()
+            link, self._link = self._link, None
+            if link is not None:
+                await link.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.aclose()
+
+    async def _send(self, request: Request, type_: type[T]) -> T:
+        patience_s = self._profile.timeout_s + request.patience_s
+        retry = Retry(anyio.current_time() + patience_s, repeatable=request.repeatable)
+        with anyio.move_on_after(patience_s):
+            while True:
+                try:
+                    return result_of(await self._exchange(request), type_)
+                except PunchlistError as error:
+                    pause_s = retry.pause_s(error, anyio.current_time())
+                await anyio.sleep(pause_s)
+        raise TimedOut("The daemon did not answer in time.")
+
+    async def _exchange(self, request: Request) -> Reply:
+        link = await self._connected()
+        async with link.slots:
+            reply = await link.exchange(request)
+        if (error := failure(reply)) and is_passing(error):
+            link.close()
+        return reply
+
+    async def _connected(self) -> Link:
+        async with self._lock:
+            if self._link is None or self._link.is_lost:
+                self._link = await Link.open(self._profile)
+            return self._link
+
+
+class AsyncConversation:
+    """One list. Get it from `AsyncClient.conversation`."""
+
+    def __init__(self, client: AsyncClient, name: str, actor: str | None = None) -> None:
+        self.client = client
+        self.calls = ConversationCalls(name, actor)
+
+    @property
+    def id(self) -> str:
+        """The conversation's id."""
+        return self.calls.id
+
+    def __repr__(self) -> str:
+        return f"AsyncConversation({self.id!r})"
+
+    add = awaiting(ConversationCalls.add)
+    add_many = awaiting(ConversationCalls.add_many)
+    get = awaiting(ConversationCalls.get)
+    list = awaiting(ConversationCalls.list)
+    edit = awaiting(ConversationCalls.edit)
+    set_status = awaiting(ConversationCalls.set_status)
+    start = awaiting(ConversationCalls.start)
+    complete = awaiting(ConversationCalls.complete)
+    fail = awaiting(ConversationCalls.fail)
+    pause = awaiting(ConversationCalls.pause)
+    resume = awaiting(ConversationCalls.resume)
+    reopen = awaiting(ConversationCalls.reopen)
+    move = awaiting(ConversationCalls.move)
+    delete = awaiting(ConversationCalls.delete)
+    replace = awaiting(ConversationCalls.replace)
+    clear = awaiting(ConversationCalls.clear)
+    undo = awaiting(ConversationCalls.undo)
+    open = awaiting(ConversationCalls.open)
+    info = awaiting(ConversationCalls.info)
+    configure = awaiting(ConversationCalls.configure)
+    attach = awaiting(ConversationCalls.attach)
+    detach = awaiting(ConversationCalls.detach)
+    erase = awaiting(ConversationCalls.erase)
+    append_message = awaiting(ConversationCalls.append_message)
+    messages = awaiting(ConversationCalls.messages)
+
+    @overload
+    def watch(
+        self, *, view: Literal["events"] = "events", after: int | None = None, epoch: str | None = None
+    ) -> "AsyncWatch[Change]": ...
+
+    @overload
+    def watch(self, *, view: Literal["list"]) -> "AsyncWatch[TaskList]": ...
+
+    def watch(
+        self, *, view: Literal["events", "list"] = "events", after: int | None = None, epoch: str | None = None
+    ) -> "AsyncWatch[Change] | AsyncWatch[TaskList]":
+        """What happens here from now on, for `async for`: every change, or with view `list` the newest list.
+
+        It reconnects by itself, without gap or repeat. The list comes at once and then after each change; where many
+        follow each other some are skipped.
+
+        Args:
+            view: `events` or `list`.
+            after: Begin behind this position instead of now: a change's `seq`, or that of a list.
+            epoch: Refuse with `WrongEpoch` if `after` belongs to another log (`(await client.open()).epoch`).
+        """
+        if view == "list":
+            return self.client.follow(Cursor(self.id, ListView()))
+        return self.client.follow(Cursor(self.id, EventsView(), after, epoch))
+
+    async def wait(self, until: Until = "done", *, timeout_s: float | None = None) -> TaskList:
+        """Wait until the list is as wanted, and return it.
+
+        Args:
+            until: See `Until`.
+            timeout_s: At most so many seconds.
+
+        Raises:
+            TimedOut: The time is over.
+        """
+        satisfied = condition(until)
+        with anyio.move_on_after(timeout_s):
+            async with self.watch(view="list") as lists:
+                while not satisfied(tasks := await lists.next()):
+                    pass
+            return tasks
+        raise TimedOut(f"The list was not as wanted within {timeout_s:g} s.")
+
+
+class AsyncWatch(Generic[T]):
+    """A subscription for `async for`. It begins with `async with`, or without one at the first item.
+
+    Leaving the `async with` ends it, and so does closing the client.
+    """
+
+    def __init__(self, profile: Profile, cursor: Cursor[T], siblings: "set[AsyncWatch[Any]]") -> None:
+        self._profile = profile
+        self._cursor = cursor
+        self._siblings = siblings
+        self._ready: deque[T] = deque()
+        self._link: Link | None = None
+        self._retry: Retry | None = None
+        self._closed = False
+
+    async def next(self, timeout_s: float | None = None) -> T:
+        """The next item.
+
+        Raises:
+            TimedOut: There is none within `timeout_s` seconds; the watch goes on.
+        """
+        with anyio.move_on_after(timeout_s):
+            while not self._ready:
+                await self._step()
+            return self._ready.popleft()
+        raise TimedOut(f"Nothing happened within {timeout_s:g} s.")
+
+    async def aclose(self) -> None:
+        """End the subscription. A loop over it, also in another task, ends."""
+        self._closed = True
+        self._siblings.discard(self)
+        link, self._link = self._link, None
+        if link is not None:
+            with anyio.CancelScope(shield=True):
+                await link.aclose()
+
+    async def _step(self) -> None:
+        try:
+            await self._advance()
+            self._retry = None
+        except PunchlistError as error:
+            if self._closed:
+                raise
+            self._retry = self._retry or Retry(anyio.current_time() + self._profile.timeout_s)
+            pause_s = self._retry.pause_s(error, anyio.current_time())
+            if self._link is not None:
+                self._link.close()
+                self._link = None
+            await anyio.sleep(pause_s)
+
+    async def _advance(self) -> None:
+        if self._closed:
+            raise ConnectionLost("The watch is closed.")
+        if self._link is not None:
+            self._ready.extend(self._cursor.take(await self._link.receive()))
+            return
+        with anyio.move_on_after(self._profile.timeout_s):
+            link = await Link.open(self._profile)
+            try:
+                reply = await link.exchange(Request.of("event.subscribe", self._cursor.subscribe()))
+                self._ready.extend(self._cursor.begin(result_of(reply, SubscribeResult)))
+            except BaseException:
+                link.close()
+                raise
+            self._link = link
+            self._siblings.add(self)
+            return
+        raise TimedOut("The daemon did not answer in time.")
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        try:
+            return await self.next()
+        except ConnectionLost:
+            if self._closed:
+                raise StopAsyncIteration from None
+            raise
+
+    async def __aenter__(self) -> Self:
+        while self._link is None:
+            await self._step()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.aclose()

@@ -1,0 +1,239 @@
+"""The client without any input or output: what both faces share, so that they can't drift apart.
+
+Bytes go in and come out of `Wire`; `Retry` says when a failed call is worth another try; `punchlist.cursor` remembers
+where a subscription stands, so that it goes on after a reconnect without gap or repeat. None of them owns a socket, a
+clock, a task or a lock. Above are `punchlist.sync` and `punchlist.aio`, which only wait.
+
+Rules:
+1. Every mutation carries a key, and a repetition carries the same one: a retry never doubles.
+2. What failed is tried again only where that is safe, with growing pauses, until the call's time is over.
+3. After a lost connection everything begins anew on the next one; answers to forgotten calls are dropped.
+4. An event is handed out if its position is behind the last one handed out, else it is dropped as known.
+5. Positions of another log are an error, never a jump.
+"""
+
+import os
+from typing import Any, TypedDict, TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from punchlist import __version__
+from punchlist.errors import (
+    ConnectionLost,
+    DaemonUnavailable,
+    OutcomeUnknown,
+    ProtocolError,
+    PunchlistError,
+    RequestRefused,
+    ShuttingDown,
+    refusal,
+)
+from punchlist.launch import Target
+from punchlist_schemas import jsonrpc
+from punchlist_schemas.framing import Framer, FramingError
+from punchlist_schemas.jsonrpc import Notice, Reply
+from punchlist_schemas.methods import METHODS, PROTOCOL
+from punchlist_schemas.params import ClientInfo, EventWait, Hello, Mutation, Params
+from punchlist_schemas.results import HelloResult
+
+T = TypeVar("T")
+
+PAUSES_S = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0)
+"""Seconds before the first, second, … retry; the last one repeats."""
+
+MAX_FRAME_BYTES = 1 << 30
+"""Longest message taken from the daemon, in bytes: it is our own user's, and a long list is one line."""
+
+_REPEATABLE_SESSION = frozenset({"daemon.hello", "rpc.discover"})
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A call ready to be sent, as often as it takes: the key of a mutation is in its parameters.
+
+    `patience_s` is how many seconds the daemon may wait on purpose before it answers.
+    """
+
+    method: str
+    params: Params | dict[str, Any]
+    repeatable: bool
+    patience_s: float = 0.0
+
+    @classmethod
+    def of(cls, method: str, params: Params) -> "Request":
+        """The request for a typed call. A mutation without a key gets a fresh one."""
+        if isinstance(params, Mutation) and params.key is None:
+            params = msgspec.structs.replace(params, key=new_key())
+        patience_s = params.timeout_ms / 1000 if isinstance(params, EventWait) else 0.0
+        return cls(method, params, _is_repeatable(method), patience_s)
+
+    @classmethod
+    def raw(cls, method: str, params: dict[str, Any]) -> "Request":
+        """The request for an untyped call; it gets a key likewise, if the table knows the method as a mutation."""
+        row = METHODS.get(method)
+        if row is not None and row.kind == "write" and params.get("key") is None:
+            params = {**params, "key": new_key()}
+        waiting = params.get("timeout_ms")
+        patience_s = waiting / 1000 if isinstance(waiting, int) else 0.0
+        return cls(method, params, _is_repeatable(method), patience_s)
+
+
+def new_key() -> str:
+    """A fresh idempotency key."""
+    return os.urandom(16).hex()
+
+
+def _is_repeatable(method: str) -> bool:
+    row = METHODS.get(method)
+    return row is not None and (row.kind != "session" or method in _REPEATABLE_SESSION)
+
+
+class Wire:
+    """One connection's side of the protocol: numbers requests, cuts the stream into messages."""
+
+    def __init__(self) -> None:
+        self._last_id = 0
+        self._framer = Framer(MAX_FRAME_BYTES)
+        self._framer.kind = "lines"
+
+    def send(self, request: Request) -> tuple[int, bytes]:
+        """The id that the answer will carry, and the bytes to send."""
+        self._last_id += 1
+        payload = jsonrpc.request(self._last_id, request.method, request.params)
+        return self._last_id, self._framer.encode(payload)
+
+    def cancel(self, request_id: int) -> bytes:
+        """The bytes that give up a waiting request. Its answer, if it still comes, belongs to nobody."""
+        self._last_id += 1
+        return self._framer.encode(jsonrpc.request(self._last_id, "rpc.cancel", {"id": request_id}))
+
+    def receive(self, data: bytes) -> list[Reply | Notice]:
+        """What is complete after these bytes.
+
+        Raises:
+            ProtocolError: The stream is not the contract's.
+            RequestRefused: The daemon refuses the connection as a whole (an error without an id).
+        """
+        try:
+            messages = [jsonrpc.decode_message(frame) for frame in self._framer.feed(data)]
+        except (FramingError, ValueError) as error:
+            raise ProtocolError(f"The daemon sent what is no message of ours: {error}") from error
+        for message in messages:
+            if isinstance(message, Reply) and message.id is None:
+                raise failure(message) or ProtocolError("The daemon sent an answer to nothing.")
+        return messages
+
+
+def failure(reply: Reply) -> RequestRefused | None:
+    """The refusal in an answer, or None if it is a result."""
+    if reply.error is UNSET:
+        return None
+    return refusal(reply.error.code, reply.error.message, reply.error.data)
+
+
+def decode(raw: msgspec.Raw, type_: type[T]) -> T:
+    """A result or a notification's parameters as a typed value.
+
+    Raises:
+        ProtocolError: They have another shape.
+    """
+    try:
+        return msgspec.json.decode(raw, type=type_)
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(f"The daemon's {type_.__name__} has an unknown shape: {error}") from error
+
+
+def result_of(reply: Reply, type_: type[T]) -> T:
+    """The typed result in an answer.
+
+    Raises:
+        RequestRefused: The daemon said no.
+        ProtocolError: The result has another shape.
+    """
+    if reply.result is UNSET:
+        raise failure(reply) or ProtocolError("The daemon sent an empty answer.")
+    return decode(reply.result, type_)
+
+
+class Retry:
+    """Says, after each failure of one call, how long to pause before the next try, or raises the failure.
+
+    Args:
+        deadline: When to stop trying, on the caller's clock, in seconds.
+        repeatable: Whether the call may be sent again after a connection was lost.
+    """
+
+    def __init__(self, deadline: float, *, repeatable: bool = True) -> None:
+        self._deadline = deadline
+        self._repeatable = repeatable
+        self._attempt = 0
+
+    def pause_s(self, error: PunchlistError, now: float) -> float:
+        """Seconds to wait before the next try.
+
+        Raises:
+            PunchlistError: `error` itself, when trying again is not safe, does not help, or comes too late.
+        """
+        pause = PAUSES_S[min(self._attempt, len(PAUSES_S) - 1)]
+        if not self._repeatable or not is_passing(error) or now + pause > self._deadline:
+            raise error
+        self._attempt += 1
+        return pause
+
+
+def is_passing(error: PunchlistError) -> bool:
+    """Whether a new connection may get what this one could not."""
+    if isinstance(error, DaemonUnavailable):
+        return error.temporary
+    return isinstance(error, ConnectionLost | ShuttingDown | OutcomeUnknown)
+
+
+class Options(TypedDict, total=False):
+    """How to connect; every one may be left out."""
+
+    socket: str
+    """The daemon's socket, by default found by the rules of the wire contract."""
+
+    data_dir: str
+    """Data directory for a daemon that has to be started, by default found likewise."""
+
+    name: str
+    """Who is calling: shown in the daemon's status, and the actor of changes that name none."""
+
+    user: str
+    """Confine the connection to this user's conversations."""
+
+    confirm: bool
+    """Make destructive calls two-step: the first one raises `ConfirmationRequired`."""
+
+    autostart: bool
+    """Whether to start a daemon where none runs, by default yes unless PUNCHLIST_AUTOSTART=0."""
+
+    timeout_s: float
+    """Seconds that a call may take, with all its retries; 30 by default."""
+
+
+class Profile:
+    """What every connection of one client has in common."""
+
+    def __init__(self, options: Options) -> None:
+        self.target = Target(options.get("socket"), options.get("data_dir"), autostart=options.get("autostart"))
+        self.timeout_s = options.get("timeout_s", 30.0)
+        info = ClientInfo(name=options.get("name", "python"), version=__version__)
+        self.hello = Request.of(
+            "daemon.hello", Hello(client=info, user=options.get("user"), confirm=options.get("confirm", False))
+        )
+
+
+def check_hello(hello: HelloResult) -> HelloResult:
+    """The introduction, if the daemon speaks our version of the contract.
+
+    Raises:
+        ProtocolError: It does not.
+    """
+    if hello.protocol != PROTOCOL:
+        raise ProtocolError(
+            f"The daemon (punchlistd {hello.version}) speaks version {hello.protocol} of the protocol, "
+            f"this library version {PROTOCOL}: restart the older one after an upgrade."
+        )
+    return hello

@@ -1,0 +1,198 @@
+"""Where a subscription stands and what it hands out, without any input or output.
+
+One cursor outlives many connections: it asks for what comes behind the last item it handed out, drops what it has
+seen, and takes positions of another log for an error.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+from punchlist.core import decode
+from punchlist.errors import RequestRefused, refusal
+from punchlist_schemas.errors import ERRORS, ErrorObject
+from punchlist_schemas.events import AnyEvent, Recorded, decode_event
+from punchlist_schemas.jsonrpc import Notice
+from punchlist_schemas.params import EventSubscribe
+from punchlist_schemas.results import EndPush, EventsPush, ListPush, SubscribeResult, TaskListResult
+from punchlist_schemas.things import Counts, Task
+
+T = TypeVar("T")
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """One thing that happened.
+
+    `seq` is its position in the whole log (pass it as `after` to go on behind it), `version` that in its
+    conversation, `at` milliseconds since 1970 UTC. `event` is one of the structs of `punchlist_schemas.events`.
+    """
+
+    seq: int
+    conversation: str
+    version: int
+    at: int
+    actor: str
+    event: AnyEvent
+
+    @classmethod
+    def of(cls, recorded: Recorded) -> "Change":
+        """The change for an event as it came over the wire."""
+        event = decode_event(recorded.event)
+        return cls(recorded.seq, recorded.conversation, recorded.version, recorded.at, recorded.actor, event)
+
+
+class TaskList(list[Task]):
+    """Tasks in the order of their list, with what is known about the whole.
+
+    Attributes:
+        counts: How many tasks of the whole list are in each state.
+        version: The conversation's version that this is the list of.
+        seq: The position in the log: watch with `after=tasks.seq` to miss nothing.
+        total: How many tasks matched before `offset` and `limit` cut them.
+    """
+
+    def __init__(self, tasks: Iterable[Task], counts: Counts, *, version: int, seq: int, total: int) -> None:
+        super().__init__(tasks)
+        self.counts = counts
+        self.version = version
+        self.seq = seq
+        self.total = total
+
+    @classmethod
+    def of(cls, result: TaskListResult | ListPush) -> "TaskList":
+        """The list in an answer or a push."""
+        total = result.total if isinstance(result, TaskListResult) else len(result.tasks)
+        return cls(result.tasks, result.counts, version=result.version, seq=result.seq, total=total)
+
+    @property
+    def remaining(self) -> int:
+        """How many tasks of the whole list are unfinished."""
+        return self.counts.pending + self.counts.in_progress + self.counts.paused
+
+
+Until = Literal["done", "idle", "change"] | Callable[[TaskList], bool]
+"""What to wait for: `done` (no unfinished task), `idle` (none in progress and none ready), `change`, or a predicate."""
+
+
+def condition(until: Until) -> Callable[[TaskList], bool]:
+    """A predicate to be asked for each list in turn, the present one first."""
+    if not isinstance(until, str):
+        return until
+    if until == "done":
+        return lambda tasks: tasks.remaining == 0
+    if until == "idle":
+        return lambda tasks: tasks.counts.in_progress == 0 and tasks.counts.ready == 0
+    versions: set[int] = set()
+    return lambda tasks: versions.add(tasks.version) is None and len(versions) > 1
+
+
+class View(Generic[T]):
+    """What a subscription hands out: events one by one, or the newest list."""
+
+    name: Literal["events", "list"]
+
+    def first(self, result: SubscribeResult) -> list[T]:
+        """What the answer to the subscription holds already."""
+        raise NotImplementedError
+
+    def items(self, params: msgspec.Raw) -> list[T]:
+        """What a notification holds."""
+        raise NotImplementedError
+
+    def position(self, item: T) -> int:
+        """Where the item stands in the log."""
+        raise NotImplementedError
+
+
+class EventsView(View[Change]):
+    """Every event, once and in order."""
+
+    name = "events"
+
+    def first(self, result: SubscribeResult) -> list[Change]:
+        """Nothing: events come as notifications."""
+        return []
+
+    def items(self, params: msgspec.Raw) -> list[Change]:
+        """The events of whole calls."""
+        return [Change.of(recorded) for recorded in decode(params, EventsPush).events]
+
+    def position(self, item: Change) -> int:
+        """The event's own position."""
+        return item.seq
+
+
+class ListView(View[TaskList]):
+    """The newest list after each change; intermediate ones may be skipped."""
+
+    name = "list"
+
+    def first(self, result: SubscribeResult) -> list[TaskList]:
+        """The list at the position where the subscription starts."""
+        tasks, counts = result.tasks or (), result.counts or Counts()
+        return [TaskList(tasks, counts, version=result.version or 0, seq=result.seq, total=len(tasks))]
+
+    def items(self, params: msgspec.Raw) -> list[TaskList]:
+        """The one list."""
+        return [TaskList.of(decode(params, ListPush))]
+
+    def position(self, item: TaskList) -> int:
+        """The version that it is the list of: the log goes on without this conversation."""
+        return item.version
+
+
+class Cursor(Generic[T]):
+    """Where a subscription stands. One cursor outlives many connections."""
+
+    def __init__(
+        self, conversation: str | None, view: View[T], after: int | None = None, epoch: str | None = None
+    ) -> None:
+        self._conversation = conversation
+        self._view = view
+        self._after = after
+        self._epoch = epoch
+
+    def subscribe(self) -> EventSubscribe:
+        """The parameters that begin, or go on with, this subscription."""
+        after = self._after if self._view.name == "events" else None
+        epoch = self._epoch if after is not None else None
+        return EventSubscribe(conversation=self._conversation, after=after, view=self._view.name, epoch=epoch)
+
+    def begin(self, result: SubscribeResult) -> list[T]:
+        """Take the answer to `subscribe`; returns what there is to hand out at once.
+
+        Raises:
+            WrongEpoch: The log is not the one that this subscription began with.
+        """
+        if self._epoch not in (None, result.epoch):
+            row = ERRORS["wrong_epoch"]
+            facts = {"epoch": self._epoch, "expected": result.epoch}
+            raise RequestRefused.kinds[row.kind](row.kind, row.code, row.meaning, facts)
+        self._epoch = result.epoch
+        items = self._fresh(self._view.first(result))
+        if self._after is None:
+            self._after = result.seq
+        return items
+
+    def take(self, push: Notice) -> list[T]:
+        """What a notification adds, without what is known already.
+
+        Raises:
+            RequestRefused: The subscription is over, and why.
+        """
+        if push.method == "end":
+            error = msgspec.convert(decode(push.params, EndPush).error, ErrorObject)
+            raise refusal(error.code, error.message, error.data)
+        if push.method != self._view.name:
+            return []
+        return self._fresh(self._view.items(push.params))
+
+    def _fresh(self, items: list[T]) -> list[T]:
+        fresh: list[T] = []
+        for item in items:
+            position = self._view.position(item)
+            if self._after is None or position > self._after:
+                self._after = position
+                fresh.append(item)
+        return fresh

@@ -1,0 +1,160 @@
+"""Reaching the daemon: connect to its socket, and start one where none is running.
+
+Light on purpose (no asyncio, msgspec, socket or subprocess at the top), since the command line comes through here too.
+Whoever listens must be our own user or root. A refusal by permissions never starts a daemon: one that runs is merely
+out of reach, and a second one would not be any nearer.
+"""
+
+import _socket
+import errno
+import os
+import sys
+import time
+
+from punchlist.errors import DaemonUnavailable
+from punchlist_schemas.rendezvous import data_dir, socket_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+MAX_ADDRESS_BYTES = 107
+"""What an AF_UNIX address holds besides its closing zero."""
+
+START_TIMEOUT_S = 5.0
+"""How long a started daemon may take until it accepts."""
+
+_CONNECT_TIMEOUT_S = 5
+_NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
+_NOT_ALLOWED = frozenset({errno.EPERM, errno.EACCES})
+_RACE_PAUSE_S = 0.02
+
+# Claude Code's settings: allowUnixSockets (a list of paths) works on macOS alone, seccomp can't filter by path.
+# Codex blocks connect() of every address family while network access is off, and then sets the variable named here.
+_SANDBOX_HELP = """\
+If this runs inside an agent's sandbox, allow Unix sockets there:
+  Claude Code   settings.json: {{"sandbox": {{"network": {{"allowAllUnixSockets": true}}}}}}
+                (on macOS this path is enough: "allowUnixSockets": ["{path}"])
+  Codex         config.toml: [sandbox_workspace_write] network_access = true
+Otherwise see that {folder} belongs to you with mode 0700. No daemon was started."""
+
+
+class Target:
+    """Where a daemon is met, and whether one may be started there.
+
+    Args:
+        socket: The socket's path; by default found by the rules of the wire contract.
+        data_dir: The data directory that a started daemon gets; by default likewise.
+        autostart: Whether to start a daemon where none runs; by default unless PUNCHLIST_AUTOSTART=0.
+        env: The environment to look into, by default the process's own.
+    """
+
+    def __init__(
+        self,
+        socket: str | None = None,
+        data_dir_option: str | None = None,
+        *,
+        autostart: bool | None = None,
+        env: "Mapping[str, str] | None" = None,
+    ) -> None:
+        env = os.environ if env is None else env
+        self.socket = socket_path(env, socket, data_dir_option)
+        self.data_dir = data_dir(env, data_dir_option)
+        self.autostart = env.get("PUNCHLIST_AUTOSTART") != "0" if autostart is None else autostart
+
+    def dial(self) -> _socket.socket:
+        """A connected blocking socket, after starting a daemon if need be.
+
+        Raises:
+            DaemonUnavailable: Nobody answers; the message says what to change.
+        """
+        try:
+            return connect(self.socket)
+        except OSError as error:
+            if error.errno not in _NOT_RUNNING:
+                raise unavailable(self.socket, error) from error
+        if not self.autostart:
+            raise DaemonUnavailable(
+                f"No daemon listens on {self.socket}, and starting one is switched off. "
+                f"Start it: punchlistd --socket {self.socket} --data-dir {self.data_dir}",
+                temporary=True,
+            )
+        return self._start()
+
+    def _start(self) -> _socket.socket:
+        from punchlist.starter import start
+
+        report = start(self.socket, self.data_dir, START_TIMEOUT_S)
+        try:
+            if report.lost_race:
+                return _insist(lambda: connect(self.socket), time.monotonic() + START_TIMEOUT_S)
+            if report.ready:
+                return connect(self.socket)
+        except OSError as error:
+            raise unavailable(self.socket, error) from error
+        raise DaemonUnavailable(f"punchlistd could not be started: {report.reason}", temporary=report.lost_race)
+
+
+def connect(path: str) -> _socket.socket:
+    """Connect to the socket at `path`, of any length, and check who listens.
+
+    Raises:
+        OSError: As the system says.
+        DaemonUnavailable: The listener belongs to another user.
+    """
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        # A stopped daemon whose backlog is full would hold connect() for ever.
+        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(_CONNECT_TIMEOUT_S))
+        _connect_at_any_length(sock, path)
+        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(0))
+        uid = peer_uid(sock)
+        if uid not in (os.getuid(), 0):
+            raise DaemonUnavailable(f"{path} is served by another user (uid {uid}), not by you; we don't talk to it.")
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _connect_at_any_length(sock: _socket.socket, path: str) -> None:
+    if len(os.fsencode(path)) <= MAX_ADDRESS_BYTES:
+        sock.connect(path)
+        return
+    folder, name = os.path.split(path)
+    directory = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        sock.connect(f"/proc/self/fd/{directory}/{name}")
+    finally:
+        os.close(directory)
+
+
+def peer_uid(sock: _socket.socket) -> int:
+    """The user id of the process that listens at the other end (struct ucred: pid, uid, gid)."""
+    credentials = sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    return int.from_bytes(credentials[4:8], sys.byteorder)
+
+
+def unavailable(path: str, error: OSError) -> DaemonUnavailable:
+    """The refusal for a failed connect, which says what would help."""
+    if error.errno in _NOT_ALLOWED:
+        advice = _SANDBOX_HELP.format(path=path, folder=os.path.dirname(path))
+        return DaemonUnavailable(f"Connecting to {path} is not permitted ({error.strerror}).\n{advice}")
+    return DaemonUnavailable(
+        f"Connecting to {path} failed: {error.strerror}.", temporary=error.errno in (_NOT_RUNNING | {errno.EAGAIN})
+    )
+
+
+def _insist(attempt: "Callable[[], _socket.socket]", deadline: float) -> _socket.socket:
+    """Connect to the daemon that won the race to start; it may be a moment away from accepting."""
+    while True:
+        try:
+            return attempt()
+        except OSError as error:
+            if error.errno not in _NOT_RUNNING or time.monotonic() > deadline:
+                raise
+        time.sleep(_RACE_PAUSE_S)
+
+
+def _timeval(seconds: int) -> bytes:
+    return seconds.to_bytes(8, sys.byteorder) + bytes(8)
