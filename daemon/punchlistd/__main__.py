@@ -1,0 +1,52 @@
+"""The executable: parse, set up logging, run the app, return an exit code."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from punchlistd import __version__
+
+EX_OK, EX_IOERR, EX_TEMPFAIL, EX_CONFIG = 0, 74, 75, 78
+"""Done; a write failed below us; another daemon runs; something must be put right first (sysexits.h)."""
+
+EXAMPLES = """\
+examples:
+  punchlistd                                  serve the usual socket and data directory until stopped
+  punchlistd --data-dir /tmp/try --socket /tmp/try/s   a daemon of its own, to play with
+  punchlistd --idle-exit 900                  stop after 15 minutes without a connection
+
+exit codes: 0 stopped as asked, 74 a write failed below us, 75 another daemon runs, 78 configuration or unusable log
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        "punchlistd",
+        description="Keeps the task lists of AI agents and pushes every change to whoever watches.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--socket", metavar="PATH", help="where to listen (default: see `punch status`)")
+    made.add_argument("--data-dir", metavar="DIR", help="where the log lives (default: ~/.local/share/punchlist)")
+    made.add_argument("--ready-fd", metavar="N", type=int, help="write a line to this descriptor once serving")
+    made.add_argument("--idle-exit", metavar="S", type=float, help="stop after S seconds without any connection")
+    made.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    made.add_argument("--log-format", choices=("human", "json"), default="human")
+    made.add_argument("--version", action="version", version=f"punchlistd {__version__}")
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the daemon; the exit code says how it ended."""
+    options = parser().parse_args(argv)
+    # After the arguments: `--help` and a wrong option need none of this.
+    from punchlistd import logs, run  # noqa: PLC0415
+
+    logs.set_up(options.log_level, options.log_format, os.environ)
+    return run.run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""A call on its way through the writer: who asked, what, and where the answer goes."""
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, Protocol
+
+import msgspec
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.methods import Method
+from punchlist_schemas.params import Mutation
+from punchlistd.domain.commands import Command
+
+
+class Caller(Protocol):
+    """What the engine needs to know of a connection."""
+
+    @property
+    def actor(self) -> str:
+        """Who is recorded where a call names nobody."""
+        ...
+
+    @property
+    def user(self) -> str | None:
+        """The user that the connection is bound to."""
+        ...
+
+    @property
+    def confirm(self) -> bool:
+        """Whether destructive calls are two-step."""
+        ...
+
+    def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
+        """Put a reply (an encoded result or a refusal) into the outgoing bytes; nothing for a notification."""
+        ...
+
+    def flush(self) -> None:
+        """Hand the outgoing bytes to the system."""
+        ...
+
+
+class Quiet:
+    """Somebody on whose behalf the engine itself acts: nobody waits for the answer."""
+
+    def __init__(self, caller: Caller) -> None:
+        """Acts with the rights of `caller`."""
+        self.actor = caller.actor
+        self.user = caller.user
+        self.confirm = False
+
+    def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
+        """Nobody listens."""
+
+    def flush(self) -> None:
+        """Nothing to hand on."""
+
+
+class Write:
+    """A mutation waiting for its turn.
+
+    `outcome` is its answer once decided; it is given only after the commit, and `done` says that it was. `repeat` marks
+    a key that the log has seen before this batch: the answer is rebuilt from the log. `fresh` says that the log was
+    asked and the key is new.
+    """
+
+    __slots__ = ("call", "caller", "command", "done", "fresh", "id", "method", "outcome", "params", "repeat")
+
+    def __init__(self, caller: Caller, id: bytes | None, method: Method, params: Mutation, command: Command) -> None:
+        """A mutation as asked by `caller` under the raw JSON request id `id` (None: a notification)."""
+        self.caller = caller
+        self.id = id
+        self.method = method
+        self.params = params
+        self.command = command
+        self.call = fingerprint(method.name, params) if params.key is not None else ""
+        self.outcome: bytes | Rejection | None = None
+        self.done = False
+        self.repeat = False
+        self.fresh = False
+
+    def answer(self, outcome: bytes | Rejection) -> None:
+        """Answer the caller, once."""
+        self.done = True
+        self.caller.answer(self.id, outcome)
+
+
+class Read:
+    """A read that takes its turn in the writer, to see the writes of its own connection before it and none after it.
+
+    `run` does what can't be answered from the state alone, once everything before it is durable.
+    """
+
+    __slots__ = ("caller", "id", "method", "outcome", "params", "run")
+
+    def __init__(
+        self, caller: Caller, id: bytes | None, method: Method, params: Any, run: Callable[[], None] | None = None
+    ) -> None:
+        """A read as asked by `caller` under the raw JSON request id `id`."""
+        self.caller = caller
+        self.id = id
+        self.method = method
+        self.params = params
+        self.run = run
+        self.outcome: bytes | Rejection | None = None
+
+    def answer(self, outcome: bytes | Rejection) -> None:
+        """Answer the caller."""
+        self.caller.answer(self.id, outcome)
+
+
+Item = Write | Read
+
+
+def fingerprint(method: str, params: Mutation) -> str:
+    """What must be equal for a repeated idempotency key: the method and everything but key and confirmation."""
+    bare = msgspec.structs.replace(params, key=None)
+    if getattr(bare, "confirm", None) is not None:
+        bare = msgspec.structs.replace(bare, confirm=None)
+    text = method.encode() + msgspec.json.encode(bare, order="deterministic")
+    return blake2b(text, digest_size=8).hexdigest()
+
+
+def key_conflict(key: str) -> Rejection:
+    """The refusal of a key that was used for another call."""
+    return Rejection("key_conflict", "This idempotency key was used for another call. Use a new one.", {"key": key})

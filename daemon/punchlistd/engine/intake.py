@@ -1,0 +1,28 @@
+"""The door into the engine: stamps a typed call with time, actor and ids. The only user of the clock and of ids."""
+
+import os
+import time
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.params import ConversationOpen, MessageAppend, Mutation
+from punchlistd.domain.commands import Command
+from punchlistd.engine.calls import Caller
+
+
+def now_ms() -> int:
+    """The wall clock in milliseconds; only a label, never what decides an order."""
+    return time.time_ns() // 1_000_000
+
+
+def stamp(caller: Caller, params: Mutation) -> Command | Rejection:
+    """Turn a mutation into a command, or refuse one that reaches outside the caller's user scope."""
+    if isinstance(params, ConversationOpen) and params.user is not None and caller.user not in (None, params.user):
+        said = f"This connection is bound to the user {caller.user} and can't open a conversation for {params.user}."
+        return Rejection("forbidden", said, {"what": "user"})
+    return Command(
+        params=params,
+        at=now_ms(),
+        actor=params.actor or caller.actor,
+        user=caller.user,
+        message_id=f"m{os.urandom(12).hex()}" if isinstance(params, MessageAppend) and params.message is None else "",
+    )

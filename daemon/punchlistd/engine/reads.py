@@ -1,0 +1,294 @@
+"""What can be asked without changing anything, answered from durable state or from the log."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import msgspec
+
+from punchlist_schemas import params as p
+from punchlist_schemas import results as r
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import MessageAppended
+from punchlist_schemas.methods import Method
+from punchlist_schemas.things import Message, Task
+from punchlistd.domain.evolve import evolve
+from punchlistd.domain.state import State, initial_state
+from punchlistd.engine.calls import Caller
+from punchlistd.engine.facts import fact_of
+from punchlistd.engine.fanout import Fanout
+from punchlistd.engine.registry import Open, Registry
+from punchlistd.engine.scope import out_of_scope
+from punchlistd.store.port import BadCursor, EventLog, Stored
+
+READ_BYTES = 512 << 10
+"""About how many bytes of events one `event.read` answers."""
+
+Outcome = bytes | Rejection
+
+# from the state alone
+
+
+def read_state(method: Method, params: Any, opened: Open, head: int, caller: Caller) -> Outcome:
+    """Answer a read of one conversation's state, as of position `head`."""
+    if (refused := out_of_scope(caller, opened.state)) is not None:
+        return refused
+    return _STATE_READS[method.name](params, opened, head)
+
+
+def _get_conversation(_params: p.Place, opened: Open, _head: int) -> Outcome:
+    return _encode(r.ConversationGetResult(conversation=opened.state.conversation_view()))
+
+
+def _get_task(params: p.TaskGet, opened: Open, _head: int) -> Outcome:
+    task = opened.state.tasks.get(params.task)
+    if task is None:
+        where = f"in {opened.state.conversation}"
+        return Rejection("not_found", f"There is no task {params.task} {where}.", {"what": "task", "id": params.task})
+    return b'{"task":%b}' % _encode(task)
+
+
+def _list_tasks(params: p.TaskList, opened: Open, head: int) -> Outcome:
+    plain = params.status is params.owner is params.ready is params.limit is params.fields is None
+    if plain and not params.offset:
+        return _list_result(opened.list_json(), opened.state, head, len(opened.state.tasks))
+    return _filtered(params, opened.state, head)
+
+
+def _filtered(params: p.TaskList, state: State, head: int) -> Outcome:
+    found = [task for task in state.ordered() if _matches(task, params, state)]
+    end = None if params.limit is None else params.offset + params.limit
+    page = found[params.offset : end]
+    if params.fields is None:
+        return _list_result(_encode(page), state, head, len(found))
+    unknown = [name for name in params.fields if name not in Task.__struct_fields__]
+    if unknown:
+        known = ", ".join(Task.__struct_fields__)
+        return Rejection(
+            "invalid_params",
+            f"A task has no member {unknown[0]}. It has: {known}.",
+            {"field": "fields", "expected": known},
+        )
+    keep = {"id", *params.fields}
+    cut = [{name: value for name, value in msgspec.to_builtins(task).items() if name in keep} for task in page]
+    return _list_result(_encode(cut), state, head, len(found))
+
+
+def _matches(task: Task, params: p.TaskList, state: State) -> bool:
+    wanted = (params.status,) if isinstance(params.status, str) else params.status
+    return (
+        (wanted is None or task.status in wanted)
+        and (params.owner is None or task.owner == params.owner)
+        and (params.ready is None or state.is_ready(task) == params.ready)
+    )
+
+
+def _list_result(tasks: bytes, state: State, head: int, total: int) -> bytes:
+    counts = _encode(state.counts())
+    return b'{"tasks":%b,"counts":%b,"version":%d,"seq":%d,"total":%d}' % (tasks, counts, state.version, head, total)
+
+
+_STATE_READS: dict[str, Callable[[Any, Open, int], Outcome]] = {
+    "conversation.get": _get_conversation,
+    "task.get": _get_task,
+    "task.list": _list_tasks,
+}
+
+
+class Reads:
+    """Answers every read: at once where the state is loaded and durable, else when it is.
+
+    Args:
+        log: for history, messages and events.
+        registry: the conversations in use.
+        fanout: wakes the calls that wait for events.
+        settled: waits until the commit that runs now is published.
+        refresh: brings the store's list of conversations up to date.
+        status: makes the answer of `daemon.status`.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        registry: Registry,
+        fanout: Fanout,
+        *,
+        settled: Callable[[], Awaitable[None]],
+        refresh: Callable[[], Awaitable[None]],
+        status: Callable[[], Awaitable[r.StatusResult]],
+    ) -> None:
+        """Reads over what the daemon has."""
+        self.epoch = log.epoch
+        self._log = log
+        self._registry = registry
+        self._fanout = fanout
+        self._settled = settled
+        self._refresh = refresh
+        self._status = status
+        self._log_reads: dict[str, Callable[[Caller, Any], Awaitable[Outcome]]] = {
+            "conversation.list": self._list_conversations,
+            "task.list": self._list_at_version,
+            "message.list": self._list_messages,
+            "event.read": self._read_events,
+            "event.wait": self._wait_events,
+            "daemon.status": self._read_status,
+        }
+
+    @staticmethod
+    def of_state(method: Method, params: p.Params) -> bool:
+        """Whether the answer depends on one conversation's present state alone."""
+        return method.name in _STATE_READS and getattr(params, "at_version", None) is None
+
+    def now(self, caller: Caller, method: Method, params: Any) -> Outcome | None:
+        """The answer, if it needs no waiting."""
+        if not self.of_state(method, params):
+            return None
+        opened = self._registry.find(params.conversation)
+        if opened is None or opened.dirty:
+            return None
+        return read_state(method, params, opened, self._log.head, caller)
+
+    async def later(self, caller: Caller, method: Method, params: Any) -> Outcome:
+        """The answer that needs the log, however long it takes."""
+        return await self._log_reads[method.name](caller, params)
+
+    async def durable(self, name: str) -> Open:
+        """A conversation whose state is in the log; there is no wait between this and what the caller does next."""
+        while (opened := await self._registry.load(name)).dirty:
+            await self._settled()
+        return opened
+
+    # from the log
+
+    async def _history(self, name: str) -> list[Stored]:
+        return await self._log.read(0, 1 << 60, conversation=name, max_bytes=1 << 60)
+
+    async def _list_at_version(self, caller: Caller, params: p.TaskList) -> Outcome:
+        opened = await self.durable(params.conversation)
+        if (refused := out_of_scope(caller, opened.state)) is not None:
+            return refused
+        wanted, newest = params.at_version or 0, opened.state.version
+        if wanted > newest:
+            said = f"{opened.state.conversation} is at version {newest}; there is no version {wanted} yet."
+            return Rejection("invalid_params", said, {"field": "at_version", "expected": f"0 to {newest}"})
+        state, seq = initial_state(opened.state.conversation), 0
+        for stored in await self._history(opened.state.conversation):
+            fact = fact_of(stored)
+            if fact.version > wanted:
+                break
+            evolve(state, fact.event, fact.seq, fact.version, fact.at)
+            seq = fact.seq
+        return _filtered(params, state, seq)
+
+    async def _list_conversations(self, caller: Caller, params: p.ConversationList) -> Outcome:
+        await self._refresh()
+        try:
+            rows, cursor = await self._log.list(
+                query=params.query, user=caller.user, active=params.active, limit=params.limit, cursor=params.cursor
+            )
+        except BadCursor:
+            said = "That cursor is none of ours: pass next_cursor of the page before, or leave it out."
+            return Rejection("invalid_params", said, {"field": "cursor"})
+        end = b"" if cursor is None else b',"next_cursor":' + _encode(cursor)
+        return b'{"conversations":[%b]%b}' % (b",".join(rows), end)
+
+    async def _list_messages(self, caller: Caller, params: p.MessageList) -> Outcome:
+        opened = await self.durable(params.conversation)
+        if (refused := out_of_scope(caller, opened.state)) is not None:
+            return refused
+        ids = list(opened.state.messages)
+        if params.order == "desc":
+            ids.reverse()
+        if params.after is not None:
+            if params.after not in opened.state.messages:
+                facts = {"what": "message", "id": params.after}
+                return Rejection("not_found", f"There is no message {params.after}.", facts)
+            ids = ids[ids.index(params.after) + 1 :]
+        page = ids[: params.limit]
+        messages = await self._messages(opened.state, page)
+        return _encode(r.MessageListResult(messages=messages, has_more=len(ids) > len(page)))
+
+    async def _messages(self, state: State, page: list[str]) -> tuple[Message, ...]:
+        wanted = {state.messages[id] for id in page}
+        if not wanted:
+            return ()
+        count = 1 + max(wanted) - min(wanted)
+        stored = await self._log.read(min(wanted) - 1, count, conversation=state.conversation, max_bytes=1 << 60)
+        found: dict[str, Message] = {}
+        for fact in (fact_of(each) for each in stored if each.seq in wanted):
+            event = fact.event
+            if isinstance(event, MessageAppended):
+                found[event.message] = Message(
+                    message=event.message,
+                    role=event.role,
+                    content=event.content,
+                    at=fact.at,
+                    actor=fact.actor,
+                    seq=fact.seq,
+                )
+        return tuple(found[id] for id in page if id in found)
+
+    async def position(
+        self, caller: Caller, name: str | None, after: int | None, epoch: str | None
+    ) -> str | None | Rejection:
+        """Check where a reader of events wants to go on; the conversation's own id, or why it can't."""
+        if epoch is not None and epoch != self.epoch:
+            said = "The position belongs to another log; read the list again and go on from its seq."
+            return Rejection("wrong_epoch", said, {"epoch": epoch, "expected": self.epoch})
+        if after is not None and after > self._log.head:
+            said = f"The log ends at {self._log.head}: position {after} belongs to another one. Read the list again."
+            return Rejection("wrong_epoch", said, {"epoch": epoch, "expected": self.epoch})
+        if name is None:
+            return None
+        opened = await self.durable(name)
+        return out_of_scope(caller, opened.state) or opened.state.conversation
+
+    async def _read_events(self, caller: Caller, params: p.EventRead | p.EventWait) -> Outcome:
+        name = await self.position(caller, params.conversation, params.after, params.epoch)
+        if isinstance(name, Rejection):
+            return name
+        events, seq = await self._events(caller, name, params.after, params.limit)
+        return self._events_result(events, seq)
+
+    async def _events(self, caller: Caller, name: str | None, after: int, limit: int) -> tuple[list[bytes], int]:
+        """Events behind `after` that the caller may see, and the position to go on from."""
+        head = self._fanout.head
+        stored = await self._log.read(after, limit, conversation=name, max_bytes=READ_BYTES)
+        seq = stored[-1].seq if stored else max(after, head)
+        if name is None and caller.user is not None:
+            visible = await self.visible(caller.user)
+            stored = [event for event in stored if event.conversation in visible]
+        return [event.wire for event in stored], seq
+
+    async def visible(self, user: str) -> set[str]:
+        """The conversations of a user."""
+        names = set(await self._log.names(user))
+        names.update(
+            o.state.conversation for o in self._registry.open.values() if o.state.exists and o.state.user == user
+        )
+        return names
+
+    async def _wait_events(self, caller: Caller, params: p.EventWait) -> Outcome:
+        name = await self.position(caller, params.conversation, params.after, params.epoch)
+        if isinstance(name, Rejection):
+            return name
+        after, events = params.after, list[bytes]()
+        with anyio.move_on_after(params.timeout_ms / 1000):
+            while True:
+                if after < self._fanout.head:
+                    # Shielded: a position moved on for events that are not answered would lose them.
+                    with anyio.CancelScope(shield=True):
+                        events, after = await self._events(caller, name, after, params.limit)
+                if events:
+                    break
+                await self._fanout.changed(name)
+        return self._events_result(events, after)
+
+    def _events_result(self, events: list[bytes], seq: int) -> bytes:
+        return b'{"events":[%b],"next":%d,"epoch":%b}' % (b",".join(events), seq, _encode(self.epoch))
+
+    async def _read_status(self, _caller: Caller, _params: p.Nothing) -> Outcome:
+        return _encode(await self._status())
+
+
+_encode = msgspec.json.Encoder().encode

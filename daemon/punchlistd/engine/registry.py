@@ -1,0 +1,201 @@
+"""Which conversations are in use: loaded on first use, let go when idle, so that memory follows what is in use."""
+
+import time
+from collections.abc import Iterable
+
+import anyio
+import msgspec
+
+from punchlist_schemas.errors import Rejection
+from punchlistd.domain.evolve import evolve
+from punchlistd.domain.snapshot import dump_state, load_state
+from punchlistd.domain.state import State, initial_state
+from punchlistd.engine.facts import fact_of
+from punchlistd.store.port import Damaged, EventLog, Snapshot, Stored
+
+REPLIES_KEPT = 128
+"""How many answers of keyed calls a loaded conversation remembers, so that a retry costs nothing."""
+
+SNAPSHOT_EVENTS = 64
+"""A snapshot is taken when at least this many events, and as many as there are tasks, came since the last."""
+
+
+class Open:
+    """A conversation in use: its state, the head of its hash chain, and what follows from them.
+
+    `dirty` is set while the state runs ahead of the log, that is, during a commit; reads wait for its end.
+    """
+
+    __slots__ = (
+        "check",
+        "counted",
+        "damage",
+        "dirty",
+        "keys",
+        "listed",
+        "replies",
+        "saved_version",
+        "seq",
+        "state",
+        "summarised",
+        "used",
+    )
+
+    def __init__(self, state: State, check: str, seq: int, saved_version: int) -> None:
+        """A conversation as a snapshot left it, at position `seq`."""
+        self.state = state
+        self.check = check
+        self.seq = seq
+        self.dirty = False
+        self.damage: Rejection | None = None
+        self.keys: set[int] | None = None
+        self.replies: dict[str, tuple[str, bytes]] = {}
+        self.saved_version = saved_version
+        self.summarised = saved_version
+        self.listed: tuple[int, bytes] = (-1, b"")
+        self.used = time.monotonic()
+        self.counted: tuple[int, int] = (0, 0)
+
+    def follow(self, tail: Iterable[Stored]) -> None:
+        """Apply stored events that come after the present state."""
+        for stored in tail:
+            fact = fact_of(stored)
+            evolve(self.state, fact.event, fact.seq, fact.version, fact.at)
+            self.check = stored.check
+            self.seq = fact.seq
+
+    def remember(self, key: str, call: str, reply: bytes) -> None:
+        """Keep the answer of a keyed call; the oldest goes."""
+        self.replies[key] = (call, reply)
+        if len(self.replies) > REPLIES_KEPT:
+            del self.replies[next(iter(self.replies))]
+
+    def list_json(self) -> bytes:
+        """The JSON array of all tasks in order, encoded once per version."""
+        if self.listed[0] != self.state.version:
+            self.listed = (self.state.version, msgspec.json.encode(self.state.ordered()))
+        return self.listed[1]
+
+    def snapshot(self, full: bool) -> Snapshot:
+        """What the store keeps so that the next opening costs the live size; not full: only what listing needs."""
+        state = self.state
+        counts = state.counts()
+        return Snapshot(
+            conversation=state.conversation,
+            version=state.version,
+            seq=self.seq,
+            check=self.check,
+            state=dump_state(state) if full else None,
+            summary=msgspec.json.encode(state.conversation_view()),
+            user=state.user,
+            sessions=state.sessions,
+            open=counts.pending + counts.paused,
+            in_progress=counts.in_progress,
+            updated_at=state.updated_at,
+            deleted=not state.exists,
+        )
+
+
+class Registry:
+    """The conversations in use, by id, and the sessions attached to them."""
+
+    def __init__(self, log: EventLog) -> None:
+        """A registry over `log` with nothing loaded."""
+        self._log = log
+        self._loading: dict[str, anyio.Event] = {}
+        self.open: dict[str, Open] = {}
+        self.aliases: dict[str, str] = {}
+
+    def find(self, name: str) -> Open | None:
+        """The conversation of this id, or the one a session of this id is attached to, if it is loaded."""
+        found = self.open.get(name)
+        if found is None or not found.state.exists:
+            target = self.aliases.get(name)
+            if target is not None:
+                found = self.open.get(target)
+        if found is not None:
+            found.used = time.monotonic()
+        return found
+
+    async def load(self, name: str) -> Open:
+        """Find a conversation or load it. One that was never opened loads as an empty one."""
+        while (found := self.find(name)) is None:
+            running = self._loading.get(name)
+            if running is not None:
+                await running.wait()
+                continue
+            done = self._loading[name] = anyio.Event()
+            try:
+                await self._load(name)
+            finally:
+                del self._loading[name]
+                done.set()
+        return found
+
+    async def _load(self, name: str) -> None:
+        target = self.aliases.get(name) or name
+        opened = await self._read(target)
+        if not opened.state.exists and target == name:
+            attached = await self._log.resolve(name)
+            if attached is not None:
+                self.aliases[name] = attached
+                opened = await self._read(attached)
+                target = attached
+        self.open.setdefault(target, opened)
+
+    async def _read(self, name: str) -> Open:
+        try:
+            loaded = await self._log.load(name)
+        except Damaged as damaged:
+            return await self._salvage(name, damaged)
+        state = load_state(name, loaded.state) if loaded.state is not None else initial_state(name)
+        opened = Open(state, loaded.check, loaded.seq, loaded.version)
+        opened.follow(loaded.tail)
+        opened.counted = (opened.state.remaining, opened.state.counts().in_progress)
+        return opened
+
+    async def _salvage(self, name: str, damaged: Damaged) -> Open:
+        """A damaged conversation is readable as far as it is whole, and refuses to be written."""
+        opened = Open(initial_state(name), "", 0, 0)
+        whole = await self._log.read(0, 1 << 60, max_bytes=1 << 60)
+        opened.follow(each for each in whole if each.conversation == name and each.seq < damaged.seq)
+        opened.damage = Rejection(
+            "damaged",
+            f"The log of {name} is damaged at position {damaged.seq} ({damaged.reason}); it can be read up to there "
+            "but not written. Run `punch verify`, then restore a backup or import the part that can be read.",
+            {"conversation": name, "seq": damaged.seq},
+        )
+        return opened
+
+    def drop(self, name: str) -> None:
+        """Forget a conversation whose state can't be trusted; its next use reads the log."""
+        self.open.pop(name, None)
+
+    def changed(self) -> list[Open]:
+        """The conversations whose summary the store does not have yet."""
+        return [o for o in self.open.values() if o.summarised != o.state.version and o.damage is None and not o.dirty]
+
+    def let_go(self, idle_s: float) -> None:
+        """Forget what nobody used for `idle_s` seconds and what the store already has."""
+        limit = time.monotonic() - idle_s
+        for name, opened in list(self.open.items()):
+            if opened.used < limit and not opened.dirty and opened.summarised == opened.state.version:
+                del self.open[name]
+
+
+def due_snapshots(changed: list[Open], everything: bool = False) -> list[Snapshot]:
+    """Snapshots to save for these conversations: full ones where enough happened, else summaries."""
+    snapshots: list[Snapshot] = []
+    for opened in changed:
+        behind = opened.state.version - opened.saved_version
+        full = behind > 0 and (everything or behind >= max(SNAPSHOT_EVENTS, len(opened.state.tasks)))
+        snapshots.append(opened.snapshot(full))
+    return snapshots
+
+
+def saved(changed: list[Open], snapshots: list[Snapshot]) -> None:
+    """Note that the store has these snapshots."""
+    for opened, snapshot in zip(changed, snapshots, strict=True):
+        opened.summarised = snapshot.version
+        if snapshot.state is not None:
+            opened.saved_version = snapshot.version

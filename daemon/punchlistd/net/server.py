@@ -1,0 +1,214 @@
+"""What all connections share: the engine's doors, who is connected, and the calls that concern a connection itself."""
+
+import asyncio
+import logging
+import os
+import resource
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from punchlist_schemas import params as p
+from punchlist_schemas import results as r
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.methods import PROTOCOL, Method
+from punchlist_schemas.params import Params
+from punchlistd import __version__
+from punchlistd.engine.calls import Caller
+from punchlistd.engine.fanout import Fanout, Subscription
+from punchlistd.engine.reads import Reads
+from punchlistd.engine.writer import SHUTTING_DOWN, Writer
+from punchlistd.settings import Settings
+
+if TYPE_CHECKING:
+    from punchlistd.net.session import Session
+
+logger = logging.getLogger(__name__)
+
+FEATURES = ("batch", "content-length", "event.subscribe", "event.wait", "keys", "undo", "at_version")
+SPARE_DESCRIPTORS = 64
+"""Descriptors that connections may not take: for the log, its helpers, and refusing one connection too many."""
+
+Outcome = bytes | Rejection
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+
+
+class Server:
+    """The connections and their way into the engine.
+
+    Args:
+        settings: limits.
+        writer: takes mutations.
+        reads: answers questions.
+        fanout: serves subscriptions.
+        spawn: runs a coroutine beside everything else.
+        stop: makes the daemon stop.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        writer: Writer,
+        reads: Reads,
+        fanout: Fanout,
+        *,
+        spawn: Spawn,
+        stop: Callable[[], None],
+    ) -> None:
+        """A server without connections."""
+        self.settings = settings
+        self.writer = writer
+        self.reads = reads
+        self.fanout = fanout
+        self.meters = writer.meters
+        self.spawn = spawn
+        self.uids = frozenset({os.getuid(), 0})
+        self.sessions: set[Session] = set()
+        self.closing = False
+        self.on_leave: Callable[[], None] = lambda: None
+        self._epoch = reads.epoch
+        self._stop = stop
+        self._limit = min(settings.limits.connections, _descriptors() - SPARE_DESCRIPTORS)
+        self.immediate: dict[str, Callable[[Session, Any], Outcome]] = {
+            "daemon.hello": self._hello,
+            "rpc.discover": _discover,
+            "rpc.cancel": _cancel,
+            "daemon.shutdown": self._shutdown,
+            "event.unsubscribe": self._unsubscribe,
+        }
+
+    # connections
+
+    def enter(self, session: "Session") -> Rejection | None:
+        """Take a connection in, or say why not."""
+        if self.closing:
+            return SHUTTING_DOWN
+        if len(self.sessions) >= self._limit:
+            facts = {"limit": "connections", "value": len(self.sessions) + 1, "maximum": self._limit}
+            said = f"The daemon has {self._limit} connections, which is its limit. Close some and try again."
+            return Rejection("limit_exceeded", said, facts)
+        self.sessions.add(session)
+        return None
+
+    def leave(self, session: "Session") -> None:
+        """Let a connection go."""
+        self.sessions.discard(session)
+        self.on_leave()
+
+    def given_up(self) -> Rejection:
+        """The answer of a waiting call that was cancelled."""
+        return SHUTTING_DOWN if self.closing else Rejection("cancelled", "The call was given up by rpc.cancel.")
+
+    def failed(self, method: Method, error: Exception) -> None:
+        """A call ended in an exception that nobody expected: a fault of ours, told to the log alone."""
+        logger.error("%s failed", method.name, exc_info=error)
+        self.meters.error(f"{method.name}: {type(error).__name__}")
+
+    def close(self) -> None:
+        """Take no more connections and give up the calls that wait for something to happen."""
+        self.closing = True
+        for session in list(self.sessions):
+            session.waiting.cancel_all()
+
+    async def later(self, session: "Session", caller: Caller, method: Method, params: Any) -> Outcome:
+        """Answer a call that may take its time."""
+        if method.name == "event.subscribe":
+            return await self._subscribe(session, caller, params)
+        return await self.reads.later(caller, method, params)
+
+    # calls about the connection itself
+
+    def _hello(self, session: "Session", params: p.Hello) -> Outcome:
+        if params.user is not None and params.user != session.user:
+            if session.user is not None:
+                said = f"This connection is bound to the user {session.user}; open another one for {params.user}."
+                return Rejection("forbidden", said, {"what": "user"})
+            if session.subscriptions:
+                return Rejection("forbidden", "Bind the user before subscribing to anything.", {"what": "user"})
+            session.user = params.user
+        if params.client is not None:
+            session.client = params.client.name
+            session.actor = params.client.name
+        session.confirm = session.confirm or params.confirm
+        limits = msgspec.structs.replace(self.settings.limits, connections=self._limit)
+        return _encode(
+            r.HelloResult(
+                name="punchlistd",
+                version=__version__,
+                protocol=PROTOCOL,
+                epoch=self._epoch,
+                pid=os.getpid(),
+                limits=limits,
+                features=FEATURES,
+            )
+        )
+
+    def _shutdown(self, session: "Session", _params: p.Nothing) -> Outcome:
+        if session.user is not None:
+            return Rejection("forbidden", "A connection bound to a user can't stop the daemon.", {"what": "daemon"})
+        asyncio.get_running_loop().call_soon(self._stop)
+        return _encode(r.Stopping(stopping=True))
+
+    def _unsubscribe(self, session: "Session", params: p.EventUnsubscribe) -> Outcome:
+        subscription = session.subscriptions.pop(params.subscription, None)
+        if subscription is None:
+            facts = {"what": "subscription", "id": params.subscription}
+            return Rejection("not_found", f"This connection has no subscription {params.subscription}.", facts)
+        self.fanout.remove(subscription)
+        return ACKNOWLEDGED
+
+    async def _subscribe(self, session: "Session", caller: Caller, params: p.EventSubscribe) -> Outcome:
+        """Position, snapshot and registration happen without a wait between them; the first push follows the answer."""
+        if (refused := self._no_room(session)) is not None:
+            return refused
+        name = await self.reads.position(caller, params.conversation, params.after, params.epoch)
+        if isinstance(name, Rejection):
+            return name
+        visible = await self.reads.visible(caller.user) if name is None and caller.user is not None else None
+        opened = await self.reads.durable(name) if name is not None and params.view == "list" else None
+        position = self.fanout.head if params.after is None else params.after
+        subscription = Subscription(session.new_subscription_id(), session, params.view, name, position)
+        subscription.visible = visible
+        session.subscriptions[subscription.id] = subscription
+        self.fanout.add(subscription)
+        asyncio.get_running_loop().call_soon(self.fanout.lead, subscription)
+        result = r.SubscribeResult(subscription=subscription.id, seq=position, epoch=self._epoch)
+        if opened is not None:
+            state = opened.state
+            result = msgspec.structs.replace(
+                result, version=state.version, tasks=tuple(state.ordered()), counts=state.counts()
+            )
+        return _encode(result)
+
+    def _no_room(self, session: "Session") -> Rejection | None:
+        maximum = self.settings.limits.subscriptions
+        if len(session.subscriptions) < maximum:
+            return None
+        facts = {"limit": "subscriptions", "value": maximum + 1, "maximum": maximum}
+        return Rejection("limit_exceeded", f"A connection may have {maximum} subscriptions; end one first.", facts)
+
+
+def _discover(_session: "Session", _params: Params) -> Outcome:
+    from punchlist_schemas.discover import openrpc_document  # noqa: PLC0415 - rarely asked for, slow to build
+
+    return openrpc_document()
+
+
+def _cancel(session: "Session", params: p.Cancel) -> Outcome:
+    if not session.waiting.cancel(_encode(params.id)):
+        facts = {"what": "call", "id": str(params.id)}
+        return Rejection("not_found", f"No call with the id {params.id} waits on this connection.", facts)
+    return ACKNOWLEDGED
+
+
+def _descriptors() -> int:
+    """How many descriptors this process may have, after raising the soft limit to the hard one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+_encode = msgspec.json.Encoder().encode
+ACKNOWLEDGED = _encode(r.Acknowledged())

@@ -1,0 +1,84 @@
+"""The answer of `daemon.status`: real figures from every part, gathered when asked."""
+
+import asyncio
+import os
+import platform
+import sqlite3
+import time
+
+from punchlist_schemas import results as r
+from punchlist_schemas.methods import PROTOCOL
+from punchlistd import __version__
+from punchlistd.engine.intake import now_ms
+from punchlistd.engine.registry import Registry
+from punchlistd.net.server import Server
+from punchlistd.net.session import Session
+from punchlistd.store.port import EventLog
+
+SHOWN = 100
+"""At most this many clients and subscriptions are listed."""
+
+
+class Birth:
+    """When the daemon began."""
+
+    def __init__(self) -> None:
+        """Now."""
+        self.at_ms = now_ms()
+        self._monotonic = time.monotonic()
+
+    def age_ms(self) -> int:
+        """How long ago, in milliseconds, whatever the wall clock did since."""
+        return int((time.monotonic() - self._monotonic) * 1000)
+
+
+async def report(birth: Birth, log: EventLog, registry: Registry, server: Server) -> r.StatusResult:
+    """What the daemon knows about itself now."""
+    log_bytes, wal_bytes = await log.sizes()
+    sessions = sorted(server.sessions, key=lambda session: session.connected_at)
+    return r.StatusResult(
+        version=__version__,
+        protocol=PROTOCOL,
+        pid=os.getpid(),
+        epoch=log.epoch,
+        started_at=birth.at_ms,
+        uptime_ms=birth.age_ms(),
+        socket=server.settings.socket,
+        data_dir=server.settings.data_dir,
+        python=platform.python_version(),
+        sqlite=sqlite3.sqlite_version,
+        loop=type(asyncio.get_running_loop()).__module__.partition(".")[0],
+        seq=log.head,
+        conversations_loaded=len(registry.open),
+        clients=tuple(map(_client, sessions[:SHOWN])),
+        subscriptions=tuple(each for session in sessions for each in _subscriptions(session, server))[:SHOWN],
+        log_bytes=log_bytes,
+        wal_bytes=wal_bytes,
+        commits=server.meters.durations(),
+        calls=server.meters.calls,
+        refused=server.meters.refused,
+        last_errors=tuple(server.meters.errors),
+    )
+
+
+def _client(session: Session) -> r.ClientStatus:
+    return r.ClientStatus(
+        name=session.client,
+        pid=session.pid,
+        subscriptions=len(session.subscriptions),
+        connected_at=session.connected_at,
+    )
+
+
+def _subscriptions(session: Session, server: Server) -> list[r.SubscriptionStatus]:
+    head = server.fanout.head
+    return [
+        r.SubscriptionStatus(
+            subscription=each.id,
+            client=session.client,
+            view=each.view,
+            lag=0 if each.live else max(0, head - each.position),
+            conversation=each.conversation,
+        )
+        for each in session.subscriptions.values()
+    ]

@@ -1,0 +1,60 @@
+"""Everything that can be set, as one frozen value made from arguments and an environment mapping."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from punchlist_schemas.rendezvous import data_dir, socket_path
+from punchlist_schemas.results import Limits
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How one daemon runs. Durations are seconds, sizes bytes."""
+
+    socket: str
+    data_dir: str
+    limits: Limits = Limits()
+    idle_exit_s: float | None = None
+    """Stop after this long without any connection; None: never."""
+
+    batch_calls: int = 512
+    """At most this many calls share one group commit."""
+
+    index_events: int = 4_096
+    """Index the log at the latest when this many events are not indexed yet; this bounds the work of a start."""
+
+    index_delay_s: float = 0.25
+    """Index this long after the first unindexed commit, unless more work comes first."""
+
+    keep_loaded_s: float = 300.0
+    """A conversation nobody used for this long is let go from memory."""
+
+    tail_bytes: int = 4 << 20
+    """How much of the log's end is kept in memory for subscribers that lag a little."""
+
+    chunk_bytes: int = 24 << 10
+    """A lagging subscriber is written at most this much at a time."""
+
+    confirm_s: float = 300.0
+    """How long a confirmation token is valid."""
+
+    watch_s: float = 2.0
+    """How often an idle daemon looks whether its lock, log and socket are still its own."""
+
+    drain_s: float = 2.0
+    """How long a stopping daemon lets connections take their last bytes."""
+
+    @property
+    def log_path(self) -> str:
+        """The log's database file."""
+        return f"{self.data_dir}/log.db"
+
+    @property
+    def lock_path(self) -> str:
+        """The file whose lock makes this the only daemon of the data directory; never unlinked."""
+        return f"{self.data_dir}/lock"
+
+
+def resolve(env: Mapping[str, str], socket: str | None = None, data: str | None = None) -> Settings:
+    """Settings from an environment and the two options that decide where everything is."""
+    return Settings(socket=socket_path(env, socket, data), data_dir=data_dir(env, data))

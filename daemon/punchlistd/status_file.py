@@ -1,0 +1,60 @@
+"""The line for shell prompts: `<socket directory>/status`, replaced whole whenever it changes."""
+
+import logging
+import os
+
+import anyio
+import anyio.to_thread
+
+logger = logging.getLogger(__name__)
+
+
+def status_line(unfinished: int, in_progress: int) -> str:
+    """What a prompt shows, without a newline: unfinished tasks, and how many of them are in progress."""
+    return f"{unfinished} open, {in_progress} in progress"
+
+
+class StatusFile:
+    """Keeps a file at the newest line; quick changes share one write.
+
+    Args:
+        path: where the file is.
+    """
+
+    def __init__(self, path: str) -> None:
+        """A status file that is not there yet."""
+        self._path = path
+        self._line = ""
+        self._changed = anyio.Event()
+
+    def show(self, unfinished: int, in_progress: int) -> None:
+        """The line has changed; it is written soon."""
+        self._line = status_line(unfinished, in_progress)
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Write the newest line whenever it changed, until cancelled; the file goes when this ends."""
+        try:
+            while True:
+                await self._changed.wait()
+                self._changed = anyio.Event()
+                await anyio.to_thread.run_sync(self._write, self._line)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._remove)
+
+    def _write(self, line: str) -> None:
+        temporary = f"{self._path}.{os.getpid()}"
+        try:
+            with open(temporary, "w", encoding="ascii") as file:
+                file.write(line + "\n")
+            os.replace(temporary, self._path)
+        except OSError as error:  # a full disk must not stop the daemon: the line is a convenience
+            logger.warning("%s could not be written: %s", self._path, error.strerror)
+
+    def _remove(self) -> None:
+        for path in (self._path, f"{self._path}.{os.getpid()}"):
+            try:
+                os.unlink(path)
+            except OSError:
+                pass

@@ -1,0 +1,168 @@
+"""Real daemons for tests: in this process, or in one of their own that can be killed."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+from blockbuster import blockbuster_ctx
+
+from punchlistd.app import App
+from punchlistd.settings import Settings
+
+READY_S = 20.0
+"""How long a daemon may take to start before a test gives up, in seconds."""
+
+
+class Running:
+    """A daemon in this process."""
+
+    def __init__(self, app: App) -> None:
+        """`app` must be running."""
+        self.app = app
+        self.socket = app.settings.socket
+        self.data_dir = app.settings.data_dir
+
+
+@asynccontextmanager
+async def running_daemon(directory: Path, **settings: Any) -> AsyncGenerator[Running]:
+    """A daemon in this process, with everything it keeps below `directory`; blocking calls on its loop raise."""
+    chosen = Settings(socket=str(directory / "run" / "daemon.sock"), data_dir=str(directory / "data"))
+    app = App(msgspec.structs.replace(chosen, **settings))
+    with blockbuster_ctx("punchlistd"):
+        async with anyio.create_task_group() as group:
+            group.start_soon(app.run, False)
+            with anyio.fail_after(READY_S):
+                await app.ready.wait()
+            try:
+                yield Running(app)
+            finally:
+                app.stop()
+
+
+class Spawned:
+    """A daemon in a process of its own."""
+
+    def __init__(self, directory: Path, *arguments: str, env: dict[str, str] | None = None) -> None:
+        """Not started yet; everything it keeps is below `directory`."""
+        self.directory = directory
+        self.socket = str(directory / "run" / "daemon.sock")
+        self.data_dir = str(directory / "data")
+        self.process: subprocess.Popen[bytes] | None = None
+        self._arguments = arguments
+        self._env = env
+
+    def start(self) -> None:
+        """Start it and wait until it serves.
+
+        Raises:
+            RuntimeError: it ended instead; the message has what it said.
+        """
+        read, write = os.pipe()
+        command = [sys.executable, "-m", "punchlistd", "--socket", self.socket, "--data-dir", self.data_dir]
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with open(self.directory / "daemon.log", "ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--ready-fd", str(write), *self._arguments],
+                pass_fds=(write,),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={
+                    **os.environ,
+                    **(self._env or {}),
+                    "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+                },
+            )
+        os.close(write)
+        with open(read, "rb") as ready:
+            if not ready.readline():
+                self.process.wait(READY_S)
+                raise RuntimeError(f"the daemon did not start: {self.log()}")
+
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(READY_S)
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        assert self.process is not None, "start it first"
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(READY_S)
+
+    def restart(self) -> None:
+        """Kill it and start it again."""
+        self.kill()
+        self.start()
+
+    def log(self) -> str:
+        """What it said so far."""
+        return (self.directory / "daemon.log").read_text(errors="replace")
+
+
+@contextmanager
+def spawned_daemon(directory: Path, *arguments: str, env: dict[str, str] | None = None) -> Generator[Spawned]:
+    """A daemon in a process of its own, killed at the end whatever happens."""
+    daemon = Spawned(directory, *arguments, env=env)
+    daemon.start()
+    try:
+        yield daemon
+    finally:
+        daemon.kill()
+
+
+class Raw:
+    """A hand-made client of a few lines: what any language can do."""
+
+    def __init__(self, path: str) -> None:
+        """Connect."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(10)
+        self.sock.connect(path)
+        self._file = self.sock.makefile("rb")
+        self._next = 0
+
+    def send(self, method: str, params: Any = None, *, id: Any = 0) -> None:
+        """Send a request; id None makes it a notification."""
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params or {}}
+        if id is not None:
+            message["id"] = id
+        self.sock.sendall(msgspec.json.encode(message) + b"\n")
+
+    def receive(self) -> Any:
+        """The next message, decoded; None at the end of the stream."""
+        line = self._file.readline()
+        return msgspec.json.decode(line) if line else None
+
+    def call(self, method: str, **params: Any) -> Any:
+        """Send a request and return the whole answer to it; pushes before it are thrown away."""
+        self._next += 1
+        self.send(method, params, id=self._next)
+        while (message := self.receive()) is not None:
+            if message.get("id") == self._next:
+                return message
+        raise EOFError("the daemon closed the connection")
+
+    def result(self, method: str, **params: Any) -> Any:
+        """Send a request and return its result.
+
+        Raises:
+            AssertionError: it was refused.
+        """
+        answer = self.call(method, **params)
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def close(self) -> None:
+        """Hang up."""
+        self._file.close()
+        self.sock.close()
