@@ -1,0 +1,116 @@
+"""The typed surface against the contract: neither may have what the other has not."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+import msgspec
+import pytest
+
+from punchlist.aio import AsyncClient, AsyncConversation
+from punchlist.calls import Call, ClientCalls, ConversationCalls, Write
+from punchlist.sync import Client, Conversation
+from punchlist_schemas.methods import METHODS
+
+STATUS_WORDS = {"start", "complete", "fail", "pause", "resume", "reopen"}
+"""Shorthands of set_status; each gives the status and renames what goes with it."""
+
+DIFFERENT = {
+    "list": {"fields"},  # tasks with members left out are no Task: `client.call("task.list", ...)` has them
+    "delete": {"task"},  # one or many ids, as positional arguments
+}
+"""Parameters of the wire that a typed method leaves to the untyped call, and why."""
+
+BY_HAND = {"daemon.hello", "rpc.cancel", "event.subscribe", "event.unsubscribe", "event.wait"}
+"""Methods that the library itself uses: connections, cancelled calls, watches and waits."""
+
+SAMPLES: dict[str, tuple[Any, ...]] = {
+    "add": ("t",), "add_many": (["t"],), "get": ("1",), "edit": ("1",), "set_status": ("1", "paused"),
+    "move": ("1",), "delete": ("1",), "replace": ([],), "attach": ("s",), "detach": ("s",),
+    "append_message": ("user", "hi"), "read": (0,),
+}  # fmt: skip
+
+
+def methods(owner: type) -> dict[str, Callable[..., Any]]:
+    return {name: value for name, value in vars(owner).items() if inspect.isfunction(value) and name[0] != "_"}
+
+
+BUILDERS = {**methods(ClientCalls), **methods(ConversationCalls)}
+
+
+def build(name: str, **extra: Any) -> Call[Any]:
+    owner = ClientCalls() if name in methods(ClientCalls) else ConversationCalls("c")
+    return getattr(owner, name)(*SAMPLES.get(name, ("1",) if name in STATUS_WORDS else ()), **extra)
+
+
+def parameters(name: str) -> set[str]:
+    names = set(inspect.signature(BUILDERS[name]).parameters) - {"self"}
+    if "write" in names:
+        names = names - {"write"} | set(Write.__annotations__)
+    return names
+
+
+@pytest.mark.parametrize("name", sorted(BUILDERS.keys() - STATUS_WORDS))
+def test_a_typed_method_takes_exactly_the_parameters_of_its_call(name: str) -> None:
+    call = build(name)
+    row = METHODS[call.method]
+    assert type(call.request.params) is row.params
+    expected = {field.name for field in msgspec.structs.fields(row.params)} - DIFFERENT.get(name, set())
+    if name in methods(ConversationCalls):
+        expected -= {"conversation"}
+    assert parameters(name) == expected
+
+
+def test_every_method_of_the_contract_has_a_typed_one() -> None:
+    assert {build(name).method for name in BUILDERS} | BY_HAND == set(METHODS)
+
+
+@pytest.mark.parametrize("name", sorted(STATUS_WORDS))
+def test_a_word_for_a_status_is_a_change_of_status(name: str) -> None:
+    assert build(name).method == "task.set_status"
+
+
+@pytest.mark.parametrize("name", sorted(methods(ConversationCalls)))
+def test_a_mutation_carries_a_key_and_the_facades_actor(name: str) -> None:
+    call = build(name)
+    if METHODS[call.method].kind != "write":
+        return
+    named = getattr(ConversationCalls("c", "planner"), name)(*SAMPLES.get(name, ("1",) if name in STATUS_WORDS else ()))
+    assert named.request.params.key
+    # For undo an actor means whose changes to take back, so that the facade's own must not slip in.
+    assert named.request.params.actor == (None if name == "undo" else "planner")
+    chosen: Any = build(name, key="k", expect_version=4, actor="x").request.params
+    assert (chosen.key, chosen.expect_version, chosen.actor) == ("k", 4, "x")
+
+
+@pytest.mark.parametrize(
+    ("calls", "faces"), [(ClientCalls, (Client, AsyncClient)), (ConversationCalls, (Conversation, AsyncConversation))]
+)
+def test_both_faces_have_every_call_with_its_parameters_and_documentation(calls: type, faces: tuple[type, ...]) -> None:
+    for face in faces:
+        for name, builder in methods(calls).items():
+            method = getattr(face, name)
+            assert inspect.signature(method) == inspect.signature(builder), (face, name)
+            assert method.__doc__ == builder.__doc__
+
+
+@pytest.mark.parametrize(("one", "other"), [(Client, AsyncClient), (Conversation, AsyncConversation)])
+def test_what_the_faces_add_by_hand_is_the_same_on_both(one: type, other: type) -> None:
+    twins = {"close": "aclose"}
+    for name, method in methods(one).items():
+        twin = getattr(other, twins.get(name, name))
+        assert list(inspect.signature(method).parameters) == list(inspect.signature(twin).parameters), name
+    assert {twins.get(name, name) for name in methods(one)} == set(methods(other))
+
+
+@pytest.mark.parametrize("name", sorted(BUILDERS))
+def test_every_method_says_what_it_does_in_a_sentence_and_what_it_answers(name: str) -> None:
+    first = (BUILDERS[name].__doc__ or "").splitlines()[0]
+    assert first[0].isupper()
+    assert "." in first
+    assert "return" in get_type_hints(BUILDERS[name])
+
+
+def test_one_bare_id_is_a_list_of_one() -> None:
+    params: Any = ConversationCalls("c").add("t", blocked_by="12").request.params
+    assert params.blocked_by == ("12",)

@@ -1,0 +1,178 @@
+"""The core as a table of situations: no socket, no clock."""
+
+import pytest
+
+from punchlist.core import PAUSES_S, Request, Retry, Wire, check_hello, is_passing, result_of
+from punchlist.errors import (
+    Blocked,
+    ConnectionLost,
+    DaemonUnavailable,
+    LimitExceeded,
+    NotFound,
+    OutcomeUnknown,
+    ProtocolError,
+    PunchlistError,
+    ShuttingDown,
+    TimedOut,
+)
+from punchlist_schemas import jsonrpc
+from punchlist_schemas import params as p
+from punchlist_schemas.jsonrpc import Notice, Reply
+from punchlist_schemas.methods import METHODS
+from punchlist_schemas.results import HelloResult, Limits, Stopping
+
+ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"stopping":true}}\n'
+REFUSAL = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no","data":{"kind":"not_found","id":"9"}}}\n'
+PUSH = b'{"jsonrpc":"2.0","method":"events","params":{"subscription":"s1","events":[]}}\n'
+
+
+def request() -> Request:
+    return Request.of("daemon.shutdown", p.Nothing())
+
+
+def test_a_request_is_one_line_that_the_daemon_accepts() -> None:
+    request_id, data = Wire().send(Request.of("task.add", p.TaskAdd(conversation="c", title="a\nb", key="k")))
+    assert data.endswith(b"\n")
+    assert data.count(b"\n") == 1
+    call = jsonrpc.decode(data[:-1], Limits())
+    assert isinstance(call, jsonrpc.Call)
+    assert (call.id, call.method) == (str(request_id).encode(), "task.add")
+
+
+def test_each_request_of_a_connection_has_its_own_id() -> None:
+    wire = Wire()
+    assert len({wire.send(request())[0] for _ in range(100)}) == 100
+
+
+def test_messages_come_out_the_same_whole_and_byte_by_byte() -> None:
+    stream = ANSWER + PUSH + REFUSAL
+    whole = Wire().receive(stream)
+    wire = Wire()
+    piecewise = [message for byte in stream for message in wire.receive(bytes([byte]))]
+    assert whole == piecewise
+    assert [type(message) for message in whole] == [Reply, Notice, Reply]
+
+
+def test_what_is_incomplete_waits_for_its_end() -> None:
+    wire = Wire()
+    assert wire.receive(ANSWER + PUSH[:-1]) == Wire().receive(ANSWER)
+    assert [type(message) for message in wire.receive(b"\n")] == [Notice]
+
+
+@pytest.mark.parametrize("line", [b"{}\n", b"nonsense\n", b"{not json}\n", b'{"jsonrpc":"1.0","id":1,"result":1}\n'])
+def test_what_is_no_message_is_a_protocol_error(line: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        Wire().receive(line)
+
+
+def test_a_refusal_of_the_whole_connection_is_raised_with_its_kind() -> None:
+    line = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32008,"message":"full","data":{"kind":"limit_exceeded"}}}\n'
+    with pytest.raises(LimitExceeded, match="full"):
+        Wire().receive(line)
+
+
+def test_a_result_comes_typed_and_a_refusal_as_its_exception() -> None:
+    good, bad = Wire().receive(ANSWER + REFUSAL)
+    assert isinstance(good, Reply)
+    assert isinstance(bad, Reply)
+    assert result_of(good, Stopping) == Stopping(stopping=True)
+    with pytest.raises(NotFound) as caught:
+        result_of(bad, Stopping)
+    assert caught.value.id == "9"
+
+
+def test_a_result_of_another_shape_is_a_protocol_error() -> None:
+    (reply,) = Wire().receive(b'{"jsonrpc":"2.0","id":1,"result":{"stopping":3}}\n')
+    assert isinstance(reply, Reply)
+    with pytest.raises(ProtocolError, match="Stopping"):
+        result_of(reply, Stopping)
+
+
+def test_cancelling_names_the_request_and_is_a_request_of_its_own() -> None:
+    wire = Wire()
+    request_id, _ = wire.send(request())
+    call = jsonrpc.decode(wire.cancel(request_id)[:-1], Limits())
+    assert isinstance(call, jsonrpc.Call)
+    assert call.params == b'{"id":%d}' % request_id
+    assert call.id != str(request_id).encode()
+
+
+def test_every_mutation_gets_a_key_of_its_own_unless_given() -> None:
+    drawn = [Request.of("task.add", p.TaskAdd(conversation="c", title="t")).params for _ in range(2)]
+    assert len({params.key for params in drawn if isinstance(params, p.TaskAdd)}) == 2
+    given = Request.of("task.add", p.TaskAdd(conversation="c", title="t", key="mine")).params
+    assert isinstance(given, p.TaskAdd)
+    assert given.key == "mine"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_untyped_call_gets_a_key_exactly_when_it_writes(name: str) -> None:
+    raw = Request.raw(name, {}).params
+    assert isinstance(raw, dict)
+    assert ("key" in raw) == (METHODS[name].kind == "write")
+    assert Request.raw(name, {"key": "mine"}).params == {"key": "mine"}
+
+
+@pytest.mark.parametrize(
+    ("method", "repeatable"),
+    [
+        ("task.add", True),
+        ("task.list", True),
+        ("daemon.shutdown", False),
+        ("event.subscribe", False),
+        ("no.such", False),
+    ],
+)
+def test_only_what_is_known_to_be_safe_is_sent_again(method: str, repeatable: bool) -> None:
+    assert Request.raw(method, {}).repeatable is repeatable
+
+
+def test_a_waiting_call_is_given_the_time_it_asks_for() -> None:
+    assert Request.of("event.wait", p.EventWait(after=0, timeout_ms=2_500)).patience_s == 2.5
+    assert Request.raw("event.wait", {"after": 0, "timeout_ms": 2_500}).patience_s == 2.5
+    assert Request.raw("event.wait", {"timeout_ms": "soon"}).patience_s == 0
+
+
+PASSING = [
+    (ConnectionLost("gone"), True),
+    (ShuttingDown("shutting_down", -32012, "bye"), True),
+    (OutcomeUnknown("outcome_unknown", -32010, "who knows"), True),
+    (DaemonUnavailable("not there", temporary=True), True),
+    (DaemonUnavailable("forbidden"), False),
+    (Blocked("blocked", -32004, "no"), False),
+    (TimedOut("late"), False),
+    (ProtocolError("what"), False),
+]
+
+
+@pytest.mark.parametrize(("error", "passing"), PASSING, ids=lambda value: type(value).__name__)
+def test_which_failures_pass_by_themselves(error: PunchlistError, passing: bool) -> None:
+    assert is_passing(error) is passing
+    retry = Retry(deadline=10.0)
+    if passing:
+        assert retry.pause_s(error, now=0.0) == PAUSES_S[0]
+    else:
+        with pytest.raises(type(error)):
+            retry.pause_s(error, now=0.0)
+
+
+def test_pauses_grow_to_a_last_one_until_the_deadline() -> None:
+    retry, now, pauses = Retry(deadline=5.0), 0.0, list[float]()
+    with pytest.raises(ConnectionLost):
+        while True:
+            pauses.append(retry.pause_s(ConnectionLost("gone"), now))
+            now += pauses[-1]
+    assert pauses == sorted(pauses)
+    assert tuple(pauses[: len(PAUSES_S)]) == PAUSES_S
+    assert sum(pauses) <= 5.0
+
+
+def test_a_call_that_must_not_be_repeated_is_not() -> None:
+    with pytest.raises(ConnectionLost):
+        Retry(deadline=10.0, repeatable=False).pause_s(ConnectionLost("gone"), now=0.0)
+
+
+def test_another_version_of_the_protocol_is_refused_with_the_way_out() -> None:
+    hello = HelloResult(name="punchlistd", version="9", protocol=2, epoch="e", pid=1, limits=Limits(), features=())
+    with pytest.raises(ProtocolError, match="restart the older one"):
+        check_hello(hello)

@@ -1,0 +1,116 @@
+import msgspec
+import pytest
+
+from punchlist.cursor import Change, Cursor, EventsView, ListView, TaskList, condition
+from punchlist.errors import Gap, WrongEpoch
+from punchlist_schemas.events import StatusChanged, UnknownEvent
+from punchlist_schemas.jsonrpc import Notice
+from punchlist_schemas.results import ListPush, SubscribeResult
+from punchlist_schemas.things import Counts
+
+
+def events(*seqs: int) -> Notice:
+    event = {"type": "StatusChanged", "task": "1", "from": "pending", "to": "in_progress"}
+    rows = [{"seq": n, "conversation": "c", "version": n, "at": 1, "actor": "a", "event": event} for n in seqs]
+    return Notice("events", msgspec.Raw(msgspec.json.encode({"subscription": "s", "events": rows})))
+
+
+def newest(version: int, **counts: int) -> Notice:
+    push = ListPush(
+        subscription="s", conversation="c", version=version, seq=version + 100, tasks=(), counts=Counts(**counts)
+    )
+    return Notice("list", msgspec.Raw(msgspec.json.encode(push)))
+
+
+def answer(seq: int, epoch: str = "e1", version: int | None = None) -> SubscribeResult:
+    return SubscribeResult(subscription="s", seq=seq, epoch=epoch, version=version)
+
+
+def seqs(changes: list[Change]) -> list[int]:
+    return [change.seq for change in changes]
+
+
+def test_a_subscription_goes_on_behind_the_last_event_seen_and_drops_what_is_known() -> None:
+    cursor = Cursor("c", EventsView())
+    assert cursor.subscribe().after is None
+    assert cursor.begin(answer(10)) == []
+    assert seqs(cursor.take(events(11, 12))) == [11, 12]
+    again = cursor.subscribe()
+    assert (again.conversation, again.after, again.epoch) == ("c", 12, "e1")
+    assert cursor.begin(answer(12)) == []
+    assert seqs(cursor.take(events(11, 12, 13))) == [13]
+    assert seqs(cursor.take(events(13))) == []
+
+
+def test_one_that_never_saw_an_event_goes_on_from_where_it_began() -> None:
+    cursor = Cursor(None, EventsView())
+    cursor.begin(answer(10))
+    assert cursor.subscribe().after == 10
+
+
+def test_a_position_of_another_log_is_an_error_never_a_jump() -> None:
+    cursor = Cursor("c", EventsView())
+    cursor.begin(answer(10, "e1"))
+    with pytest.raises(WrongEpoch) as caught:
+        cursor.begin(answer(2, "e2"))
+    assert (caught.value.epoch, caught.value.expected) == ("e1", "e2")
+
+
+def test_a_position_from_outside_is_sent_with_its_epoch() -> None:
+    params = Cursor("c", EventsView(), after=7, epoch="e0").subscribe()
+    assert (params.after, params.epoch) == (7, "e0")
+
+
+def test_the_end_of_a_subscription_is_raised_as_what_ended_it() -> None:
+    error = {"code": -32014, "message": "gone", "data": {"kind": "gap", "after": 3, "first": 9}}
+    end = Notice("end", msgspec.Raw(msgspec.json.encode({"subscription": "s", "error": error, "next": 3})))
+    with pytest.raises(Gap) as caught:
+        Cursor("c", EventsView()).take(end)
+    assert (caught.value.after, caught.value.first) == (3, 9)
+
+
+def test_notifications_of_no_concern_are_passed_over() -> None:
+    assert Cursor("c", EventsView()).take(newest(1)) == []
+    assert Cursor("c", EventsView()).take(Notice("a.later.one")) == []
+
+
+def test_the_list_view_hands_out_the_present_list_first_and_then_newer_ones_alone() -> None:
+    cursor = Cursor("c", ListView())
+    assert cursor.subscribe().view == "list"
+    assert [tasks.version for tasks in cursor.begin(answer(5, version=3))] == [3]
+    assert [tasks.version for tasks in cursor.take(newest(4))] == [4]
+    assert cursor.subscribe().after is None
+    assert cursor.begin(answer(6, version=4)) == []
+    assert [tasks.version for tasks in cursor.begin(answer(9, version=7))] == [7]
+
+
+def test_an_event_comes_decoded_and_an_unknown_one_as_it_is() -> None:
+    (change,) = Cursor("c", EventsView()).take(events(1))
+    assert change.event == StatusChanged("1", "pending", "in_progress")
+    row = {"seq": 2, "conversation": "c", "version": 2, "at": 1, "actor": "a", "event": {"type": "Novel", "x": 1}}
+    push = Notice("events", msgspec.Raw(msgspec.json.encode({"subscription": "s", "events": [row]})))
+    (novel,) = Cursor("c", EventsView()).take(push)
+    assert isinstance(novel.event, UnknownEvent)
+    assert msgspec.json.decode(novel.event.raw) == {"type": "Novel", "x": 1}
+
+
+def tasks(version: int, **counts: int) -> TaskList:
+    return TaskList((), Counts(**counts), version=version, seq=version, total=0)
+
+
+def test_done_means_that_nothing_unfinished_is_left() -> None:
+    done = condition("done")
+    assert done(tasks(1, completed=3, failed=1))
+    assert not any(done(tasks(1, **{status: 1})) for status in ("pending", "in_progress", "paused"))
+
+
+def test_idle_means_that_nothing_is_worked_on_or_could_be() -> None:
+    idle = condition("idle")
+    assert idle(tasks(1, pending=2, blocked=2))
+    assert not idle(tasks(1, in_progress=1))
+    assert not idle(tasks(1, pending=1, ready=1))
+
+
+def test_change_means_another_version_than_the_first_one_asked_about() -> None:
+    changed = condition("change")
+    assert [changed(tasks(version)) for version in (3, 3, 4)] == [False, False, True]
