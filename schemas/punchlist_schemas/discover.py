@@ -15,7 +15,8 @@ from punchlist_schemas.results import Limits
 
 _DESCRIPTION = """\
 Task lists for AI agents over JSON-RPC 2.0 on a Unix socket. Parameters go by name; unknown ones are \
-refused. Every error has `data.kind`. Times are milliseconds since 1970 UTC. An answer to a mutation means that it is durable.\
+refused. Every error has `data.kind`. Times are milliseconds since 1970 UTC. An answer to a \
+mutation means that it is durable.\
 """
 
 _FRAMING = {

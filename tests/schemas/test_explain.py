@@ -1,0 +1,118 @@
+import json
+from typing import Any
+
+import pytest
+
+from punchlist_schemas import explain, jsonrpc
+from punchlist_schemas.errors import ERRORS, Rejection
+from punchlist_schemas.methods import METHODS
+
+STATUSES = "one of completed, failed, in_progress, paused, pending"
+
+
+def refusal(method: str, **params: Any) -> Rejection:
+    rejection = jsonrpc.parse_params(METHODS[method], json.dumps(params).encode())
+    assert isinstance(rejection, Rejection)
+    assert rejection.kind == "invalid_params"
+    assert {"field", "expected"} <= rejection.data.keys() <= set(ERRORS["invalid_params"].data)
+    return rejection
+
+
+TABLE: list[tuple[str, dict[str, Any], dict[str, str]]] = [
+    (
+        "task.get",
+        {"conversation": "c"},
+        {"field": "task", "expected": 'A decimal string counting up from "1" in its list'},
+    ),
+    (
+        "task.add",
+        {"conversation": "c"},
+        {"field": "title", "expected": "1 to 500 characters on one line, not all blank"},
+    ),
+    ("task.add", {"conversation": "c", "title": 1}, {"field": "title", "expected": "string"}),
+    ("task.add", {"conversation": "c", "title": ""}, {"field": "title", "expected": "string of length >= 1"}),
+    (
+        "task.add",
+        {"conversation": "c", "title": "a\nb"},
+        {"field": "title", "expected": "1 to 500 characters on one line, not all blank"},
+    ),
+    ("task.add", {"conversation": "c", "title": "a", "status": "done"}, {"field": "status", "expected": STATUSES}),
+    ("task.add", {"conversation": "c", "title": "a", "blocks": ["1", 2]}, {"field": "blocks[1]", "expected": "string"}),
+    (
+        "task.add_many",
+        {"conversation": "c", "tasks": [{"title": "a"}, {}]},
+        {"field": "tasks[1].title", "expected": "1 to 500 characters on one line, not all blank"},
+    ),
+    (
+        "task.add_many",
+        {"conversation": "c", "tasks": [{"title": "a", "statuss": 1}]},
+        {"field": "tasks[0].statuss", "expected": "a known name", "nearest": "status"},
+    ),
+    ("task.add_many", {"conversation": "c", "tasks": [3]}, {"field": "tasks[0]", "expected": "object"}),
+    ("task.list", {"conversation": "c", "status": ["open"]}, {"field": "status[0]", "expected": STATUSES}),
+    ("task.list", {"conversation": "c", "limit": 0}, {"field": "limit", "expected": "integer >= 1"}),
+    (
+        "task.list",
+        {"converstion": "c"},
+        {"field": "converstion", "expected": "a known name", "nearest": "conversation"},
+    ),
+    ("task.list", {"conversation": "c", "zzz": 1}, {"field": "zzz", "expected": "a known name"}),
+    ("daemon.status", {"zzz": 1}, {"field": "zzz", "expected": "a known name"}),
+    (
+        "conversation.open",
+        {"conversation": "c", "settings": {"execution": "x"}},
+        {"field": "settings.execution", "expected": "one of manual, serial or null"},
+    ),
+    (
+        "conversation.open",
+        {"conversation": "c", "settings": {"exec": "x"}},
+        {"field": "settings.exec", "expected": "a known name", "nearest": "execution"},
+    ),
+    ("daemon.hello", {"client": {}}, {"field": "client.name", "expected": "string"}),
+]
+
+
+@pytest.mark.parametrize(("method", "params", "data"), TABLE)
+def test_a_refusal_names_the_field_what_was_expected_and_the_nearest_name(
+    method: str, params: dict[str, Any], data: dict[str, str]
+) -> None:
+    assert refusal(method, **params).data == data
+
+
+WRONG: tuple[Any, ...] = (None, True, 1.5, -1, "", "x" * 70_000, [], [None], {}, {"zzz": 1}, 10**15)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_wrong_value_of_every_parameter_is_explained(method: str) -> None:
+    fields = METHODS[method].params.__struct_fields__
+    good = {"conversation": "c", "task": "1", "title": "a", "session": "s", "status": "pending", "owner": "o"}
+    base = {name: value for name, value in good.items() if name in fields}
+    for name in fields:
+        for value in WRONG:
+            raw = json.dumps({**base, name: value}).encode()
+            parsed = jsonrpc.parse_params(METHODS[method], raw)
+            if isinstance(parsed, Rejection):
+                assert parsed.kind == "invalid_params"
+                assert parsed.data["expected"]
+                assert str(parsed.data["field"]).split(".")[0].split("[")[0] in fields
+
+
+def test_the_message_says_what_to_do() -> None:
+    assert refusal("task.add", conversation="c", titel="a").message == "There is no such parameter; did you mean title?"
+    assert "known are conversation, task" in refusal("task.get", zzz="a").message
+    assert refusal("task.get", conversation=1).message == "conversation is wrong: expected string."
+    assert refusal("task.get").message.startswith("conversation is missing: expected 1 to 128 of")
+
+
+@pytest.mark.parametrize("name", ["x" * 1_000_000, "a` - at `$.task", "a`b", "\n", "\u202e", "tasks[3].x", "$"])
+def test_strange_names_are_cut_and_do_no_harm(name: str) -> None:
+    rejection = refusal("task.get", **{name: 1})
+    assert len(str(rejection.data["field"])) <= 100
+    assert "nearest" not in rejection.data
+
+
+def test_an_unknown_method_is_cut_and_compared_only_when_it_is_short() -> None:
+    assert explain.unknown_method("tasks.list").data["nearest"] == "task.list"
+    far = explain.unknown_method("x" * 1_000_000)
+    assert far.data == {"method": "x" * 64}
+    assert "rpc.discover" in far.message

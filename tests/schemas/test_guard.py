@@ -1,0 +1,234 @@
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from punchlist_schemas import guard
+from punchlist_schemas.things import MAX_INTEGER
+
+
+def accepts(text: bytes, depth: int = 32) -> bool:
+    try:
+        guard.parse(text, depth)
+    except guard.Refused:
+        return False
+    return True
+
+
+def reference(text: bytes) -> bool:
+    """What should be accepted, said with the standard library."""
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({name for name, _ in pairs}) != len(pairs):
+            raise ValueError("the same name twice")
+        for name, _ in pairs:
+            name.encode()
+        return dict(pairs)
+
+    def integer(digits: str) -> int:
+        if len(digits) > 20 or abs(int(digits)) > MAX_INTEGER:
+            raise ValueError("beyond every reader")
+        return int(digits)
+
+    def real(digits: str) -> float:
+        if math.isinf(float(digits)):
+            raise ValueError("not finite")
+        return float(digits)
+
+    def constant(name: str) -> None:
+        raise ValueError(name)
+
+    try:
+        value = json.loads(
+            text.decode(), object_pairs_hook=members, parse_int=integer, parse_float=real, parse_constant=constant
+        )
+        # Writing it out as UTF-8 finds the lone surrogates.
+        json.dumps(value, ensure_ascii=False).encode()
+    except ValueError:
+        return False
+    return True
+
+
+GOOD = (
+    "[]",
+    "{}",
+    "null",
+    '""',
+    "[[[[]]]]",
+    "1",
+    "-1",
+    "0",
+    "-0",
+    "0e1",
+    "1E-2",
+    "1.0",
+    "[1,2]",
+    " [ 1 ] \r\n\t",
+    '{"a":[]}',
+    '"\\u00e9"',
+    '"\\ud83d\\ude00"',
+    '"\x7f"',
+    '"\ufeff"',
+    '{"":0}',
+    '{"a":{"a":1}}',
+    '{"a:":":"}',
+    "9007199254740992",
+    "-9007199254740992",
+    "123456789012345678901234567890.5",
+    '"12345678901234567890"',
+    "1e-400",
+    "1.7976931348623157e308",
+)
+BAD = (
+    "",
+    " ",
+    "[",
+    "]",
+    "[1,]",
+    "[,1]",
+    "{,}",
+    "[1 2]",
+    '{"a"}',
+    "{a:1}",
+    "'a'",
+    "01",
+    "-01",
+    "+1",
+    ".1",
+    "1.",
+    "1e",
+    "--1",
+    "0x1",
+    "1_0",
+    "NaN",
+    "-Infinity",
+    "Infinity",
+    "tru",
+    "nulll",
+    '"\t"',
+    '"\x00"',
+    '"\\x00"',
+    '"\\u12"',
+    '"\\ud800"',
+    '"\\udc00"',
+    '"\\ud800\\ud800"',
+    '"a',
+    "[1]]",
+    "{}{}",
+    "\ufeff{}",
+    "\u00a0{}",
+    "\x0c{}",
+    '{"a":1,"a":1}',
+    '{"a":1,"\\u0061":2}',
+    '[{"b":{"a:":1,"a:":":"}}]',
+    "9007199254740993",
+    "-9007199254740993",
+    "100000000000000000000",
+    "1e999",
+    "-1e999",
+    "[1]//",
+    "[1]#",
+    '{"a":1,}',
+    '{"a"::1}',
+    '{"a":"\\u003a","a":1}',
+    '{"a":1,"a":"\\u003a"}',
+)
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_json_that_every_reader_understands_alike_is_accepted(text: str) -> None:
+    assert accepts(text.encode())
+    assert reference(text.encode())
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_json_that_readers_disagree_about_is_refused(text: str) -> None:
+    assert not accepts(text.encode())
+    assert not reference(text.encode())
+
+
+@pytest.mark.parametrize("depth", [1, 2, 32, 200])
+def test_nesting_is_accepted_down_to_the_limit(depth: int) -> None:
+    assert accepts(b"[" * depth + b"]" * depth, depth)
+    assert accepts(b'{"]":' * depth + b"1" + b"}" * depth, depth)
+    assert accepts(b"[" + b'[],{"[":"[[["},' * 100 + b"[]]", 2)
+    with pytest.raises(guard.Refused) as caught:
+        guard.parse(b"[" * (depth + 1) + b"]" * (depth + 1), depth)
+    assert caught.value.rejection.kind == "limit_exceeded"
+    assert caught.value.rejection.data == {"limit": "depth", "value": depth + 1, "maximum": depth}
+
+
+def test_nesting_beyond_what_the_decoder_can_do_is_refused_whatever_the_limit() -> None:
+    with pytest.raises(guard.Refused) as caught:
+        guard.parse(b"[" * 100_000 + b"]" * 100_000, 1_000_000)
+    assert caught.value.rejection.data["limit"] == "depth"
+
+
+def test_the_place_of_a_wrong_byte_is_told() -> None:
+    with pytest.raises(guard.Refused, match="byte 3"):
+        guard.parse(b'["a\xff"]', 32)
+
+
+scalars = st.none() | st.booleans() | st.integers(-(2**54), 2**54) | st.floats(allow_nan=False, allow_infinity=False)
+texts = st.text('ab:\\"{}[]\u00e9\U0001f600\n', max_size=4)
+documents = st.recursive(
+    scalars | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(documents, st.booleans(), st.sampled_from([None, 1]))
+def test_documents_are_accepted_exactly_if_their_integers_are(document: Any, ascii: bool, indent: int | None) -> None:
+    text = json.dumps(document, ensure_ascii=ascii, indent=indent).encode()
+    assert accepts(text) == reference(text)
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        '"a"',
+        '"a":1',
+        '"b":',
+        '"a:b"',
+        '"\\u0061"',
+        '"\\u003a"',
+        "1",
+        "-",
+        "9007199254740993",
+        ".5",
+        "e9",
+        "e999",
+        "\\",
+        '"',
+        "null",
+        " ",
+        "\ud800",
+    ]
+)
+
+
+@given(st.lists(FRAGMENTS | st.text(max_size=2), max_size=12))
+@example(['{"a":":","a":1}'])
+def test_any_text_is_accepted_exactly_if_the_reference_accepts_it(parts: list[str]) -> None:
+    text = "".join(parts).encode(errors="surrogatepass")
+    assert accepts(text) == reference(text)
+
+
+names = st.sampled_from(['"a"', '"\\u0061"', '"b"', '"a:"', '"a\\u003a"', '"a\\u003A"', '""'])
+values = st.sampled_from(["1", '":"', '"\\u003a"', "[]", '{"a":1}', '{"a":1,"a":2}', '"\\":\\""'])
+
+
+@given(st.lists(st.tuples(names, values), max_size=4), st.booleans())
+def test_a_name_is_found_to_be_repeated_exactly_if_it_is(pairs: list[tuple[str, str]], inner: bool) -> None:
+    text = "{" + ",".join(f"{name}:{value}" for name, value in pairs) + "}"
+    frame = (f'{{"params":{text}}}' if inner else text).encode()
+    assert accepts(frame) == reference(frame)

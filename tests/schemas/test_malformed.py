@@ -1,0 +1,86 @@
+"""The table of malformed frames: every one gets exactly the answer that the rules of the contract give."""
+
+import time
+
+import msgspec
+import pytest
+
+from punchlist_schemas import jsonrpc
+from punchlist_schemas.framing import Framer, FramingError
+from punchlist_schemas.jsonrpc import Call, Malformed
+from punchlist_schemas.results import Limits
+from punchlist_testing import malformed
+from punchlist_testing.malformed import FINE
+
+LIMITS = Limits()
+
+
+def answer(item: Call | Malformed) -> tuple[object, str]:
+    return value(item.id), item.rejection.kind if isinstance(item, Malformed) else FINE
+
+
+def value(id: bytes | None) -> object:
+    return None if id is None else msgspec.json.decode(id)
+
+
+def test_every_frame_of_the_table_gets_the_answer_that_the_rules_give() -> None:
+    cases = malformed.all_cases()
+    assert sum(case.kind != FINE for case in cases) >= 5_000
+    wrong: list[str] = []
+    for case in cases:
+        decoded = jsonrpc.decode(case.frame, LIMITS)
+        if isinstance(decoded, list):
+            (decoded,) = decoded
+        if answer(decoded) != (value(case.id), case.kind):
+            wrong.append(f"{case.name[:200]}: expected {case.id!r} {case.kind}, got {answer(decoded)}")
+    assert not wrong, "\n".join(wrong[:20])
+
+
+def test_every_batch_gets_one_answer_or_one_for_each_element() -> None:
+    for name, frame, expected in malformed.batches():
+        decoded = jsonrpc.decode(frame, LIMITS)
+        if isinstance(decoded, list):
+            assert [answer(item)[1] for item in decoded] == expected, name
+        else:
+            assert answer(decoded) == (None, expected), name
+
+
+@pytest.mark.parametrize("step", [1, 7, 1 << 20])
+def test_every_broken_header_is_refused_the_same_way_in_any_pieces(step: int) -> None:
+    for stream, kind in malformed.header_faults():
+        assert refusal(stream, step) == kind, stream[:80]
+
+
+def test_every_other_first_byte_is_refused() -> None:
+    for stream, kind in malformed.openings():
+        assert refusal(stream, 1) == refusal(stream, 1 << 20) == kind, stream[:80]
+
+
+def refusal(stream: bytes, step: int) -> str:
+    framer = Framer()
+    with pytest.raises(FramingError) as caught:
+        for start in range(0, len(stream), step):
+            framer.feed(stream[start : start + step])
+    assert caught.value.frames == []
+    return caught.value.rejection.kind
+
+
+def test_no_frame_of_a_mebibyte_takes_more_than_linear_time() -> None:
+    room = LIMITS.frame_bytes
+    frames = {
+        "brackets": b"[" * room,
+        "pairs": b"[" + b"[]," * (room // 3 - 1) + b"[]]",
+        "digits": b"1" * room,
+        "digits behind a point": b"[0." + b"1" * (room - 4) + b"]",
+        "numbers": b"[" + b"1234567890123456," * (room // 17 - 1) + b"1]",
+        "quotes": b'"' * room,
+        "backslashes": b'"' + b"\\" * (room - 2) + b'"',
+        "escapes": b'{"a":1,"b":"' + b'\\"' * (room // 2 - 20) + b'","a":2}',
+        "names": b"{" + b",".join(b'"%06d":1' % number for number in range(room // 12)) + b"}",
+        "colons": b'{"a":"' + b":" * (room - 20) + b'\\u003a","a":1}',
+    }
+    for name, frame in frames.items():
+        began = time.process_time()
+        jsonrpc.decode(frame, LIMITS)
+        # Generous: what is linear takes about a tenth of this, what is quadratic would take minutes.
+        assert time.process_time() - began < 2, name

@@ -1,0 +1,80 @@
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import UNSET
+
+from punchlist_schemas import params as p
+from punchlist_schemas.methods import METHODS
+
+MUTATIONS = [method for method in METHODS.values() if method.kind == "write"]
+
+
+def parse(kind: type[p.Params], **members: Any) -> Any:
+    return msgspec.json.decode(json.dumps(members).encode(), type=kind)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_refuses_what_it_does_not_know(name: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match="unknown field `nonsense`"):
+        parse(METHODS[name].params, nonsense=1)
+
+
+@pytest.mark.parametrize("method", MUTATIONS, ids=lambda method: method.name)
+def test_every_mutation_takes_a_key_an_expected_version_and_an_actor(method: Any) -> None:
+    assert issubclass(method.params, p.Mutation)
+    assert {"conversation", "key", "expect_version", "actor"} <= set(method.params.__struct_fields__)
+
+
+def test_only_mutations_are_of_that_kind() -> None:
+    assert {m.name for m in METHODS.values() if issubclass(m.params, p.Mutation)} == {m.name for m in MUTATIONS}
+
+
+def test_params_are_silent_about_defaults_and_travel_unchanged() -> None:
+    asked = p.TaskAdd(conversation="c", title="a", blocked_by=("1",))
+    sent = msgspec.json.encode(asked)
+    assert json.loads(sent) == {"conversation": "c", "title": "a", "blocked_by": ["1"]}
+    assert msgspec.json.decode(sent, type=p.TaskAdd) == asked
+
+
+def test_an_edit_tells_null_from_not_given() -> None:
+    edit = parse(p.TaskEdit, conversation="c", task="1", owner=None)
+    assert (edit.owner, edit.parent, edit.metadata) == (None, UNSET, UNSET)
+    assert json.loads(msgspec.json.encode(edit)) == {"conversation": "c", "task": "1", "owner": None}
+    with pytest.raises(msgspec.ValidationError, match="title"):
+        parse(p.TaskEdit, conversation="c", task="1", title=None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "members"),
+    [
+        (p.TaskAdd, {"conversation": "c", "title": "a", "key": ""}),
+        (p.TaskAdd, {"conversation": "c", "title": "a", "key": "x" * 129}),
+        (p.TaskAdd, {"conversation": "c", "title": "a", "expect_version": -1}),
+        (p.TaskAdd, {"conversation": "c", "title": "a", "actor": ""}),
+        (p.TaskAdd, {"conversation": "c", "title": "a", "description": "x" * 65_537}),
+        (p.TaskAdd, {"conversation": "c", "title": "a", "metadata": []}),
+        (p.TaskAdd, {"conversation": "c", "title": "a", "priority": None}),
+        (p.TaskAddMany, {"conversation": "c", "tasks": []}),
+        (p.TaskAddMany, {"conversation": "c", "tasks": [{"title": "a"}] * 10_001}),
+        (p.TaskList, {"conversation": "c", "limit": 10_001}),
+        (p.EventRead, {}),
+        (p.EventRead, {"after": 2**53 + 1}),
+        (p.EventWait, {"after": 0, "timeout_ms": 86_400_001}),
+        (p.ListUndo, {"conversation": "c", "count": 0}),
+        (p.MessageAppend, {"conversation": "c", "role": "user"}),
+        (p.MessageAppend, {"conversation": "c", "role": "", "content": 1}),
+        (p.Cancel, {"id": None}),
+        (p.Cancel, {"id": 1.5}),
+    ],
+)
+def test_values_beyond_their_bounds_are_refused(kind: type[p.Params], members: dict[str, Any]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        parse(kind, **members)
+
+
+def test_content_of_a_message_is_any_json_also_null() -> None:
+    contents: tuple[Any, ...] = (None, 0, "", [], {"a": [None]})
+    for content in contents:
+        assert parse(p.MessageAppend, conversation="c", role="user", content=content).content == content

@@ -1,0 +1,89 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from punchlist_schemas import rendezvous
+
+EVERYTHING = {
+    "PUNCHLIST_SOCKET": "/env/socket",
+    "PUNCHLIST_DATA_DIR": "/env/data",
+    "XDG_RUNTIME_DIR": "/run/xdg",
+    "XDG_DATA_HOME": "/xdg/data",
+    "HOME": "/home/me",
+}
+
+
+def without(*names: str) -> dict[str, str]:
+    return {name: value for name, value in EVERYTHING.items() if name not in names}
+
+
+def test_the_data_directory_is_the_first_that_is_set() -> None:
+    assert rendezvous.data_dir(EVERYTHING, "/option") == "/option"
+    assert rendezvous.data_dir(EVERYTHING) == "/env/data"
+    assert rendezvous.data_dir(without("PUNCHLIST_DATA_DIR")) == "/xdg/data/punchlist"
+    assert rendezvous.data_dir({"HOME": "/home/me"}) == "/home/me/.local/share/punchlist"
+    assert rendezvous.data_dir({}) == os.path.expanduser("~") + "/.local/share/punchlist"
+
+
+def test_the_socket_is_the_first_that_is_set() -> None:
+    assert rendezvous.socket_path(EVERYTHING, "/option") == "/option"
+    assert rendezvous.socket_path(EVERYTHING) == "/env/socket"
+    assert rendezvous.socket_path(without("PUNCHLIST_SOCKET")) == "/run/xdg/punchlist/daemon.sock"
+
+
+def test_the_users_runtime_directory_counts_where_it_exists_and_is_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    owner = os.getuid()
+
+    def stat(path: str) -> os.stat_result:
+        asked.append(path)
+        if owner is None:
+            raise FileNotFoundError(path)
+        return os.stat_result((0o40700, 1, 1, 1, owner, 0, 0, 0, 0, 0))
+
+    monkeypatch.setattr(rendezvous.os, "stat", stat)
+    ours = f"/run/user/{os.getuid()}"
+    env = without("PUNCHLIST_SOCKET", "XDG_RUNTIME_DIR")
+    assert rendezvous.socket_path(env) == f"{ours}/punchlist/daemon.sock"
+    assert asked == [ours]
+    owner += 1
+    assert rendezvous.socket_path(env) == "/env/data/run/daemon.sock"
+    owner = None
+    assert rendezvous.socket_path(env) == "/env/data/run/daemon.sock"
+    assert rendezvous.socket_path(env, data_dir_option="/option") == "/option/run/daemon.sock"
+
+
+def test_empty_and_relative_directories_of_the_environment_are_ignored() -> None:
+    empty = dict.fromkeys(EVERYTHING, "") | {"HOME": "/home/me"}
+    assert rendezvous.data_dir(empty) == "/home/me/.local/share/punchlist"
+    assert rendezvous.data_dir({"XDG_DATA_HOME": "data", "HOME": "/home/me"}) == "/home/me/.local/share/punchlist"
+    assert not rendezvous.socket_path({"XDG_RUNTIME_DIR": "run", "HOME": "/home/me"}).startswith("run")
+
+
+def test_a_chosen_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert rendezvous.socket_path({}, "a/../socket") == f"{tmp_path}/socket"
+    assert rendezvous.data_dir({"PUNCHLIST_DATA_DIR": "data"}) == f"{tmp_path}/data"
+
+
+def test_the_status_file_lies_beside_the_socket() -> None:
+    assert rendezvous.status_path("/run/xdg/punchlist/daemon.sock") == "/run/xdg/punchlist/status"
+
+
+def test_importing_it_costs_a_shell_prompt_nothing() -> None:
+    path = str(Path(rendezvous.__file__).parents[1])
+    script = f"""
+import sys
+sys.path[:0] = [{path!r}]
+before = set(sys.modules)
+import punchlist_schemas.rendezvous
+print(*set(sys.modules) - before)
+"""
+    command = [sys.executable, "-I", "-c", script]
+    ran = subprocess.run(command, check=True, timeout=30, capture_output=True, text=True)
+    assert set(ran.stdout.split()) == {"punchlist_schemas", "punchlist_schemas.rendezvous"}
