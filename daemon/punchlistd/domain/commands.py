@@ -1,6 +1,7 @@
 """What `decide` takes and gives: a stamped command, and the facts that follow from it."""
 
 import msgspec
+
 from punchlist_schemas.events import AnyEvent, KnownEvent
 from punchlist_schemas.params import Mutation
 

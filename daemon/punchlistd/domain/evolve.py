@@ -2,7 +2,7 @@
 
 An event moves `version` and `updated_at` of the conversation and of the task that it names as its `task`. Changes
 that follow at other tasks (`blocks`, `open_blockers`, a deleted task's edges and children) do not count as changes of
-those: their `version` and `updated_at` stay. The ids in `blocked_by`, `blocks` and `open_blockers` are in list-number order.
+those: their `version` and `updated_at` stay. `blocked_by`, `blocks` and `open_blockers` are in the order of the ids.
 """
 
 from bisect import bisect_left
@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
+
 from punchlist_schemas.events import (
     AddedTask,
     AnyEvent,
@@ -30,7 +31,6 @@ from punchlist_schemas.events import (
     TaskMoved,
 )
 from punchlist_schemas.things import Metadata, Task
-
 from punchlistd.domain.commands import Fact
 from punchlistd.domain.rank import default_key
 from punchlistd.domain.state import State, initial_state
@@ -92,6 +92,9 @@ def _message_appended(state: State, event: MessageAppended, seq: int, _version: 
 
 # tasks
 
+_MAX_DIGITS = 15
+"""Numbers of so many digits are exact in every JSON reader."""
+
 
 def _task_added(state: State, event: TaskAdded, _seq: int, version: int, at: int) -> None:
     added = event.task
@@ -121,7 +124,7 @@ def _task_added(state: State, event: TaskAdded, _seq: int, version: int, at: int
     if added.blocked_by:
         task = _with_blockers(state, task, added)
     state.insert(task, event.rank)
-    if len(name) < 16 and name.isdecimal():
+    if len(name) <= _MAX_DIGITS and name.isdecimal():
         state.next_task = max(state.next_task, int(name) + 1)
 
 

@@ -5,8 +5,8 @@ the checks of the wire, because what the log let in once must open for ever.
 """
 
 import msgspec
-from punchlist_schemas.things import Metadata, Priority, Settings, Status, Task
 
+from punchlist_schemas.things import Metadata, Priority, Settings, Status, Task
 from punchlistd.domain.state import State
 
 

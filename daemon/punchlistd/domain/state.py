@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
 from punchlist_schemas.things import FINISHED, PRIORITIES, STATUSES, Conversation, Counts, Priority, Settings, Task
-
 from punchlistd.domain.rank import default_key
 
 HELD = frozenset({"paused", "failed"})
@@ -112,9 +111,9 @@ class State:
         """The sort key of a task."""
         return self.ranks.get(task) or default_key(task)
 
-    def index(self, task: str) -> int:
-        """Where in the list a task stands or, if it is not there, would stand by its id."""
-        return bisect_left(self._order, self._sort_key(task), key=self._sort_key)
+    def index(self, task: str, key: str | None = None) -> int:
+        """Where in the list a task stands, or would stand with this sort key."""
+        return bisect_left(self._order, (key or self.key(task), task), key=self._sort_key)
 
     def children(self, task: str) -> list[str]:
         """The ids of the tasks whose parent this is."""

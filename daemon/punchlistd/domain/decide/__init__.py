@@ -6,9 +6,8 @@ from typing import Any
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationOpened
-
 from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.decide import add, conversation, edit, messages, order, status
+from punchlistd.domain.decide import add, conversation, edit, messages, order, replace, status, undo
 from punchlistd.domain.refusals import conversation_not_found
 from punchlistd.domain.state import State
 
@@ -21,7 +20,9 @@ _RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Reject
     p.TaskEdit: edit.edit,
     p.TaskMove: order.move,
     p.TaskDelete: edit.delete,
+    p.ListReplace: replace.replace,
     p.ListClear: edit.clear,
+    p.ListUndo: undo.undo,
     p.MessageAppend: messages.append,
     p.ConversationOpen: conversation.open_,
     p.ConversationConfigure: conversation.configure,

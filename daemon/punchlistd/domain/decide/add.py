@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
+
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import AddedTask, DependencyAdded, KnownEvent, TaskAdded, TaskEdited
-
+from punchlist_schemas.events import AddedTask, DependencyAdded, KnownEvent, TaskAdded, TaskEdited, TaskMoved
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.order import spot
 from punchlistd.domain.graph import cycle_through, find_cycle
@@ -95,7 +95,8 @@ def add_many(state: State, params: p.TaskAddMany, _command: Command) -> Decision
     if path is not None:
         spelled = {name: ref for ref, name in refs.items()}
         return cycle([spelled[name] for name in path])
-    return Decision(tuple(additions(state, [TaskAdded(task) for task in added])))
+    first, later = additions(state, map(TaskAdded, added))
+    return Decision((*first, *later))
 
 
 def refs_of(tasks: Sequence[p.NewTask], names: Sequence[str]) -> dict[str, str] | Rejection:
@@ -124,24 +125,25 @@ def _cycle_among(added: Sequence[AddedTask]) -> list[str] | None:
     return find_cycle(by_id, blockers) or find_cycle(by_id, parent)
 
 
-def additions(state: State, events: Iterable[TaskAdded]) -> list[KnownEvent]:
-    """The events that add tasks which may refer to each other in any direction.
+def additions(state: State, events: Iterable[TaskAdded | TaskMoved]) -> tuple[list[KnownEvent], list[KnownEvent]]:
+    """The events that add tasks which may refer to each other in any direction, and those to follow them.
 
-    What a task refers to must be there when it is added: other edges and parents follow when all have been added.
+    What a task refers to must be there when it is added: other edges and parents come behind, when all are there.
     """
-    result: list[KnownEvent] = []
+    added: list[KnownEvent] = []
     later: list[KnownEvent] = []
     there = set(state.tasks)
     for event in events:
+        if isinstance(event, TaskMoved):
+            added.append(event)
+            continue
         task = event.task
-        ahead = [other for other in task.blocked_by if other not in there]
-        if ahead:
-            kept = tuple(other for other in task.blocked_by if other in there)
-            later.extend(DependencyAdded(task.id, other) for other in ahead)
-            task = replace(task, blocked_by=kept)
-        if task.parent is not None and task.parent not in there:
-            later.append(TaskEdited(task.id, parent=task.parent))
-            task = replace(task, parent=None)
+        later.extend(DependencyAdded(task.id, other) for other in task.blocked_by if other not in there)
+        parent = task.parent
+        if parent is not None and parent not in there:
+            later.append(TaskEdited(task.id, parent=parent))
+            parent = None
+        kept = tuple(other for other in task.blocked_by if other in there)
+        added.append(replace(event, task=replace(task, parent=parent, blocked_by=kept)))
         there.add(task.id)
-        result.append(event if task is event.task else replace(event, task=task))
-    return result + later
+    return added, later

@@ -1,11 +1,11 @@
 """Conversations: opening, settings, the outside ids that find them, and their end."""
 
 from msgspec import UNSET
+
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationConfigured, ConversationDeleted, ConversationOpened
 from punchlist_schemas.things import Settings, SettingsPatch
-
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.refusals import conversation_not_found
 from punchlistd.domain.state import State

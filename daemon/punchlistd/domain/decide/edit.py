@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 from msgspec import UNSET, UnsetType
+
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Deleted, DependencyAdded, DependencyRemoved, KnownEvent, ListCleared, TaskEdited
 from punchlist_schemas.things import Metadata, Task
-
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.graph import cycle_through, parent_cycle
 from punchlistd.domain.refusals import cycle, invalid, task_not_found
@@ -85,9 +85,13 @@ def _refused_relations(state: State, task: Task, params: p.TaskEdit) -> Rejectio
 
 
 def _changed_edges(state: State, task: Task, params: p.TaskEdit) -> dict[str, list[str]]:
-    """The blockers that the edit leaves to the tasks whose edges it touches."""
+    """The blockers that the edit leaves to the tasks whose edges it touches, as far as a new cycle can use them.
+
+    Without new dependents, a new cycle leaves the task by one of its new edges.
+    """
     gone = set(params.remove_blocked_by)
-    changed = {task.id: [other for other in (*task.blocked_by, *params.add_blocked_by) if other not in gone]}
+    old = [other for other in task.blocked_by if other not in gone] if params.add_blocks else []
+    changed = {task.id: [*old, *params.add_blocked_by]}
     for other in params.remove_blocks:
         if other != task.id:
             changed[other] = [blocker for blocker in state.tasks[other].blocked_by if blocker != task.id]

@@ -1,10 +1,10 @@
 """Places in the list: which sort key puts a task before or behind another."""
 
 import msgspec
+
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import TaskMoved
-
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.rank import between, default_key
 from punchlistd.domain.refusals import invalid, task_not_found

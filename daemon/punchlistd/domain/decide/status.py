@@ -1,11 +1,11 @@
 """A task's way through its life: the transitions as one table, and what goes with a change of status."""
 
 from msgspec import UNSET, UnsetType
+
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ListCleared, StatusChanged
 from punchlist_schemas.things import FINISHED, Status, Task
-
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.refusals import blocked, task_not_found
 from punchlistd.domain.state import State

@@ -1,0 +1,219 @@
+"""Making the list be what is asked: the smallest set of changes that leads from one list to another.
+
+A replacement states how things are; the table of transitions and open blockers, which guard steps, do not apply.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace as changed
+
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import (
+    Deleted,
+    DependencyAdded,
+    DependencyRemoved,
+    KnownEvent,
+    TaskAdded,
+    TaskEdited,
+    TaskMoved,
+)
+from punchlist_schemas.things import FINISHED, Task
+from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of
+from punchlistd.domain.decide.edit import metadata_patch
+from punchlistd.domain.decide.status import status_change
+from punchlistd.domain.graph import find_cycle
+from punchlistd.domain.rank import between, default_key
+from punchlistd.domain.refusals import cycle, task_not_found
+from punchlistd.domain.state import State
+
+
+class _Item(msgspec.Struct, frozen=True):
+    """A task of the new list: its id, what is asked of it, and its relations with refs resolved."""
+
+    name: str
+    asked: p.NewTask
+    blocked_by: tuple[str, ...]
+    parent: str | None
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    """The ids of the tasks that go and of those that stay in front, and what follows them."""
+
+    dropped: dict[str, None]
+    kept: list[str]
+    items: list[_Item]
+
+    def blockers(self, task: Task) -> list[str]:
+        """The edges of an old task that are left when the dropped ones are gone."""
+        return [blocker for blocker in task.blocked_by if blocker not in self.dropped]
+
+    def parent(self, tasks: Mapping[str, Task], task: Task) -> str | None:
+        """The parent of an old task when the dropped ones are gone."""
+        parent = task.parent
+        for _ in self.dropped:
+            if parent is None or parent not in self.dropped:
+                break
+            parent = tasks[parent].parent
+        return parent
+
+
+def replace(state: State, params: p.ListReplace, _command: Command) -> Decision | Rejection:
+    """list.replace. What an item leaves at its default is not touched in a kept task, except its status."""
+    plan = _planned(state, params)
+    if isinstance(plan, Rejection):
+        return plan
+    refusal = _refused_cycle(state, plan)
+    if refusal is not None:
+        return refusal
+    placed, later = additions(state, _placements(state, plan))
+    updates: list[KnownEvent] = []
+    ties: list[KnownEvent] = list(later)
+    for item in plan.items:
+        task = state.tasks.get(item.name)
+        if task is not None:
+            updates.extend(_updates(task, item.asked))
+            loosened, tied = _relations(state, plan, item, task)
+            updates.extend(loosened)
+            ties.extend(tied)
+    return Decision((*map(Deleted, plan.dropped), *placed, *updates, *ties))
+
+
+def _planned(state: State, params: p.ListReplace) -> _Plan | Rejection:
+    same_title: defaultdict[str, deque[str]] = defaultdict(deque)
+    for task in state.ordered():
+        same_title[task.title].append(task.id)
+    names: list[str] = []
+    number = state.next_task
+    for asked in params.tasks:
+        if known := same_title[asked.title]:
+            names.append(known.popleft())
+        else:
+            names.append(str(number))
+            number += 1
+    staying = set(names)
+    rest = [task for task in state.ordered() if task.id not in staying]
+    kept = [task.id for task in rest if params.keep_unfinished and task.status not in FINISHED]
+    dropped = dict.fromkeys(task.id for task in rest if not params.keep_unfinished or task.status in FINISHED)
+    refs = refs_of(params.tasks, names)
+    if isinstance(refs, Rejection):
+        return refs
+    plan = _Plan(dropped, kept, [])
+    for name, asked in zip(names, params.tasks, strict=True):
+        for other in (*asked.blocked_by, *(() if asked.parent is None else (asked.parent,))):
+            if other not in refs and (other not in state.tasks or other in dropped):
+                return task_not_found(other)
+        parent = None if asked.parent is None else refs.get(asked.parent, asked.parent)
+        plan.items.append(_Item(name, asked, distinct(refs.get(other, other) for other in asked.blocked_by), parent))
+    return plan
+
+
+def _refused_cycle(state: State, plan: _Plan) -> Rejection | None:
+    tasks = state.tasks
+    items = {item.name: item for item in plan.items}
+
+    def blockers(name: str) -> Iterable[str]:
+        item = items.get(name)
+        if item is not None and (item.blocked_by or name not in tasks):
+            return item.blocked_by
+        return plan.blockers(tasks[name])
+
+    def parent(name: str) -> Iterable[str]:
+        item = items.get(name)
+        above = item.parent if item is not None else None
+        if above is None and name in tasks:
+            above = plan.parent(tasks, tasks[name])
+        return () if above is None else (above,)
+
+    path = find_cycle(items, blockers) or find_cycle(items, parent)
+    if path is None:
+        return None
+    return cycle([_spelled(items.get(name), name, tasks) for name in path])
+
+
+def _spelled(item: _Item | None, name: str, tasks: Mapping[str, Task]) -> str:
+    """A new task is known to the caller by its ref."""
+    return item.asked.ref or name if item is not None and name not in tasks else name
+
+
+def _placements(state: State, plan: _Plan) -> Iterator[TaskAdded | TaskMoved]:
+    """Brings the tasks into order, in order: those that stand right already stay where they are."""
+    items = {item.name: item for item in plan.items}
+    wanted = [*plan.kept, *items]
+    keys = {name: state.key(name) for name in wanted if name in state.tasks}
+    fixed = _longest_rise(keys)
+    ahead = [name for name in reversed(wanted) if name in fixed]
+    number = state.next_task
+    low = ""
+    for name in wanted:
+        is_new = name not in keys
+        number += is_new
+        if name in fixed:
+            low = keys[ahead.pop()]
+            continue
+        before = ahead[-1] if ahead else None
+        high = default_key(str(number)) if before is None else keys[before]
+        rank = "" if is_new and before is None and low < default_key(name) else between(low, high)
+        low = rank or default_key(name)
+        if is_new:
+            item = items[name]
+            task = changed(added_task(name, item.asked), blocked_by=item.blocked_by, parent=item.parent)
+            yield TaskAdded(task, before, rank)
+        else:
+            yield TaskMoved(task=name, before=before, rank=rank)
+
+
+def _longest_rise(keys: Mapping[str, str]) -> set[str]:
+    """The largest set of names whose keys rise in the order of the mapping (patience sorting)."""
+    tops: list[str] = []
+    names: list[str] = []
+    below: dict[str, str | None] = {}
+    for name, key in keys.items():
+        pile = bisect_left(tops, key)
+        below[name] = names[pile - 1] if pile else None
+        tops[pile : pile + 1] = [key]
+        names[pile : pile + 1] = [name]
+    rise: set[str] = set()
+    name = names[-1] if names else None
+    while name is not None:
+        rise.add(name)
+        name = below[name]
+    return rise
+
+
+def _updates(task: Task, asked: p.NewTask) -> Iterator[KnownEvent]:
+    edited = TaskEdited(
+        task.id,
+        description=asked.description if asked.description not in ("", task.description) else UNSET,
+        priority=asked.priority if asked.priority not in ("normal", task.priority) else UNSET,
+        active_form=asked.active_form if asked.active_form not in ("", task.active_form) else UNSET,
+        owner=asked.owner if asked.owner not in ("", task.owner) else UNSET,
+        metadata=metadata_patch(task.metadata, asked.metadata),
+    )
+    if edited != TaskEdited(task.id):
+        yield edited
+    event = status_change(task, asked.status, asked.result_summary or None, asked.fail_reason or None)
+    if event is not None:
+        yield event
+
+
+def _relations(state: State, plan: _Plan, item: _Item, task: Task) -> tuple[Sequence[KnownEvent], Sequence[KnownEvent]]:
+    """What is loosened and what is tied afterwards: in this order no step on the way closes a cycle."""
+    loosened: list[KnownEvent] = []
+    tied: list[KnownEvent] = []
+    if item.blocked_by:
+        old = dict.fromkeys(plan.blockers(task))
+        new = dict.fromkeys(item.blocked_by)
+        loosened.extend(DependencyRemoved(task.id, blocker) for blocker in old if blocker not in new)
+        tied.extend(DependencyAdded(task.id, blocker) for blocker in new if blocker not in old)
+    parent = plan.parent(state.tasks, task)
+    if item.parent is not None and item.parent != parent:
+        if parent is not None:
+            loosened.append(TaskEdited(task.id, parent=None))
+        tied.append(TaskEdited(task.id, parent=item.parent))
+    return loosened, tied

@@ -1,0 +1,310 @@
+"""Taking a change back: new events that undo what still stands as the change left it, and a line that says so.
+
+The rules work on a state of their own that runs ahead: each event they give has been applied to it already, so that
+the next, older change is taken back in the list as it then is.
+"""
+
+from collections.abc import Callable, Container, Mapping
+from typing import Any
+
+from msgspec import UNSET
+
+from punchlist_schemas.events import (
+    AddedTask,
+    AnyEvent,
+    ConversationConfigured,
+    Deleted,
+    DependencyAdded,
+    DependencyRemoved,
+    KnownEvent,
+    ListCleared,
+    StatusChanged,
+    TaskAdded,
+    TaskEdited,
+    TaskMoved,
+)
+from punchlist_schemas.things import Metadata, Task
+from punchlistd.domain.evolve import evolve
+from punchlistd.domain.graph import cycle_through, parent_cycle
+from punchlistd.domain.rank import between, default_key
+from punchlistd.domain.state import State
+from punchlistd.domain.trace import Change, Taken
+
+
+class Undoing:
+    """A run of changes being taken back, newest first. `events` and `lines` are what has come of it.
+
+    `touched` tells at which version each task was last touched by a call that stays: a task that others went on with
+    is not taken away.
+    """
+
+    def __init__(self, state: State, at: int, touched: Mapping[str, int]) -> None:
+        self.state = state
+        self.at = at
+        self.touched = touched
+        self.events: list[KnownEvent] = []
+        self.lines: list[str] = []
+
+    def apply(self, event: KnownEvent) -> None:
+        """Let an event happen."""
+        self.events.append(event)
+        evolve(self.state, event, 0, self.state.version + 1, self.at)
+
+    def say(self, line: str) -> None:
+        """Tell what was taken back."""
+        self.lines.append(line)
+
+    def skip(self, change: Change, reason: str) -> None:
+        """Tell what stays as it is, and why."""
+        task = change.after or change.before
+        self.lines.append(f"skipped {_name(task) if task is not None else 'the list'}: {reason}")
+
+    def standing(self, change: Change) -> Task | None:
+        """The task that a change named, if it is still the same one."""
+        then = change.after or change.before
+        now = None if then is None else self.state.tasks.get(then.id)
+        return now if now is not None and then is not None and now.created_at == then.created_at else None
+
+
+def is_undoable(event: AnyEvent) -> bool:
+    """Whether an event can be taken back at all."""
+    if isinstance(event, ConversationConfigured):
+        return event.title is not UNSET or event.settings is not UNSET
+    return type(event) in _RULES
+
+
+def take_back(run: Undoing, change: Change) -> None:
+    """Take back one change, as far as it still stands."""
+    if is_undoable(change.event):
+        _RULES[type(change.event)](run, change)
+
+
+def _name(task: Task) -> str:
+    return f'#{task.id} "{task.title}"'
+
+
+def _added(run: Undoing, change: Change) -> None:
+    if change.before is not None or change.after is None:
+        return
+    now = run.standing(change)
+    if now is None:
+        run.skip(change, "it is gone already")
+    elif run.touched.get(now.id, 0) > change.version:
+        run.skip(change, "it changed since")
+    else:
+        run.apply(Deleted(now.id))
+        run.say(f"removed {_name(now)}")
+
+
+def _edited(run: Undoing, change: Change) -> None:
+    before, after, now = change.before, change.after, run.standing(change)
+    if before is None or after is None:
+        return
+    if now is None:
+        run.skip(change, "it is gone")
+        return
+    event = change.event
+    changes: dict[str, Any] = {}
+    missed: list[str] = []
+    for member in ("title", "description", "priority", "active_form", "owner", "parent"):
+        old, new, present = getattr(before, member), getattr(after, member), getattr(now, member)
+        if getattr(event, member) is UNSET or old == new:
+            continue
+        if present == new and (member != "parent" or _may_be_parent(run.state, now, old)):
+            changes[member] = old
+        else:
+            missed.append(member)
+    patch, kept = _metadata_back(before.metadata, after.metadata, now.metadata)
+    if patch:
+        changes["metadata"] = patch
+    missed.extend(f"metadata.{key}" for key in kept)
+    if changes:
+        run.apply(TaskEdited(now.id, **changes))
+        run.say(f"{_name(now)}: {', '.join(changes)} put back")
+    if missed:
+        run.skip(change, f"{', '.join(missed)} changed since")
+
+
+def _may_be_parent(state: State, task: Task, parent: str | None) -> bool:
+    if parent is None:
+        return True
+    return parent in state.tasks and parent_cycle(task.id, parent, lambda name: state.tasks[name].parent) is None
+
+
+def _metadata_back(before: Metadata, after: Metadata, now: Metadata) -> tuple[Metadata, list[str]]:
+    """The patch that puts the touched keys back, and those that were touched again since."""
+    touched = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+    patch = {key: before.get(key) for key in touched if now.get(key) == after.get(key)}
+    return patch, [key for key in touched if key not in patch]
+
+
+def _moved(run: Undoing, change: Change) -> None:
+    event, now = change.event, run.standing(change)
+    assert isinstance(event, TaskMoved)
+    if change.before is None:
+        return
+    if now is None or run.state.ranks.get(now.id, "") != event.rank:
+        run.skip(change, "it is gone" if now is None else "it was moved since")
+    elif change.rank != event.rank:
+        rank, before = _place(run.state, now.id, change.rank)
+        run.apply(TaskMoved(task=now.id, before=before, rank=rank))
+        run.say(f"{_name(now)}: moved back")
+
+
+def _place(state: State, task: str, rank: str) -> tuple[str, str | None]:
+    """Where a sort key puts a task: the key, another one if it is taken by now, and the task that will stand behind."""
+    key = rank or default_key(task)
+    ids = state.ids()
+    position = state.index("", key)
+    others = [name for name in ids[position : position + 2] if name != task]
+    if others and state.key(others[0]) == key:
+        position = state.index(others[0]) + 1
+        following = next((name for name in ids[position : position + 2] if name != task), None)
+        high = default_key(str(state.next_task)) if following is None else state.key(following)
+        return between(key, high), following
+    return rank, others[0] if others else None
+
+
+def _status(run: Undoing, change: Change) -> None:
+    before, after, now = change.before, change.after, run.standing(change)
+    if before is None or after is None:
+        return
+    members = ("status", "result_summary", "fail_reason", "attempts")
+    if now is None or any(getattr(now, member) != getattr(after, member) for member in members):
+        run.skip(change, "it is gone" if now is None else "its status changed since")
+    elif any(getattr(before, member) != getattr(after, member) for member in members):
+        run.apply(
+            StatusChanged(
+                now.id,
+                now.status,
+                before.status,
+                before.result_summary,
+                before.fail_reason,
+                UNSET if before.attempts == now.attempts else before.attempts,
+            )
+        )
+        said = "summary and reason put back" if now.status == before.status else f"{now.status} → {before.status}"
+        run.say(f"{_name(now)}: {said}")
+
+
+def _edge_added(run: Undoing, change: Change) -> None:
+    event, now = change.event, run.standing(change)
+    assert isinstance(event, DependencyAdded)
+    if change.before is None or change.after is None or event.blocker in change.before.blocked_by:
+        return
+    if now is not None and event.blocker in now.blocked_by:
+        run.apply(DependencyRemoved(now.id, event.blocker))
+        run.say(f"{_name(now)}: no longer waits for #{event.blocker}")
+    else:
+        run.skip(change, f"it does not wait for #{event.blocker} any more")
+
+
+def _edge_removed(run: Undoing, change: Change) -> None:
+    event, now = change.event, run.standing(change)
+    assert isinstance(event, DependencyRemoved)
+    if change.before is None or event.blocker not in change.before.blocked_by:
+        return
+    if now is not None and _tie(run, now.id, event.blocker):
+        run.say(f"{_name(now)}: waits for #{event.blocker} again")
+    else:
+        run.skip(change, f"it can't wait for #{event.blocker} again")
+
+
+def _tie(run: Undoing, task: str, blocker: str) -> bool:
+    """Add an edge if there is none and it closes no cycle; tell whether."""
+    tasks = run.state.tasks
+    if task not in tasks or blocker not in tasks or blocker in tasks[task].blocked_by:
+        return False
+    if cycle_through(task, tasks, {task: (blocker,)}) is not None:
+        return False
+    run.apply(DependencyAdded(task, blocker))
+    return True
+
+
+def _deleted(run: Undoing, change: Change) -> None:
+    for taken in change.taken:
+        task = taken.task
+        if task.id in run.state.tasks:
+            run.skip(change, "its id is in use again")
+            continue
+        run.apply(_restored(run.state, taken, run.state.tasks))
+        for dependent in task.blocks:
+            _tie(run, dependent, task.id)
+        _adopt(run, taken, task.parent)
+        run.say(f"restored {_name(task)}")
+
+
+def _cleared(run: Undoing, change: Change) -> None:
+    """The tasks come back first; those whose id is in use again are left out, and with them their relations."""
+    back = {taken.task.id: taken for taken in change.taken if taken.task.id not in run.state.tasks}
+    for taken in back.values():
+        run.apply(_restored(run.state, taken, back))
+    for taken in back.values():
+        for dependent in taken.task.blocks:
+            if dependent in back and taken.task.id not in run.state.tasks[dependent].blocked_by:
+                run.apply(DependencyAdded(dependent, taken.task.id))
+        _adopt(run, taken, None)
+    if back:
+        run.say(f"restored {len(back)} cleared task{'s' if len(back) != 1 else ''}")
+    for taken in change.taken:
+        if taken.task.id not in back:
+            run.say(f"skipped {_name(taken.task)}: its id is in use again")
+
+
+def _restored(state: State, taken: Taken, among: Container[str]) -> TaskAdded:
+    task = taken.task
+    rank, before = _place(state, task.id, taken.rank)
+    parent = task.parent
+    added = AddedTask(
+        id=task.id,
+        title=task.title,
+        status=task.status,
+        priority=task.priority,
+        description=task.description,
+        active_form=task.active_form,
+        owner=task.owner,
+        parent=parent if parent in state.tasks and parent in among else None,
+        blocked_by=tuple(other for other in task.blocked_by if other in state.tasks and other in among),
+        metadata=task.metadata,
+        result_summary=task.result_summary,
+        fail_reason=task.fail_reason,
+        attempts=task.attempts,
+        created_at=task.created_at,
+        status_changed_at=task.status_changed_at,
+    )
+    return TaskAdded(added, before, rank)
+
+
+def _adopt(run: Undoing, taken: Taken, left_at: str | None) -> None:
+    """The children come back to a restored task, if they are still where its going left them."""
+    for name in taken.children:
+        child = run.state.tasks.get(name)
+        if child is not None and child.parent == left_at and _may_be_parent(run.state, child, taken.task.id):
+            run.apply(TaskEdited(name, parent=taken.task.id))
+
+
+def _configured(run: Undoing, change: Change) -> None:
+    event = change.event
+    assert isinstance(event, ConversationConfigured)
+    back = ConversationConfigured(
+        title=change.title if event.title is not UNSET and run.state.title == event.title else UNSET,
+        settings=change.settings if event.settings is not UNSET and run.state.settings == event.settings else UNSET,
+    )
+    if back == ConversationConfigured():
+        run.lines.append("skipped the conversation: its title or settings changed since")
+    else:
+        run.apply(back)
+        run.say("conversation: title or settings put back")
+
+
+_RULES: dict[type, Callable[[Undoing, Change], None]] = {
+    TaskAdded: _added,
+    TaskEdited: _edited,
+    TaskMoved: _moved,
+    StatusChanged: _status,
+    DependencyAdded: _edge_added,
+    DependencyRemoved: _edge_removed,
+    Deleted: _deleted,
+    ListCleared: _cleared,
+    ConversationConfigured: _configured,
+}
