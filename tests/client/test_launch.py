@@ -1,0 +1,221 @@
+"""Reaching the daemon and starting one: each way it can go, and what the user is told."""
+
+import errno
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from punchlist import launch, starter
+from punchlist.errors import DaemonUnavailable
+from punchlist.launch import Target, unavailable
+
+NOBODY = 65534
+
+
+@contextmanager
+def listener(path: Path) -> Generator[socket.socket]:
+    """A listening socket at a path of any length."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"/proc/self/fd/{folder}/{path.name}")
+        os.close(folder)
+        listening.listen()
+        yield listening
+
+
+def target(directory: Path, *, autostart: bool = True) -> Target:
+    return Target(str(directory / "run" / "s"), str(directory / "data"), autostart=autostart)
+
+
+@pytest.fixture
+def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
+    """An interpreter that is a shell script: tests write what the started daemon does."""
+    script = tmp_path / "python"
+    script.write_text("#!/bin/sh\nexit 1\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    yield script
+
+
+@pytest.mark.parametrize("length", [100, 107, 108, 300])
+def test_a_path_of_any_length_is_reached(tmp_path: Path, length: int) -> None:
+    filler = (("/" + "d" * 49) * 6)[: length - len(str(tmp_path)) - len("/s")]
+    path = Path(f"{tmp_path}{filler[:-1]}d/s")
+    assert len(str(path)) == length
+    with listener(path), closing(launch.connect(str(path))) as connected:
+        assert launch.peer_uid(connected) == os.getuid()
+
+
+def test_a_folder_that_is_not_there_means_that_nothing_runs(tmp_path: Path) -> None:
+    for path in (tmp_path / "none" / "s", tmp_path / ("d" * 200) / "s"):
+        with pytest.raises(FileNotFoundError):
+            launch.connect(str(path))
+
+
+@pytest.mark.parametrize("stale", [False, True])
+def test_without_autostart_the_message_says_how_to_start_one(tmp_path: Path, stale: bool) -> None:
+    if stale:
+        with listener(tmp_path / "run" / "s"):
+            pass
+    with pytest.raises(DaemonUnavailable, match="punchlistd --socket .*/run/s --data-dir .*/data") as caught:
+        target(tmp_path, autostart=False).dial()
+    assert caught.value.temporary
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(("value", "expected"), [("0", False), ("1", True), (None, True)])
+def test_the_environment_switches_autostart_off(value: str | None, expected: bool) -> None:
+    env = {"PUNCHLIST_SOCKET": "/x/s"} | ({} if value is None else {"PUNCHLIST_AUTOSTART": value})
+    assert Target(env=env).autostart is expected
+    assert Target(autostart=not expected, env=env).autostart is not expected
+
+
+def test_a_sandbox_that_forbids_unix_sockets_is_named_and_nothing_is_started(tmp_path: Path) -> None:
+    program = """
+import _socket, sys, time
+def refuse(*_):
+    raise PermissionError(1, "Operation not permitted")
+_socket.socket = refuse
+import punchlist.launch, punchlist.errors
+try:
+    punchlist.launch.Target(sys.argv[1], sys.argv[2]).dial()
+except punchlist.errors.DaemonUnavailable as error:
+    print(error.temporary, error)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "s"), str(tmp_path / "data")],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+    assert run.stdout.startswith("False ")
+    for word in ("Operation not permitted", "allowAllUnixSockets", "sandbox_workspace_write", "network_access = true"):
+        assert word in run.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EACCES])
+def test_a_refusal_by_permissions_is_final_and_tells_whose_folder_to_look_at(number: int) -> None:
+    error = unavailable("/run/user/1/punchlist/daemon.sock", OSError(number, os.strerror(number)))
+    assert not error.temporary
+    assert "/run/user/1/punchlist belongs to you" in str(error)
+    assert "No daemon was started" in str(error)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="becoming another user takes root")
+def test_a_daemon_of_another_user_is_not_talked_to(tmp_path: Path) -> None:
+    program = "import os,socket,sys;s=socket.socket(socket.AF_UNIX);s.bind(sys.argv[1]);os.setuid(65534);s.listen();"
+    program += "print('up',flush=True);sys.stdin.read()"
+    path = str(tmp_path / "s")
+    with subprocess.Popen(
+        [sys.executable, "-c", program, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as stranger:
+        assert stranger.stdout is not None
+        stranger.stdout.readline()
+        try:
+            with pytest.raises(DaemonUnavailable, match=f"another user .uid {NOBODY}."):
+                launch.connect(path)
+        finally:
+            stranger.kill()
+
+
+def test_a_daemon_that_fails_is_reported_with_its_own_last_words(tmp_path: Path, pretend: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "daemon.log").write_text("words of long ago\n")
+    pretend.write_text("#!/bin/sh\nfor n in $(seq 20); do echo line $n >&2; done; exit 78\n")
+    with pytest.raises(DaemonUnavailable) as caught:
+        target(tmp_path).dial()
+    message = str(caught.value)
+    assert "exit code 78" in message
+    assert message.endswith("line 19\nline 20")
+    assert "line 10\n" not in message
+    assert "long ago" not in message
+    assert not caught.value.temporary
+
+
+def test_a_daemon_that_hangs_is_ended_and_reported(
+    tmp_path: Path, pretend: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "START_TIMEOUT_S", 0.2)
+    pretend.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 100\n")
+    with pytest.raises(DaemonUnavailable, match=r"not ready after 0\.2 s"):
+        target(tmp_path).dial()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_an_interpreter_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(DaemonUnavailable, match="/nowhere/python"):
+        target(tmp_path).dial()
+
+
+def test_a_data_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file")
+    with pytest.raises(DaemonUnavailable, match=f"{tmp_path}/data"):
+        target(tmp_path).dial()
+
+
+def test_whoever_loses_the_race_to_start_meets_the_winner(tmp_path: Path, pretend: Path) -> None:
+    pretend.write_text(f"#!/bin/sh\ntouch {tmp_path}/lost\nexit 75\n")
+    ready = threading.Event()
+
+    def win() -> None:
+        while not (tmp_path / "lost").exists():
+            ready.wait(0.002)
+        with listener(tmp_path / "run" / "s") as listening:
+            listening.accept()[0].close()
+            ready.wait(5)
+
+    winner = threading.Thread(target=win)
+    winner.start()
+    try:
+        target(tmp_path).dial().close()
+    finally:
+        ready.set()
+        winner.join(5)
+
+
+def test_the_started_daemon_is_told_where_and_how_long_and_gets_no_descriptors_of_ours(
+    tmp_path: Path, pretend: Path
+) -> None:
+    inherited, other = os.pipe()
+    os.set_inheritable(inherited, True)
+    pretend.write_text(
+        "#!/bin/sh\necho $@ >&2; echo in $PWD >&2; echo $$ of $(cut -d' ' -f6 /proc/$$/stat) >&2\n"
+        "ls -l /proc/$$/fd >&2; exit 1\n"
+    )
+    with pytest.raises(DaemonUnavailable) as caught:
+        target(tmp_path).dial()
+    os.close(inherited)
+    os.close(other)
+    _, arguments, folder, session, *descriptors = str(caught.value).splitlines()
+    options = f"-P -m punchlistd --socket {tmp_path}/run/s --data-dir {tmp_path}/data --idle-exit 900 --ready-fd "
+    assert arguments.startswith(options)
+    assert folder == "in /"
+    assert session.split(" of ")[0] == session.split(" of ")[1]
+    pipes = [line for line in descriptors if "pipe:" in line]
+    assert len(pipes) == 1
+    assert f" {arguments.split()[-1]} -> " in pipes[0]
+
+
+def test_a_log_that_grew_long_is_put_aside(tmp_path: Path, pretend: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starter, "MAX_LOG_BYTES", 10)
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "daemon.log").write_text("a longer story\n")
+    with pytest.raises(DaemonUnavailable):
+        target(tmp_path).dial()
+    assert (data / "daemon.log.1").read_text() == "a longer story\n"
+    assert (data / "daemon.log").read_text() == ""
+    assert (data / "daemon.log").stat().st_mode & 0o777 == 0o600
