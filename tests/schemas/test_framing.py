@@ -55,7 +55,19 @@ def test_a_stream_gives_its_frames_in_any_pieces(name: str, step: int) -> None:
     assert run(pieces(stream, step))[:2] == (frames, None)
 
 
-@pytest.mark.parametrize("begun", [b"{", b'{"a"', headers(b"{}")[:1], headers(b"{}")[:-1], b"G", b"{}\n{"])
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"{",
+        b'{"a"',
+        headers(b"{}")[:1],
+        headers(b"{}")[:-1],
+        headers(b"{}")[:-2],
+        b"Content-Length: 2\r\n",
+        b"G",
+        b"{}\n{",
+    ],
+)
 def test_a_begun_frame_is_pending_until_it_is_finished(begun: bytes) -> None:
     framer = Framer()
     framer.feed(begun)

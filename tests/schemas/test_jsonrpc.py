@@ -163,6 +163,8 @@ def test_what_the_daemon_sends_is_what_the_client_reads() -> None:
         b"[]",
         b"{}",
         b"\xff",
+        b'{"jsonrpc":"2.0","method":"\xff"}',
+        b'{"jsonrpc":"2.0","id":1,"result":' + b"[" * 100_000,
         b'{"jsonrpc":"2.0"}',
         b'{"jsonrpc":"2.0","id":1}',
         b'{"jsonrpc":"1.0","id":1,"result":1}',

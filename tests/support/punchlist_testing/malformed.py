@@ -314,6 +314,7 @@ def header_faults() -> Iterator[tuple[bytes, str]]:
     yield b"Content-Length : 2\r\n\r\n{}", PARSE_ERROR
     yield b"Content-Length 2\r\n\r\n{}", PARSE_ERROR
     yield b"Content-Length: 2\n\n{}", PARSE_ERROR
+    yield b"Content-Type: x\nContent-Length: 2\r\n\r\n{}", PARSE_ERROR
     yield b"Content-Length: 2\r\n X: folded\r\n\r\n{}", PARSE_ERROR
     yield b"Content-Length: 2\r\n: no name\r\n\r\n{}", PARSE_ERROR
     yield b"C" * 5_000, LIMIT_EXCEEDED
