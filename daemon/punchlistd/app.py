@@ -110,14 +110,14 @@ class App:
                 registry,
                 fanout,
                 settled=writer.settled,
-                refresh=writer.refresh,
+                refresh=writer.upkeep.refresh,
                 status=lambda: report(self._birth, log, registry, server),
             )
             server = Server(self.settings, writer, reads, fanout, spawn=spawn, stop=self.stop)
             if signals:
                 await background.start(self._heed_signals)
             background.start_soon(status_file.run)
-            background.start_soon(writer.recover)
+            background.start_soon(writer.upkeep.recover)
             background.start_soon(self._watch)
             if self.settings.idle_exit_s is not None:
                 background.start_soon(self._watch_idleness, server, self.settings.idle_exit_s)

@@ -1,0 +1,105 @@
+"""Work that follows behind the log: indexing it, saving summaries and snapshots, letting idle conversations go.
+
+All of it can be made again from the log. It runs between commits, on the same connection, when the log has grown enough
+or has been quiet for a moment.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from punchlistd.engine.meters import Meters
+from punchlistd.engine.registry import Registry, due_snapshots, saved
+from punchlistd.engine.totals import Totals
+from punchlistd.settings import Settings
+from punchlistd.store.port import EventLog, StorageFull
+
+
+class Upkeep:
+    """Knows when work behind the log is due, and does it when the writer says so.
+
+    Args:
+        log: what is kept up.
+        registry: whose summaries and snapshots are saved.
+        totals: started once everything is indexed.
+        meters: told of a full disk.
+        settings: how much and how long indexing may wait.
+        nudge: wakes the writer, which calls `run` between two commits.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        registry: Registry,
+        totals: Totals,
+        *,
+        meters: Meters,
+        settings: Settings,
+        nudge: Callable[[], None],
+    ) -> None:
+        """Nothing is due."""
+        self._log = log
+        self._registry = registry
+        self._totals = totals
+        self._meters = meters
+        self._settings = settings
+        self._nudge = nudge
+        self._asked = False
+        self._held = False
+        self._recovered = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+
+    @property
+    def due(self) -> bool:
+        """Whether `run` has something to do now."""
+        return self._asked or (not self._held and self._log.unindexed >= self._settings.index_events)
+
+    def plan(self) -> None:
+        """The log has grown: index it after a moment, unless more comes first."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._settings.index_delay_s, self._time)
+
+    def _time(self) -> None:
+        self._timer = None
+        self._held = False
+        self._ask()
+
+    def _ask(self) -> None:
+        self._asked = True
+        self._nudge()
+
+    async def recover(self) -> None:
+        """Index what a killed daemon left unindexed; then the totals of all conversations are known."""
+        for name in self._log.unindexed_conversations():
+            await self._registry.load(name)
+        self._recovered = True
+        self._ask()
+
+    async def refresh(self) -> None:
+        """Bring the store's list of conversations up to date with everything acknowledged."""
+        if self._registry.changed() or self._log.unindexed:
+            done = asyncio.get_running_loop().create_future()
+            self._waiting.append(done)
+            self._ask()
+            await done
+
+    async def run(self, everything: bool = False) -> None:
+        """Index, save what changed (as full snapshots if `everything`), and let idle conversations go."""
+        self._asked = False
+        changed = self._registry.changed()
+        snapshots = due_snapshots(changed, everything)
+        try:
+            await self._log.maintain(snapshots)
+        except StorageFull:
+            self._meters.error("storage_full while indexing")
+            self._held = True
+            self.plan()
+        else:
+            saved(changed, snapshots)
+            if self._recovered and not self._totals.known:
+                self._totals.start(await self._log.totals(), self._registry.open.values())
+            self._registry.let_go(self._settings.keep_loaded_s)
+        waiting, self._waiting = self._waiting, []
+        for done in waiting:
+            if not done.done():
+                done.set_result(None)
