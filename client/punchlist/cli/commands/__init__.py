@@ -1,0 +1,1 @@
+"""The commands in groups; each `run_NAME` does one and returns its exit code."""

@@ -1,0 +1,54 @@
+"""`punch call`: any method of the table, with parameters as words or as JSON."""
+
+from difflib import get_close_matches
+from typing import Any, cast
+
+import msgspec
+
+from punchlist.cli.context import Context, loose_value
+from punchlist.cli.failure import UsageError
+from punchlist.cli.safe import safe_block
+from punchlist_schemas.methods import METHODS
+
+
+def run_call(context: Context) -> int:
+    """Call a method and print its result."""
+    args = context.args
+    if args.list:
+        return context.answer(
+            sorted(METHODS), [f"{row.name:24} {row.kind:8} {row.summary}" for row in METHODS.values()]
+        )
+    if not args.method:
+        raise UsageError("name a method, or --list")
+    row = METHODS.get(args.method)
+    if row is None:
+        near = get_close_matches(args.method, list(METHODS), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"there is no method {args.method!r}{hint}")
+    params = _params(args.params)
+    fields = {field.name: field for field in msgspec.structs.fields(row.params)}
+    if "conversation" in fields and (args.conversation or fields["conversation"].required):
+        params.setdefault("conversation", context.conversation)
+    if "actor" in fields and args.actor:
+        params.setdefault("actor", args.actor)
+    result = context.client.call(row.name, params)
+    if args.json or not context.look.terminal:
+        context.json(result)
+    else:
+        context.lines([safe_block(msgspec.json.format(msgspec.json.encode(result)).decode())])
+    return 0
+
+
+def _params(words: list[str]) -> dict[str, Any]:
+    if len(words) == 1 and words[0].lstrip().startswith("{"):
+        value = loose_value(words[0])
+        if not isinstance(value, dict):
+            raise UsageError("the parameters are not a JSON object")
+        return cast("dict[str, Any]", value)
+    params: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not name or not equals:
+            raise UsageError(f"parameters are NAME=VALUE or one JSON object, not {word!r}")
+        params[name] = loose_value(value)
+    return params

@@ -1,0 +1,154 @@
+"""`punch doctor`: looks at everything a daemon needs and says what to change. Starts no daemon, changes nothing."""
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from punchlist.cli.context import Context
+from punchlist.cli.safe import safe
+from punchlist.errors import PunchlistError
+from punchlist.launch import Target
+from punchlist.sync import Client
+from punchlist_schemas.methods import PROTOCOL
+from punchlist_schemas.rendezvous import status_path
+
+_MIN_FREE_BYTES = 256 << 20
+_LARGE_LOG_BYTES = 1 << 30
+_LARGE_WAL_BYTES = 64 << 20
+_NEEDED_PYTHON = (3, 11)
+_MIB = 1 << 20
+_OTHERS = 0o077
+
+
+class Finding(NamedTuple):
+    """One check: its name, `ok`, `warn` or `fail`, what was found, and the way out."""
+
+    check: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+def run_doctor(context: Context) -> int:
+    """Print all findings; exit code 1 when one of them is a failure."""
+    findings = list(examine(context.target))
+    if context.args.json:
+        context.json([finding._asdict() for finding in findings])
+    else:
+        for one in findings:
+            context.lines([f"{context.look.paint(one.state, f'{one.state:>4}')}  {one.check}: {safe(one.found)}"])
+            if one.advice:
+                context.lines([f"      {context.look.glyphs['to']} {safe(one.advice)}"])
+    return int(any(finding.state == "fail" for finding in findings))
+
+
+def examine(target: Target) -> Iterator[Finding]:
+    """All findings about the place where a daemon is met."""
+    yield _python()
+    yield _private_folder("socket directory", os.path.dirname(target.socket))
+    yield _private_folder("data directory", target.data_dir)
+    yield _disk(target.data_dir)
+    yield from _daemon(target)
+    yield _status_file(target.socket)
+
+
+def _python() -> Finding:
+    text = f"{sys.version.split()[0]} at {sys.executable}"
+    if sys.version_info < _NEEDED_PYTHON:
+        return Finding("python", "fail", text, "punchlist needs Python 3.11 or newer")
+    return Finding("python", "ok", text)
+
+
+def _private_folder(check: str, path: str) -> Finding:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return Finding(check, "ok", f"{path} is not there yet; the daemon makes it")
+    except OSError as error:
+        return Finding(check, "fail", f"{path}: {error.strerror}", f"make it yours: ls -ld {path}")
+    if found.st_uid != os.getuid():
+        return Finding(check, "fail", f"{path} belongs to uid {found.st_uid}", "use another with an option, see --help")
+    if not stat.S_ISDIR(found.st_mode):
+        return Finding(check, "fail", f"{path} is not a directory", "move the file away")
+    if found.st_mode & _OTHERS:
+        mode = stat.S_IMODE(found.st_mode)
+        return Finding(check, "warn", f"{path} is open to others (mode {mode:04o})", f"chmod 700 {path}")
+    return Finding(check, "ok", path)
+
+
+def _disk(path: str) -> Finding:
+    while not os.path.exists(path) and path not in ("/", ""):
+        path = os.path.dirname(path)
+    try:
+        room = os.statvfs(path or "/")
+    except OSError as error:
+        return Finding("disk", "warn", f"{path}: {error.strerror}")
+    free = room.f_bavail * room.f_frsize
+    text = f"{free // _MIB} MiB free for {path}"
+    if free < _MIN_FREE_BYTES:
+        return Finding("disk", "warn", text, "free some space: a full disk stops all writing")
+    return Finding("disk", "ok", text)
+
+
+def _daemon(target: Target) -> Iterator[Finding]:
+    try:
+        with Client(socket=target.socket, data_dir=target.data_dir, name="punch doctor", autostart=False) as client:
+            client.open()
+            hello: dict[str, Any] = client.call("daemon.hello")
+            status: dict[str, Any] = client.call("daemon.status")
+    except PunchlistError as error:
+        if not os.path.exists(target.socket):
+            start = "the next command starts one" if target.autostart else f"punchlistd --socket {target.socket}"
+            yield Finding("daemon", "warn", "none is running", start)
+        else:
+            first, _, rest = str(error).partition("\n")
+            yield Finding("daemon", "fail", first, " ".join(rest.split()) or "see the end of daemon.log")
+        return
+    yield Finding("daemon", "ok", f"punchlistd {hello['version']}, pid {hello['pid']}, on {target.socket}")
+    yield _versions(hello)
+    if os.path.realpath(status["data_dir"]) != os.path.realpath(target.data_dir):
+        advice = "set PUNCHLIST_DATA_DIR for both, or restart the daemon"
+        yield Finding("data in use", "warn", f"the daemon keeps its data in {status['data_dir']}", advice)
+    yield from _figures(status)
+
+
+def _versions(hello: dict[str, Any]) -> Finding:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        ours = version("punchlist")
+    except PackageNotFoundError:
+        ours = hello["version"]
+    if hello["protocol"] != PROTOCOL:
+        found = f"the daemon speaks protocol {hello['protocol']}, this command {PROTOCOL}"
+        return Finding("versions", "fail", found, "punch call daemon.shutdown; the next command starts the new one")
+    if hello["version"] != ours:
+        found = f"daemon {hello['version']}, command {ours}"
+        return Finding("versions", "warn", found, "punch call daemon.shutdown; the next command starts the new one")
+    return Finding("versions", "ok", ours)
+
+
+def _figures(status: dict[str, Any]) -> Iterator[Finding]:
+    large = (
+        ("log", "log_bytes", _LARGE_LOG_BYTES, "erase old lists: punch call conversation.delete"),
+        ("wal", "wal_bytes", _LARGE_WAL_BYTES, "it shrinks when the daemon restarts: punch call daemon.shutdown"),
+    )
+    for check, member, limit, advice in large:
+        size = int(status[member])
+        over = size > limit
+        yield Finding(check, "warn" if over else "ok", f"{size / _MIB:.1f} MiB", advice if over else "")
+    for error in status.get("last_errors", ()):
+        yield Finding("last error", "warn", str(error), f"see the log in {status['data_dir']}")
+
+
+def _status_file(socket: str) -> Finding:
+    path = status_path(socket)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return Finding("status file", "ok", f"{path}: {file.read(200).strip()}")
+    except FileNotFoundError:
+        return Finding("status file", "warn", f"{path} is not there", "a running daemon writes it")
+    except OSError as error:
+        return Finding("status file", "fail", f"{path}: {error.strerror}", f"remove it: {path}")

@@ -1,0 +1,34 @@
+"""`punch log`: what happened, as lines, and what happens next."""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from punchlist.cli.commands.files import events
+from punchlist.cli.commands.live import stream
+from punchlist.cli.context import Context
+from punchlist.cli.eventlines import Storyteller
+
+
+def run_log(context: Context) -> int:
+    """Print the events of a conversation (or of all), and with `--follow` those to come."""
+    args = context.args
+    story = Storyteller(context.look, name_conversations=args.all_conversations)
+    last: deque[tuple[dict[str, Any], str]] = deque(maxlen=args.limit)
+    position = 0
+    for event in events(context, everywhere=args.all_conversations):
+        last.append((event, story.line(event)))
+        position = event["seq"]
+    _print(context, last)
+    if args.follow:
+        for event in stream(context, after=position, everywhere=args.all_conversations):
+            _print(context, [(event, story.line(event))])
+    return 0
+
+
+def _print(context: Context, entries: Iterable[tuple[dict[str, Any], str]]) -> None:
+    if context.args.json:
+        for event, _ in entries:
+            context.json(event)
+    else:
+        context.lines(line for _, line in entries)

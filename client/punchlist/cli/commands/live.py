@@ -1,0 +1,81 @@
+"""Commands that go on: the live view, the stream of events, waiting. All by push; restarts are the library's matter."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from punchlist.cli.context import Context, ids
+from punchlist.cli.failure import REFUSED, tell
+from punchlist.cli.render import FINISHED, list_lines
+from punchlist.cli.screen import Screen
+from punchlist.cursor import Change, TaskList
+from punchlist_schemas.events import UnknownEvent
+
+
+def run_watch(context: Context) -> int:
+    """Redraw the list on a terminal; in a pipe (or with --json) print each event as a line of JSON."""
+    if context.args.json or not context.look.terminal:
+        for event in stream(context, everywhere=context.args.all_conversations):
+            context.json(event)
+        return 0
+    context.look.now = 0
+    newest: list[TaskList] = []
+    with (
+        context.client.conversation(context.conversation).watch(view="list") as lists,
+        Screen(context.look, lambda: _lines(context, newest)) as screen,
+    ):
+        for tasks in lists:
+            newest[:] = [tasks]
+            screen.draw()
+    return 0
+
+
+def run_wait(context: Context) -> int:
+    """Wait for tasks, for all tasks, or for any change."""
+    args = context.args
+    wanted = ids(args.tasks)
+    conversation = context.client.conversation(context.conversation)
+    if args.any_change:
+        tasks = conversation.wait("change", timeout_s=args.timeout)
+    elif wanted is None:
+        tasks = conversation.wait("done", timeout_s=args.timeout)
+    else:
+        for task in wanted:
+            conversation.get(task)  # a task that never was would count as gone
+        tasks = conversation.wait(lambda tasks: not _unfinished(tasks, wanted), timeout_s=args.timeout)
+    value = {"version": tasks.version, "seq": tasks.seq, "counts": tasks.counts}
+    code = context.answer(value, [])
+    failed = [task for task in tasks if wanted and task.id in wanted and task.status == "failed"]
+    for task in failed:
+        tell("task_failed", f"#{task.id} {task.title}", task.fail_reason)
+    return REFUSED if failed else code
+
+
+def stream(context: Context, *, after: int | None = None, everywhere: bool = False) -> Iterator[dict[str, Any]]:
+    """Events as they happen, as values of the wire; for ever."""
+    client = context.client
+    watch = client.watch(after=after) if everywhere else client.conversation(context.conversation).watch(after=after)
+    with watch as changes:
+        for change in changes:
+            yield wire_value(change)
+
+
+def wire_value(change: Change) -> dict[str, Any]:
+    """An event as it stands on the wire, also one of a type that this version does not know."""
+    event = change.event
+    shown: Any = msgspec.json.decode(event.raw) if isinstance(event, UnknownEvent) else msgspec.to_builtins(event)
+    head = {name: getattr(change, name) for name in ("seq", "conversation", "version", "at", "actor")}
+    return {**head, "event": shown}
+
+
+def _unfinished(tasks: TaskList, wanted: list[str]) -> list[str]:
+    return [task.id for task in tasks if task.id in wanted and task.status not in FINISHED]
+
+
+def _lines(context: Context, newest: list[TaskList]) -> list[str]:
+    if not newest:
+        return []
+    counts: dict[str, int] = msgspec.to_builtins(newest[0].counts)
+    tasks: list[dict[str, Any]] = msgspec.to_builtins(list(newest[0]))
+    return list_lines(context.conversation, tasks, counts, context.look, folded=True)

@@ -1,0 +1,59 @@
+"""Commands that move tasks through their life, by one table."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from punchlist.cli.context import Context, ids
+from punchlist.cli.failure import tell_refusal
+from punchlist.cli.look import Look
+from punchlist.cli.render import task_lines
+from punchlist.cli.safe import safe
+from punchlist.errors import RequestRefused
+
+
+class _Step(NamedTuple):
+    """The status to set, and the option whose text goes with it."""
+
+    status: str
+    option: str = ""
+    member: str = ""
+
+
+_STEPS = {
+    "start": _Step("in_progress"),
+    "done": _Step("completed", "result", "result_summary"),
+    "fail": _Step("failed", "reason", "fail_reason"),
+    "pause": _Step("paused"),
+    "resume": _Step("in_progress"),
+    "reopen": _Step("pending"),
+}
+
+
+def _run(context: Context) -> int:
+    """Set the status of each task; one that is refused does not keep the others from being tried."""
+    step = _STEPS[context.args.command]
+    extra = {step.member: getattr(context.args, step.option)} if step.option else {}
+    code = 0
+    for task in ids(context.args.tasks) or ():
+        try:
+            result = context.change("task.set_status", task=task, status=step.status, **extra)
+        except RequestRefused as error:
+            code = tell_refusal(error)
+        else:
+            context.answer(result, _lines(result, context.look))
+    return code
+
+
+run_start = run_done = run_fail = run_pause = run_resume = run_reopen = _run
+
+
+def _lines(result: dict[str, Any], look: Look) -> Iterable[str]:
+    yield from task_lines(result["task"], look)
+    notes: list[str] = []
+    if result.get("unblocked"):
+        notes.append("unblocked " + ", ".join(f"#{safe(one)}" for one in result["unblocked"]))
+    if result.get("next_task"):
+        following = result["next_task"]
+        notes.append(f"next #{safe(following['id'])} {safe(following['title'])}")
+    notes.append(f"{result['remaining']} left" if result["remaining"] else "all finished")
+    yield look.paint("dim", "    " + f" {look.glyphs['dot']} ".join(notes))

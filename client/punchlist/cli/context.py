@@ -1,0 +1,113 @@
+"""What a command works with: its arguments, the look of the output, and the daemon once it is needed."""
+
+import json
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from punchlist.cli.fast import conversation_of, task_id, write
+from punchlist.cli.look import Look, look_of
+from punchlist.cli.safe import safe_json
+from punchlist.core import Options
+from punchlist.launch import Target
+from punchlist.sync import Client
+
+
+class Context:
+    """One run of one command. `args` holds every common option and the command's own."""
+
+    def __init__(self, args: Namespace) -> None:
+        self.args = args
+        self.look: Look = look_of(os.environ, now=int(time.time() * 1000))
+        self.conversation: str = conversation_of(os.environ, args.conversation)
+        self._client: Client | None = None
+
+    @cached_property
+    def target(self) -> Target:
+        """Where the daemon is met, and whether one may be started."""
+        return Target(self.args.socket, self.args.data_dir, autostart=False if self.args.no_autostart else None)
+
+    @property
+    def client(self) -> Client:
+        """The connected client; connects, and starts a daemon if need be, at the first use."""
+        if self._client is None:
+            self._client = Client(**self._options())
+            # At the first connect a missing daemon is an answer, not an interruption to be waited out.
+            self._client.open()
+        return self._client
+
+    def _options(self) -> Options:
+        options: Options = {"name": "punch", "autostart": self.target.autostart}
+        return options | {"socket": self.target.socket, "data_dir": self.target.data_dir}
+
+    def close(self) -> None:
+        """Let the connection go."""
+        if self._client is not None:
+            self._client.close()
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """Call a method; parameters that are None are left out. The result is plain JSON values."""
+        return self.client.call(method, {name: value for name, value in params.items() if value is not None})
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """`call` with the conversation of this run."""
+        return self.call(method, conversation=self.conversation, **params)
+
+    def change(self, method: str, **params: Any) -> dict[str, Any]:
+        """`ask` with the actor of this run: for mutations."""
+        return self.ask(method, actor=self.args.actor, **params)
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Print lines for people. What came from others must have been made safe."""
+        text = "".join(f"{line}\n" for line in lines)
+        if text:
+            write(text)
+
+    def json(self, value: Any) -> None:
+        """Print a value as one line of JSON."""
+        write(safe_json(msgspec.json.encode(value).decode()) + "\n")
+
+    def answer(self, value: Any, lines: Iterable[str]) -> int:
+        """Print a result as JSON or as lines, as asked for; returns exit code 0."""
+        if self.args.json:
+            self.json(value)
+        else:
+            self.lines(lines)
+        return 0
+
+    def note(self, text: str) -> None:
+        """Tell something beside the output, on standard error."""
+        print(text, file=sys.stderr)
+
+    def confirmed(self, question: str) -> bool:
+        """Whether the person at the terminal agrees; `--yes`, and having nobody to ask, count as yes."""
+        if self.args.yes or not (sys.stdin.isatty() and os.isatty(1)):
+            return True
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def ids(texts: Iterable[str] | None) -> list[str] | None:
+    """Tasks as people write them (`3`, `#3`, `1,2`), as the wire wants them; None when none were given."""
+    found = [task_id(part.strip()) for text in texts or () for part in text.split(",") if part.strip()]
+    return found or None
+
+
+def one_id(text: str | None) -> str | None:
+    """A task as people write it; an empty text means none."""
+    return task_id(text.strip()) if text and text.strip() else None
+
+
+def loose_value(text: str) -> Any:
+    """A value given on the command line: JSON, or else the word itself."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

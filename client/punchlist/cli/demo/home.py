@@ -1,0 +1,146 @@
+"""A private home for a daemon: nothing of it, process or file, is left behind."""
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
+
+from punchlist.core import Options
+from punchlist.errors import PunchlistError
+from punchlist.sync import Client
+
+_END_S = 5.0
+
+
+class Home:
+    """A temporary directory with the socket and the data of daemons that serve nobody else. Use it in a `with`."""
+
+    def __init__(self) -> None:
+        self.path = tempfile.mkdtemp(prefix="punchlist-demo-")
+        self.socket = f"{self.path}/run/daemon.sock"
+        self.data_dir = f"{self.path}/data"
+        self._clients: list[Client] = []
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def client(self, name: str) -> Client:
+        """A client that starts a daemon here if none runs; closed with the home."""
+        options: Options = {"socket": self.socket, "data_dir": self.data_dir, "name": name, "autostart": True}
+        client = Client(**options)
+        self._clients.append(client)
+        return client
+
+    def spawn(self, *arguments: str) -> subprocess.Popen[str]:
+        """Run the command line in a process of its own, with its output in a pipe; ended with the home."""
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "punchlist.cli",
+                *arguments,
+                "--socket",
+                self.socket,
+                "--data-dir",
+                self.data_dir,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+            env={name: value for name, value in os.environ.items() if name != "PUNCHLIST_AUTOSTART"},
+        )
+        self._processes.append(process)
+        return process
+
+    def kill_daemon(self, pid: int) -> None:
+        """SIGKILL to the daemon that `daemon.hello` told the pid of, and wait for its end."""
+        if pid not in self.daemons():
+            raise ProcessLookupError(f"process {pid} is not a daemon of {self.path}")
+        _end(pid, signal.SIGKILL)
+
+    def daemons(self) -> list[int]:
+        """Processes that were started for our socket."""
+        return [pid for pid in _own_processes() if self.socket in _arguments(pid)]
+
+    def close(self) -> None:
+        """End every process of ours and remove the directory."""
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.wait(_END_S)
+            if process.stdout:
+                process.stdout.close()
+        for client in self._clients:
+            client.close()
+        self._stop_daemon()
+        # Also one that was being started while we were interrupted.
+        while found := self.daemons():
+            for pid in found:
+                _end(pid, signal.SIGKILL)
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _stop_daemon(self) -> None:
+        running = self.daemons()
+        options: Options = {"socket": self.socket, "data_dir": self.data_dir, "autostart": False, "timeout_s": _END_S}
+        try:
+            with Client(**options) as client:
+                client.open()
+                client.shutdown()
+        except PunchlistError:
+            return
+        for pid in running:
+            _wait(pid)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # A second Ctrl-C must not leave a daemon behind.
+        previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            self.close()
+        finally:
+            signal.signal(signal.SIGINT, previous)
+
+
+def _own_processes() -> Iterator[int]:
+    for name in os.listdir("/proc"):
+        if name.isdecimal() and int(name) != os.getpid():
+            yield int(name)
+
+
+def _arguments(pid: int) -> list[str]:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return os.fsdecode(file.read()).split("\0")
+    except OSError:
+        return []
+
+
+def _end(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+    _wait(pid)
+
+
+def _wait(pid: int) -> None:
+    """Wait, bounded, until a process has ended, whoever its parent is."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        select.select([handle], [], [], _END_S)
+    finally:
+        os.close(handle)

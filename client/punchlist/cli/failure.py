@@ -1,0 +1,111 @@
+"""Refusals and faults as a line that names the kind, a line that says what to do, and an exit code."""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from punchlist.cli.formats.document import FormatError
+from punchlist.cli.safe import safe, safe_block
+from punchlist.errors import ConnectionLost, DaemonUnavailable, PunchlistError, RequestRefused
+
+REFUSED = 1
+USAGE = 2
+NO_DAEMON = 69
+LOST_RACE = 75
+CONFIGURATION = 78
+INTERRUPTED = 130
+
+Facts = dict[str, Any]
+
+
+class UsageError(Exception):
+    """The arguments make no sense together."""
+
+
+def _blocked(data: Facts) -> str:
+    blockers = [str(one.get("id", "")) for one in data.get("blockers", ())]
+    return f"finish {', '.join('#' + one for one in blockers)} first: punch done {' '.join(blockers)}"
+
+
+def _nearest(data: Facts) -> str:
+    return f"did you mean {data['nearest']}?" if data.get("nearest") else "punch call --list shows the methods"
+
+
+def _not_found(data: Facts) -> str:
+    shows = {"task": "punch list --all", "conversation": "punch conversations"}
+    return f"{shows.get(str(data.get('what')), 'punch list')} shows what there is"
+
+
+_NEXT: dict[str, Callable[[Facts], str]] = {
+    "not_found": _not_found,
+    "blocked": _blocked,
+    "illegal_transition": lambda data: f"from here it can go to: {', '.join(data.get('allowed', ()))}",
+    "dependency_cycle": lambda data: "the circle is " + " → ".join(f"#{one}" for one in data.get("path", ())),
+    "version_conflict": lambda data: "the list has changed since; look again: punch list",
+    "method_not_found": _nearest,
+    "invalid_params": lambda data: _nearest(data) if data.get("nearest") else "see --help of this command",
+    "confirmation_required": lambda data: f"repeat with confirm={data.get('token', 'TOKEN')}",
+    "storage_full": lambda data: "free space on the disk and repeat; reading goes on meanwhile",
+    "outcome_unknown": lambda data: "see whether it happened: punch log -n 5",
+    "damaged": lambda data: "punch doctor",
+    "internal_error": lambda data: "the daemon's log has the details: punch status names its directory",
+    "shutting_down": lambda data: "repeat in a moment",
+}
+
+
+def tell(kind: str, message: str, advice: str = "") -> None:
+    """Write an error and what to do next to standard error, harmless for a terminal."""
+    text = f"error: {kind}: {safe_block(message)}\n"
+    if advice:
+        text += f"  {safe(advice)}\n"
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def tell_refusal(error: RequestRefused) -> int:
+    """Tell a refusal of the daemon."""
+    advice = _NEXT.get(error.kind)
+    tell(error.kind, error.message, advice(error.data) if advice else "")
+    return REFUSED
+
+
+def tell_any(error: Exception) -> int | None:
+    """Tell what went wrong and return the exit code; None for what is a fault of ours."""
+    return next((tell_it(error) for kind, tell_it in _TELLERS if isinstance(error, kind)), None)
+
+
+def _teller(kind: str, advice: str, code: int) -> Callable[[Any], int]:
+    def tell_it(error: Exception) -> int:
+        tell(kind, str(error) or "the time is up", advice)
+        return code
+
+    return tell_it
+
+
+def _tell_file(error: OSError) -> int:
+    tell("file", f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
+    return REFUSED
+
+
+def _tell_unavailable(error: DaemonUnavailable) -> int:
+    code = getattr(error, "exit_code", None)
+    known = {LOST_RACE: "lost_race", CONFIGURATION: "configuration"}
+    if os.environ.get("PUNCHLIST_AUTOSTART") == "0":
+        tell("no_daemon", str(error))
+    else:
+        tell(known.get(code or 0, "no_daemon"), str(error), "punch doctor says more")
+    return code if code in known else NO_DAEMON
+
+
+_TELLERS: tuple[tuple[type[Exception], Callable[[Any], int]], ...] = (
+    (RequestRefused, tell_refusal),
+    (DaemonUnavailable, _tell_unavailable),
+    (ConnectionLost, _teller("connection_lost", "the daemon went away: punch doctor", NO_DAEMON)),
+    (TimeoutError, _teller("timed_out", "", REFUSED)),
+    (FormatError, _teller("unreadable_file", "nothing was imported", REFUSED)),
+    (UsageError, _teller("usage", "see --help", USAGE)),
+    (PunchlistError, _teller("protocol", "punch doctor", REFUSED)),
+    (OSError, _tell_file),
+)
+"""The first class that fits decides."""

@@ -1,0 +1,126 @@
+"""The read commands that shell prompts call, in about the time of a bare interpreter.
+
+Handles `punch list`, `punch show ID` and `punch status --line` in their plain forms, imports nothing heavy (a test
+holds this), and hands everything unusual, from an unknown option to a missing daemon, to the full path.
+"""
+
+import os
+import time
+
+from punchlist.cli import render, wire
+from punchlist.cli.look import encoding, look_of
+from punchlist.cli.safe import safe_json
+from punchlist_schemas import rendezvous
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_VALUES = {
+    "-c": "conversation",
+    "--conversation": "conversation",
+    "--socket": "socket",
+    "--data-dir": "data_dir",
+}
+_FLAGS = {"--json": "json", "--all": "all", "-a": "all", "--no-autostart": "", "--line": "line"}
+DEFAULT_CONVERSATION = "default"
+
+
+def conversation_of(env: "Mapping[str, str]", option: "str | None") -> str:
+    """The conversation a command means: the option, PUNCHLIST_CONVERSATION, or `default`."""
+    return option or env.get("PUNCHLIST_CONVERSATION") or DEFAULT_CONVERSATION
+
+
+def task_id(text: str) -> str:
+    """A task's id as people write it: `3` or `#3`."""
+    return text[1:] if text.startswith("#") else text
+
+
+def run(argv: "Sequence[str]", env: "Mapping[str, str]") -> "int | None":
+    """The exit code of a command handled here, or `None` when it needs the full path."""
+    parsed = _parse(argv)
+    if parsed is None:
+        return None
+    words, options = parsed
+    handler = _HANDLERS.get(words[0]) if words else None
+    return handler(words[1:], options, env) if handler else None
+
+
+def write(text: str) -> int:
+    """Write to standard output; what its encoding can't hold becomes an escape, a reader that left is no error."""
+    data = text.encode(encoding(), "backslashreplace")
+    try:
+        while data:
+            data = data[os.write(1, data) :]
+    except BrokenPipeError:
+        return 0
+    return 0
+
+
+def _parse(argv: "Sequence[str]") -> "tuple[list[str], dict[str, str]] | None":
+    words: list[str] = []
+    options: dict[str, str] = {}
+    rest = iter(argv)
+    for arg in rest:
+        name, equals, value = arg.partition("=")
+        if not arg.startswith("-"):
+            words.append(arg)
+        elif arg in _FLAGS:
+            options[_FLAGS[arg]] = "1"
+        elif name in _VALUES and equals and name.startswith("--"):
+            options[_VALUES[name]] = value
+        elif arg in _VALUES:
+            value = next(rest, "")
+            if not value:
+                return None
+            options[_VALUES[arg]] = value
+        else:
+            return None
+    return words, options
+
+
+def _socket(options: "dict[str, str]", env: "Mapping[str, str]") -> str:
+    return rendezvous.socket_path(env, options.get("socket"), options.get("data_dir"))
+
+
+def _list(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":
+    if words or "line" in options:
+        return None
+    conversation = conversation_of(env, options.get("conversation"))
+    result = wire.call(_socket(options, env), "task.list", {"conversation": conversation})
+    if result is None:
+        return None
+    if "json" in options:
+        return write(safe_json(result) + "\n")
+    answer = wire.decode(result)
+    look = look_of(env, now=int(time.time() * 1000))
+    folded = look.terminal and "all" not in options
+    lines = render.list_lines(conversation, answer["tasks"], answer["counts"], look, folded=folded)
+    return write("\n".join(lines) + "\n")
+
+
+def _show(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":
+    if len(words) != 1 or not {"line", "all"}.isdisjoint(options):
+        return None
+    params = {"conversation": conversation_of(env, options.get("conversation")), "task": task_id(words[0])}
+    result = wire.call(_socket(options, env), "task.get", params)
+    if result is None:
+        return None
+    if "json" in options:
+        return write(safe_json(result) + "\n")
+    look = look_of(env, now=int(time.time() * 1000))
+    return write("\n".join(render.detail_lines(wire.decode(result)["task"], look)) + "\n")
+
+
+def _status(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":
+    if words or "line" not in options or not {"json", "all", "conversation"}.isdisjoint(options):
+        return None
+    try:
+        with open(rendezvous.status_path(_socket(options, env)), encoding="utf-8") as file:
+            line = file.read(200)
+    except (OSError, UnicodeError):
+        return None
+    return write(line) if line.endswith("\n") else None
+
+
+_HANDLERS = {"list": _list, "ls": _list, "show": _show, "status": _status}

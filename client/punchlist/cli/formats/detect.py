@@ -1,0 +1,46 @@
+"""Which format a file is in, and one function that reads them all."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from punchlist.cli.formats import markdown, objects
+from punchlist.cli.formats.document import Document, FormatError, Plan, load_json
+
+PARSERS: dict[str, Callable[[Document], Plan]] = {
+    "markdown": markdown.parse,
+    "todowrite": objects.parse_todos,
+    "json": objects.parse_export,
+}
+FORMATS = (*PARSERS, "folder")
+"""What `punch import --format` knows."""
+
+
+def detect(document: Document) -> str:
+    """The format of one file: JSON by the members it has, everything else is Markdown.
+
+    Raises:
+        FormatError: It begins like JSON and is none, or none that we know.
+    """
+    text = document.text.removeprefix("\ufeff").lstrip()
+    if not text.startswith(("{", "[")) or text.startswith(("[ ]", "[x]")):
+        return "markdown"
+    value = load_json(document)
+    if isinstance(value, list):
+        return "todowrite"
+    members = cast("dict[str, Any]", value)
+    for member, name in (("todos", "todowrite"), ("tasks", "json"), ("subject", "folder")):
+        if member in members:
+            return name
+    raise FormatError('no tasks found: expected "todos", "tasks" or "subject"; --format names one', document.name)
+
+
+def parse(documents: Sequence[Document], name: str = "") -> tuple[str, Plan]:
+    """The format's name and the tasks of a file, or of the files of a folder.
+
+    Raises:
+        FormatError: Says which file, which line and what is wrong.
+    """
+    found = name or (detect(documents[0]) if len(documents) == 1 else "folder")
+    if found == "folder":
+        return found, objects.parse_folder(documents)
+    return found, PARSERS[found](documents[0])

@@ -1,0 +1,51 @@
+"""Everything but the fast path: parse, dispatch by the table, and turn whatever goes wrong into an exit code."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from punchlist.cli import failure, parser
+from punchlist.cli.fast import write
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line and return its exit code. Never a traceback for what users can cause."""
+    try:
+        return _dispatch(parser.parse(argv))
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else failure.USAGE
+    except BrokenPipeError:
+        return 0
+    except KeyboardInterrupt:
+        return failure.INTERRUPTED
+    except Exception as error:
+        code = failure.tell_any(error)
+        if code is None:
+            raise
+        return code
+
+
+def _dispatch(args: Namespace) -> int:
+    if args.version:
+        return _version()
+    if args.command is None:
+        write(parser.build().format_help())
+        return 0
+    from punchlist.cli.context import Context
+
+    command = parser.command_named(args.command)
+    module = import_module(f"punchlist.cli.commands.{command.module}")
+    handler: Callable[[Context], int] = getattr(module, f"run_{command.name}")
+    context = Context(args)
+    try:
+        return handler(context)
+    finally:
+        context.close()
+
+
+def _version() -> int:
+    from importlib.metadata import version
+
+    write(f"punch {version('punchlist')} (Python {sys.version.split()[0]})\n")
+    return 0

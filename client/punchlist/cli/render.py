@@ -1,0 +1,243 @@
+"""Tasks as lines of text: the one renderer of the fast path, the full commands and the live view.
+
+Works on the plain JSON values of the wire contract, prints nothing, and is light enough for a shell prompt.
+"""
+
+from punchlist.cli.look import Look
+from punchlist.cli.safe import safe, safe_block
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    Task = dict[str, Any]
+
+FINISHED = ("completed", "failed")
+_MAX_INDENT = 8
+"""Levels of nesting that are shown by indentation; deeper children stay at this one."""
+_FOLD_ABOVE = 12
+_FOLD_KEEPS = 3
+_PAIR = 2
+
+
+def cells(text: str) -> int:
+    """Columns that `text` takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width  # noqa: PLC0415 - costs 2 ms and is needed for few titles
+
+    wide = ("W", "F")
+    return sum(_PAIR if east_asian_width(c) in wide else 0 if category(c) in ("Mn", "Me") else 1 for c in text)
+
+
+def cut(text: str, width: int, mark: str = "…") -> str:
+    """`text` in at most `width` columns; `mark` shows that something is missing. 0 means no limit."""
+    if width <= 0 or cells(text) <= width:
+        return text
+    room = width - cells(mark)
+    if room <= 0:
+        return mark[:width]
+    if text.isascii():
+        return text[:room] + mark
+    used = 0
+    kept: list[str] = []
+    for char in text:
+        used += cells(char)
+        if used > room:
+            break
+        kept.append(char)
+    return "".join(kept) + mark
+
+
+def state_of(task: "Task") -> str:
+    """The status as shown: an unfinished task with open blockers is `blocked`."""
+    status = str(task.get("status", "pending"))
+    return "blocked" if status == "pending" and task.get("open_blockers") else status
+
+
+def progress(counts: "dict[str, int]") -> str:
+    """`completed/total` of a list."""
+    total = sum(counts.get(name, 0) for name in ("pending", "in_progress", "paused", "completed", "failed"))
+    return f"{counts.get('completed', 0)}/{total}"
+
+
+def status_line(counts: "dict[str, int]") -> str:
+    """The line of the status file: what is open and what is being worked on."""
+    return f"{counts.get('pending', 0) + counts.get('paused', 0)} open, {counts.get('in_progress', 0)} in progress"
+
+
+def header(conversation: str, counts: "dict[str, int]", look: Look, note: str = "") -> str:
+    """The first line of a list: its name, its progress and what is unusual about it."""
+    words = ("in_progress", "in progress"), ("blocked", "blocked"), ("paused", "paused"), ("failed", "failed")
+    parts = [f"{counts[name]} {word}" for name, word in words if counts.get(name)]
+    if note:
+        parts.append(note)
+    dot = look.glyphs["dot"]
+    rest = "  " + f" {dot} ".join(parts) if parts else ""
+    head = f"{safe(conversation)}  {progress(counts)}"
+    room = look.width - cells(head) if look.width else 0
+    tail = cut(rest, room, look.glyphs["cut"]) if not look.width or room > 0 else ""
+    return look.paint("title", cut(head, look.width, look.glyphs["cut"])) + look.paint("dim", tail)
+
+
+def as_tree(tasks: "Iterable[Task]") -> "list[tuple[int, Task]]":
+    """Depth and task, children behind their parent, otherwise in the order given.
+
+    A task whose parent is not among them stands at the top level; so do the members of a parent cycle.
+    """
+    given = list(tasks)
+    ids = {task["id"] for task in given}
+    children: dict[str | None, list[Task]] = {}
+    for task in given:
+        parent = task.get("parent")
+        children.setdefault(parent if parent in ids and parent != task["id"] else None, []).append(task)
+    rows: list[tuple[int, Task]] = []
+    seen: set[str] = set()
+    for root in [*children.get(None, ()), *given]:
+        stack = [(0, root)]
+        while stack:
+            depth, task = stack.pop()
+            if task["id"] in seen:
+                continue
+            seen.add(task["id"])
+            rows.append((depth, task))
+            stack.extend((depth + 1, child) for child in reversed(children.get(task["id"], ())))
+    return rows
+
+
+def fold(tasks: "Sequence[Task]") -> "tuple[list[Task], int]":
+    """Leave out old finished tasks of a long list; returns the rest and how many were left out.
+
+    What is unfinished stays, with all its ancestors, and so do the newest finished ones.
+    """
+    finished = [task for task in tasks if task.get("status") in FINISHED]
+    if len(finished) <= _FOLD_ABOVE:
+        return list(tasks), 0
+    by_id = {task["id"]: task for task in tasks}
+    newest = sorted(finished, key=lambda task: task.get("status_changed_at", 0))[-_FOLD_KEEPS:]
+    keep: set[str] = set()
+    for task in [*(task for task in tasks if task.get("status") not in FINISHED), *newest]:
+        current: Task | None = task
+        while current is not None and current["id"] not in keep:
+            keep.add(current["id"])
+            current = by_id.get(current.get("parent") or "")
+    return [task for task in tasks if task["id"] in keep], len(tasks) - len(keep)
+
+
+def task_lines(task: "Task", look: Look, depth: int = 0) -> "list[str]":
+    """One task: its line, and under it what it is doing or why it failed."""
+    state = state_of(task)
+    indent = "  " * (1 + min(depth, _MAX_INDENT))
+    lines = [indent + _row(task, state, look, len(indent))]
+    below = indent + " " * (len(look.glyphs[state]) + 1)
+    note = _note(task, state, look)
+    if note:
+        lines.append(below + look.paint("note", cut(note, look.width and max(look.width - len(below), 1))))
+    return lines
+
+
+def list_lines(
+    conversation: str,
+    tasks: "Sequence[Task]",
+    counts: "dict[str, int]",
+    look: Look,
+    *,
+    note: str = "",
+    folded: bool = False,
+) -> "list[str]":
+    """A whole list: header, tasks as a tree, and with `folded` how many old finished ones were left out."""
+    lines = [header(conversation, counts, look, note)]
+    shown, hidden = fold(tasks) if folded else (list(tasks), 0)
+    for depth, task in as_tree(shown):
+        lines.extend(task_lines(task, look, depth))
+    if hidden:
+        dots = look.glyphs["cut"]
+        lines.append(look.paint("dim", cut(f"  {dots} {hidden} finished ones not shown (--all)", look.width, dots)))
+    if not tasks:
+        lines.append(look.paint("dim", "  no tasks"))
+    return lines
+
+
+def since(ms: int) -> str:
+    """A duration in its largest unit: `40s`, `12m`, `3h`, `2d`."""
+    seconds = max(ms, 0) // 1000
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def detail_lines(task: "Task", look: Look) -> "list[str]":
+    """Everything about one task: its line, its members, its text."""
+    lines = [_row(task, state_of(task), look, 0)]
+    for name, value in _facts(task, look):
+        lines.append(f"  {look.paint('dim', name + ':')} {value}")
+    for label, text in (("", "description"), ("result", "result_summary"), ("reason", "fail_reason")):
+        if task.get(text):
+            lines.append("")
+            block = safe_block(str(task[text])).split("\n")
+            block[0] = f"{label}: {block[0]}" if label else block[0]
+            lines.extend(f"  {line}" for line in block)
+    return lines
+
+
+def _row(task: "Task", state: str, look: Look, used: int) -> str:
+    glyph = look.glyphs[state]
+    number = f"#{safe(str(task['id']))}"
+    priority = str(task.get("priority", "normal"))
+    mark = look.glyphs.get(priority, "") if priority != "normal" and state not in FINISHED else ""
+    tail = _tail(task, state, look)
+    title = safe(str(task.get("title", "")))
+    if look.width:
+        dots = look.glyphs["cut"]
+        room = max(look.width - used - len(f"{glyph} {number} ") - len(mark) - bool(mark), 1)
+        tail = cut(tail, room // _PAIR, dots)
+        title = cut(title, room - cells(tail), dots)
+    style = "completed" if state == "completed" else state
+    text = look.paint("dim" if state == "completed" else "title" if state == "in_progress" else "", title)
+    parts = [look.paint(style, glyph), look.paint("dim", number)]
+    if mark:
+        parts.append(look.paint(priority, mark))
+    return " ".join([*parts, text]) + look.paint("dim", tail)
+
+
+def _tail(task: "Task", state: str, look: Look) -> str:
+    tail = ""
+    if state == "blocked" or (state == "paused" and task.get("open_blockers")):
+        tail += f"  {look.glyphs['arrow']} " + ", ".join(f"#{safe(str(one))}" for one in task["open_blockers"])
+    if task.get("owner") and state != "completed":
+        tail += f"  @{safe(str(task['owner']))}"
+    return tail
+
+
+def _note(task: "Task", state: str, look: Look) -> str:
+    if state == "failed":
+        return safe(str(task.get("fail_reason", "")))
+    if state != "in_progress":
+        return ""
+    doing = safe(str(task.get("active_form", "")))
+    changed = task.get("status_changed_at", 0)
+    if look.now and changed:
+        elapsed = since(look.now - changed)
+        return f"{doing} {look.glyphs['dot']} {elapsed}" if doing else elapsed
+    return doing
+
+
+def _facts(task: "Task", look: Look) -> "Iterable[tuple[str, str]]":
+    yield "status", str(task.get("status", "")).replace("_", " ")
+    plain = (("priority", "priority"), ("owner", "owner"), ("doing", "active_form"), ("attempts", "attempts"))
+    for name, member in plain:
+        value = task.get(member)
+        if value and (member, value) != ("priority", "normal"):
+            yield name, safe(str(value))
+    if task.get("parent"):
+        yield "parent", f"#{safe(str(task['parent']))}"
+    for name, member in (("blocked by", "blocked_by"), ("waits for", "open_blockers"), ("blocks", "blocks")):
+        if task.get(member):
+            yield name, ", ".join(f"#{safe(str(one))}" for one in task[member])
+    if task.get("metadata"):
+        yield "metadata", ", ".join(safe(f"{key}={value}") for key, value in task["metadata"].items())
+    if look.now:
+        yield "changed", f"{since(look.now - task.get('updated_at', 0))} ago"
+    yield "version", str(task.get("version", ""))

@@ -1,0 +1,84 @@
+"""Foreign text made harmless for a terminal: every invisible or controlling character becomes a visible escape.
+
+Light enough for a shell prompt: imports nothing.
+"""
+
+_BYTE = 0x100
+_BMP = 0x10000
+_IGNORABLE = (
+    (0x034F, 0x034F),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x2800, 0x2800),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0D),
+    (0xFFA0, 0xFFA0),
+    (0xE0000, 0xE0FFF),
+)
+"""Code points that count as printable and yet show nothing (Default_Ignorable_Code_Point and blank Braille).
+
+U+FE0E and U+FE0F stay: they choose the text or emoji form of the character before them.
+"""
+
+_SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+"""Space separators are not "printable" to Python and harmless to a terminal."""
+
+_MARKS = ((0x0300, 0x036F), (0x0483, 0x0489), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F))
+"""The blocks of combining marks."""
+_MAX_MARKS = 4
+"""Combining marks shown on one base character; real writing needs no more, a heap of them paints other lines."""
+
+
+def escaped(char: str) -> str:
+    r"""The visible form of one character: `\x1b`, `\u202e`, `\U000e0041`."""
+    code = ord(char)
+    if code < _BYTE:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < _BMP else f"\\U{code:08x}"
+
+
+def is_safe(char: str) -> bool:
+    """Whether a character may reach a terminal as it is. Newline and tab are for the caller to allow."""
+    if char in _SPACES:
+        return True
+    code = ord(char)
+    return char.isprintable() and not any(low <= code <= high for low, high in _IGNORABLE)
+
+
+def safe(text: str, keep: str = "") -> str:
+    """Escape everything in `text` that could steer or deceive a terminal, but for the characters in `keep`."""
+    if text.isascii() and text.isprintable():
+        return text
+    shown: list[str] = []
+    marks = 0
+    for char in text:
+        marks = marks + 1 if _is_mark(char) else 0
+        harmless = char in keep or (is_safe(char) and marks <= _MAX_MARKS)
+        shown.append(char if harmless else escaped(char))
+    return "".join(shown)
+
+
+def safe_block(text: str) -> str:
+    """As `safe`, for text of several lines: newline and tab stay."""
+    return safe(text, "\n\t")
+
+
+def safe_json(text: str) -> str:
+    r"""The same JSON value with everything unsafe inside its strings written as `\uXXXX`."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(char if char in "\n\r\t" or is_safe(char) else _json_escape(ord(char)) for char in text)
+
+
+def _is_mark(char: str) -> bool:
+    """Whether a character is painted onto the one before it."""
+    code = ord(char)
+    return code >= _MARKS[0][0] and any(low <= code <= high for low, high in _MARKS)
+
+
+def _json_escape(code: int) -> str:
+    if code < _BMP:
+        return f"\\u{code:04x}"
+    code -= _BMP
+    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"

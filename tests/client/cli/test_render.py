@@ -1,0 +1,191 @@
+import random
+import re
+from typing import Any
+
+import pytest
+
+from punchlist.cli.look import Look, look_of, terminal_width, wants_colour
+from punchlist.cli.render import (
+    as_tree,
+    cells,
+    cut,
+    detail_lines,
+    fold,
+    header,
+    list_lines,
+    progress,
+    since,
+    status_line,
+    task_lines,
+)
+
+NO_COUNTS = {"pending": 0, "in_progress": 0, "paused": 0, "completed": 0, "failed": 0, "blocked": 0, "ready": 0}
+
+
+def task(number: str, title: str = "Write", **members: Any) -> dict[str, Any]:
+    return {"id": number, "title": title, "status": "pending", "priority": "normal", **members}
+
+
+def test_a_list_reads_well() -> None:
+    tasks = [
+        task("1", "Read", status="completed", owner="ada"),
+        task("2", "Lex", status="in_progress", active_form="Writing the lexer", owner="claude"),
+        task("3", "Wire", open_blockers=["2", "4"]),
+        task("4", "Fix", priority="urgent"),
+        task("5", "Test it", parent="4", priority="low"),
+        task("6", "Paint", status="paused"),
+        task("7", "Ship", status="failed", fail_reason="no credentials"),
+    ]
+    counts = NO_COUNTS | {"pending": 3, "in_progress": 1, "paused": 1, "completed": 1, "failed": 1, "blocked": 1}
+    assert list_lines("website", tasks, counts, Look()) == [
+        "website  1/7  1 in progress · 1 blocked · 1 paused · 1 failed",
+        "  ✓ #1 Read",
+        "  ● #2 Lex  @claude",
+        "    Writing the lexer",
+        "  ▸ #3 Wire  ← #2, #4",
+        "  ☐ #4 ‼ Fix",
+        "    ☐ #5 ↓ Test it",
+        "  ‖ #6 Paint",
+        "  ✗ #7 Ship",
+        "    no credentials",
+    ]
+
+
+def test_an_empty_list_says_so() -> None:
+    assert list_lines("website", [], NO_COUNTS, Look()) == ["website  0/0", "  no tasks"]
+
+
+def test_without_unicode_the_marks_are_ascii() -> None:
+    lines = list_lines(
+        "a", [task("1", status="completed"), task("2", open_blockers=["1"])], NO_COUNTS, Look(ascii_only=True)
+    )
+    assert lines[1:] == ["  [x] #1 Write", "  [-] #2 Write  <- #1"]
+    assert "".join(lines).isascii()
+
+
+def test_a_task_in_progress_tells_since_when() -> None:
+    look = Look(now=600_000)
+    assert (
+        task_lines(task("1", status="in_progress", active_form="Writing", status_changed_at=1), look)[1]
+        == "    Writing · 9m"
+    )
+    assert task_lines(task("1", status="in_progress", status_changed_at=1), look)[1] == "    9m"
+
+
+@pytest.mark.parametrize("width", [10, 20, 33, 80])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    seed = random.randrange(2**32)
+    print("seed", seed)
+    picks = random.Random(seed)
+    look = Look(width=width)
+    for _ in range(100):
+        title = "".join(picks.choices("ab 中文\u0301é🎉\x1b\u202e", k=picks.randint(1, 90)))
+        one = task(
+            "12", title, status=picks.choice(["pending", "in_progress", "failed"]), fail_reason=title, active_form=title
+        )
+        one |= {"owner": title[:20], "open_blockers": ["1", "2"]}
+        for line in list_lines(title, [one], NO_COUNTS | {"failed": 3}, look):
+            assert cells(line) <= width, line
+
+
+def test_colours_do_not_change_the_text() -> None:
+    tasks = [
+        task("1", status="completed"),
+        task("2", status="in_progress", active_form="x", priority="high", owner="o"),
+    ]
+    plain = list_lines("a", tasks, NO_COUNTS, Look())
+    painted = list_lines("a", tasks, NO_COUNTS, Look(colour=True))
+    assert painted != plain
+    assert [re.sub("\x1b\\[[0-9;]*m", "", line) for line in painted] == plain
+
+
+def test_children_stand_under_their_parent_and_deep_nesting_ends() -> None:
+    chain = [task(str(number), parent=str(number - 1) if number > 1 else None) for number in range(1, 3001)]
+    assert [depth for depth, _ in as_tree(chain)] == list(range(3000))
+    assert list_lines("a", chain, NO_COUNTS, Look())[-1].startswith(" " * 18 + "☐")
+
+
+def test_every_task_is_shown_once_whatever_the_parents_say() -> None:
+    tasks = [task("1", parent="2"), task("2", parent="1"), task("3", parent="3"), task("4", parent="99")]
+    assert sorted(one["id"] for _, one in as_tree(tasks)) == ["1", "2", "3", "4"]
+
+
+def test_old_finished_tasks_of_a_long_list_are_folded() -> None:
+    tasks = [task(str(n), status="completed", status_changed_at=n) for n in range(1, 21)]
+    tasks += [task("21", parent="5"), task("22")]
+    shown, hidden = fold(tasks)
+    assert [one["id"] for one in shown] == ["5", "18", "19", "20", "21", "22"]
+    assert hidden == 16
+    assert list_lines("a", tasks, NO_COUNTS, Look(), folded=True)[-1] == "  … 16 finished ones not shown (--all)"
+
+
+def test_a_short_list_is_not_folded() -> None:
+    tasks = [task(str(n), status="completed") for n in range(12)]
+    assert fold(tasks) == (tasks, 0)
+
+
+def test_wide_characters_take_two_columns() -> None:
+    assert cells("中文") == 4
+    assert cells("e\u0301") == 1
+    assert cut("中文字", 5) == "中文…"
+    assert cut("abcdef", 4) == "abc…"
+    assert cut("abc", 0) == "abc"
+    assert cut("abcdef", 2, "...") == ".."
+
+
+def test_details_show_every_member_and_keep_lines() -> None:
+    one = task(
+        "3",
+        description="first\nsecond\x1b[2J",
+        owner="ada",
+        blocked_by=["1"],
+        metadata={"pr": 7},
+        result_summary="done",
+        version=4,
+    )
+    assert detail_lines(one, Look()) == [
+        "☐ #3 Write  @ada",
+        "  status: pending",
+        "  owner: ada",
+        "  blocked by: #1",
+        "  metadata: pr=7",
+        "  version: 4",
+        "",
+        "  first",
+        "  second\\x1b[2J",
+        "",
+        "  result: done",
+    ]
+
+
+def test_small_words() -> None:
+    assert [since(ms) for ms in (-5, 59_000, 60_000, 7_200_000, 200_000_000)] == ["0s", "59s", "1m", "2h", "2d"]
+    assert progress(NO_COUNTS | {"completed": 2, "pending": 5, "blocked": 4}) == "2/7"
+    assert status_line(NO_COUNTS | {"pending": 2, "paused": 1, "in_progress": 1}) == "3 open, 1 in progress"
+    assert header("a", NO_COUNTS, Look(), "at version 3") == "a  0/0  at version 3"
+
+
+@pytest.mark.parametrize(
+    ("env", "terminal", "wanted"),
+    [
+        ({"TERM": "xterm"}, True, True),
+        ({"TERM": "xterm"}, False, False),
+        ({"TERM": "dumb"}, True, False),
+        ({}, True, False),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
+        ({"TERM": "xterm", "NO_COLOR": ""}, True, True),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "0", "TERM": "xterm"}, True, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
+    ],
+)
+def test_colours_follow_the_conventions(env: dict[str, str], terminal: bool, wanted: bool) -> None:
+    assert wants_colour(env, terminal) is wanted
+
+
+def test_the_width_comes_from_columns_or_the_terminal(tmp_path: Any) -> None:
+    with open(tmp_path / "no-terminal", "w") as file:
+        assert terminal_width({"COLUMNS": "40"}, file.fileno()) == 40
+        assert terminal_width({"COLUMNS": "wide"}, file.fileno()) == 80
+        look = look_of({"COLUMNS": "40"}, file.fileno(), now=5)
+        assert (look.width, look.now, look.colour, look.terminal) == (0, 0, False, False)
