@@ -35,7 +35,8 @@ class Undoing:
     """A run of changes being taken back, newest first. `events` and `lines` are what has come of it.
 
     `touched` tells at which version each task was last touched by a call that stays: a task that others went on with
-    is not taken away.
+    is not taken away. `complete` goes false when a part of a call is not taken back: such a call does not count as
+    undone, so that a later undo can come back to it.
     """
 
     def __init__(self, state: State, at: int, touched: Mapping[str, int]) -> None:
@@ -44,6 +45,7 @@ class Undoing:
         self.touched = touched
         self.events: list[KnownEvent] = []
         self.lines: list[str] = []
+        self.complete = True
 
     def apply(self, event: KnownEvent) -> None:
         """Let an event happen."""
@@ -57,7 +59,12 @@ class Undoing:
     def skip(self, change: Change, reason: str) -> None:
         """Tell what stays as it is, and why."""
         task = change.after or change.before
-        self.lines.append(f"skipped {_name(task) if task is not None else 'the list'}: {reason}")
+        self.say(f"skipped {_name(task) if task is not None else 'the list'}: {reason}")
+        self.complete = False
+
+    def leave(self) -> None:
+        """Something is already as it was before the change, by whatever means: nothing to tell."""
+        self.complete = False
 
     def standing(self, change: Change) -> Task | None:
         """The task that a change named, if it is still the same one."""
@@ -88,7 +95,7 @@ def _added(run: Undoing, change: Change) -> None:
         return
     now = run.standing(change)
     if now is None:
-        run.skip(change, "it is gone already")
+        run.leave()
     elif run.touched.get(now.id, 0) > change.version:
         run.skip(change, "it changed since")
     else:
@@ -110,7 +117,9 @@ def _edited(run: Undoing, change: Change) -> None:
         old, new, present = getattr(before, member), getattr(after, member), getattr(now, member)
         if getattr(event, member) is UNSET or old == new:
             continue
-        if present == new and (member != "parent" or _may_be_parent(run.state, now, old)):
+        if present == old:
+            run.leave()
+        elif present == new and (member != "parent" or _may_be_parent(run.state, now, old)):
             changes[member] = old
         else:
             missed.append(member)
@@ -135,7 +144,7 @@ def _metadata_back(before: Metadata, after: Metadata, now: Metadata) -> tuple[Me
     """The patch that puts the touched keys back, and those that were touched again since."""
     touched = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     patch = {key: before.get(key) for key in touched if now.get(key) == after.get(key)}
-    return patch, [key for key in touched if key not in patch]
+    return patch, [key for key in touched if now.get(key) not in (before.get(key), after.get(key))]
 
 
 def _moved(run: Undoing, change: Change) -> None:
@@ -143,9 +152,12 @@ def _moved(run: Undoing, change: Change) -> None:
     assert isinstance(event, TaskMoved)
     if change.before is None:
         return
-    if now is None or run.state.ranks.get(now.id, "") != event.rank:
+    rank = "" if now is None else run.state.ranks.get(now.id, "")
+    if now is not None and rank == change.rank:
+        run.leave()
+    elif now is None or rank != event.rank:
         run.skip(change, "it is gone" if now is None else "it was moved since")
-    elif change.rank != event.rank:
+    else:
         rank, before = _place(run.state, now.id, change.rank)
         run.apply(TaskMoved(task=now.id, before=before, rank=rank))
         run.say(f"{_name(now)}: moved back")
@@ -169,10 +181,13 @@ def _status(run: Undoing, change: Change) -> None:
     before, after, now = change.before, change.after, run.standing(change)
     if before is None or after is None:
         return
-    members = ("status", "result_summary", "fail_reason", "attempts")
-    if now is None or any(getattr(now, member) != getattr(after, member) for member in members):
-        run.skip(change, "it is gone" if now is None else "its status changed since")
-    elif any(getattr(before, member) != getattr(after, member) for member in members):
+    if now is None:
+        run.skip(change, "it is gone")
+    elif _standing(now) == _standing(before):
+        run.leave()
+    elif _standing(now) != _standing(after):
+        run.skip(change, "its status changed since")
+    else:
         run.apply(
             StatusChanged(
                 now.id,
@@ -187,6 +202,10 @@ def _status(run: Undoing, change: Change) -> None:
         run.say(f"{_name(now)}: {said}")
 
 
+def _standing(task: Task) -> tuple[str, str, str, int]:
+    return (task.status, task.result_summary, task.fail_reason, task.attempts)
+
+
 def _edge_added(run: Undoing, change: Change) -> None:
     event, now = change.event, run.standing(change)
     assert isinstance(event, DependencyAdded)
@@ -196,7 +215,7 @@ def _edge_added(run: Undoing, change: Change) -> None:
         run.apply(DependencyRemoved(now.id, event.blocker))
         run.say(f"{_name(now)}: no longer waits for #{event.blocker}")
     else:
-        run.skip(change, f"it does not wait for #{event.blocker} any more")
+        run.leave()
 
 
 def _edge_removed(run: Undoing, change: Change) -> None:
@@ -204,7 +223,9 @@ def _edge_removed(run: Undoing, change: Change) -> None:
     assert isinstance(event, DependencyRemoved)
     if change.before is None or event.blocker not in change.before.blocked_by:
         return
-    if now is not None and _tie(run, now.id, event.blocker):
+    if now is not None and event.blocker in now.blocked_by:
+        run.leave()
+    elif now is not None and _tie(run, now.id, event.blocker):
         run.say(f"{_name(now)}: waits for #{event.blocker} again")
     else:
         run.skip(change, f"it can't wait for #{event.blocker} again")
@@ -225,7 +246,7 @@ def _deleted(run: Undoing, change: Change) -> None:
     for taken in change.taken:
         task = taken.task
         if task.id in run.state.tasks:
-            run.skip(change, "its id is in use again")
+            _stay_away(run, taken)
             continue
         run.apply(_restored(run.state, taken, run.state.tasks))
         for dependent in task.blocks:
@@ -248,7 +269,13 @@ def _cleared(run: Undoing, change: Change) -> None:
         run.say(f"restored {len(back)} cleared task{'s' if len(back) != 1 else ''}")
     for taken in change.taken:
         if taken.task.id not in back:
-            run.say(f"skipped {_name(taken.task)}: its id is in use again")
+            _stay_away(run, taken)
+
+
+def _stay_away(run: Undoing, taken: Taken) -> None:
+    run.leave()
+    if run.state.tasks[taken.task.id].created_at != taken.task.created_at:
+        run.say(f"skipped {_name(taken.task)}: its id is in use again")
 
 
 def _restored(state: State, taken: Taken, among: Container[str]) -> TaskAdded:
@@ -290,11 +317,15 @@ def _configured(run: Undoing, change: Change) -> None:
         title=change.title if event.title is not UNSET and run.state.title == event.title else UNSET,
         settings=change.settings if event.settings is not UNSET and run.state.settings == event.settings else UNSET,
     )
-    if back == ConversationConfigured():
-        run.lines.append("skipped the conversation: its title or settings changed since")
-    else:
+    if back != ConversationConfigured():
         run.apply(back)
         run.say("conversation: title or settings put back")
+    if (event.title is not UNSET) != (back.title is not UNSET):
+        run.say("skipped the conversation's title: it changed since")
+        run.leave()
+    if (event.settings is not UNSET) != (back.settings is not UNSET):
+        run.say("skipped the conversation's settings: they changed since")
+        run.leave()
 
 
 _RULES: dict[type, Callable[[Undoing, Change], None]] = {

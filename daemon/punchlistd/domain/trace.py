@@ -1,6 +1,6 @@
 """What the events of past calls changed: the state before and after each, gathered in one pass over the history."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -35,10 +35,11 @@ class Change(msgspec.Struct, frozen=True):
     settings: Settings
 
 
-def trace(conversation: str, history: Sequence[Group], wanted: Collection[int]) -> tuple[State, list[list[Change]]]:
+def trace(conversation: str, history: Sequence[Group], wanted: Iterable[int]) -> tuple[State, list[list[Change]]]:
     """Fold a history: the state that it ends in, and for each wanted group (by its index) its changes, in order."""
     state = initial_state(conversation)
     changes: list[list[Change]] = []
+    wanted = frozenset(wanted)
     for index, group in enumerate(history):
         if index in wanted:
             changes.append([_change(state, fact) for fact in group.facts])

@@ -9,32 +9,62 @@ from punchlistd.domain.inverse import Undoing, is_undoable, take_back
 from punchlistd.domain.state import State
 from punchlistd.domain.trace import named, trace
 
+NO_CALL = (0,)
+"""What an undo records as undone that took back nothing but parts of calls: no event has version 0."""
+
 
 def undo(_state: State, params: p.ListUndo, command: Command) -> Decision:
-    """list.undo. Calls that were undone, that undid, or that hold nothing to undo are passed over."""
+    """list.undo. Calls that were undone, that undid, or that left nothing to undo are passed over."""
     history = command.history
     undone = {version for group in history for version in group.undoes}
-    chosen = _chosen(history, params, undone)
-    clears = [
-        fact.version
-        for index, group in enumerate(history)
-        if index not in chosen and group.facts[0].version not in undone
-        for fact in group.facts
-        if isinstance(fact.event, ListCleared)
-    ]
-    last_clear = max(clears, default=0)
+    passed: set[int] = set()
+    while True:
+        chosen = _chosen(history, params, undone, passed)
+        run, idle, finished = _taken_back(params, command, undone, chosen)
+        if not idle:
+            break
+        passed.update(idle)
+    if params.preview or not run.events:
+        return Decision(lines=tuple(run.lines))
+    return Decision(tuple(run.events), tuple(finished) or NO_CALL, tuple(run.lines))
+
+
+def _taken_back(
+    params: p.ListUndo, command: Command, undone: set[int], chosen: Sequence[int]
+) -> tuple[Undoing, list[int], list[int]]:
+    """The run over the chosen calls, those of them that it said nothing about, and the versions of the undone ones."""
+    history = command.history
+    last_clear = _last_standing_clear(history, undone, chosen)
     state, changes = trace(params.conversation, history, chosen)
     run = Undoing(state, command.at, _touched_by_others(history, params, undone))
-    for group in reversed(changes):
+    idle: list[int] = []
+    finished: list[int] = []
+    for index, group in zip(reversed(chosen), reversed(changes), strict=True):
+        said = len(run.lines)
+        run.complete = True
         for change in reversed(group):
             if change.version > last_clear:
                 take_back(run, change)
             elif is_undoable(change.event):
                 run.skip(change, "the list was cleared since")
-    if params.preview or not run.events:
-        return Decision(lines=tuple(run.lines))
-    versions = tuple(history[index].facts[0].version for index in sorted(chosen, reverse=True))
-    return Decision(tuple(run.events), versions, tuple(run.lines))
+        if len(run.lines) == said:
+            idle.append(index)
+        elif run.complete:
+            finished.append(history[index].facts[0].version)
+    return run, idle, finished
+
+
+def _last_standing_clear(history: Sequence[Group], undone: set[int], chosen: Sequence[int]) -> int:
+    """The version of the newest clear that stays, or 0: what was before it can't come back."""
+    going = set(chosen)
+    for index in range(len(history) - 1, -1, -1):
+        group = history[index]
+        if index in going or group.facts[0].version in undone:
+            continue
+        for fact in reversed(group.facts):
+            if isinstance(fact.event, ListCleared):
+                return fact.version
+    return 0
 
 
 def _touched_by_others(history: Sequence[Group], params: p.ListUndo, undone: set[int]) -> dict[str, int]:
@@ -48,18 +78,17 @@ def _touched_by_others(history: Sequence[Group], params: p.ListUndo, undone: set
     return touched
 
 
-def _chosen(history: Sequence[Group], params: p.ListUndo, undone: set[int]) -> set[int]:
-    """The indexes of the calls to take back: the newest first, as many as asked for."""
+def _chosen(history: Sequence[Group], params: p.ListUndo, undone: set[int], passed: set[int]) -> list[int]:
+    """The indexes of the calls to take back, oldest first: the newest ones, as many as asked for."""
     count = params.count if params.count is not None else (len(history) if params.actor is not None else 1)
-    chosen: set[int] = set()
+    chosen: list[int] = []
     for index in range(len(history) - 1, -1, -1):
         if len(chosen) == count:
             break
         group = history[index]
-        if group.undoes or group.facts[0].version in undone:
-            continue
-        if params.actor is not None and group.facts[0].actor != params.actor:
+        first = group.facts[0]
+        if index in passed or group.undoes or first.version in undone or params.actor not in (None, first.actor):
             continue
         if any(is_undoable(fact.event) for fact in group.facts):
-            chosen.add(index)
-    return chosen
+            chosen.append(index)
+    return chosen[::-1]
