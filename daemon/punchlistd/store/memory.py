@@ -1,4 +1,4 @@
-"""A log that lives in memory: for `punchlistd` without a disk to trust, for simulations, and as the contract in plain words.
+"""A log that lives in memory: for simulations, for tests, and as the contract in plain words.
 
 It keeps every promise of the port but the one that needs a disk: it is gone with the process.
 """

@@ -91,8 +91,9 @@ def side_of(stored: Stored) -> Side:
 class Snapshot(msgspec.Struct, frozen=True, gc=False):
     """A conversation as of `version`, at position `seq`, saved so that opening it costs its size and not its history.
 
-    `check` is the head of its chain there, `state` the dumped state (None: only the summary is renewed), `summary` the JSON of
-    a `Conversation`, `open` its tasks that are pending or paused, `in_progress` those under way, `updated_at` in milliseconds.
+    `check` is the head of its chain there, `state` the dumped state (None: only the summary is renewed), `summary` the
+    JSON of a `Conversation`, `open` its tasks that are pending or paused, `in_progress` those under way, `updated_at`
+    in milliseconds.
     """
 
     conversation: str

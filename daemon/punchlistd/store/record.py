@@ -1,9 +1,9 @@
 """The form of a stored line, and the arithmetic that shows whether it is still the one that was written.
 
 A line is `wire TAB side TAB check`. `check` covers the line and the check of the event before it in the same
-conversation, so a conversation is a chain: nothing in it can be changed, dropped or put elsewhere unnoticed. A tombstone
-(`ConversationDeleted`) starts a new chain, because what is before it will be erased. JSON never holds a raw tab or newline,
-so lines are split without parsing them.
+conversation, so a conversation is a chain: nothing in it can be changed, dropped or put elsewhere unnoticed. A
+tombstone (`ConversationDeleted`) starts a new chain, because what is before it will be erased. JSON never holds a raw
+tab or newline, so lines are split without parsing them.
 """
 
 from collections.abc import Iterable
@@ -16,6 +16,7 @@ from punchlistd.store.port import Damaged, Side, Stored
 _TOMBSTONE = b'"event":{"type":"ConversationDeleted"}}'
 """How the wire form of a tombstone ends, and no other's: exactly two objects are closed here."""
 
+_TABS = 2
 _encode = msgspec.json.Encoder().encode
 _NO_SIDE = b"{}"
 
@@ -53,7 +54,7 @@ def parse(line: bytes, seq: int | None = None) -> Stored:
     Raises:
         ValueError: It is not a record, or that of another position.
     """
-    if line.count(b"\t") != 2 or not line.startswith(b'{"seq":'):
+    if line.count(b"\t") != _TABS or not line.startswith(b'{"seq":'):
         raise ValueError("the line is no record")
     stored = Stored(int(line[7 : line.index(b",", 7)]), line)
     if seq is not None and stored.seq != seq:

@@ -1,0 +1,135 @@
+"""The index that follows behind the log: where a conversation's lines are, its keys, snapshots, summaries and sessions.
+
+All of it could be built again from the log at any time, so it is written when there is time for it.
+"""
+
+from collections.abc import Sequence
+
+from punchlistd.store.files import size_of, write_ahead
+from punchlistd.store.lines import checksum
+from punchlistd.store.listing import cursor_of, fold, place_of, search_text
+from punchlistd.store.operations import Operations
+from punchlistd.store.port import Snapshot
+from punchlistd.store.record import key_hash
+from punchlistd.store.schema import DERIVED
+from punchlistd.store.tail import Tail
+
+_LARGE_WAL = 4 << 20
+
+
+def maintain(log: Operations, snapshots: Sequence[Snapshot]) -> None:
+    """Index everything and save snapshots, in one transaction."""
+    tail = log.tail
+    with log.transaction():
+        ids = _ids(log, {*tail.rows, *(snapshot.conversation for snapshot in snapshots)})
+        write = log.connection.executemany
+        write(
+            "INSERT OR IGNORE INTO parts VALUES(?, ?)",
+            [(ids[name], row) for name, rows in tail.rows.items() for row in rows],
+        )
+        write(
+            "INSERT OR IGNORE INTO keys VALUES(?, ?, ?)",
+            [(ids[name], key_hash(key), seq) for name, keys in tail.keys.items() for key, seq in keys.items()],
+        )
+        write(
+            "UPDATE conversations SET tombstone = ? WHERE name = ?", [(s, name) for name, s in tail.tombstones.items()]
+        )
+        log.connection.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (log.head,))
+        _save(log, ids, snapshots)
+    log.tail = Tail()
+    log.indexed = log.head
+    if size_of(write_ahead(log.path)) >= _LARGE_WAL:
+        log.wrote(1 << 20)
+    log.reserve.ensure()
+
+
+def _ids(log: Operations, names: set[str]) -> dict[str, int]:
+    ids: dict[str, int] = {}
+    for name in sorted(names):
+        row = log.connection.execute("SELECT id FROM conversations WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            row = log.connection.execute("INSERT INTO conversations(name) VALUES(?) RETURNING id", (name,)).fetchone()
+        ids[name] = row[0]
+    return ids
+
+
+def _save(log: Operations, ids: dict[str, int], snapshots: Sequence[Snapshot]) -> None:
+    execute = log.connection.execute
+    for saved in snapshots:
+        number = ids[saved.conversation]
+        execute(
+            """UPDATE conversations SET user = ?, open = ?, in_progress = ?, updated_at = ?, deleted = ?, search = ?,
+            summary = ? WHERE id = ?""",
+            (saved.user, saved.open, saved.in_progress, saved.updated_at, int(saved.deleted))
+            + (search_text(saved.conversation, saved.summary), saved.summary, number),
+        )
+        execute("DELETE FROM sessions WHERE conversation = ?", (number,))
+        for session in () if saved.deleted else saved.sessions:
+            execute("INSERT OR REPLACE INTO sessions VALUES(?, ?)", (session, number))
+        if saved.state is not None:
+            execute(
+                "INSERT OR REPLACE INTO snapshots VALUES(?, ?, ?, ?, ?, ?)",
+                (number, saved.version, saved.seq, saved.check, checksum(saved.state), saved.state),
+            )
+
+
+def forget(log: Operations) -> None:
+    """Empty the index, to be built again from the log: every conversation is unindexed after it."""
+    with log.transaction():
+        for table in DERIVED:
+            log.connection.execute(f"DELETE FROM {table}")
+        log.connection.execute("UPDATE meta SET value = 0 WHERE name = 'indexed'")
+    log.indexed = 0
+    log.scan()
+
+
+def resolve(log: Operations, session: str) -> str | None:
+    """The conversation a session is attached to."""
+    row = log.connection.execute(
+        "SELECT name FROM sessions JOIN conversations ON id = sessions.conversation WHERE session = ?", (session,)
+    ).fetchone()
+    return row[0] if row else None
+
+
+def names(log: Operations, user: str) -> list[str]:
+    """Conversations of a user."""
+    rows = log.connection.execute(
+        "SELECT name FROM conversations WHERE user = ? AND deleted = 0 AND summary <> x'' ORDER BY name", (user,)
+    )
+    return [name for (name,) in rows]
+
+
+def totals(log: Operations) -> tuple[int, int]:
+    """Tasks that are open and in progress, over all conversations."""
+    return log.connection.execute(
+        "SELECT coalesce(sum(open), 0), coalesce(sum(in_progress), 0) FROM conversations WHERE deleted = 0"
+    ).fetchone()
+
+
+def page(
+    log: Operations, query: str, user: str | None, active: bool | None, limit: int, cursor: str | None
+) -> tuple[list[bytes], str | None]:
+    """Summaries, newest updated first, and the cursor of the next page."""
+    conditions: list[tuple[str, Sequence[object]]] = [("deleted = 0 AND summary <> x''", ())]
+    if cursor is not None:
+        updated_at, name = place_of(cursor)
+        conditions.append(("(updated_at < ? OR (updated_at = ? AND name > ?))", (updated_at, updated_at, name)))
+    if user is not None:
+        conditions.append(("user = ?", (user,)))
+    if active is not None:
+        conditions.append(("(open + in_progress > 0) = ?", (int(active),)))
+    if query:
+        conditions.append(("instr(search, ?) > 0", (fold(query),)))
+    found = log.connection.execute(
+        f"""SELECT summary, updated_at, name FROM conversations WHERE {" AND ".join(text for text, _ in conditions)}
+        ORDER BY updated_at DESC, name LIMIT ?""",
+        (*(value for _, values in conditions for value in values), limit + 1),
+    ).fetchall()
+    following = cursor_of(found[limit - 1][1], found[limit - 1][2]) if len(found) > limit else None
+    return [summary for summary, _, _ in found[:limit]], following
+
+
+def unerased(log: Operations) -> list[str]:
+    """Conversations with a tombstone whose events before it are still to be erased."""
+    rows = log.connection.execute("SELECT name FROM conversations WHERE tombstone > 0").fetchall()
+    return sorted({name for (name,) in rows} | set(log.tail.tombstones))

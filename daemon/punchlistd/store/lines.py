@@ -1,0 +1,106 @@
+"""From rows of the log to lines and back, and what can still be trusted of a row that is damaged."""
+
+import re
+import zlib
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from punchlistd.store.port import Stored
+from punchlistd.store.record import parse, verify
+
+_NAMES = re.compile(rb'"conversation":"([A-Za-z0-9_.:-]{1,128})"')
+
+Row = tuple[int, int, int, bytes]
+"""Last position, first position, checksum and body of a row."""
+
+ROW = "log.seq, log.first, log.sum, log.body"
+
+
+def checksum(body: bytes) -> int:
+    """The checksum of a row's body."""
+    return zlib.crc32(body)
+
+
+def join(lines: Iterable[bytes]) -> bytes:
+    """The body of a row."""
+    return b"\n".join(lines)
+
+
+def split(row: Row) -> list[Stored] | None:
+    """The lines of a row, None if it is not the row that was written."""
+    last, first, total, body = row
+    if zlib.crc32(body) != total:
+        return None
+    if not body:
+        return []
+    lines = body.split(b"\n")
+    if len(lines) == last - first + 1:
+        return list(map(Stored, range(first, last + 1), lines))
+    return [parse(line) for line in lines]  # some were erased: the others say themselves where they stand
+
+
+def of_conversation(lines: list[Stored], conversation: str) -> list[Stored]:
+    """The lines of one conversation."""
+    member = b',"conversation":"%s","' % conversation.encode()
+    return [stored for stored in lines if stored.line.startswith(member, stored.line.find(b",", 7))]
+
+
+class Salvage(msgspec.Struct):
+    """What is left of a damaged row.
+
+    `good` are the lines that the chains prove, `bad` the positions that can't be trusted and whose they are ("" where
+    that can't be told), `names` all conversations that the bytes mention.
+    """
+
+    good: list[Stored]
+    bad: list[tuple[int, str]]
+    names: set[str]
+
+
+def salvage(row: Row, check_before: Callable[[str, int], str]) -> Salvage:
+    """Sort the lines of a damaged row by what the chains prove.
+
+    Args:
+        row: The row.
+        check_before: Gives the check of a conversation's last event before a position, "" where there is none.
+    """
+    last, first, _, body = row
+    found, broken = _recognize(body.split(b"\n"), first, last)
+    culprits = set[str]().union(*map(names_in, broken))
+    result = Salvage([], [], names_in(body))
+    checks: dict[str, str] = {}
+    for seq in range(first, last + 1):
+        stored = found.get(seq)
+        if stored is None:
+            if broken:  # otherwise all that is left was recognized, and this one had been erased
+                result.bad.append((seq, min(culprits) if len(culprits) == 1 else ""))
+            continue
+        name = stored.conversation
+        if verify(checks[name] if name in checks else check_before(name, first), stored):
+            result.good.append(stored)
+        else:
+            result.bad.append((seq, name))
+        checks[name] = stored.check
+    return result
+
+
+def _recognize(pieces: list[bytes], first: int, last: int) -> tuple[dict[int, Stored], list[bytes]]:
+    found: dict[int, Stored] = {}
+    broken: list[bytes] = []
+    for piece in pieces:
+        try:
+            stored = parse(piece)
+        except ValueError:
+            broken.append(piece)
+            continue
+        if first <= stored.seq <= last and stored.seq not in found:
+            found[stored.seq] = stored
+        else:
+            broken.append(piece)
+    return found, broken
+
+
+def names_in(data: bytes) -> set[str]:
+    """Every conversation that bytes of the log mention."""
+    return {name.decode() for name in _NAMES.findall(data)}

@@ -1,0 +1,248 @@
+"""The log in SQLite: one file, one connection, one thread, one hop for each operation.
+
+The only connection writes, reads and checkpoints, and locks everybody else out. Its thread runs one plain function
+after the other to its end, whoever may have stopped waiting for it.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import TypeVar, TypeVarTuple, cast
+
+import aiosqlite
+import anyio
+
+from punchlistd.store import erase, index, schema
+from punchlistd.store.mounts import file_system_of, is_remote
+from punchlistd.store.operations import Operations
+from punchlistd.store.port import Damaged, Loaded, LogUnusable, Sealed, Snapshot, StorageFailed, Stored
+
+RESERVE_BYTES = 16 << 20
+"""Space set aside for finishing what is under way on a full disk."""
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class DatabaseThread(aiosqlite.Connection):
+    """aiosqlite's thread around a connection, for whole operations instead of single statements."""
+
+    def __init__(self, connector: Callable[[], sqlite3.Connection]) -> None:
+        super().__init__(connector, iter_chunk_size=64)
+        self._thread.daemon = True  # a log that nobody closed is no reason to stay: it is safe at every instant
+
+    async def run(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Run an operation in the thread. It runs to its end, also if the caller is cancelled."""
+        return cast(T, await self._execute(operation, *args))  # pyright: ignore[reportUnknownMemberType]
+
+
+def _unusable(path: str, error: Exception) -> LogUnusable:
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return LogUnusable(f"{path} is in use by another program; end that one first")
+    if isinstance(error, sqlite3.DatabaseError):
+        return LogUnusable(f"{path} can't be opened ({error}); run punch verify, or put a backup in its place")
+    return LogUnusable(f"{path} can't be opened ({error}); allow it or choose another data directory")
+
+
+def open_log(
+    path: str,
+    *,
+    reserve_bytes: int = RESERVE_BYTES,
+    allow_network: bool = False,
+    busy_s: float = 5.0,
+    file_system: Callable[[str], str] = file_system_of,
+) -> Operations:
+    """Open a log or make a new one, in the calling thread. See `SqliteLog.open`."""
+    kind = file_system(path)
+    if is_remote(kind) and not allow_network:
+        raise LogUnusable(f"{path} is on a network file system ({kind}), which can lose it; choose a local directory")
+    connection = None
+    try:
+        if not schema.identify(path, 1 + len(schema.UPGRADES)):
+            schema.create(path)
+        connection = schema.connect(path, "rw", busy_s)
+        schema.apply_settings(connection)
+        schema.upgrade(connection, path, schema.UPGRADES)
+        return Operations(connection, path, reserve_bytes)
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, sqlite3.Error | OSError):
+            raise _unusable(path, error) from error
+        raise
+
+
+class SqliteLog:
+    """An `EventLog` in a SQLite file. Make one with `open`."""
+
+    def __init__(self, thread: DatabaseThread, operations: Operations) -> None:
+        self._thread = thread
+        self._operations = operations
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        path: str,
+        *,
+        reserve_bytes: int = RESERVE_BYTES,
+        allow_network: bool = False,
+        busy_s: float = 5.0,
+        file_system: Callable[[str], str] = file_system_of,
+    ) -> "SqliteLog":
+        """Open the log at a path, or make a new one where nothing is. The directory must be there.
+
+        Args:
+            path: The database; `.mark` and `.reserve` are kept beside it under the same name.
+            reserve_bytes: Space to set aside where there is plenty; 0 for none.
+            allow_network: Whether to accept a network file system.
+            busy_s: How long to wait for another program that has the file open, in seconds.
+            file_system: Tells the type of the file system of a path.
+
+        Raises:
+            LogUnusable: There is something there that can't be used, and it was not touched.
+        """
+        opened: list[Operations] = []
+
+        def connector() -> sqlite3.Connection:
+            operations = open_log(
+                path, reserve_bytes=reserve_bytes, allow_network=allow_network, busy_s=busy_s, file_system=file_system
+            )
+            opened.append(operations)
+            return operations.connection
+
+        thread = DatabaseThread(connector)
+        await thread
+        return cls(thread, opened[0])
+
+    @property
+    def epoch(self) -> str:
+        """Random id of the log itself."""
+        return self._operations.epoch
+
+    @property
+    def head(self) -> int:
+        """Position of the last durable event."""
+        return self._operations.head
+
+    @property
+    def regressed(self) -> tuple[int, int] | None:
+        """`(had, has)` where the log was found shorter than it had been, or another past under the same epoch."""
+        return self._operations.regressed
+
+    @property
+    def unindexed(self) -> int:
+        """How many events the index lags behind."""
+        return self._operations.head - self._operations.indexed
+
+    @property
+    def damage(self) -> list[Damaged]:
+        """Events that were found not to be trusted since the log was opened, in their order."""
+        return [error for _, error in sorted(self._operations.damage.items())]
+
+    @property
+    def failed(self) -> str:
+        """Why the log refuses everything, "" while it does not."""
+        return self._operations.failed
+
+    @property
+    def reserve_held(self) -> bool:
+        """Whether space is set aside; not any more once the disk has been full, until there is plenty again."""
+        return self._operations.reserve.held
+
+    def unindexed_conversations(self) -> list[str]:
+        """Conversations with events that the index does not hold."""
+        return list(self._operations.tail.rows)
+
+    async def watch(self, *paths: str) -> None:
+        """Watch these files beside the log's own: no commit once one of them was removed or replaced.
+
+        Raises:
+            StorageFailed: One of them is not there.
+        """
+        await self._run(self._operations.watch, paths)
+
+    async def append(self, entries: Sequence[Sealed]) -> None:
+        """Commit lines at head + 1, head + 2, …, as one row."""
+        await self._run(self._operations.append, entries)
+
+    async def read(
+        self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
+    ) -> list[Stored]:
+        """Events after a position, at least one group if there is any."""
+        return await self._run(self._operations.read, after, limit, conversation, max_bytes)
+
+    async def load(self, conversation: str) -> Loaded:
+        """The newest snapshot and everything after it."""
+        return await self._run(self._operations.load, conversation)
+
+    async def keys(self, conversation: str) -> list[int]:
+        """`key_hash` of each key of the conversation."""
+        return await self._run(self._operations.keys, conversation)
+
+    async def find_key(self, conversation: str, key: str) -> list[Stored]:
+        """The group of events that used the key, or nothing."""
+        return await self._run(self._operations.find_key, conversation, key)
+
+    async def resolve(self, session: str) -> str | None:
+        """The conversation a session is attached to."""
+        return await self._run(index.resolve, self._operations, session)
+
+    async def names(self, user: str) -> list[str]:
+        """Conversations of a user."""
+        return await self._run(index.names, self._operations, user)
+
+    async def totals(self) -> tuple[int, int]:
+        """Tasks that are open and in progress, over all conversations."""
+        return await self._run(index.totals, self._operations)
+
+    async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
+        """Index what is not indexed yet and save snapshots."""
+        await self._run(index.maintain, self._operations, snapshots)
+
+    async def reindex(self) -> None:
+        """Forget the index; every conversation is unindexed then, and `maintain` builds it again."""
+        await self._run(index.forget, self._operations)
+
+    async def erase(self, conversation: str) -> None:
+        """Take every line before the newest tombstone off the disk."""
+        await self._run(erase.erase, self._operations, conversation)
+
+    async def unerased(self) -> list[str]:
+        """Conversations with a tombstone whose events before it are still to be erased."""
+        return await self._run(index.unerased, self._operations)
+
+    async def checkpoint(self) -> None:
+        """Move what was written ahead into the database and cut it off."""
+        await self._run(self._operations.checkpoint)
+
+    async def sizes(self) -> tuple[int, int]:
+        """Bytes of the log and of what was written ahead."""
+        return await self._run(self._operations.sizes)
+
+    async def close(self) -> None:
+        """Finish what was begun, leave the log in one file and end the thread."""
+        if self._closed:
+            return
+        self._closed = True
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._thread.run(self._operations.finish)
+            finally:
+                await self._thread.close()
+
+    async def list(
+        self,
+        *,
+        query: str = "",
+        user: str | None = None,
+        active: bool | None = None,
+        limit: int,
+        cursor: str | None = None,
+    ) -> tuple[list[bytes], str | None]:
+        """Summaries, newest updated first, and the cursor of the next page."""
+        return await self._run(index.page, self._operations, query, user, active, limit, cursor)
+
+    async def _run(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
+        if self._closed:
+            raise StorageFailed("the log is closed")
+        return await self._thread.run(self._operations.guarded, operation, *args)

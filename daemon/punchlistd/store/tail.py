@@ -1,0 +1,45 @@
+"""The end of the log that the index does not hold yet, indexed in memory."""
+
+from collections.abc import Iterable, Sequence
+
+from punchlistd.store.port import Sealed, Stored, side_of
+from punchlistd.store.record import is_tombstone
+
+_TOMBSTONE_HINT = b'"ConversationDeleted"}}\t'
+
+
+class Tail:
+    """Where the events after the indexed position are: rows, keys and tombstones of each conversation."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[int]] = {}
+        self.keys: dict[str, dict[str, int]] = {}
+        self.tombstones: dict[str, int] = {}
+
+    def add(self, entries: Sequence[Sealed], first: int, row: int) -> None:
+        """Take in a batch that was written as one row."""
+        for seq, entry in enumerate(entries, first):
+            self._add(entry.conversation, seq, entry.key, row)
+            if _TOMBSTONE_HINT in entry.line and is_tombstone(Stored(seq, entry.line).wire):
+                self.tombstones[entry.conversation] = seq
+
+    def add_stored(self, lines: Iterable[Stored], row: int) -> None:
+        """Take in a row that was read back."""
+        for stored in lines:
+            conversation = stored.conversation
+            self._add(conversation, stored.seq, side_of(stored).key, row)
+            if is_tombstone(stored.wire):
+                self.tombstones[conversation] = stored.seq
+
+    def note(self, conversation: str, row: int) -> None:
+        """Remember that a row holds, or seems to hold, lines of a conversation."""
+        rows = self.rows.get(conversation)
+        if rows is None:
+            self.rows[conversation] = [row]
+        elif rows[-1] != row:
+            rows.append(row)
+
+    def _add(self, conversation: str, seq: int, key: str, row: int) -> None:
+        self.note(conversation, row)
+        if key:
+            self.keys.setdefault(conversation, {})[key] = seq
