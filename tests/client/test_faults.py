@@ -1,0 +1,156 @@
+"""What both faces make of a daemon that dies, lies, hangs or says no at the wrong time."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from punchlist import ConnectionLost, ProtocolError, StorageFull, TimedOut, WrongEpoch
+from punchlist_testing.faces import Connect
+from punchlist_testing.peer import HELLO, Request, Session, scripted_peer
+
+TASK = {
+    "id": "1", "title": "t", "status": "pending", "priority": "normal",
+    "created_at": 1, "updated_at": 1, "status_changed_at": 1, "version": 2,
+}  # fmt: skip
+ADDED = {"task": TASK, "version": 2, "seq": 2}
+
+
+@pytest.mark.parametrize("fault", ["hang up", "shutting_down", "outcome_unknown"])
+def test_an_interrupted_mutation_is_made_again_with_the_same_key_on_a_new_connection(
+    tmp_path: Path, open_client: Connect, fault: str
+) -> None:
+    def handler(session: Session, request: Request) -> None:
+        if session.number == 3:
+            session.answer(request, ADDED)
+        elif fault == "hang up":
+            session.hang_up()
+        else:
+            session.refuse(request, -32010 if fault == "outcome_unknown" else -32012, fault)
+
+    with scripted_peer(tmp_path, handler) as peer, open_client(peer.socket) as client:
+        assert client.conversation("c").add("t").id == "1"
+        keys = [request["params"]["key"] for request in peer.seen]
+        assert len(keys) == 3
+        assert len(set(keys)) == 1
+
+
+def test_a_plain_refusal_is_not_tried_again(tmp_path: Path, open_client: Connect) -> None:
+    with (
+        scripted_peer(tmp_path, lambda session, request: session.refuse(request, -32009, "storage_full")) as peer,
+        open_client(peer.socket) as client,
+    ):
+        with pytest.raises(StorageFull):
+            client.conversation("c").add("t")
+        assert len(peer.seen) == 1
+
+
+def test_a_call_that_must_not_be_repeated_fails_when_the_connection_does(tmp_path: Path, open_client: Connect) -> None:
+    with (
+        scripted_peer(tmp_path, lambda session, request: session.hang_up()) as peer,
+        open_client(peer.socket) as client,
+    ):
+        with pytest.raises(ConnectionLost):
+            client.shutdown()
+        assert len(peer.seen) == 1
+
+
+def test_a_daemon_that_never_comes_back_is_given_up_in_time(tmp_path: Path, open_client: Connect) -> None:
+    with (
+        scripted_peer(tmp_path, lambda session, request: session.hang_up()) as peer,
+        open_client(peer.socket, timeout_s=0.3) as client,
+    ):
+        with pytest.raises(ConnectionLost):
+            client.conversation("c").list()
+        assert len(peer.seen) > 1
+
+
+def test_a_daemon_that_does_not_answer_is_given_up_in_time(tmp_path: Path, open_client: Connect) -> None:
+    with (
+        scripted_peer(tmp_path, lambda session, request: None) as peer,
+        open_client(peer.socket, timeout_s=0.1) as client,
+        pytest.raises(TimedOut),
+    ):
+        client.conversation("c").list()
+
+
+def test_an_answer_that_comes_too_late_is_not_taken_for_another_ones(tmp_path: Path, open_client: Connect) -> None:
+    held: list[tuple[Session, Request]] = []
+
+    def handler(session: Session, request: Request) -> None:
+        if request["method"] == "rpc.cancel":
+            return
+        if not held:
+            held.append((session, request))
+            return
+        with suppress(OSError):  # the blocking face has left that connection
+            held[0][0].answer(held[0][1], "the old answer")
+        session.answer(request, "the new answer")
+
+    with scripted_peer(tmp_path, handler) as peer, open_client(peer.socket, timeout_s=0.1) as client:
+        with pytest.raises(TimedOut):
+            client.call("x.first")
+        assert client.call("x.second") == "the new answer"
+
+
+@pytest.mark.parametrize("garbage", ["nonsense", {"jsonrpc": "2.0"}, [1]])
+def test_garbage_is_a_protocol_error_and_the_next_call_works(
+    tmp_path: Path, open_client: Connect, garbage: Any
+) -> None:
+    def handler(session: Session, request: Request) -> None:
+        if session.number == 1:
+            session.raw(msgspec.json.encode(garbage) + b"\n")
+        else:
+            session.answer(request, "fine")
+
+    with scripted_peer(tmp_path, handler) as peer, open_client(peer.socket) as client:
+        with pytest.raises(ProtocolError):
+            client.call("x.y")
+        assert client.call("x.y") == "fine"
+
+
+def test_a_daemon_of_another_protocol_is_refused_at_once(tmp_path: Path, open_client: Connect) -> None:
+    hello = msgspec.structs.replace(HELLO, protocol=99)
+    with (
+        scripted_peer(tmp_path, lambda session, request: None, hello) as peer,
+        pytest.raises(ProtocolError, match="version 99"),
+        open_client(peer.socket),
+    ):
+        pass
+
+
+def event(seq: int) -> dict[str, Any]:
+    body = {"type": "ListCleared"}
+    return {"seq": seq, "conversation": "c", "version": seq, "at": 1, "actor": "a", "event": body}
+
+
+def test_a_watch_goes_on_behind_what_it_saw_and_drops_what_comes_twice(tmp_path: Path, open_client: Connect) -> None:
+    def handler(session: Session, request: Request) -> None:
+        session.answer(request, {"subscription": "s", "seq": 10, "epoch": "e1"})
+        seqs = {2: (11, 12), 3: (11, 12, 13), 4: (14,)}[session.number]
+        session.send({"method": "events", "params": {"subscription": "s", "events": [event(n) for n in seqs]}})
+        if session.number < 4:
+            session.hang_up()
+
+    with scripted_peer(tmp_path, handler) as peer, open_client(peer.socket) as client:
+        with client.conversation("c").watch() as changes:
+            # The client itself never asked for anything: connection 1 is its own, so the watch has 2, 3 and 4.
+            assert [next(changes).seq for _ in range(4)] == [11, 12, 13, 14]
+        positions = [request["params"].get("after") for request in peer.seen]
+        assert positions == [None, 12, 13]
+
+
+def test_a_log_that_was_replaced_is_told_to_whoever_watches(tmp_path: Path, open_client: Connect) -> None:
+    def handler(session: Session, request: Request) -> None:
+        session.answer(request, {"subscription": "s", "seq": 10, "epoch": f"e{session.number}"})
+        session.hang_up()
+
+    with (
+        scripted_peer(tmp_path, handler) as peer,
+        open_client(peer.socket) as client,
+        client.conversation("c").watch() as changes,
+        pytest.raises(WrongEpoch),
+    ):
+        next(changes)

@@ -1,0 +1,111 @@
+"""A daemon of a few lines that does what a test says, for faults which a real one does not make on demand."""
+
+import socket
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from punchlist_schemas.methods import PROTOCOL
+from punchlist_schemas.results import HelloResult, Limits
+
+Request = dict[str, Any]
+Handler = Callable[["Session", Request], None]
+
+HELLO = HelloResult(
+    name="punchlistd", version="0", protocol=PROTOCOL, epoch="e1", pid=1, limits=Limits(in_flight=4), features=()
+)
+
+
+class Session:
+    """One connection of the peer. `number` counts them from 1."""
+
+    def __init__(self, connection: socket.socket, number: int) -> None:
+        self.number = number
+        self._connection = connection
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send one message."""
+        self.raw(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
+
+    def raw(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self._connection.sendall(data)
+
+    def answer(self, request: Request, result: Any) -> None:
+        """Answer a request."""
+        self.send({"id": request["id"], "result": result})
+
+    def refuse(self, request: Request, code: int, kind: str) -> None:
+        """Refuse a request."""
+        self.send({"id": request["id"], "error": {"code": code, "message": kind, "data": {"kind": kind}}})
+
+    def hang_up(self) -> None:
+        """End the connection."""
+        self._connection.shutdown(socket.SHUT_RDWR)
+
+
+class Peer:
+    """Answers `daemon.hello`, hands every other request to `handler`, and remembers them in `seen`."""
+
+    def __init__(self, path: str, handler: Handler, hello: HelloResult = HELLO) -> None:
+        self.socket = path
+        self.seen: list[Request] = []
+        self.arrived = threading.Semaphore(0)
+        self._handler = handler
+        self._hello = hello
+        self._connections: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._listening = socket.socket(socket.AF_UNIX)
+        self._listening.bind(path)
+        self._listening.listen()
+        self._spawn(self._accept)
+
+    def close(self) -> None:
+        """End everything."""
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        for connection in self._connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(5)
+
+    def _spawn(self, target: Callable[..., None], *args: Any) -> None:
+        thread = threading.Thread(target=target, args=args)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listening.accept()
+            except OSError:
+                return
+            self._connections.append(connection)
+            self._spawn(self._serve, connection, len(self._connections))
+
+    def _serve(self, connection: socket.socket, number: int) -> None:
+        session = Session(connection, number)
+        with connection, connection.makefile("rb") as lines:
+            for line in lines:
+                request = msgspec.json.decode(line, type=Request)
+                if request["method"] == "daemon.hello":
+                    session.answer(request, self._hello)
+                    continue
+                self.seen.append(request)
+                self.arrived.release()
+                self._handler(session, request)
+
+
+@contextmanager
+def scripted_peer(directory: Path, handler: Handler, hello: HelloResult = HELLO) -> Generator[Peer]:
+    """A peer on a socket below `directory`, ended with the block."""
+    peer = Peer(str(directory / "peer.sock"), handler, hello)
+    try:
+        yield peer
+    finally:
+        peer.close()
