@@ -72,11 +72,15 @@ class App:
         async with AsyncExitStack() as stack:
             lock = await anyio.to_thread.run_sync(self._take_lock)
             stack.callback(lock.close)
-            log = await SqliteLog.open(settings.log_path, watch=(settings.lock_path,))
-            stack.push_async_callback(_shielded, log.close)
             listening = await anyio.to_thread.run_sync(self._listen)
             if self._own is not None:
                 stack.push_async_callback(_shielded, anyio.to_thread.run_sync, self._own.close)
+            log = await SqliteLog.open(settings.log_path)
+            stack.push_async_callback(_shielded, log.close)
+            watched = (settings.lock_path,) if self._own is None else (settings.lock_path, self._own.path)
+            await log.watch(*watched)
+            for name in await log.unerased():  # the daemon was killed between a tombstone and the erasure
+                await log.erase(name)
             try:
                 await self._serve(log, listening, signals)
             except* StorageFailed as failures:
