@@ -4,14 +4,17 @@ Nothing is ever guessed from the working directory.
 """
 
 import os
-from collections.abc import Mapping
+
+TYPE_CHECKING = False  # not typing's: importing that, or collections.abc, would double a shell prompt's start
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SOCKET_NAME = "daemon.sock"
 STATUS_NAME = "status"
 """File beside the socket that holds one line for shell prompts."""
 
 
-def data_dir(env: Mapping[str, str], option: str | None = None) -> str:
+def data_dir(env: "Mapping[str, str]", option: str | None = None) -> str:
     """The data directory: `--data-dir`, PUNCHLIST_DATA_DIR, $XDG_DATA_HOME/punchlist, ~/.local/share/punchlist.
 
     A relative XDG_DATA_HOME is ignored, as the XDG base directory specification says.
@@ -24,7 +27,7 @@ def data_dir(env: Mapping[str, str], option: str | None = None) -> str:
     return (env.get("HOME") or os.path.expanduser("~")) + "/.local/share/punchlist"
 
 
-def socket_path(env: Mapping[str, str], option: str | None = None, data_dir_option: str | None = None) -> str:
+def socket_path(env: "Mapping[str, str]", option: str | None = None, data_dir_option: str | None = None) -> str:
     """The socket's path, by the first of the rules of the wire contract that applies.
 
     `--socket`, PUNCHLIST_SOCKET, $XDG_RUNTIME_DIR/punchlist/daemon.sock, /run/user/UID/punchlist/daemon.sock where
