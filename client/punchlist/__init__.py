@@ -19,8 +19,6 @@ package costs nothing.
 TYPE_CHECKING = False  # the constant of `typing`, whose import would cost more than all the rest
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from punchlist.aio import AsyncClient, AsyncConversation, AsyncWatch, connect_async
     from punchlist.cursor import Change, TaskList
     from punchlist.errors import (
@@ -131,15 +129,17 @@ _MODULES = {
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> "Any":
-    """Load what a public name stands for (PEP 562)."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # else any misspelt name would pass for one of ours
 
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> object:
+        """Load what a public name stands for (PEP 562)."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

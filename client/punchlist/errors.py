@@ -216,7 +216,7 @@ class Gap(RequestRefused, kind="gap"):
 class WrongEpoch(RequestRefused, kind="wrong_epoch"):
     """The position belongs to another log: start again from the present."""
 
-    epoch: str
+    epoch: str | None
     expected: str
 
 

@@ -1,0 +1,112 @@
+"""What only the asyncio face has: calls at the same time, cancellation, watches that take their time."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from punchlist import AsyncClient, RequestRefused, connect_async, conversation
+from punchlist_testing.daemon import Running, running_daemon
+from punchlist_testing.peer import Request, Session, scripted_peer
+
+
+@pytest.fixture
+async def near(tmp_path: Path) -> AsyncGenerator[Running]:
+    """A daemon on the test's own loop."""
+    async with running_daemon(tmp_path) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+async def client(near: Running) -> AsyncGenerator[AsyncClient]:
+    async with connect_async(socket=near.socket, autostart=False) as client:
+        yield client
+
+
+async def test_more_calls_than_a_connection_may_hold_are_made_at_once(client: AsyncClient) -> None:
+    plan = client.conversation("c")
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as calls:
+            for n in range(300):
+                calls.start_soon(plan.add, f"task {n}")
+    titles = [task.title for task in await plan.list()]
+    assert sorted(titles) == sorted(f"task {n}" for n in range(300))
+
+
+async def test_calls_take_effect_in_the_order_they_are_made(client: AsyncClient) -> None:
+    plan = client.conversation("c")
+    await asyncio.gather(*(plan.add(str(n)) for n in range(50)))
+    assert [task.title for task in await plan.list()] == [str(n) for n in range(50)]
+
+
+async def test_a_cancelled_call_is_given_up_at_the_daemon_and_harms_no_other(tmp_path: Path) -> None:
+    def handler(session: Session, request: Request) -> None:
+        if request["method"] != "event.wait":
+            session.answer(request, request["params"])
+
+    with scripted_peer(tmp_path, handler) as peer:
+        async with connect_async(socket=peer.socket) as client:
+            with anyio.move_on_after(0.05) as scope:
+                await client.call("event.wait", {"after": 0, "timeout_ms": 60_000})
+            assert scope.cancelled_caught
+            assert await client.call("x.y", {"n": 1}) == {"n": 1}
+        waited, cancelled, _ = peer.seen
+        assert (cancelled["method"], cancelled["params"]) == ("rpc.cancel", {"id": waited["id"]})
+
+
+async def test_a_waiting_call_that_is_cancelled_leaves_nothing_behind_in_the_daemon(client: AsyncClient) -> None:
+    with anyio.move_on_after(0.05):
+        await client.call("event.wait", {"after": 0, "timeout_ms": 60_000})
+    with anyio.fail_after(5):
+        assert (await client.conversation("c").add("one")).id == "1"
+
+
+async def test_what_the_body_raises_comes_out_as_it_is(near: Running) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with connect_async(socket=near.socket) as client:
+            await client.conversation("c").add("one")
+            _ = 1 // 0
+    with pytest.raises(RequestRefused):
+        async with connect_async(socket=near.socket) as client, client.conversation("c").watch():
+            await client.conversation("c").get("9")
+
+
+async def test_a_watch_that_takes_its_time_stops_reading_and_still_misses_nothing(client: AsyncClient) -> None:
+    plan = client.conversation("c")
+    with anyio.fail_after(20):
+        async with plan.watch() as changes:
+            for n in range(200):
+                await plan.add(str(n), description="x" * 4_000)
+            versions = [(await changes.next()).version for _ in range(201)]
+    assert versions == list(range(1, 202))
+
+
+async def test_a_loop_without_a_block_is_ended_with_the_client(near: Running) -> None:
+    async with connect_async(socket=near.socket) as client:
+        plan = client.conversation("c")
+        await plan.add("one")
+        async for change in plan.watch(after=0):
+            assert change.version == 1
+            break
+        status = await client.status()
+        assert len(status.subscriptions) == 1
+    async with connect_async(socket=near.socket) as client:
+        with anyio.fail_after(5):
+            while (await client.status()).subscriptions:
+                await anyio.lowlevel.checkpoint()
+
+
+async def test_the_scope_holds_in_tasks_and_worker_threads(client: AsyncClient) -> None:
+    async def add(title: str) -> None:
+        await client.conversation().add(title)
+
+    def from_a_thread() -> None:
+        anyio.from_thread.run(add, "from a thread")
+
+    async with conversation("scoped"), anyio.create_task_group() as tasks:
+        tasks.start_soon(add, "from a task")
+        await anyio.to_thread.run_sync(from_a_thread)
+    assert {task.title for task in await client.conversation("scoped").list()} == {"from a task", "from a thread"}

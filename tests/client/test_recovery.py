@@ -1,0 +1,142 @@
+"""Both faces against a real process that is killed in the middle: nothing lost, nothing twice."""
+
+import os
+import signal
+import threading
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from punchlist import DaemonUnavailable, TimedOut, connect
+from punchlist_schemas.events import TaskAdded
+from punchlist_testing.daemon import Spawned
+from punchlist_testing.faces import Connect
+
+WRITERS = 4
+EACH = 40
+KILLS = 3
+
+
+def test_kills_in_mid_stream_lose_nothing_repeat_nothing_and_double_nothing(
+    process: Spawned, open_client: Connect
+) -> None:
+    wanted = {f"{writer}-{n}" for writer in range(WRITERS) for n in range(EACH)}
+    acknowledged: list[str] = []
+    enough = threading.Semaphore(0)
+
+    def write(writer: int) -> None:
+        with open_client(process.socket) as client:
+            plan = client.conversation("c")
+            for n in range(EACH):
+                acknowledged.append(plan.add(f"{writer}-{n}").title)
+                enough.release()
+
+    writers = [threading.Thread(target=write, args=(writer,)) for writer in range(WRITERS)]
+    with open_client(process.socket) as client, client.conversation("c").watch() as changes:
+        for thread in writers:
+            thread.start()
+        for _ in range(KILLS):
+            for _ in range(WRITERS * EACH // (KILLS + 1)):
+                assert enough.acquire(timeout=20)
+            process.restart()
+        for thread in writers:
+            thread.join(20)
+        seen = [changes.next(timeout_s=20) for _ in range(len(wanted) + 1)]
+        with pytest.raises(TimedOut):
+            changes.next(timeout_s=0.05)
+        stored = [task.title for task in client.conversation("c").list()]
+    assert sorted(acknowledged) == sorted(wanted)
+    assert sorted(stored) == sorted(wanted)
+    assert [change.version for change in seen] == list(range(1, len(wanted) + 2))
+    assert [change.event.task.title for change in seen if isinstance(change.event, TaskAdded)] == stored
+
+
+def test_a_call_begun_while_the_daemon_is_away_ends_when_it_is_back(process: Spawned, open_client: Connect) -> None:
+    with open_client(process.socket) as client:
+        plan = client.conversation("c")
+        plan.add("one")
+        process.kill()
+        call = threading.Thread(target=plan.add, args=("two",))
+        call.start()
+        process.start()
+        call.join(20)
+        assert not call.is_alive()
+        assert [task.title for task in plan.list()] == ["one", "two"]
+
+
+def test_a_stopped_daemon_that_is_told_to_finish_hands_over_to_the_next(process: Spawned, open_client: Connect) -> None:
+    with open_client(process.socket) as client:
+        plan = client.conversation("c")
+        plan.add("one")
+        assert client.shutdown()
+        assert process.process is not None
+        assert process.process.wait(20) == 0
+        process.start()
+        assert plan.complete("1").remaining == 0
+
+
+def test_a_frozen_daemon_costs_no_more_than_the_time_given(process: Spawned, open_client: Connect) -> None:
+    with open_client(process.socket, timeout_s=0.2) as client:
+        plan = client.conversation("c")
+        plan.add("one")
+        assert process.process is not None
+        process.process.send_signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(TimedOut):
+                plan.list()
+        finally:
+            process.process.send_signal(signal.SIGCONT)
+        assert len(plan.list()) == 1
+
+
+def test_no_daemon_is_told_at_once_when_none_may_be_started(tmp_path: Path, open_client: Connect) -> None:
+    with pytest.raises(DaemonUnavailable, match="switched off"), open_client(str(tmp_path / "s"), timeout_s=60.0):
+        pass
+
+
+@pytest.fixture
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
+    """A home of its own, whose daemon is stopped at the end."""
+    for name in ("PUNCHLIST_SOCKET", "PUNCHLIST_DATA_DIR", "PUNCHLIST_AUTOSTART", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    runtime = tmp_path / ("r" * 120)
+    runtime.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    here = Path(__file__).parents[2]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(str(here / part) for part in ("daemon", "client", "schemas")))
+    yield tmp_path
+    with connect(autostart=False) as client:
+        client.shutdown()
+
+
+def test_the_first_client_starts_the_daemon_and_one_that_died_is_started_again(
+    environment: Path, open_client: Connect
+) -> None:
+    socket = f"{os.environ['XDG_RUNTIME_DIR']}/punchlist/daemon.sock"
+    with open_client(socket, autostart=True) as client:
+        first = client.status().pid
+        client.conversation("c").add("one")
+        os.kill(first, signal.SIGKILL)
+        client.conversation("c").add("two")
+        assert client.status().pid != first
+        assert [task.title for task in client.conversation("c").list()] == ["one", "two"]
+    assert (environment / ".local/share/punchlist/log.db").exists()
+    assert (environment / ".local/share/punchlist").stat().st_mode & 0o777 == 0o700
+
+
+def test_many_that_start_at_once_meet_at_one_daemon(environment: Path) -> None:
+    pids: list[int] = []
+
+    def meet() -> None:
+        with connect() as client:
+            pids.append(client.status().pid)
+
+    starters = [threading.Thread(target=meet) for _ in range(4)]
+    for thread in starters:
+        thread.start()
+    for thread in starters:
+        thread.join(30)
+    assert len(pids) == len(starters)
+    assert len(set(pids)) == 1
