@@ -1,0 +1,26 @@
+from typing import Any
+
+from punchlist_schemas.methods import METHODS
+
+
+def test_any_method_with_words_or_json(punch: Any) -> None:
+    added = punch("call", "task.add", "title=Write", 'metadata={"a": [1]}', "--actor", "ada")
+    assert added.json["task"]["metadata"] == {"a": [1]}
+    got = punch("call", "task.get", '{"conversation": "default", "task": "1"}')
+    assert got.json["task"]["title"] == "Write"
+    assert punch("log", "--json").out.count('"actor":"ada"') == 2
+
+
+def test_the_conversation_is_filled_in_where_it_must_be_named(punch: Any) -> None:
+    punch("add", "a", "-c", "one")
+    punch("add", "b", "-c", "two")
+    assert {event["conversation"] for event in punch("call", "event.read", "after=0").json["events"]} == {"one", "two"}
+    one = punch("call", "event.read", "after=0", "-c", "one").json["events"]
+    assert {event["conversation"] for event in one} == {"one"}
+    assert punch("call", "task.list", "conversation=two").json["tasks"][0]["title"] == "b"
+
+
+def test_the_methods_are_listed(run: Any) -> None:
+    shown = run("call", "--list")
+    assert [line.split()[0] for line in shown.lines] == list(METHODS)
+    assert run("call", "--list", "--json").json == sorted(METHODS)

@@ -1,0 +1,88 @@
+import re
+from typing import Any
+
+
+def test_the_list_is_filtered_and_cut(punch: Any) -> None:
+    punch("add", "a", "-o", "ada")
+    punch("add", "b", "-b", "1")
+    punch("add", "c", "--status", "completed")
+    assert [line.split()[1] for line in punch("list", "--ready").lines[1:]] == ["#1"]
+    assert [line.split()[1] for line in punch("list", "-s", "completed", "-s", "pending").lines[1:]] == [
+        "#1",
+        "#2",
+        "#3",
+    ]
+    assert [line.split()[1] for line in punch("list", "-o", "ada").lines[1:]] == ["#1"]
+    assert punch("list", "-n", "1").lines[0].endswith("1 of 3")
+
+
+def test_the_list_as_it_was(punch: Any) -> None:
+    punch("add", "a")
+    version = punch("list", "--json").json["version"]
+    punch("done", "1")
+    past = punch("list", "--at", str(version))
+    assert past.lines == [f"default  0/1  at version {version}", "  ☐ #1 a"]
+    assert punch("list", "--at", "0").lines[1:] == ["  no tasks"]
+
+
+def test_the_conversation_comes_from_the_option_the_environment_or_is_default(punch: Any, monkeypatch: Any) -> None:
+    punch("add", "a")
+    punch("add", "b", "-c", "site")
+    monkeypatch.setenv("PUNCHLIST_CONVERSATION", "site")
+    assert punch("list").lines == ["site  0/1", "  ☐ #1 b"]
+    assert punch("list", "--conversation=default").lines == ["default  0/1", "  ☐ #1 a"]
+
+
+def test_the_fast_path_and_the_full_one_show_the_same(punch: Any) -> None:
+    for n in range(20):
+        punch("add", f"task {n} 中文 \x1b[31m", "-p", "high", "-d", "text")
+    punch("start", "3")
+    punch("add", "child", "--parent", "2", "-b", "1")
+    for words in (("list",), ("list", "--json"), ("show", "21"), ("show", "21", "--json")):
+        assert punch(*words).out == punch(*words, "--actor", "takes-the-full-path").out
+
+
+def test_json_is_harmless_for_a_terminal(punch: Any) -> None:
+    punch("add", "a\x1b\u202e\x9b")
+    for words in (("list", "--json"), ("list", "--json", "--actor", "x")):
+        shown = punch(*words)
+        assert shown.json["tasks"][0]["title"] == "a\x1b\u202e\x9b"
+        assert shown.out.isascii()
+        assert shown.out.strip().isprintable()
+
+
+def test_conversations_with_their_progress(punch: Any) -> None:
+    punch("add", "a", "-c", "one")
+    punch("add", "b", "-c", "two")
+    punch("done", "1", "-c", "one")
+    punch("call", "conversation.configure", "title=Evil \x1b[2J", "-c", "two")
+    lines = punch("conversations").lines
+    assert lines == ["    0/1  two  Evil \\x1b[2J", "    1/1  one"]
+    assert [one["conversation"] for one in punch("conversations", "--active", "--json").json["conversations"]] == [
+        "two"
+    ]
+    assert len(punch("conversations", "-n", "1").lines) == 2
+    assert punch("conversations", "-q", "nothing").lines == ["no conversations"]
+
+
+def test_the_state_of_the_daemon(punch: Any) -> None:
+    punch("add", "a")
+    shown = punch("status")
+    assert shown.code == 0
+    assert re.search(r"daemon  punchlistd .*, pid \d+", shown.out)
+    assert "2 events" in shown.out
+    assert punch("status", "--json").json["seq"] == 2
+
+
+def test_the_line_for_prompts_comes_from_the_daemon_when_there_is_no_file(punch: Any, home: Any) -> None:
+    punch("add", "a")
+    punch("add", "b")
+    punch("start", "2")
+    (home / "run" / "status").unlink(missing_ok=True)
+    assert punch("status", "--line").out == "1 open, 1 in progress\n"
+
+
+def test_the_line_for_prompts_comes_from_the_file_without_a_daemon(run: Any, home: Any) -> None:
+    (home / "run").mkdir()
+    (home / "run" / "status").write_text("3 open, 1 in progress\n")
+    assert run("status", "--line").out == "3 open, 1 in progress\n"

@@ -1,0 +1,100 @@
+from typing import Any
+
+import pytest
+
+
+def test_a_task_is_added_with_everything_it_can_have(punch: Any) -> None:
+    punch("add", "First")
+    done = punch(
+        "add", "Write", "the", "lexer", "-p", "high", "-o", "ada", "-d", "long", "--meta", "pr=7", "--meta", "x=word"
+    )
+    assert (done.code, done.out) == (0, "  ☐ #2 ! Write the lexer  @ada\n")
+    third = punch("add", "Third", "-b", "1,#2", "--parent", "#1", "--before", "1", "--json").json["task"]
+    assert (third["blocked_by"], third["parent"]) == (["1", "2"], "1")
+    task = punch("show", "2", "--json").json["task"]
+    assert (task["metadata"], task["description"], task["blocks"]) == ({"pr": 7, "x": "word"}, "long", ["3"])
+    assert [task["id"] for task in punch("list", "--json").json["tasks"]] == ["3", "1", "2"]
+
+
+def test_editing_sets_and_an_empty_value_clears(punch: Any) -> None:
+    punch("add", "a", "-o", "ada", "--meta", "k=1")
+    punch("add", "b")
+    edited = punch(
+        "edit", "1", "-t", "A", "-o", "", "--meta", "k=", "--meta", "n=[1]", "--block-by", "2", "--json"
+    ).json["task"]
+    assert (edited["title"], edited.get("owner"), edited["metadata"], edited["blocked_by"]) == (
+        "A",
+        None,
+        {"n": [1]},
+        ["2"],
+    )
+    assert "blocked_by" not in punch("edit", "1", "--unblock-from", "#2", "--parent", "2", "--json").json["task"]
+    assert "parent" not in punch("edit", "1", "--parent", "", "--json").json["task"]
+
+
+def test_moving(punch: Any) -> None:
+    for title in "abc":
+        punch("add", title)
+    punch("move", "3", "--before", "1")
+    punch("move", "1", "--to-end")
+    assert [task["title"] for task in punch("list", "--json").json["tasks"]] == ["c", "b", "a"]
+
+
+def test_deleting_in_a_pipe_does_not_ask_and_undo_brings_back(punch: Any) -> None:
+    for title in "abc":
+        punch("add", title)
+    gone = punch("rm", "#1", "3")
+    assert gone.lines == ["deleted #1, #3", "  back again: punch undo"]
+    assert punch("undo").lines[0] == "took back:"
+    assert len(punch("list", "--json").json["tasks"]) == 3
+
+
+def test_clearing_in_a_pipe_needs_yes(punch: Any) -> None:
+    punch("add", "a")
+    assert punch("clear").code == 2
+    assert punch("clear", "--yes").lines[0] == "removed 1 tasks"
+    assert punch("list").lines[1:] == ["  no tasks"]
+
+
+def test_undo_previews_counts_and_takes_an_actor(punch: Any) -> None:
+    punch("add", "a", "--actor", "ada")
+    punch("add", "b", "--actor", "bob")
+    punch("add", "c", "--actor", "ada")
+    preview = punch("undo", "-n", "2", "--preview")
+    assert preview.lines[0] == "would take back:"
+    assert len(punch("list", "--json").json["tasks"]) == 3
+    punch("undo", "--actor", "ada")
+    assert [task["title"] for task in punch("list", "--json").json["tasks"]] == ["b"]
+    punch("undo", "--actor", "bob")
+    assert punch("undo", "--actor", "nobody").out == "nothing to take back\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "advice"),
+    [
+        (("show", "9"), "not_found", "punch list --all"),
+        (("start", "2"), "blocked", "punch done 1"),
+        (("edit", "1", "--block-by", "2"), "dependency_cycle", "→"),
+        (("pause", "3"), "illegal_transition", "from here it can go to"),
+        (("add", "x" * 501), "invalid_params", "--help"),
+        (("call", "task.lst=1"), "usage", "--help"),
+        (("call", "task.get", "task=1", "colour=1"), "invalid_params", ""),
+    ],
+)
+def test_a_refusal_names_its_kind_and_the_way_out(punch: Any, words: tuple[str, ...], kind: str, advice: str) -> None:
+    punch("add", "a")
+    punch("add", "b", "-b", "1")
+    punch("add", "c", "--status", "completed")
+    refused = punch(*words)
+    assert refused.code == (2 if kind == "usage" else 1)
+    assert refused.out == ""
+    assert refused.err.startswith(f"error: {kind}: ")
+    assert advice in refused.err
+    assert "Traceback" not in refused.err
+
+
+def test_errors_show_hostile_words_escaped(punch: Any) -> None:
+    refused = punch("show", "\x1b[2J\u202e")
+    assert refused.code == 1
+    assert "\x1b" not in refused.err
+    assert "\u202e" not in refused.err

@@ -1,0 +1,76 @@
+import shlex
+from importlib import import_module
+
+import pytest
+
+from punchlist.cli import main
+from punchlist.cli.parser import command_named, parse
+from punchlist.cli.table import COMMANDS, Command
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_has_a_handler_and_help_with_examples(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = import_module(f"punchlist.cli.commands.{command.module}")
+    assert callable(getattr(module, f"run_{command.name}"))
+    assert main([command.name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert command.examples
+    assert all(example in shown for example in command.examples)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_the_examples_are_right(command: Command) -> None:
+    for example in command.examples:
+        words = shlex.split(example.partition("<")[0].partition(">")[0].partition("|")[0].partition("&&")[0])
+        words = words[words.index("punch") + 1 :]
+        assert command_named(parse(words).command) is command
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["lst"], "did you mean 'list'?"),
+        (["frobnicate"], "choose from add, list"),
+        (["list", "--status", "complete"], "did you mean 'completed'?"),
+        (["list", "--nonsense"], "--nonsense"),
+        (["show"], "required: ID"),
+        (["list", "--limit", "many"], "--limit"),
+        (["edit", "3"], "nothing to change"),
+        (["move", "3"], "one of --before, --after, --to-end"),
+        (["move", "3", "--before", "1", "--to-end"], "one of --before, --after, --to-end"),
+        (["add", "x", "--meta", "novalue"], "KEY=VALUE"),
+        (["clear"], "--yes"),
+        (["call"], "name a method"),
+        (["call", "task.lst"], "did you mean task.list?"),
+        (["call", "task.list", "[1]"], "NAME=VALUE"),
+        (["call", "task.list", "{1"], "not a JSON object"),
+        (["rpc"], "--stdio"),
+    ],
+)
+def test_a_wrong_command_line_says_what_is_wrong_and_exits_with_2(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("error: usage: ")
+    assert message in told.err
+    assert "--help" in told.err
+
+
+def test_common_options_go_before_and_after_the_command() -> None:
+    before = parse(["-c", "site", "--json", "list"])
+    after = parse(["list", "-c", "site", "--json"])
+    assert (before.conversation, before.json) == (after.conversation, after.json) == ("site", True)
+    assert (parse(["list"]).conversation, parse(["list"]).json) == (None, False)
+
+
+def test_help_and_version_exit_with_0(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert main([]) == 0
+    assert main(["--version"]) == 0
+    shown = capfd.readouterr().out
+    assert all(f"  {command.name} " in shown for command in COMMANDS)
+    assert "punch 0" in shown
