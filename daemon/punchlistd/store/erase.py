@@ -8,6 +8,7 @@ from punchlistd.store.lines import checksum, join, of_conversation, split
 from punchlistd.store.mark import ANY_SUM
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import Damaged
+from punchlistd.store.reading import rows_of
 from punchlistd.store.record import is_tombstone
 
 
@@ -18,7 +19,7 @@ def erase(log: Operations, conversation: str) -> None:
         with log.writing():
             log.mark.write(log.epoch, log.head, ANY_SUM)
         with log.transaction():
-            rows = [row[0] for row in log.rows_of(conversation, 0) if row[1] < tombstone]
+            rows = [row[0] for row in rows_of(log, conversation, 0) if row[1] < tombstone]
             emptied = [row for row in rows if _rewrite(log, conversation, row, tombstone)]
             _clean_index(log, conversation, tombstone, emptied)
         _clean_tail(log, conversation, tombstone, emptied)
@@ -32,7 +33,7 @@ def erase(log: Operations, conversation: str) -> None:
 
 def _newest_tombstone(log: Operations, conversation: str) -> int:
     newest = 0
-    for row in log.rows_of(conversation, 0):
+    for row in rows_of(log, conversation, 0):
         for stored in of_conversation(split(row) or [], conversation):
             if is_tombstone(stored.wire):
                 newest = stored.seq

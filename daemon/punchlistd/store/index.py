@@ -10,6 +10,7 @@ from punchlistd.store.lines import checksum
 from punchlistd.store.listing import cursor_of, fold, place_of, search_text
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import Snapshot
+from punchlistd.store.reading import scan
 from punchlistd.store.record import key_hash
 from punchlistd.store.schema import DERIVED
 from punchlistd.store.tail import Tail
@@ -80,7 +81,7 @@ def forget(log: Operations) -> None:
             log.connection.execute(f"DELETE FROM {table}")
         log.connection.execute("UPDATE meta SET value = 0 WHERE name = 'indexed'")
     log.indexed = 0
-    log.scan()
+    scan(log)
 
 
 def resolve(log: Operations, session: str) -> str | None:

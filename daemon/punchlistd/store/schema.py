@@ -65,6 +65,9 @@ SETTINGS: tuple[tuple[str, str, str | int], ...] = (
 )
 """Each setting, the value it is given, and what must be read back."""
 
+BUSY_S = 5.0
+"""How long to wait for another program that has the file open."""
+
 _HEADER = 100
 _MAGIC = b"SQLite format 3\0"
 
@@ -83,9 +86,9 @@ def apply_settings(connection: sqlite3.Connection, settings: Sequence[tuple[str,
             raise LogUnusable(f"SQLite {sqlite3.sqlite_version} keeps {name} at {found!r} where {expected!r} is needed")
 
 
-def connect(path: str, mode: str, busy_s: float = 5.0) -> sqlite3.Connection:
+def connect(path: str, mode: str) -> sqlite3.Connection:
     """A connection in autocommit mode. `mode` is what the file may be opened for: `ro`, `rw` or `rwc`."""
-    return sqlite3.connect(f"file:{quote(path)}?mode={mode}", uri=True, isolation_level=None, timeout=busy_s)
+    return sqlite3.connect(f"file:{quote(path)}?mode={mode}", uri=True, isolation_level=None, timeout=BUSY_S)
 
 
 def identify(path: str, newest: int) -> bool:

@@ -11,7 +11,7 @@ from typing import TypeVar, TypeVarTuple, cast
 import aiosqlite
 import anyio
 
-from punchlistd.store import erase, index, schema
+from punchlistd.store import erase, index, reading, schema
 from punchlistd.store.mounts import file_system_of, is_remote
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import Damaged, Loaded, LogUnusable, Sealed, Snapshot, StorageFailed, Stored
@@ -46,9 +46,9 @@ def _unusable(path: str, error: Exception) -> LogUnusable:
 def open_log(
     path: str,
     *,
+    watch: Sequence[str] = (),
     reserve_bytes: int = RESERVE_BYTES,
     allow_network: bool = False,
-    busy_s: float = 5.0,
     file_system: Callable[[str], str] = file_system_of,
 ) -> Operations:
     """Open a log or make a new one, in the calling thread. See `SqliteLog.open`."""
@@ -59,10 +59,12 @@ def open_log(
     try:
         if not schema.identify(path, 1 + len(schema.UPGRADES)):
             schema.create(path)
-        connection = schema.connect(path, "rw", busy_s)
+        connection = schema.connect(path, "rw")
         schema.apply_settings(connection)
         schema.upgrade(connection, path, schema.UPGRADES)
-        return Operations(connection, path, reserve_bytes)
+        operations = Operations(connection, path, reserve_bytes, watch)
+        reading.scan(operations)
+        return operations
     except BaseException as error:
         if connection is not None:
             connection.close()
@@ -84,18 +86,18 @@ class SqliteLog:
         cls,
         path: str,
         *,
+        watch: Sequence[str] = (),
         reserve_bytes: int = RESERVE_BYTES,
         allow_network: bool = False,
-        busy_s: float = 5.0,
         file_system: Callable[[str], str] = file_system_of,
     ) -> "SqliteLog":
         """Open the log at a path, or make a new one where nothing is. The directory must be there.
 
         Args:
             path: The database; `.mark` and `.reserve` are kept beside it under the same name.
+            watch: Further files whose removal or replacement ends everything (see `watch`).
             reserve_bytes: Space to set aside where there is plenty; 0 for none.
             allow_network: Whether to accept a network file system.
-            busy_s: How long to wait for another program that has the file open, in seconds.
             file_system: Tells the type of the file system of a path.
 
         Raises:
@@ -105,7 +107,7 @@ class SqliteLog:
 
         def connector() -> sqlite3.Connection:
             operations = open_log(
-                path, reserve_bytes=reserve_bytes, allow_network=allow_network, busy_s=busy_s, file_system=file_system
+                path, watch=watch, reserve_bytes=reserve_bytes, allow_network=allow_network, file_system=file_system
             )
             opened.append(operations)
             return operations.connection
@@ -154,10 +156,10 @@ class SqliteLog:
         return list(self._operations.tail.rows)
 
     async def watch(self, *paths: str) -> None:
-        """Watch these files beside the log's own: no commit once one of them was removed or replaced.
+        """Watch these files from here on beside the log's own: no commit once one of them was removed or replaced.
 
         Raises:
-            StorageFailed: One of them is not there.
+            FileNotFoundError: One of them is not there.
         """
         await self._run(self._operations.watch, paths)
 
@@ -169,19 +171,19 @@ class SqliteLog:
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
     ) -> list[Stored]:
         """Events after a position, at least one group if there is any."""
-        return await self._run(self._operations.read, after, limit, conversation, max_bytes)
+        return await self._run(reading.read, self._operations, after, limit, conversation, max_bytes)
 
     async def load(self, conversation: str) -> Loaded:
         """The newest snapshot and everything after it."""
-        return await self._run(self._operations.load, conversation)
+        return await self._run(reading.load, self._operations, conversation)
 
     async def keys(self, conversation: str) -> list[int]:
         """`key_hash` of each key of the conversation."""
-        return await self._run(self._operations.keys, conversation)
+        return await self._run(reading.keys, self._operations, conversation)
 
     async def find_key(self, conversation: str, key: str) -> list[Stored]:
         """The group of events that used the key, or nothing."""
-        return await self._run(self._operations.find_key, conversation, key)
+        return await self._run(reading.find_key, self._operations, conversation, key)
 
     async def resolve(self, session: str) -> str | None:
         """The conversation a session is attached to."""
