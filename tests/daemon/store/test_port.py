@@ -1,0 +1,312 @@
+"""The contract of an event log, held by every one of them."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from itertools import pairwise
+from random import Random
+
+import anyio
+import pytest
+
+from punchlist_testing.store import CLEARED, DELETED, Scribe, said
+from punchlistd.store.memory import MemoryLog
+from punchlistd.store.port import BadCursor, Damaged, EventLog, Sealed, Side, Stored, side_of
+from punchlistd.store.record import key_hash
+from punchlistd.store.sqlite import SqliteLog
+
+NOTHING: list[Stored] = []
+
+
+@pytest.fixture(params=["memory", "sqlite", "sqlite, indexed at once"])
+async def scribe(request: pytest.FixtureRequest, path: str) -> AsyncIterator[Scribe]:
+    log: EventLog = MemoryLog() if request.param == "memory" else await SqliteLog.open(path, reserve_bytes=0)
+    yield IndexingScribe(log) if "indexed" in request.param else Scribe(log)
+    await log.close()
+
+
+class IndexingScribe(Scribe):
+    """Brings the index up to date after every commit, so that nothing is found through the unindexed tail."""
+
+    async def append(self, entries: Sequence[Sealed]) -> None:
+        await super().append(entries)
+        await self.log.maintain([])
+
+
+def seqs(events: list[Stored]) -> list[int]:
+    return [stored.seq for stored in events]
+
+
+async def test_a_new_log_is_empty_and_has_an_epoch(scribe: Scribe) -> None:
+    log = scribe.log
+    assert log.head == 0 and log.unindexed == 0 and len(log.epoch) == 16 and log.regressed is None
+    assert await log.read(0, 10) == NOTHING
+    assert log.unindexed_conversations() == [] and await log.unerased() == []
+    loaded = await log.load("nobody")
+    assert (loaded.state, loaded.version, loaded.seq, loaded.check, loaded.tail) == (None, 0, 0, "", NOTHING)
+    assert await log.keys("nobody") == [] and await log.find_key("nobody", "k") == NOTHING
+    assert await log.resolve("s") is None and await log.names("") == [] and await log.totals() == (0, 0)
+    assert await log.list(limit=10) == ([], None)
+
+
+async def test_what_was_appended_is_read_back_byte_for_byte_in_order(scribe: Scribe) -> None:
+    await scribe.write("a", said("one"), said("two"), key="k1")
+    await scribe.write_batch(("b", [CLEARED]), ("a", [said("three")]), ("c", [said("ü\t\n")]))
+    events = await scribe.log.read(0, 100)
+    assert [stored.line for stored in events] == scribe.lines
+    assert seqs(events) == [1, 2, 3, 4, 5] == [scribe.log.head - 4 + n for n in range(5)]
+    assert [(stored.conversation, stored.version) for stored in events] == [
+        ("a", 1), ("a", 2), ("b", 1), ("a", 3), ("c", 1),
+    ]  # fmt: skip
+    assert side_of(events[0]) == Side(key="k1", left=1) and side_of(events[2]) == Side()
+    assert events[3].check == scribe.checks["a"]
+    assert events[4].wire.startswith(b'{"seq":5,"conversation":"c","version":1,')
+
+
+async def test_appending_nothing_is_nothing(scribe: Scribe) -> None:
+    await scribe.log.append([])
+    assert scribe.log.head == 0
+
+
+async def test_a_read_goes_on_after_any_position(scribe: Scribe) -> None:
+    for number in range(4):
+        await scribe.write_batch(("a", [said(str(number))]), ("b", [CLEARED]), ("a", [CLEARED]))
+    for after in range(13):
+        assert seqs(await scribe.log.read(after, 100)) == list(range(after + 1, 13))
+        own = [seq for seq in range(after + 1, 13) if seq % 3 != 2]
+        assert seqs(await scribe.log.read(after, 100, conversation="a")) == own
+    assert seqs(await scribe.log.read(4, 3)) == [5, 6, 7]
+    assert seqs(await scribe.log.read(4, 3, conversation="a")) == [6, 7, 9]
+    assert await scribe.log.read(0, 3, conversation="other") == NOTHING
+
+
+async def test_a_group_is_never_split_by_number_or_by_size(scribe: Scribe) -> None:
+    await scribe.write_batch(("a", [CLEARED]), ("a", [said("x" * 500)] * 5), ("b", [CLEARED]))
+    log = scribe.log
+    assert seqs(await log.read(0, 1)) == [1]
+    assert seqs(await log.read(0, 2)) == [1, 2, 3, 4, 5, 6]
+    assert seqs(await log.read(1, 1)) == [2, 3, 4, 5, 6]
+    assert seqs(await log.read(0, 100, max_bytes=1)) == [1]
+    assert seqs(await log.read(0, 100, max_bytes=300)) == [1, 2, 3, 4, 5, 6]
+    assert seqs(await log.read(1, 100, conversation="a", max_bytes=1)) == [2, 3, 4, 5, 6]
+
+
+async def test_reading_by_pages_sees_every_event_once(scribe: Scribe) -> None:
+    random = Random(20_240_601)
+    for _ in range(60):
+        calls = [(random.choice("abc"), [said("x" * random.randrange(80))] * random.randint(1, 4)) for _ in range(3)]
+        await scribe.write_batch(*calls[: random.randint(1, 3)])
+    for conversation in (None, "a"):
+        whole = await scribe.log.read(0, 1 << 40, conversation=conversation, max_bytes=1 << 40)
+        for limit, max_bytes in ((1, 1 << 20), (7, 1 << 20), (1000, 700), (5, 300)):
+            paged: list[Stored] = []
+            with anyio.fail_after(20):
+                while page := await scribe.log.read(
+                    paged[-1].seq if paged else 0, limit, conversation=conversation, max_bytes=max_bytes
+                ):
+                    assert page[-1].left == 0
+                    paged += page
+            assert paged == whole
+
+
+async def test_loading_gives_the_snapshot_and_what_came_after_it(scribe: Scribe) -> None:
+    await scribe.write("a", CLEARED)
+    await scribe.write("b", CLEARED)
+    await scribe.write("a", said("two"), said("three"))
+    loaded = await scribe.log.load("a")
+    assert (loaded.state, loaded.version, seqs(loaded.tail)) == (None, 0, [1, 3, 4])
+    await scribe.log.maintain([scribe.snapshot("a", b"three")])
+    check = scribe.checks["a"]
+    await scribe.write("a", said("four"))
+    loaded = await scribe.log.load("a")
+    assert (loaded.state, loaded.version, loaded.seq, loaded.check) == (b"three", 3, 4, check)
+    assert seqs(loaded.tail) == [5]
+    await scribe.log.maintain([scribe.snapshot("a", None, title="only the summary")])
+    assert await scribe.log.load("a") == loaded
+
+
+@pytest.mark.parametrize("spoil", ["version", "chain", "other content"])
+async def test_an_event_that_does_not_follow_is_damage_with_its_place(scribe: Scribe, spoil: str) -> None:
+    await scribe.write("a", CLEARED)
+    await scribe.write("whole", CLEARED)
+    if spoil == "version":
+        scribe.versions["a"] = 2
+    elif spoil == "chain":
+        scribe.checks["a"] = "0" * 16
+    entries = scribe.group("a", said("truth"))
+    if spoil == "other content":
+        entries = [Sealed("a", 2, entries[0].line.replace(b"truth", b"false"))]
+    await scribe.append(entries)
+    with pytest.raises(Damaged) as caught:
+        await scribe.log.load("a")
+    assert (caught.value.conversation, caught.value.seq) == ("a", 3)
+    assert "event 3" in str(caught.value)
+    assert seqs((await scribe.log.load("whole")).tail) == [2]
+
+
+async def test_a_key_finds_its_group_for_as_long_as_the_conversation_is_there(scribe: Scribe) -> None:
+    await scribe.write("a", CLEARED, said("x"), key="one")
+    await scribe.write("a", CLEARED, key="two")
+    await scribe.write("b", CLEARED, key="one")
+    assert sorted(await scribe.log.keys("a")) == sorted([key_hash("one"), key_hash("two")])
+    assert seqs(await scribe.log.find_key("a", "one")) == [1, 2]
+    assert seqs(await scribe.log.find_key("b", "one")) == [4]
+    assert await scribe.log.find_key("a", "three") == NOTHING
+    await scribe.log.maintain([])
+    assert seqs(await scribe.log.find_key("a", "two")) == [3]
+    await scribe.write("a", DELETED, key="delete")
+    await scribe.log.erase("a")
+    assert await scribe.log.find_key("a", "one") == NOTHING
+    assert await scribe.log.keys("a") == [key_hash("delete")]
+    assert seqs(await scribe.log.find_key("a", "delete")) == [5]
+    await scribe.write("a", CLEARED, key="one")
+    assert seqs(await scribe.log.find_key("a", "one")) == [6]
+
+
+async def test_erasing_keeps_the_tombstone_and_everything_after_it(scribe: Scribe) -> None:
+    await scribe.write("a", said("secret"), key="secret-key")
+    await scribe.write_batch(("b", [CLEARED]), ("a", [said("secret")]), ("c", [CLEARED]))
+    await scribe.log.maintain([scribe.snapshot("a", b"secret", user="me", sessions=("s",), open=3)])
+    await scribe.write("a", DELETED)
+    await scribe.write("a", said("again"))
+    assert await scribe.log.unerased() == ["a"]
+    await scribe.log.erase("a")
+    assert await scribe.log.unerased() == []
+    await scribe.log.erase("a")
+    assert seqs(await scribe.log.read(0, 100)) == [2, 4, 5, 6]
+    assert seqs(await scribe.log.read(0, 100, conversation="a")) == [5, 6]
+    assert [stored.version for stored in await scribe.log.read(2, 100)] == [1, 3, 4]
+    loaded = await scribe.log.load("a")
+    assert (loaded.state, loaded.version, seqs(loaded.tail)) == (None, 0, [5, 6])
+    assert await scribe.log.resolve("s") is None and await scribe.log.names("me") == []
+    assert await scribe.log.list(limit=10) == ([], None) and await scribe.log.totals() == (0, 0)
+    await scribe.write("a", CLEARED)
+    assert seqs((await scribe.log.load("a")).tail) == [5, 6, 7]
+
+
+async def test_a_snapshot_taken_after_the_tombstone_survives_erasing(scribe: Scribe) -> None:
+    await scribe.write("a", said("secret"))
+    await scribe.write("a", DELETED)
+    await scribe.log.maintain([scribe.snapshot("a", b"gone", deleted=True)])
+    await scribe.log.erase("a")
+    loaded = await scribe.log.load("a")
+    assert (loaded.state, loaded.version, loaded.tail) == (b"gone", 2, NOTHING)
+
+
+async def test_erasing_without_a_tombstone_changes_nothing(scribe: Scribe) -> None:
+    await scribe.write("a", said("kept"), key="k")
+    await scribe.log.maintain([scribe.snapshot("a")])
+    await scribe.log.erase("a")
+    await scribe.log.erase("nobody")
+    assert seqs(await scribe.log.read(0, 9)) == [1] and seqs(await scribe.log.find_key("a", "k")) == [1]
+    assert (await scribe.log.load("a")).state == b"state"
+
+
+async def test_maintaining_brings_the_index_up_to_the_head(scribe: Scribe) -> None:
+    plain = type(scribe) is Scribe
+    await scribe.write("a", CLEARED, CLEARED)
+    await scribe.write("b", CLEARED)
+    assert scribe.log.unindexed == (3 if plain else 0)
+    assert sorted(scribe.log.unindexed_conversations()) == (["a", "b"] if plain else [])
+    await scribe.log.maintain([])
+    assert scribe.log.unindexed == 0 and scribe.log.unindexed_conversations() == []
+
+
+async def test_sessions_lead_to_the_conversation_they_are_attached_to(scribe: Scribe) -> None:
+    await scribe.write_batch(("a", [CLEARED]), ("b", [CLEARED]))
+    log = scribe.log
+    await log.maintain([scribe.snapshot("a", sessions=("s1", "s2")), scribe.snapshot("b", sessions=("s3",))])
+    assert [await log.resolve(session) for session in ("s1", "s2", "s3", "s4")] == ["a", "a", "b", None]
+    await log.maintain([scribe.snapshot("a", sessions=("s2",)), scribe.snapshot("b", sessions=("s3", "s1"))])
+    assert [await log.resolve(session) for session in ("s1", "s2", "s3")] == ["b", "a", "b"]
+    await log.maintain([scribe.snapshot("b", sessions=("s3",), deleted=True)])
+    assert await log.resolve("s3") is None
+
+
+async def test_users_have_their_conversations_and_totals_are_summed(scribe: Scribe) -> None:
+    log = scribe.log
+    await log.maintain(
+        [
+            scribe.snapshot("z", user="ann", open=2, in_progress=1),
+            scribe.snapshot("y", user="ann", open=5),
+            scribe.snapshot("x", user="bob", in_progress=2),
+            scribe.snapshot("w", user="ann", open=100, in_progress=100, deleted=True),
+        ]
+    )
+    assert await log.names("ann") == ["y", "z"] and await log.names("bob") == ["x"] and await log.names("") == []
+    assert await log.totals() == (7, 3)
+    await log.maintain([scribe.snapshot("y", user="ann", open=1)])
+    assert await log.totals() == (3, 3)
+
+
+@pytest.fixture
+async def found(scribe: Scribe) -> Callable[..., Awaitable[list[str]]]:
+    """Lists a log of five conversations, one of them deleted; gives their titles."""
+    await scribe.log.maintain(
+        [
+            scribe.snapshot("old", title="Äpfel kaufen", user="ann", updated_at=10),
+            scribe.snapshot("mid.b", title="100% done_", user="bob", open=1, updated_at=20),
+            scribe.snapshot("mid.a", title="Pears", user="ann", in_progress=1, updated_at=20),
+            scribe.snapshot("new", title="APPLES", user="ann", updated_at=30),
+            scribe.snapshot("gone", title="apples", user="ann", open=1, updated_at=40, deleted=True),
+        ]
+    )
+
+    async def titles(**members: object) -> list[str]:
+        summaries, cursor = await scribe.log.list(**{"limit": 10, **members})  # pyright: ignore[reportArgumentType]
+        assert cursor is None
+        return [summary.decode().split('"')[7] for summary in summaries]
+
+    return titles
+
+
+async def test_conversations_are_listed_newest_first_and_filtered(found: Callable[..., Awaitable[list[str]]]) -> None:
+    assert await found() == ["APPLES", "Pears", "100% done_", "Äpfel kaufen"]
+    assert await found(user="ann") == ["APPLES", "Pears", "Äpfel kaufen"]
+    assert await found(active=True) == ["Pears", "100% done_"]
+    assert await found(active=False, user="ann") == ["APPLES", "Äpfel kaufen"]
+    assert await found(user="nobody") == []
+
+
+async def test_a_query_is_part_of_id_or_title_in_any_case_and_never_a_pattern(
+    found: Callable[..., Awaitable[list[str]]],
+) -> None:
+    assert await found(query="apples") == ["APPLES"] == await found(query="NEW")
+    assert await found(query="äPFEL") == ["Äpfel kaufen"]
+    assert await found(query="MID.") == ["Pears", "100% done_"]
+    assert await found(query="0% d") == ["100% done_"] == await found(query="e_")
+    assert await found(query="p_ars") == [] == await found(query="%%")
+
+
+async def test_pages_follow_each_other_although_conversations_move_to_the_front(scribe: Scribe) -> None:
+    names = [f"c{number:02}" for number in range(23)]
+    await scribe.log.maintain([scribe.snapshot(name, updated_at=int(name[1:]) // 4) for name in names])
+    listed: list[str] = []
+    cursor = None
+    with anyio.fail_after(5):
+        while True:
+            page, cursor = await scribe.log.list(limit=5, cursor=cursor)
+            listed += [summary.decode().split('"')[3] for summary in page]
+            await scribe.log.maintain([scribe.snapshot(listed[0], updated_at=1000 + len(listed))])
+            if cursor is None:
+                break
+    assert sorted(listed) == names
+    assert all((-(int(a[1:]) // 4), a) < (-(int(b[1:]) // 4), b) for a, b in pairwise(listed))
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "-", "MTox=", "bnVsbA", "LTE6YQ", "é", "OTk5OTk5OTk5OTk5OTk5OTk5OTk6YQ"])
+async def test_a_cursor_that_was_never_given_out_is_refused(scribe: Scribe, cursor: str) -> None:
+    with pytest.raises(BadCursor):
+        await scribe.log.list(limit=5, cursor=cursor)
+
+
+async def test_checkpoint_sizes_and_closing_twice_work(scribe: Scribe) -> None:
+    await scribe.write("a", said("x" * 10_000))
+    await scribe.log.checkpoint()
+    size, ahead = await scribe.log.sizes()
+    assert size >= 10_000 and ahead == 0
+    await scribe.log.close()
+    await scribe.log.close()
+
+
+def test_a_line_that_is_no_record_says_so() -> None:
+    with pytest.raises(ValueError, match="7"):
+        _ = Stored(7, b"junk\t\t0").conversation

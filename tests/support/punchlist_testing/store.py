@@ -1,0 +1,75 @@
+"""Lines for a log, as the writer would seal them, without a writer."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from punchlistd.store.port import EventLog, Sealed, Side, Snapshot
+from punchlistd.store.record import is_tombstone, seal
+
+CLEARED = {"type": "ListCleared"}
+DELETED = {"type": "ConversationDeleted"}
+
+
+def said(text: str) -> dict[str, Any]:
+    """An event that carries a text."""
+    return {"type": "MessageAppended", "message": "m", "role": "user", "content": text}
+
+
+class Scribe:
+    """Keeps the numbers and chains of conversations, and writes what it is told into a log."""
+
+    def __init__(self, log: EventLog) -> None:
+        self.log = log
+        self.versions: dict[str, int] = {}
+        self.checks: dict[str, str] = {}
+        self.lines: list[bytes] = []
+
+    def group(
+        self, conversation: str, *events: dict[str, Any], key: str = "", after: int | None = None
+    ) -> list[Sealed]:
+        """The sealed events of one call, to follow the log or the position `after`."""
+        entries: list[Sealed] = []
+        seq = self.log.head if after is None else after
+        for number, event in enumerate(events, 1):
+            version = self.versions.get(conversation, 0) + 1
+            wire = msgspec.json.encode(
+                {
+                    "seq": seq + number,
+                    "conversation": conversation,
+                    "version": version,
+                    "at": 1_700_000_000_000,
+                    "actor": "scribe",
+                    "event": event,
+                }
+            )
+            side = Side(key=key if number == 1 else "", left=len(events) - number)
+            line, check = seal(self.checks.get(conversation, ""), wire, side)
+            self.versions[conversation], self.checks[conversation] = version, check
+            entries.append(Sealed(conversation, version, line, side.key))
+            assert is_tombstone(wire) == (event == DELETED)
+        return entries
+
+    async def write(self, conversation: str, *events: dict[str, Any], key: str = "") -> None:
+        """One call, committed by itself."""
+        await self.append(self.group(conversation, *events, key=key))
+
+    async def write_batch(self, *calls: tuple[str, Sequence[dict[str, Any]]]) -> None:
+        """Several calls in one commit."""
+        batch: list[Sealed] = []
+        for conversation, events in calls:
+            batch += self.group(conversation, *events, after=self.log.head + len(batch))
+        await self.append(batch)
+
+    async def append(self, entries: Sequence[Sealed]) -> None:
+        """Commit sealed events and remember their lines."""
+        await self.log.append(entries)
+        self.lines += [entry.line for entry in entries]
+
+    def snapshot(self, conversation: str, state: bytes | None = b"state", **members: Any) -> Snapshot:
+        """A snapshot of a conversation as it is now."""
+        title = members.pop("title", conversation)
+        summary = msgspec.json.encode({"conversation": conversation, "title": title})
+        version, check = self.versions.get(conversation, 0), self.checks.get(conversation, "")
+        return Snapshot(conversation, version, self.log.head, check, state, summary, **members)
