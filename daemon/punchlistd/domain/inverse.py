@@ -35,14 +35,18 @@ class Undoing:
     """A run of changes being taken back, newest first. `events` and `lines` are what has come of it.
 
     `touched` tells at which version each task was last touched by a call that stays: a task that others went on with
-    is not taken away. `complete` goes false when a part of a call is not taken back: such a call does not count as
-    undone, so that a later undo can come back to it.
+    is not taken away. `returned` tells at which version each task (id and time of creation) last came back: one that
+    went again after that is not brought back by an older change. `complete` goes false when a part of a call is not
+    taken back: such a call does not count as undone, so that a later undo can come back to it.
     """
 
-    def __init__(self, state: State, at: int, touched: Mapping[str, int]) -> None:
+    def __init__(
+        self, state: State, at: int, touched: Mapping[str, int], returned: Mapping[tuple[str, int], int]
+    ) -> None:
         self.state = state
         self.at = at
         self.touched = touched
+        self.returned = returned
         self.events: list[KnownEvent] = []
         self.lines: list[str] = []
         self.complete = True
@@ -65,6 +69,10 @@ class Undoing:
     def leave(self) -> None:
         """Something is already as it was before the change, by whatever means: nothing to tell."""
         self.complete = False
+
+    def may_return(self, change: Change, task: Task) -> bool:
+        """Whether a change is what keeps a task away."""
+        return task.id not in self.state.tasks and self.returned.get((task.id, task.created_at), 0) < change.version
 
     def standing(self, change: Change) -> Task | None:
         """The task that a change named, if it is still the same one."""
@@ -245,7 +253,7 @@ def _tie(run: Undoing, task: str, blocker: str) -> bool:
 def _deleted(run: Undoing, change: Change) -> None:
     for taken in change.taken:
         task = taken.task
-        if task.id in run.state.tasks:
+        if not run.may_return(change, task):
             _stay_away(run, taken)
             continue
         run.apply(_restored(run.state, taken, run.state.tasks))
@@ -257,7 +265,7 @@ def _deleted(run: Undoing, change: Change) -> None:
 
 def _cleared(run: Undoing, change: Change) -> None:
     """The tasks come back first; those whose id is in use again are left out, and with them their relations."""
-    back = {taken.task.id: taken for taken in change.taken if taken.task.id not in run.state.tasks}
+    back = {taken.task.id: taken for taken in change.taken if run.may_return(change, taken.task)}
     for taken in back.values():
         run.apply(_restored(run.state, taken, back))
     for taken in back.values():
@@ -274,7 +282,8 @@ def _cleared(run: Undoing, change: Change) -> None:
 
 def _stay_away(run: Undoing, taken: Taken) -> None:
     run.leave()
-    if run.state.tasks[taken.task.id].created_at != taken.task.created_at:
+    present = run.state.tasks.get(taken.task.id)
+    if present is not None and present.created_at != taken.task.created_at:
         run.say(f"skipped {_name(taken.task)}: its id is in use again")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from punchlist_schemas import params as p
-from punchlist_schemas.events import ListCleared
+from punchlist_schemas.events import ConversationConfigured, ListCleared, TaskAdded
 from punchlistd.domain.commands import Command, Decision, Group
 from punchlistd.domain.inverse import Undoing, is_undoable, take_back
 from punchlistd.domain.state import State
@@ -20,7 +20,7 @@ def undo(_state: State, params: p.ListUndo, command: Command) -> Decision:
     passed: set[int] = set()
     while True:
         chosen = _chosen(history, params, undone, passed)
-        run, idle, finished = _taken_back(params, command, undone, chosen)
+        run, idle, finished = _taken_back(params, command, undone, chosen, passed)
         if not idle:
             break
         passed.update(idle)
@@ -30,20 +30,20 @@ def undo(_state: State, params: p.ListUndo, command: Command) -> Decision:
 
 
 def _taken_back(
-    params: p.ListUndo, command: Command, undone: set[int], chosen: Sequence[int]
+    params: p.ListUndo, command: Command, undone: set[int], chosen: Sequence[int], passed: set[int]
 ) -> tuple[Undoing, list[int], list[int]]:
     """The run over the chosen calls, those of them that it said nothing about, and the versions of the undone ones."""
     history = command.history
-    last_clear = _last_standing_clear(history, undone, chosen)
+    last_clear = _last_standing_clear(history, undone, passed.union(chosen))
     state, changes = trace(params.conversation, history, chosen)
-    run = Undoing(state, command.at, _touched_by_others(history, params, undone))
+    run = Undoing(state, command.at, _touched_by_others(history, params, undone), _returned(history))
     idle: list[int] = []
     finished: list[int] = []
     for index, group in zip(reversed(chosen), reversed(changes), strict=True):
         said = len(run.lines)
         run.complete = True
         for change in reversed(group):
-            if change.version > last_clear:
+            if change.version > last_clear or isinstance(change.event, ConversationConfigured):
                 take_back(run, change)
             elif is_undoable(change.event):
                 run.skip(change, "the list was cleared since")
@@ -54,9 +54,8 @@ def _taken_back(
     return run, idle, finished
 
 
-def _last_standing_clear(history: Sequence[Group], undone: set[int], chosen: Sequence[int]) -> int:
+def _last_standing_clear(history: Sequence[Group], undone: set[int], going: set[int]) -> int:
     """The version of the newest clear that stays, or 0: what was before it can't come back."""
-    going = set(chosen)
     for index in range(len(history) - 1, -1, -1):
         group = history[index]
         if index in going or group.facts[0].version in undone:
@@ -76,6 +75,17 @@ def _touched_by_others(history: Sequence[Group], params: p.ListUndo, undone: set
             continue
         touched.update((named(fact.event), fact.version) for fact in group.facts)
     return touched
+
+
+def _returned(history: Sequence[Group]) -> dict[tuple[str, int], int]:
+    """For each task that was ever brought back: at which version it last was."""
+    return {
+        (fact.event.task.id, fact.event.task.created_at): fact.version
+        for group in history
+        if group.undoes
+        for fact in group.facts
+        if isinstance(fact.event, TaskAdded)
+    }
 
 
 def _chosen(history: Sequence[Group], params: p.ListUndo, undone: set[int], passed: set[int]) -> list[int]:

@@ -1,0 +1,134 @@
+"""task.add and task.add_many."""
+
+from typing import Any
+
+import pytest
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import ConversationOpened, TaskAdded
+from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
+
+
+def many(*tasks: dict[str, Any]) -> p.TaskAddMany:
+    return p.TaskAddMany(conversation=CONVERSATION, tasks=tuple(p.NewTask(**{"title": "t", **task}) for task in tasks))
+
+
+def add(**members: Any) -> p.TaskAdd:
+    return p.TaskAdd(conversation=CONVERSATION, title="new", **members)
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    recorder = Recorder()
+    for title in ("one", "two", "three"):
+        recorder.add(title)
+    return recorder
+
+
+def test_the_first_task_opens_the_conversation_in_the_same_step() -> None:
+    recorder = Recorder()
+    decision = recorder.do(add())
+    assert [type(event) for event in decision.events] == [ConversationOpened, TaskAdded]
+    assert recorder.state.tasks["1"].version == 2
+
+
+def test_ids_count_up_and_are_not_used_again(recorder: Recorder) -> None:
+    recorder.do(p.TaskDelete(conversation=CONVERSATION, task="3"))
+    assert recorder.add().id == "4"
+
+
+@pytest.mark.parametrize(
+    ("place", "order"),
+    [
+        ({}, ["1", "2", "3", "4"]),
+        ({"before": "1"}, ["4", "1", "2", "3"]),
+        ({"before": "3"}, ["1", "2", "4", "3"]),
+        ({"after": "1"}, ["1", "4", "2", "3"]),
+        ({"after": "3"}, ["1", "2", "3", "4"]),
+    ],
+)
+def test_a_task_is_added_where_it_was_asked_for(recorder: Recorder, place: dict[str, str], order: list[str]) -> None:
+    recorder.add(**place)
+    assert recorder.ids() == order
+
+
+def test_a_task_behind_the_last_one_needs_no_rank(recorder: Recorder) -> None:
+    recorder.add(after="3")
+    assert recorder.state.ranks == {}
+
+
+def test_edges_are_given_from_both_sides(recorder: Recorder) -> None:
+    task = recorder.add(blocked_by=("2", "1", "2"), blocks=("3",), parent="1")
+    assert (task.blocked_by, task.blocks, task.parent) == (("1", "2"), ("3",), "1")
+    assert recorder.state.tasks["3"].blocked_by == ("4",)
+    check_invariants(recorder.state)
+
+
+def test_a_task_added_in_progress_counts_as_started(recorder: Recorder) -> None:
+    assert recorder.add(status="in_progress").attempts == 1
+    assert recorder.add().attempts == 0
+
+
+def test_null_in_new_metadata_is_no_key(recorder: Recorder) -> None:
+    assert recorder.add(metadata={"a": 1, "b": None}).metadata == {"a": 1}
+
+
+@pytest.mark.parametrize("member", ["parent", "before", "after", "blocked_by", "blocks"])
+def test_an_unknown_task_is_refused(recorder: Recorder, member: str) -> None:
+    value = ("9",) if member.startswith("block") else "9"
+    refusal = recorder.decide(add(**{member: value}))
+    assert isinstance(refusal, Rejection)
+    assert (refusal.kind, refusal.data) == ("not_found", {"what": "task", "id": "9"})
+
+
+def test_before_and_after_together_are_refused(recorder: Recorder) -> None:
+    refusal = recorder.decide(add(before="1", after="2"))
+    assert isinstance(refusal, Rejection)
+    assert (refusal.kind, refusal.data["field"]) == ("invalid_params", "after")
+
+
+def test_a_new_task_between_two_that_are_tied_the_other_way_is_a_cycle(recorder: Recorder) -> None:
+    recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", add_blocked_by=("1",)))
+    refusal = recorder.decide(add(blocked_by=("2",), blocks=("1",)))
+    assert isinstance(refusal, Rejection)
+    assert (refusal.kind, refusal.data) == ("dependency_cycle", {"path": ["4", "2", "1", "4"]})
+    assert isinstance(recorder.decide(add(blocked_by=("1",), blocks=("1",))), Rejection)
+
+
+def test_many_tasks_may_refer_to_each_other_in_any_direction(recorder: Recorder) -> None:
+    recorder.do(
+        many({"ref": "a", "blocked_by": ("b", "1"), "parent": "c"}, {"ref": "b"}, {"ref": "c", "blocked_by": ("b",)})
+    )
+    a, b, c = (recorder.state.tasks[name] for name in ("4", "5", "6"))
+    assert (a.blocked_by, a.parent) == (("1", "5"), "6")
+    assert b.blocks == ("4", "6")
+    assert c.blocked_by == ("5",)
+    check_invariants(recorder.state)
+
+
+def test_a_ref_wins_over_an_id_of_the_same_spelling(recorder: Recorder) -> None:
+    recorder.do(many({"ref": "1"}, {"blocked_by": ("1",)}))
+    assert recorder.state.tasks["5"].blocked_by == ("4",)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "kind", "data"),
+    [
+        (({"ref": "a"}, {"ref": "a"}), "invalid_params", {"field": "ref", "expected": "a different ref for each task"}),
+        (({"blocked_by": ("x",)},), "not_found", {"what": "task", "id": "x"}),
+        (({"parent": "x"},), "not_found", {"what": "task", "id": "x"}),
+        (({"ref": "a", "blocked_by": ("a",)},), "dependency_cycle", {"path": ["a", "a"]}),
+        (
+            ({"ref": "a", "blocked_by": ("b",)}, {"ref": "b", "blocked_by": ("a",)}),
+            "dependency_cycle",
+            {"path": ["a", "b", "a"]},
+        ),
+        (({"ref": "a", "parent": "b"}, {"ref": "b", "parent": "a"}), "dependency_cycle", {"path": ["a", "b", "a"]}),
+    ],
+)
+def test_many_tasks_are_refused_as_a_whole(tasks: Any, kind: str, data: dict[str, Any]) -> None:
+    recorder = Recorder()
+    refusal = recorder.call(many({"title": "fine"}, *tasks))
+    assert isinstance(refusal, Rejection)
+    assert (refusal.kind, refusal.data) == (kind, data)
+    assert recorder.state.tasks == {}

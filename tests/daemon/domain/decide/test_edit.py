@@ -1,0 +1,128 @@
+"""task.edit, task.delete and list.clear."""
+
+from typing import Any
+
+import pytest
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import Deleted, DependencyAdded, DependencyRemoved, TaskEdited
+from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
+
+from punchlistd.domain.commands import Decision
+
+
+def edit(task: str, **members: Any) -> p.TaskEdit:
+    return p.TaskEdit(conversation=CONVERSATION, task=task, **members)
+
+
+def delete(**members: Any) -> p.TaskDelete:
+    return p.TaskDelete(conversation=CONVERSATION, **members)
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    recorder = Recorder()
+    recorder.add("one", description="d", priority="high", active_form="a", owner="o", metadata={"k": 1, "n": 0})
+    recorder.add("two", parent="1")
+    recorder.add("three", blocked_by=("2",))
+    return recorder
+
+
+@pytest.mark.parametrize(
+    ("members", "changes"),
+    [
+        ({}, None),
+        ({"title": "one", "description": "d", "priority": "high", "parent": None, "metadata": {}}, None),
+        ({"title": "uno", "owner": "o"}, {"title": "uno"}),
+        ({"description": None, "active_form": None, "owner": None}, {"description": "", "active_form": "", "owner": ""}),
+        ({"priority": None}, {"priority": "normal"}),
+        ({"priority": "low"}, {"priority": "low"}),
+        ({"metadata": {"k": 1, "new": [1], "gone": None}}, {"metadata": {"new": [1]}}),
+        ({"metadata": {"k": None}}, {"metadata": {"k": None}}),
+        ({"metadata": {"k": True, "n": False}}, {"metadata": {"k": True, "n": False}}),
+        ({"metadata": None}, {"metadata": {"k": None, "n": None}}),
+    ],
+)
+def test_only_what_changes_is_recorded(recorder: Recorder, members: Any, changes: dict[str, Any] | None) -> None:
+    expected = () if changes is None else (TaskEdited("1", **changes),)
+    assert recorder.decide(edit("1", **members)) == Decision(expected)
+
+
+def test_metadata_merges_and_null_deletes_a_key(recorder: Recorder) -> None:
+    recorder.do(edit("1", metadata={"k": None, "x": {"y": 1}}))
+    assert recorder.state.tasks["1"].metadata == {"n": 0, "x": {"y": 1}}
+
+
+def test_an_edge_can_be_turned_round_in_one_call(recorder: Recorder) -> None:
+    decision = recorder.do(edit("3", remove_blocked_by=("2",), add_blocks=("2",)))
+    assert decision.events == (DependencyRemoved("3", "2"), DependencyAdded("2", "3"))
+    decision = recorder.do(edit("3", remove_blocks=("2",), add_blocked_by=("2",)))
+    assert decision.events == (DependencyRemoved("2", "3"), DependencyAdded("3", "2"))
+    check_invariants(recorder.state)
+
+
+def test_edges_that_are_there_or_gone_already_need_no_event(recorder: Recorder) -> None:
+    recorder.do(edit("1", add_blocks=("3",)))
+    members = {"add_blocked_by": ("2",), "remove_blocked_by": (), "remove_blocks": ("1",)}
+    assert recorder.decide(edit("3", **members)) == Decision()
+    assert recorder.decide(edit("1", add_blocks=("3",), remove_blocked_by=("2",))) == Decision()
+
+
+@pytest.mark.parametrize(
+    ("task", "members", "kind", "data"),
+    [
+        ("9", {}, "not_found", {"what": "task", "id": "9"}),
+        ("1", {"parent": "9"}, "not_found", {"what": "task", "id": "9"}),
+        ("1", {"add_blocks": ("9",)}, "not_found", {"what": "task", "id": "9"}),
+        ("1", {"remove_blocked_by": ("9",)}, "not_found", {"what": "task", "id": "9"}),
+        ("1", {"add_blocked_by": ("1",)}, "dependency_cycle", {"path": ["1", "1"]}),
+        ("1", {"add_blocks": ("1",)}, "dependency_cycle", {"path": ["1", "1"]}),
+        ("2", {"add_blocked_by": ("3",)}, "dependency_cycle", {"path": ["2", "3", "2"]}),
+        ("3", {"add_blocks": ("2",)}, "dependency_cycle", {"path": ["3", "2", "3"]}),
+        ("1", {"add_blocks": ("2",), "add_blocked_by": ("3",)}, "dependency_cycle", {"path": ["1", "3", "2", "1"]}),
+        ("1", {"parent": "1"}, "dependency_cycle", {"path": ["1", "1"]}),
+        ("1", {"parent": "2"}, "dependency_cycle", {"path": ["1", "2", "1"]}),
+    ],
+)
+def test_an_edit_is_refused_with_the_facts(recorder: Recorder, task: str, members: Any, kind: str, data: Any) -> None:
+    refusal = recorder.call(edit(task, **members))
+    assert isinstance(refusal, Rejection)
+    assert (refusal.kind, refusal.data) == (kind, data)
+
+
+@pytest.mark.parametrize("side", ["blocked_by", "blocks"])
+def test_adding_and_removing_the_same_edge_is_refused(recorder: Recorder, side: str) -> None:
+    refusal = recorder.decide(edit("1", **{f"add_{side}": ("3",), f"remove_{side}": ("3",)}))
+    assert isinstance(refusal, Rejection)
+    assert (refusal.kind, refusal.data["field"]) == ("invalid_params", f"remove_{side}")
+
+
+def test_deleting_a_task_takes_its_edges_and_moves_its_children_up(recorder: Recorder) -> None:
+    recorder.add("four", parent="2")
+    assert recorder.do(delete(task="2")).events == (Deleted("2"),)
+    assert recorder.state.tasks["4"].parent == "1"
+    assert recorder.state.tasks["3"].blocked_by == ()
+    check_invariants(recorder.state)
+
+
+def test_many_are_deleted_or_none(recorder: Recorder) -> None:
+    refusal = recorder.call(delete(tasks=("1", "9")))
+    assert isinstance(refusal, Rejection)
+    assert refusal.data == {"what": "task", "id": "9"}
+    assert recorder.do(delete(tasks=("3", "1", "3"))).events == (Deleted("3"), Deleted("1"))
+    assert recorder.ids() == ["2"]
+
+
+@pytest.mark.parametrize("members", [{}, {"task": "1", "tasks": ("2",)}])
+def test_a_delete_names_one_or_many(recorder: Recorder, members: Any) -> None:
+    refusal = recorder.decide(delete(**members))
+    assert isinstance(refusal, Rejection)
+    assert refusal.kind == "invalid_params"
+
+
+def test_a_clear_restarts_numbering_even_of_an_empty_list(recorder: Recorder) -> None:
+    clear = p.ListClear(conversation=CONVERSATION)
+    recorder.do(delete(tasks=("1", "2", "3")))
+    recorder.do(clear)
+    assert recorder.decide(clear) == Decision()
+    assert recorder.add().id == "1"

@@ -1,0 +1,161 @@
+"""What holds whatever is asked and whatever has happened. A failing case prints its seed."""
+
+from random import Random
+
+import pytest
+
+from punchlist_schemas import params as p
+from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, random_event, tell
+from punchlistd.domain.commands import Decision
+from punchlistd.domain.evolve import evolve, replay
+from punchlistd.domain.graph import find_cycle
+from punchlistd.domain.inverse import is_undoable
+from punchlistd.domain.snapshot import dump_state, load_state
+from punchlistd.domain.state import initial_state
+
+SEEDS = range(60)
+UNDO = p.ListUndo(conversation=CONVERSATION)
+UNDO_ALL = p.ListUndo(conversation=CONVERSATION, count=10_000)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_calls_keep_every_invariant_and_replay_to_the_live_state(seed: int) -> None:
+    random = Random(seed)
+    recorder = Recorder()
+    for step in range(80):
+        recorder.call(_any_call(random, recorder), random.choice(("alice", "bob")))
+        if step % 8 == 0:
+            check_invariants(recorder.state)
+    state = recorder.state
+    check_invariants(state)
+    assert find_cycle(state.tasks, lambda name: state.tasks[name].blocked_by) is None
+    assert find_cycle(state.tasks, lambda name: _parent(state.tasks[name].parent)) is None
+    assert dump_state(replay(CONVERSATION, recorder.facts)) == dump_state(state)
+
+
+def _any_call(random: Random, recorder: Recorder) -> p.Mutation:
+    kind = random.random()
+    if kind < 0.02:
+        return p.ListClear(conversation=CONVERSATION)
+    if kind < 0.06:
+        return UNDO
+    if kind < 0.08:
+        return p.ListUndo(conversation=CONVERSATION, actor=random.choice(("alice", "bob")))
+    return random_call(random, recorder.state)
+
+
+def _parent(parent: str | None) -> tuple[str, ...]:
+    return () if parent is None else (parent,)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_state_survives_its_snapshot_and_goes_on_the_same(seed: int) -> None:
+    random = Random(seed)
+    recorder = Recorder()
+    for _ in range(30):
+        recorder.call(_any_call(random, recorder))
+    copy = load_state(CONVERSATION, dump_state(recorder.state))
+    assert dump_state(copy) == dump_state(recorder.state)
+    check_invariants(copy)
+    before = len(recorder.facts)
+    for _ in range(30):
+        recorder.call(_any_call(random, recorder))
+    for fact in recorder.facts[before:]:
+        evolve(copy, fact.event, fact.seq, fact.version, fact.at)
+    check_invariants(copy)
+    assert dump_state(copy) == dump_state(recorder.state)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_evolve_takes_any_event_in_any_state(seed: int) -> None:
+    random = Random(seed)
+    state = initial_state(CONVERSATION)
+    for version in range(1, 250):
+        assert evolve(state, random_event(random, list(state.tasks)), version, version, version * 10) is state
+        assert (state.version, state.updated_at) == (version, version * 10)
+        if version % 10 == 0:
+            check_invariants(state)
+    copy = load_state(CONVERSATION, dump_state(state))
+    assert dump_state(copy) == dump_state(state)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_decide_takes_any_call_in_any_state(seed: int) -> None:
+    random = Random(seed)
+    recorder = Recorder()
+    for _ in range(60):
+        recorder.happen([random_event(random, list(recorder.state.tasks)) for _ in range(3)])
+        recorder.call(_any_call(random, recorder))
+    check_invariants(recorder.state)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_undo_takes_the_last_call_back_exactly(seed: int) -> None:
+    random = Random(seed)
+    recorder = Recorder()
+    for _ in range(50):
+        before, title = tell(recorder.state), recorder.state.title
+        groups = len(recorder.history)
+        clears = bool(before) and random.random() < 0.05
+        call = p.ListClear(conversation=CONVERSATION) if clears else random_call(random, recorder.state)
+        recorder.call(call)
+        if len(recorder.history) == groups or not any(is_undoable(fact.event) for fact in recorder.history[-1].facts):
+            continue
+        if random.random() < 0.4:
+            decision = recorder.do(UNDO)
+            assert decision.undoes == (recorder.history[groups].facts[0].version,), call
+            assert tell(recorder.state) == before, call
+            assert recorder.state.title == title
+            check_invariants(recorder.state)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_undo_of_everything_gives_the_empty_list(seed: int) -> None:
+    random = Random(seed)
+    recorder = Recorder()
+    for _ in range(60):
+        recorder.call(_any_call(random, recorder), random.choice(("alice", "bob")))
+    recorder.do(UNDO_ALL)
+    assert recorder.ids() == []
+    assert recorder.state.title == ""
+    assert recorder.do(UNDO_ALL).events == ()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_preview_says_what_the_undo_then_does(seed: int) -> None:
+    random = Random(seed)
+    recorder = Recorder()
+    for _ in range(30):
+        recorder.call(_any_call(random, recorder), random.choice(("alice", "bob")))
+    preview = recorder.decide(p.ListUndo(conversation=CONVERSATION, actor="bob", preview=True))
+    decision = recorder.decide(p.ListUndo(conversation=CONVERSATION, actor="bob"))
+    assert isinstance(preview, Decision)
+    assert isinstance(decision, Decision)
+    assert preview.lines == decision.lines
+    assert preview.events == preview.undoes == ()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_followers_that_only_know_before_see_the_same_order(seed: int) -> None:
+    random = Random(seed)
+    recorder = Recorder()
+    for _ in range(60):
+        recorder.call(_any_call(random, recorder))
+    order: list[str] = []
+    for fact in recorder.facts:
+        _follow(order, fact.event)
+    assert order == recorder.ids()
+
+
+def _follow(order: list[str], event: object) -> None:
+    kind = type(event).__name__
+    if kind == "ListCleared":
+        order.clear()
+    elif kind in {"Deleted", "TaskMoved", "TaskAdded"}:
+        name = getattr(event, "task", "")
+        name = getattr(name, "id", name)
+        if name in order:
+            order.remove(name)
+        if kind != "Deleted":
+            before = getattr(event, "before", None)
+            order.insert(len(order) if before is None else order.index(before), name)

@@ -1,0 +1,283 @@
+"""Driving the domain without a daemon: a recorder of one conversation, and random commands and events."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from msgspec import UNSET
+
+from punchlist_schemas import events as e
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.things import PRIORITIES, STATUSES, Settings, SettingsPatch, Task
+from punchlistd.domain.commands import Command, Decision, Fact, Group
+from punchlistd.domain.decide import decide
+from punchlistd.domain.evolve import evolve
+from punchlistd.domain.state import HELD, State, initial_state
+
+CONVERSATION = "c"
+
+HOSTILE_TITLES = (
+    "\x1b[31mred\x1b[0m",
+    "'; DROP TABLE log; --",
+    "🙂" * 100,
+    "\u202eright to left",
+    "\x00nul",
+    " ",
+    '"quoted" \\ back',
+    "1",
+    "#1",
+    "tab\there",
+    "\u200f\u05d0\u05d1\u05d2",
+    "null",
+)
+
+
+class Recorder:
+    """One conversation in memory: decides, evolves, and keeps what happened."""
+
+    def __init__(self) -> None:
+        self.state = initial_state(CONVERSATION)
+        self.history: list[Group] = []
+        self.at = 1_000
+        self.seq = 0
+
+    @property
+    def facts(self) -> list[Fact]:
+        """Everything that happened."""
+        return [fact for group in self.history for fact in group.facts]
+
+    def decide(self, params: p.Mutation, actor: str = "me", user: str | None = None) -> Decision | Rejection:
+        """What would follow from a call."""
+        history = tuple(self.history) if isinstance(params, p.ListUndo) else ()
+        fresh = f"m{self.seq}"
+        command = Command(params=params, at=self.at, actor=actor, user=user, message_id=fresh, history=history)
+        return decide(self.state, command)
+
+    def call(self, params: p.Mutation, actor: str = "me") -> Decision | Rejection:
+        """Make a call: what follows has happened when this returns."""
+        self.at += 7
+        decision = self.decide(params, actor)
+        if isinstance(decision, Decision):
+            self.happen(decision.events, decision.undoes, actor)
+        return decision
+
+    def happen(self, events: Sequence[e.AnyEvent], undoes: tuple[int, ...] = (), actor: str = "me") -> None:
+        """Let events happen as one group."""
+        facts: list[Fact] = []
+        for event in events:
+            self.seq += 1
+            facts.append(Fact(self.seq, self.state.version + 1, self.at, actor, event))
+            evolve(self.state, event, self.seq, self.state.version + 1, self.at)
+        if facts:
+            self.history.append(Group(tuple(facts), undoes))
+
+    def do(self, params: p.Mutation, actor: str = "me") -> Decision:
+        """Make a call that is not refused."""
+        decision = self.call(params, actor)
+        assert isinstance(decision, Decision), decision
+        return decision
+
+    def add(self, title: str = "work", **members: Any) -> Task:
+        """Add a task."""
+        decision = self.do(p.TaskAdd(conversation=CONVERSATION, title=title, **members))
+        return next(self.state.tasks[event.task.id] for event in decision.events if isinstance(event, e.TaskAdded))
+
+    def set_status(self, task: str, status: Any, **members: Any) -> Decision | Rejection:
+        """Ask for another status."""
+        return self.call(p.TaskSetStatus(conversation=CONVERSATION, task=task, status=status, **members))
+
+    def titles(self) -> list[str]:
+        """The titles in the list's order."""
+        return [task.title for task in self.state.ordered()]
+
+    def ids(self) -> list[str]:
+        """The ids in the list's order."""
+        return [task.id for task in self.state.ordered()]
+
+
+def tell(state: State) -> list[dict[str, Any]]:
+    """The list without the stamps that every change moves on."""
+    stamps = {"version", "updated_at", "status_changed_at"}
+    names = [name for name in Task.__struct_fields__ if name not in stamps]
+    return [{name: getattr(task, name) for name in names} for task in state.ordered()]
+
+
+def check_invariants(state: State) -> None:
+    """What holds in every state, recounted the slow way."""
+    tasks = state.tasks
+    counts = state.counts()
+    for status in STATUSES:
+        assert getattr(counts, status) == sum(task.status == status for task in tasks.values())
+    unfinished = [task for task in tasks.values() if task.status not in {"completed", "failed"}]
+    assert state.remaining == len(unfinished)
+    assert counts.blocked == sum(bool(task.open_blockers) for task in unfinished)
+    ready = [task for task in tasks.values() if _is_ready(state, task)]
+    assert counts.ready == len(ready)
+    order = sorted(tasks, key=lambda name: (state.key(name), name))
+    assert [task.id for task in state.ordered()] == order
+    places = {name: place for place, name in enumerate(order)}
+    first = min(ready, key=lambda task: (-PRIORITIES.index(task.priority), places[task.id]), default=None)
+    assert state.next_ready() == first
+    for name, task in tasks.items():
+        assert task.id == name
+        assert task.parent is None or (task.parent in tasks and task.parent != name)
+        assert set(state.children(name)) == {other.id for other in tasks.values() if other.parent == name}
+        assert all(name in tasks[blocker].blocks for blocker in task.blocked_by)
+        assert all(name in tasks[dependent].blocked_by for dependent in task.blocks)
+        still = tuple(blocker for blocker in task.blocked_by if tasks[blocker].status != "completed")
+        assert task.open_blockers == still
+    assert set(state.ranks) <= set(tasks)
+
+
+def _is_ready(state: State, task: Task) -> bool:
+    held = task.parent is not None and state.tasks[task.parent].status in HELD
+    return task.status == "pending" and not task.open_blockers and not held
+
+
+def random_title(random: Random) -> str:
+    """A title, now and then one that means harm, and often one that is there already."""
+    return random.choice(HOSTILE_TITLES) if random.random() < 0.3 else f"task {random.randrange(12)}"
+
+
+def random_call(random: Random, state: State) -> p.Mutation:
+    """Any mutation but clear, undo and delete of the conversation; ids are now and then stale."""
+    kind = random.choices(list(_CALLS), weights=[weight for weight, _ in _CALLS.values()])[0]
+    return kind(conversation=CONVERSATION, **_CALLS[kind][1](random, _Ids(random, state)))
+
+
+class _Ids:
+    def __init__(self, random: Random, state: State) -> None:
+        self.random = random
+        self.known = list(state.tasks)
+        self.next = state.next_task
+
+    def one(self) -> str:
+        if not self.known or self.random.random() < 0.05:
+            return str(self.random.randrange(self.next + 2))
+        return self.random.choice(self.known)
+
+    def some(self) -> tuple[str, ...]:
+        return tuple(self.one() for _ in range(self.random.choice((0, 0, 0, 1, 2))))
+
+
+def _new_task(random: Random, ids: _Ids, refs: Sequence[str] = ()) -> dict[str, Any]:
+    names = [*refs, *ids.some()]
+    return {
+        "title": random_title(random),
+        "status": random.choice(STATUSES),
+        "priority": random.choice(PRIORITIES),
+        "owner": random.choice(("", "alice")),
+        "metadata": random.choice(({}, {"a": 1, "b": None})),
+        "parent": random.choice([None, None, *names]),
+        "blocked_by": tuple(name for name in names if random.random() < 0.3),
+    }
+
+
+def _add(random: Random, ids: _Ids) -> dict[str, Any]:
+    place = random.choice(({}, {}, {"before": ids.one()}, {"after": ids.one()}))
+    return {**_new_task(random, ids), "blocks": ids.some(), **place}
+
+
+def _tasks(random: Random, ids: _Ids) -> dict[str, Any]:
+    refs = [f"r{index}" for index in range(random.randrange(1, 6))]
+    return {"tasks": tuple(p.NewTask(**_new_task(random, ids, refs), ref=ref) for ref in refs)}
+
+
+def _replacement(random: Random, ids: _Ids) -> dict[str, Any]:
+    return {**_tasks(random, ids), "keep_unfinished": random.random() < 0.7}
+
+
+def _edit(random: Random, ids: _Ids) -> dict[str, Any]:
+    members: dict[str, Any] = {
+        "title": random_title(random),
+        "description": random.choice((None, "text")),
+        "priority": random.choice((None, *PRIORITIES)),
+        "owner": random.choice((None, "bob")),
+        "parent": random.choice((None, ids.one())),
+        "metadata": random.choice((None, {"a": random.randrange(3), "c": None}, {"b": [True, 1]})),
+        "add_blocked_by": ids.some(),
+        "remove_blocked_by": ids.some(),
+        "add_blocks": ids.some(),
+        "remove_blocks": ids.some(),
+    }
+    chosen = {name: value for name, value in members.items() if random.random() < 0.3}
+    return {"task": ids.one(), **chosen}
+
+
+def _status(random: Random, ids: _Ids) -> dict[str, Any]:
+    texts = {"result_summary": random.choice((None, "", "done"))}
+    return {"task": ids.one(), "status": random.choice(STATUSES), "fail_reason": random.choice((None, "no")), **texts}
+
+
+def _move(random: Random, ids: _Ids) -> dict[str, Any]:
+    place = random.choice(({"before": ids.one()}, {"after": ids.one()}, {"to_end": True}))
+    return {"task": ids.one(), **place}
+
+
+def _configure(random: Random, _ids: _Ids) -> dict[str, Any]:
+    settings = random.choice((None, SettingsPatch(auto_clear="when_done"), SettingsPatch(max_attempts=3)))
+    return {"title": random.choice((None, "a", "b")), "settings": settings}
+
+
+def _delete(_random: Random, ids: _Ids) -> dict[str, Any]:
+    return {"tasks": (ids.one(), *ids.some())}
+
+
+def _session(random: Random, _ids: _Ids) -> dict[str, Any]:
+    return {"session": random.choice("xyz")}
+
+
+def _message(random: Random, _ids: _Ids) -> dict[str, Any]:
+    return {"role": "user", "content": random_title(random)}
+
+
+_CALLS: dict[type[p.Mutation], tuple[int, Any]] = {
+    p.TaskAdd: (30, _add),
+    p.TaskAddMany: (5, _tasks),
+    p.ListReplace: (4, _replacement),
+    p.TaskEdit: (25, _edit),
+    p.TaskSetStatus: (30, _status),
+    p.TaskMove: (15, _move),
+    p.TaskDelete: (8, _delete),
+    p.ConversationConfigure: (3, _configure),
+    p.ConversationAttach: (2, _session),
+    p.ConversationDetach: (2, _session),
+    p.MessageAppend: (3, _message),
+}
+
+
+def random_event(random: Random, ids: Sequence[str]) -> e.AnyEvent:
+    """Any event at all, whether or not it makes sense."""
+
+    def name() -> str:
+        return random.choice((*ids, "1", "2", "3", "", "007", "٣", "x", "9" * 30))
+
+    def maybe(value: Any) -> Any:
+        return random.choice((UNSET, value))
+
+    status = random.choice(STATUSES)
+    names = tuple(name() for _ in range(random.randrange(4)))
+    parent = random.choice((None, name()))
+    rank = random.choice(("", "0", "Z9", "zz", "b10", "~", "-1"))
+    added = e.AddedTask(name(), random_title(random), status, parent=parent, blocked_by=names, attempts=-1)
+    return random.choice(
+        (
+            e.ConversationOpened(user="u"),
+            e.ConversationConfigured(maybe("t"), maybe(Settings()), maybe("s"), maybe("s")),
+            e.ConversationDeleted() if random.random() < 0.1 else e.MessageAppended(name(), "r", None),
+            e.ListCleared() if random.random() < 0.1 else e.TaskAdded(added, name(), rank),
+            e.TaskAdded(added, name(), rank),
+            e.TaskAdded(added),
+            e.TaskEdited(name(), maybe("t"), parent=maybe(parent), metadata=maybe({"a": None}), priority=maybe("high")),
+            e.TaskMoved(task=name(), before=name(), rank=rank),
+            e.StatusChanged(name(), status, random.choice(STATUSES), maybe("s"), maybe("f"), maybe(-3)),
+            e.Deleted(name()),
+            e.DependencyAdded(name(), name()),
+            e.DependencyAdded(name(), name()),
+            e.DependencyRemoved(name(), name()),
+            e.Claimed(name(), "o", 5),
+            e.Released(task=name(), owner="o", reason="expired", to=status),
+            e.decode_event(b'{"type":"FromTomorrow","task":"1"}'),
+        )
+    )
