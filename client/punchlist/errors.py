@@ -31,11 +31,15 @@ class PunchlistError(Exception):
 
 
 class DaemonUnavailable(PunchlistError):
-    """No daemon answers. `temporary` tells whether trying again later can help without changing anything."""
+    """No daemon answers. `temporary` tells whether trying again later can help without changing anything.
 
-    def __init__(self, message: str, *, temporary: bool = False) -> None:
+    `exit_code` is that of a daemon which was started and ended at once.
+    """
+
+    def __init__(self, message: str, *, temporary: bool = False, exit_code: int | None = None) -> None:
         super().__init__(message)
         self.temporary = temporary
+        self.exit_code = exit_code
 
 
 class ConnectionLost(PunchlistError):

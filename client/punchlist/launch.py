@@ -91,8 +91,11 @@ class Target:
             if report.ready:
                 return connect(self.socket)
         except OSError as error:
-            raise unavailable(self.socket, error) from error
-        raise DaemonUnavailable(f"punchlistd could not be started: {report.reason}", temporary=report.lost_race)
+            failure = unavailable(self.socket, error)
+            failure.exit_code = report.exit_code
+            raise failure from error
+        text = f"punchlistd could not be started: {report.reason}"
+        raise DaemonUnavailable(text, temporary=report.lost_race, exit_code=report.exit_code)
 
 
 def connect(path: str) -> _socket.socket:

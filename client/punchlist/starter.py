@@ -24,6 +24,7 @@ class Report(NamedTuple):
     ready: bool
     lost_race: bool = False
     reason: str = ""
+    exit_code: int | None = None
 
 
 def start(socket: str, data_dir: str, timeout_s: float) -> Report:
@@ -74,9 +75,9 @@ def _failure(process: subprocess.Popen[bytes], hangs: bool, timeout_s: float, li
         process.kill()
     code = process.wait()
     if code == _EXIT_LOST_RACE:
-        return Report(ready=False, lost_race=True, reason=lines)
+        return Report(ready=False, lost_race=True, reason=lines, exit_code=code)
     what = f"it was not ready after {timeout_s:g} s" if hangs else f"it ended with exit code {code}"
-    return Report(ready=False, reason=f"{what}\n{lines}" if lines else what)
+    return Report(ready=False, reason=f"{what}\n{lines}" if lines else what, exit_code=None if hangs else code)
 
 
 def _open_log(path: str) -> int:

@@ -20,4 +20,6 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         from punchlist.cli import full  # noqa: PLC0415 - the heavy half, only when the fast path passed
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        return 0
     return full.run(arguments)

@@ -1,6 +1,5 @@
 """Refusals and faults as a line that names the kind, a line that says what to do, and an exit code."""
 
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -89,13 +88,10 @@ def _tell_file(error: OSError) -> int:
 
 
 def _tell_unavailable(error: DaemonUnavailable) -> int:
-    code = getattr(error, "exit_code", None)
     known = {LOST_RACE: "lost_race", CONFIGURATION: "configuration"}
-    if os.environ.get("PUNCHLIST_AUTOSTART") == "0":
-        tell("no_daemon", str(error))
-    else:
-        tell(known.get(code or 0, "no_daemon"), str(error), "punch doctor says more")
-    return code if code in known else NO_DAEMON
+    code = error.exit_code if error.exit_code in known else NO_DAEMON
+    tell(known.get(code, "no_daemon"), str(error), "punch doctor says more")
+    return code
 
 
 _TELLERS: tuple[tuple[type[Exception], Callable[[Any], int]], ...] = (

@@ -47,13 +47,14 @@ def run(argv: "Sequence[str]", env: "Mapping[str, str]") -> "int | None":
 
 
 def write(text: str) -> int:
-    """Write to standard output; what its encoding can't hold becomes an escape, a reader that left is no error."""
+    """Write to standard output; what its encoding can't hold becomes an escape. Returns exit code 0.
+
+    Raises:
+        BrokenPipeError: The reader has left, which ends the command quietly.
+    """
     data = text.encode(encoding(), "backslashreplace")
-    try:
-        while data:
-            data = data[os.write(1, data) :]
-    except BrokenPipeError:
-        return 0
+    while data:
+        data = data[os.write(1, data) :]
     return 0
 
 

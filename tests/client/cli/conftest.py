@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from punchlist_testing.daemon import Running
 
 from punchlist.cli import main
+from punchlist_testing.daemon import Running
 
 
 class Outcome(NamedTuple):
@@ -51,7 +51,8 @@ def run(home: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
         capfd.readouterr()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape"))))
         code = main(list(words))
-        return Outcome(code, *capfd.readouterr())
+        told = capfd.readouterr()
+        return Outcome(code, told.out, told.err)
 
     return run
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from punchlist.cli.context import Context
 from punchlist.cli.safe import safe
-from punchlist.errors import PunchlistError
+from punchlist.errors import DaemonUnavailable, PunchlistError
 from punchlist.launch import Target
 from punchlist.sync import Client
 from punchlist_schemas.methods import PROTOCOL
@@ -99,7 +99,7 @@ def _daemon(target: Target) -> Iterator[Finding]:
             hello: dict[str, Any] = client.call("daemon.hello")
             status: dict[str, Any] = client.call("daemon.status")
     except PunchlistError as error:
-        if not os.path.exists(target.socket):
+        if isinstance(error, DaemonUnavailable) and error.temporary:
             start = "the next command starts one" if target.autostart else f"punchlistd --socket {target.socket}"
             yield Finding("daemon", "warn", "none is running", start)
         else:

@@ -1,0 +1,66 @@
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from punchlist.cli.demo.play import load
+from punchlist_schemas.methods import METHODS
+from punchlist_testing.terminal import terminal
+
+
+def leftovers(directory: Path) -> list[str]:
+    """Files of a demo and processes that were started for it."""
+    found = [str(path) for path in directory.glob("punchlist-demo-*")]
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = process.read_bytes()
+        except OSError:
+            continue
+        if str(directory).encode() in words:
+            found.append(words.decode(errors="replace"))
+    return found
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_the_recording_uses_the_methods_there_are() -> None:
+    recording = load()
+    methods = [step.get("method", "") for step in recording.steps]
+    assert {"import", "kill"} <= set(methods)
+    assert set(methods) - {"import", "kill"} <= set(METHODS)
+
+
+def test_the_fast_demo_loses_nothing_and_leaves_nothing(temporary: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "punchlist.cli", "demo", "--fast"],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        env=environment,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("  yes  ") == 4
+    assert "kill -9" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert leftovers(temporary) == []
+
+
+def test_on_a_terminal_the_list_lives_and_ctrl_c_leaves_nothing(temporary: Path) -> None:
+    with terminal("demo", columns=100, rows=40) as shown:
+        shown.wait_for("a second process was told")
+        shown.wait_for("● ")
+        assert leftovers(temporary) != []
+        shown.process.send_signal(signal.SIGINT)
+        assert shown.finish() == 130
+        assert shown.shown.endswith("\x1b[?25h")
+    assert leftovers(temporary) == []

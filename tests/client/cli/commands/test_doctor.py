@@ -1,0 +1,59 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist.cli.commands import doctor
+
+
+def states(outcome: Any) -> dict[str, str]:
+    return {finding["check"]: finding["state"] for finding in outcome.json}
+
+
+def test_a_healthy_place_is_all_ok(punch: Any) -> None:
+    punch("add", "a")
+    outcome = punch("doctor", "--json")
+    assert outcome.code == 0
+    found = states(outcome)
+    assert {"python", "socket directory", "data directory", "disk", "daemon", "versions", "log", "wal"} <= set(found)
+    assert {state for check, state in found.items() if check != "status file"} == {"ok"}
+    shown = punch("doctor")
+    assert "  ok  daemon: punchlistd " in shown.out
+
+
+def test_without_a_daemon_it_says_so_and_starts_none(run: Any, home: Path) -> None:
+    outcome = run("doctor", "--json")
+    assert (outcome.code, states(outcome)["daemon"]) == (0, "warn")
+    assert not (home / "run").exists()
+
+
+def test_a_dead_socket_and_open_directories_are_found(run: Any, home: Path) -> None:
+    (home / "run").mkdir(mode=0o755)
+    (home / "run" / "daemon.sock").write_text("")
+    (home / "data").write_text("a file")
+    outcome = run("doctor")
+    assert outcome.code == 1
+    assert f"warn  socket directory: {home}/run is open to others (mode 0755)\n" in outcome.out
+    assert f"      → chmod 700 {home}/run\n" in outcome.out
+    assert f"fail  data directory: {home}/data is not a directory" in outcome.out
+    assert "warn  daemon: none is running" in outcome.out
+
+
+def test_the_status_file_is_read(run: Any, home: Path) -> None:
+    (home / "run").mkdir(mode=0o700)
+    (home / "run" / "status").write_text("1 open, 0 in progress\n")
+    assert states(run("doctor", "--json"))["status file"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("limit", "check"),
+    [("_LARGE_LOG_BYTES", "log"), ("_LARGE_WAL_BYTES", "wal"), ("_MIN_FREE_BYTES", "disk")],
+)
+def test_what_is_too_large_or_too_small_is_told(
+    punch: Any, monkeypatch: pytest.MonkeyPatch, limit: str, check: str
+) -> None:
+    punch("add", "a")
+    monkeypatch.setattr(doctor, limit, 2**60 if check == "disk" else -1)
+    outcome = punch("doctor", "--json")
+    assert states(outcome)[check] == "warn"
+    assert all(finding["advice"] for finding in outcome.json if finding["state"] != "ok")

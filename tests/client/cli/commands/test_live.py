@@ -1,0 +1,175 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from punchlist import Client, connect
+from punchlist.cli.commands.live import wire_value
+from punchlist.cursor import Change
+from punchlist_schemas.events import decode_event
+from punchlist_testing.daemon import Running, Spawned
+from punchlist_testing.terminal import terminal
+
+
+@contextmanager
+def spawned(*words: str) -> "Generator[subprocess.Popen[str]]":
+    """`punch` in a process of its own, with pipes."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "punchlist.cli", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def until_watched(client: Client) -> None:
+    """Ask until somebody has subscribed; each question is a round trip, and the test's own timeout bounds it."""
+    while not client.status().subscriptions:
+        pass
+
+
+def read_events(process: "subprocess.Popen[str]", count: int) -> list[dict[str, Any]]:
+    assert process.stdout is not None
+    return [json.loads(process.stdout.readline()) for _ in range(count)]
+
+
+@pytest.fixture
+def client(home: Any, daemon: Running) -> Generator[Client]:
+    with connect(name="tester") as client:
+        yield client
+
+
+def test_in_a_pipe_each_event_is_a_line_of_json(client: Client) -> None:
+    with spawned("watch") as process:
+        until_watched(client)
+        client.conversation("default").add("a\x1b[2J")
+        client.conversation("other").add("not shown")
+        client.conversation("default").start("1")
+        events = read_events(process, 3)
+    assert [event["event"]["type"] for event in events] == ["ConversationOpened", "TaskAdded", "StatusChanged"]
+    assert [event["version"] for event in events] == [1, 2, 3]
+    assert events[1]["event"]["task"]["title"] == "a\x1b[2J"
+
+
+def test_events_of_all_lists(client: Client) -> None:
+    with spawned("watch", "--all-conversations") as process:
+        until_watched(client)
+        client.conversation("one").add("a")
+        client.conversation("two").add("b")
+        assert [event["conversation"] for event in read_events(process, 4)] == ["one", "one", "two", "two"]
+
+
+def test_on_a_terminal_the_list_is_redrawn_by_push(client: Client) -> None:
+    plan = client.conversation("default")
+    plan.add("Read")
+    with terminal("watch") as shown:
+        shown.wait_for("Read")
+        plan.add("Write \x1b[31m中文")
+        drawn = shown.wait_for("Write \\x1b[31m中文")
+        assert "\x1b[2A" in drawn, "drawn over what was there"
+        plan.start("1", actor="ada")
+        shown.wait_for("●")
+        shown.resize(12, 20)
+        assert "default  0/2" in shown.wait_for("Writ…")
+        shown.process.send_signal(signal.SIGINT)
+        shown.wait_for("\x1b[?25h")
+        assert shown.finish() == 130
+
+
+def test_a_long_list_is_cut_to_the_window(client: Client) -> None:
+    client.conversation("default").add_many([f"task {n}" for n in range(50)])
+    with terminal("watch", rows=8) as shown:
+        drawn = shown.wait_for("more lines")
+        assert drawn.count("\n") == 6
+        shown.process.send_signal(signal.SIGTERM)
+        shown.wait_for("\x1b[?25h")
+        assert shown.finish() == 143
+
+
+def test_a_watch_goes_on_after_the_daemon_was_killed(home: Any, process: Spawned) -> None:
+    with connect(name="tester") as client, terminal("watch") as shown:
+        client.conversation("default").add("before")
+        shown.wait_for("before")
+        process.restart()
+        client.conversation("default").add("after")
+        shown.wait_for("after")
+
+
+def test_the_log_follows(client: Client) -> None:
+    plan = client.conversation("default", actor="ada")
+    plan.add("a")
+    with spawned("log", "--follow") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("opened  by ada · ")
+        assert process.stdout.readline().startswith("#1 added  a  by ada · ")
+        plan.complete("1")
+        assert process.stdout.readline().startswith("#1 pending → completed  a  by ada · ")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_a_reader_that_leaves_ends_the_stream_quietly(client: Client) -> None:
+    with spawned("watch") as process:
+        until_watched(client)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        client.conversation("default").add("a")
+        assert process.wait(10) == 0
+        assert process.stderr.read() == ""
+
+
+def test_the_end_of_the_log_and_all_lists(punch: Any) -> None:
+    punch("add", "a")
+    punch("add", "b", "-c", "other")
+    assert [line.partition("  by ")[0] for line in punch("log", "-n", "1").lines] == ["#1 added  a"]
+    assert [json.loads(line)["seq"] for line in punch("log", "--json", "--all-conversations").lines] == [1, 2, 3, 4]
+    assert punch("log", "--all-conversations").lines[3].startswith("other  #1 added  b")
+    assert punch("log", "-c", "nothing").out == ""
+
+
+def later(action: Any) -> threading.Thread:
+    thread = threading.Thread(target=action)
+    thread.start()
+    return thread
+
+
+def test_waiting_for_tasks_for_all_and_for_any_change(punch: Any, client: Client) -> None:
+    plan = client.conversation("default")
+    plan.add_many(["a", "b", "c"])
+
+    def work() -> None:
+        until_watched(client)
+        plan.complete("1")
+
+    for words, code in ((("1",), 0), (("--any-change",), 0)):
+        thread = later(work) if words == ("1",) else later(lambda: (until_watched(client), plan.start("2")))
+        assert punch("wait", *words, "--timeout", "20").code == code
+        thread.join()
+    plan.fail("2", "no \x1bluck")
+    failed = punch("wait", "#2", "1")
+    assert (failed.code, failed.err) == (1, "error: task_failed: #2 b\n  no \\x1bluck\n")
+    assert punch("wait", "3", "--timeout", "0.01").err.startswith("error: timed_out: ")
+    assert punch("wait", "9").err.startswith("error: not_found: ")
+    plan.complete("3")
+    assert punch("wait", "--json").json["counts"]["completed"] == 2
+
+
+def test_an_event_of_an_unknown_type_is_passed_on_as_it_is() -> None:
+    raw = b'{"type":"Novelty","x":[1]}'
+    assert wire_value(Change(1, "a", 1, 0, "ada", decode_event(raw)))["event"] == json.loads(raw)

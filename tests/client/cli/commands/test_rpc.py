@@ -1,0 +1,41 @@
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from punchlist_testing.daemon import Running
+
+CALLS = [
+    {"jsonrpc": "2.0", "id": 1, "method": "task.add", "params": {"conversation": "a", "title": "x"}},
+    {"jsonrpc": "2.0", "id": 2, "method": "task.list", "params": {"conversation": "a"}},
+]
+
+
+def pipe(data: bytes) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        [sys.executable, "-m", "punchlist.cli", "rpc", "--stdio"],
+        input=data,
+        capture_output=True,
+        timeout=20,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )
+
+
+@pytest.mark.usefixtures("home")
+def test_lines_go_both_ways_and_the_end_of_input_still_gets_its_answers(daemon: Running) -> None:
+    done = pipe("".join(json.dumps(call) + "\n" for call in CALLS).encode())
+    answers: dict[int, Any] = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+    assert answers[2]["result"]["tasks"][0]["title"] == "x"
+    assert done.stderr == b""
+
+
+@pytest.mark.usefixtures("home")
+def test_the_framing_of_editors_passes_through(daemon: Running) -> None:
+    body = json.dumps(CALLS[1]).encode()
+    done = pipe(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+    assert done.stdout.startswith(b"Content-Length: ")
+    assert done.stdout.endswith(b"}")

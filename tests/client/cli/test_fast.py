@@ -1,0 +1,96 @@
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist.cli import fast, wire
+from punchlist_testing.daemon import Running
+
+HEAVY = {
+    *("asyncio", "anyio", "msgspec", "dataclasses", "inspect", "typing", "re", "json", "socket", "argparse", "enum"),
+    *("collections", "functools", "contextlib", "subprocess", "threading", "logging"),
+}
+
+
+def imported(*words: str) -> set[str]:
+    """Modules that a fresh interpreter loads for a command, beyond those of a bare one."""
+    code = "import sys; before = set(sys.modules); from punchlist.cli import main; main(sys.argv[1:])"
+    code += "; print(*(set(sys.modules) - before), file=sys.stderr)"
+    # -S: what site and its .pth files load is the installation's matter.
+    command = [sys.executable, "-S", "-c", code, *words]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True, env=environment)
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("words", [("list",), ("list", "--json"), ("show", "1"), ("status", "--line")], ids=" ".join)
+def test_a_read_command_imports_nothing_heavy(punch: Any, home: Path, words: tuple[str, ...]) -> None:
+    punch("add", "a")
+    (home / "run" / "status").write_text("1 open, 0 in progress\n")
+    loaded = imported(*words)
+    assert "punchlist.cli.fast" in loaded
+    assert loaded.isdisjoint(HEAVY), loaded & HEAVY
+    assert "punchlist.cli.full" not in loaded
+
+
+def test_the_installed_script_imports_nothing_heavy(punch: Any) -> None:
+    script = Path(sysconfig.get_path("scripts")) / "punch"
+    if not script.exists():
+        pytest.skip("punch is not installed in this environment")
+    punch("add", "a")
+    command = [sys.executable, "-X", "importtime", str(script), "list"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    assert "#1 a" in done.stdout
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "punchlist.cli.fast" in loaded
+    assert loaded.isdisjoint({"asyncio", "anyio", "msgspec", "dataclasses", "inspect"})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("add", "x"),
+        ("list", "--ready"),
+        ("list", "extra"),
+        ("list", "-c"),
+        ("list", "--line"),
+        ("show",),
+        ("show", "1", "2"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.usefixtures("home")
+def test_whatever_is_unusual_goes_the_full_way(daemon: Running, words: tuple[str, ...]) -> None:
+    assert fast.run(words, os.environ) is None
+
+
+@pytest.mark.usefixtures("home")
+def test_without_a_daemon_the_fast_path_steps_aside() -> None:
+    for words in (("list",), ("show", "1"), ("status", "--line")):
+        assert fast.run(words, os.environ) is None
+
+
+def test_a_refusal_is_told_by_the_full_path(punch: Any) -> None:
+    assert punch("show", "1").err.startswith("error: not_found: ")
+    assert punch("list", "-c", "not valid").err.startswith("error: invalid_params: ")
+
+
+def test_a_socket_path_of_any_length_is_reached(punch: Any, home: Path, tmp_path: Path) -> None:
+    punch("add", "a")
+    deep = tmp_path / ("d" * 120)
+    deep.mkdir()
+    (deep / "daemon.sock").symlink_to(home / "run" / "daemon.sock")
+    result = wire.call(str(deep / "daemon.sock"), "task.list", {"conversation": "default"})
+    assert result is not None
+    assert wire.decode(result)["tasks"][0]["title"] == "a"
+
+
+def test_plain_json_values_are_decoded() -> None:
+    text = '{"a": [1, 2.5, true, null, "\\ud83c\\udf89 \\u00e9"], "b": {}}'
+    assert wire.decode(text) == {"a": [1, 2.5, True, None, "🎉 é"], "b": {}}
+    assert wire.encode_params({"c": 'é"\n'}) == '{"c":"\\u00e9\\"\\n"}'

@@ -1,0 +1,88 @@
+"""A program on a terminal: what it draws is read, keys and window sizes are sent, every wait is bounded."""
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+
+PATIENCE_S = 15.0
+"""How long a test waits for something to appear, in seconds."""
+
+
+class Terminal:
+    """A child process whose standard streams are a terminal of our own."""
+
+    def __init__(self, words: list[str], env: Mapping[str, str], *, columns: int, rows: int) -> None:
+        """Start it."""
+        self._master, slave = pty.openpty()
+        self.resize(columns, rows, tell=False)
+        self.process = subprocess.Popen(
+            words, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, env={**os.environ, **env}
+        )
+        os.close(slave)
+        self.shown = ""
+
+    def resize(self, columns: int, rows: int, *, tell: bool = True) -> None:
+        """Change the window's size, and tell the program unless it is not there yet."""
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        if tell:
+            self.process.send_signal(signal.SIGWINCH)
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._master, text.encode())
+
+    def wait_for(self, text: str) -> str:
+        """Everything up to and with `text`, from where the last wait ended.
+
+        Raises:
+            AssertionError: it does not appear in time.
+        """
+        deadline = time.monotonic() + PATIENCE_S
+        while text not in self.shown:
+            readable, _, _ = select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))
+            assert readable and self._read(), f"{text!r} did not appear in {self.shown!r}"
+        end = self.shown.index(text) + len(text)
+        found, self.shown = self.shown[:end], self.shown[end:]
+        return found
+
+    def finish(self) -> int:
+        """Read to the end; the exit code."""
+        while self._read():
+            pass
+        return self.process.wait(PATIENCE_S)
+
+    def close(self) -> None:
+        """End it whatever it does."""
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+        os.close(self._master)
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._master, 65_536)
+        except OSError:
+            return False  # the program's side is closed
+        self.shown += data.decode("utf-8", "replace")
+        return bool(data)
+
+
+@contextmanager
+def terminal(
+    *words: str, env: Mapping[str, str] | None = None, columns: int = 60, rows: int = 20
+) -> Generator[Terminal]:
+    """`punch` with these words on a terminal."""
+    chosen = {"TERM": "xterm", "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **(env or {})}
+    shown = Terminal([sys.executable, "-m", "punchlist.cli", *words], chosen, columns=columns, rows=rows)
+    try:
+        yield shown
+    finally:
+        shown.close()
