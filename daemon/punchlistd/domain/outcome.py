@@ -61,7 +61,7 @@ def outcome(  # noqa: PLR0913 - what an answer is made of
         lines: what `decide` said about an undo.
         actor: who is recorded as having called; a message's answer tells it.
     """
-    return _ANSWERS[type(params)](params, _Done(state, events, seq, lines, actor))
+    return ANSWERS[type(params)](params, _Done(state, events, seq, lines, actor))
 
 
 def _task(params: p.TaskEdit | p.TaskMove, done: _Done) -> TaskResult:
@@ -147,7 +147,7 @@ def _conversation_deleted(params: p.ConversationDelete, done: _Done) -> Conversa
     return ConversationDeleteResult(deleted=params.conversation, version=done.state.version, seq=done.seq)
 
 
-_ANSWERS: dict[type[p.Mutation], Callable[[Any, _Done], Written]] = {
+ANSWERS: dict[type[p.Mutation], Callable[[Any, _Done], Written]] = {
     p.TaskAdd: _added,
     p.TaskAddMany: _added_many,
     p.TaskEdit: _task,
@@ -164,3 +164,4 @@ _ANSWERS: dict[type[p.Mutation], Callable[[Any, _Done], Written]] = {
     p.ConversationDetach: _conversation,
     p.ConversationDelete: _conversation_deleted,
 }
+"""What answers each mutation."""

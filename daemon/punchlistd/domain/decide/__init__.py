@@ -11,9 +11,9 @@ from punchlistd.domain.decide import add, conversation, edit, messages, order, r
 from punchlistd.domain.refusals import conversation_not_found
 from punchlistd.domain.state import State
 
-__all__ = ["decide"]
+__all__ = ["RULES", "decide"]
 
-_RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejection]] = {
+RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejection]] = {
     p.TaskAdd: add.add,
     p.TaskAddMany: add.add_many,
     p.TaskSetStatus: status.set_status,
@@ -30,6 +30,7 @@ _RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Reject
     p.ConversationDetach: conversation.detach,
     p.ConversationDelete: conversation.delete,
 }
+"""What decides on each mutation."""
 
 
 def decide(state: State, command: Command) -> Decision | Rejection:
@@ -42,7 +43,7 @@ def decide(state: State, command: Command) -> Decision | Rejection:
         return conversation_not_found(params.conversation)
     if params.expect_version is not None and params.expect_version != state.version:
         return _version_conflict(params.expect_version, state.version)
-    decision = _RULES[type(params)](state, params, command)
+    decision = RULES[type(params)](state, params, command)
     if state.exists or isinstance(decision, Rejection):
         return decision
     return _opened_first(decision, command)

@@ -3,14 +3,19 @@
 from typing import Any
 
 import pytest
+
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationOpened, TaskAdded
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
 
 
+def new(title: str = "t", **members: Any) -> p.NewTask:
+    return p.NewTask(title=title, **members)
+
+
 def many(*tasks: dict[str, Any]) -> p.TaskAddMany:
-    return p.TaskAddMany(conversation=CONVERSATION, tasks=tuple(p.NewTask(**{"title": "t", **task}) for task in tasks))
+    return p.TaskAddMany(conversation=CONVERSATION, tasks=tuple(new(**task) for task in tasks))
 
 
 def add(**members: Any) -> p.TaskAdd:

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
+
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Deleted, DependencyAdded, DependencyRemoved, TaskEdited
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
-
 from punchlistd.domain.commands import Decision
 
 
@@ -34,7 +34,10 @@ def recorder() -> Recorder:
         ({}, None),
         ({"title": "one", "description": "d", "priority": "high", "parent": None, "metadata": {}}, None),
         ({"title": "uno", "owner": "o"}, {"title": "uno"}),
-        ({"description": None, "active_form": None, "owner": None}, {"description": "", "active_form": "", "owner": ""}),
+        (
+            {"description": None, "active_form": None, "owner": None},
+            {"description": "", "active_form": "", "owner": ""},
+        ),
         ({"priority": None}, {"priority": "normal"}),
         ({"priority": "low"}, {"priority": "low"}),
         ({"metadata": {"k": 1, "new": [1], "gone": None}}, {"metadata": {"new": [1]}}),

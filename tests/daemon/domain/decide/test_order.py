@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
-
 from punchlistd.domain.commands import Decision
 
 

@@ -1,12 +1,12 @@
 """task.set_status and the table of transitions."""
 
 import pytest
+
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ListCleared, StatusChanged
 from punchlist_schemas.things import STATUSES, SettingsPatch, Status
 from punchlist_testing.domain import CONVERSATION, Recorder
-
 from punchlistd.domain.commands import Decision
 
 ILLEGAL = {("completed", "paused"), ("completed", "failed"), ("failed", "paused")}
@@ -92,5 +92,7 @@ def test_auto_clear_empties_the_list_with_the_completion_of_the_last_task() -> N
     recorder.add()
     recorder.set_status("2", "completed")
     assert recorder.set_status("1", "completed") == Decision((StatusChanged("1", "failed", "completed"),))
-    assert recorder.set_status("3", "completed") == Decision((StatusChanged("3", "pending", "completed"), ListCleared()))
+    assert recorder.set_status("3", "completed") == Decision(
+        (StatusChanged("3", "pending", "completed"), ListCleared())
+    )
     assert recorder.add().id == "1"

@@ -1,0 +1,94 @@
+"""What holds for every decision."""
+
+from typing import Any
+
+import pytest
+
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import ERRORS, Rejection
+from punchlist_schemas.events import ConversationOpened
+from punchlist_schemas.methods import METHODS
+from punchlist_testing.domain import CONVERSATION, Recorder
+from punchlistd.domain.commands import Decision
+from punchlistd.domain.decide import RULES
+from punchlistd.domain.outcome import ANSWERS
+
+C: dict[str, Any] = {"conversation": CONVERSATION}
+
+
+def test_every_mutation_of_the_contract_has_a_rule_and_an_answer() -> None:
+    mutations = {method.params for method in METHODS.values() if issubclass(method.params, p.Mutation)}
+    assert mutations == set(RULES) == set(ANSWERS)
+
+
+@pytest.mark.parametrize(("expected", "fits"), [(0, False), (1, False), (2, True), (3, False)])
+def test_an_expected_version_must_be_the_present_one(expected: int, fits: bool) -> None:
+    recorder = Recorder()
+    recorder.add()
+    answer = recorder.decide(p.TaskAdd(**C, title="t", expect_version=expected))
+    if fits:
+        assert isinstance(answer, Decision)
+    else:
+        assert isinstance(answer, Rejection)
+        assert (answer.kind, answer.data) == ("version_conflict", {"expected": expected, "actual": 2})
+
+
+def test_an_unknown_conversation_is_at_version_zero() -> None:
+    assert isinstance(Recorder().decide(p.TaskAdd(**C, title="t", expect_version=0)), Decision)
+
+
+@pytest.mark.parametrize(
+    ("call", "opens"),
+    [
+        (p.MessageAppend(**C, role="r", content=None), True),
+        (p.ListClear(**C), True),
+        (p.ListReplace(**C, tasks=()), True),
+        (p.ConversationConfigure(**C, title="t"), True),
+        (p.ConversationAttach(**C, session="s"), True),
+        (p.ListUndo(**C, preview=True), False),
+    ],
+)
+def test_a_mutation_of_an_unknown_conversation_opens_it_for_the_bound_user(call: p.Mutation, opens: bool) -> None:
+    decision = Recorder().decide(call, user="ann")
+    assert isinstance(decision, Decision)
+    assert (decision.events[:1] == (ConversationOpened(user="ann"),)) == opens
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        p.TaskEdit(**C, task="1"),
+        p.TaskSetStatus(**C, task="1", status="completed"),
+        p.TaskMove(**C, task="1", to_end=True),
+        p.TaskDelete(**C, task="1"),
+    ],
+)
+def test_a_call_that_names_a_task_opens_nothing(call: p.Mutation) -> None:
+    refusal = Recorder().decide(call)
+    assert isinstance(refusal, Rejection)
+    assert refusal.data == {"what": "task", "id": "1"}
+
+
+def test_conversations_of_other_users_are_not_found() -> None:
+    recorder = Recorder()
+    recorder.do(p.ConversationOpen(**C, user="ann"))
+    refusal = recorder.decide(p.TaskAdd(**C, title="t"), user="bob")
+    assert isinstance(refusal, Rejection)
+    assert refusal.kind == "not_found"
+    assert isinstance(recorder.decide(p.TaskAdd(**C, title="t"), user="ann"), Decision)
+    assert isinstance(recorder.decide(p.TaskAdd(**C, title="t")), Decision)
+
+
+def test_a_refusal_carries_what_the_error_table_says() -> None:
+    recorder = Recorder()
+    recorder.add()
+    for call in (
+        p.TaskSetStatus(**C, task="9", status="failed"),
+        p.TaskMove(**C, task="1"),
+        p.TaskEdit(**C, task="1", add_blocks=("1",)),
+        p.TaskAdd(**C, title="t", expect_version=9),
+    ):
+        refusal = recorder.decide(call)
+        assert isinstance(refusal, Rejection)
+        assert set(refusal.data) <= set(ERRORS[refusal.kind].data)
+        assert refusal.message.endswith(".")

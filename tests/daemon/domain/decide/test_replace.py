@@ -1,0 +1,132 @@
+"""list.replace."""
+
+from typing import Any
+
+import pytest
+
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import StatusChanged, TaskMoved
+from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
+
+
+def replace(*tasks: dict[str, Any] | str, keep: bool = True) -> p.ListReplace:
+    asked = tuple(p.NewTask(title=task) if isinstance(task, str) else p.NewTask(**task) for task in tasks)
+    return p.ListReplace(conversation=CONVERSATION, tasks=asked, keep_unfinished=keep)
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    recorder = Recorder()
+    for title in "abc":
+        recorder.add(title)
+    return recorder
+
+
+@pytest.mark.parametrize(
+    ("titles", "keep", "order", "moves"),
+    [
+        ("abc", True, "abc", 0),
+        ("cab", True, "cab", 1),
+        ("cba", True, "cba", 2),
+        ("xabc", True, "xabc", 0),
+        ("axbc", True, "axbc", 0),
+        ("abcx", True, "abcx", 0),
+        ("xy", True, "abcxy", 0),
+        ("xy", False, "xy", 0),
+        ("cxa", True, "bcxa", 1),
+        ("", False, "", 0),
+        ("aab", False, "aab", 0),
+    ],
+)
+def test_the_list_becomes_what_was_asked_with_few_moves(
+    recorder: Recorder, titles: str, keep: bool, order: str, moves: int
+) -> None:
+    decision = recorder.do(replace(*titles, keep=keep))
+    assert "".join(recorder.titles()) == order
+    assert sum(isinstance(event, TaskMoved) for event in decision.events) == moves
+    check_invariants(recorder.state)
+
+
+def test_the_same_list_again_changes_nothing(recorder: Recorder) -> None:
+    tasks = ({"title": "x", "ref": "x", "blocked_by": ("a",)}, {"title": "y", "ref": "a", "parent": "x"})
+    recorder.do(replace(*tasks))
+    assert recorder.do(replace(*tasks)).events == ()
+
+
+def test_a_kept_task_is_brought_up_to_date_and_keeps_what_was_not_said() -> None:
+    recorder = Recorder()
+    recorder.add("a", description="old", owner="o", metadata={"k": 1})
+    recorder.do(replace({"title": "a", "status": "in_progress", "description": "new", "metadata": {"n": 2}}))
+    task = recorder.state.tasks["1"]
+    assert (task.status, task.attempts, task.description) == ("in_progress", 1, "new")
+    assert (task.owner, task.metadata) == ("o", {"k": 1, "n": 2})
+
+
+def test_finished_tasks_that_are_not_named_go(recorder: Recorder) -> None:
+    recorder.set_status("1", "completed")
+    recorder.do(replace("x"))
+    assert recorder.titles() == ["b", "c", "x"]
+
+
+def test_a_replacement_states_how_things_are_whatever_the_transitions(recorder: Recorder) -> None:
+    recorder.set_status("1", "completed")
+    decision = recorder.do(replace({"title": "a", "status": "paused"}, "b", "c"))
+    assert decision.events == (StatusChanged("1", "completed", "paused"),)
+
+
+def test_edges_and_parents_are_made_to_be_those_named(recorder: Recorder) -> None:
+    recorder.do(p.TaskEdit(conversation=CONVERSATION, task="1", add_blocked_by=("2",), parent="2"))
+    recorder.do(p.TaskEdit(conversation=CONVERSATION, task="3", parent="1"))
+    recorder.do(
+        replace(
+            {"title": "a", "ref": "a", "blocked_by": ("c",), "parent": "n"},
+            {"title": "b", "ref": "b", "blocked_by": ("a",), "parent": "a"},
+            {"title": "c", "ref": "c"},
+            {"title": "new", "ref": "n"},
+        )
+    )
+    tasks = recorder.state.tasks
+    assert (tasks["1"].blocked_by, tasks["1"].parent) == (("3",), "4")
+    assert (tasks["2"].blocked_by, tasks["2"].parent) == (("1",), "1")
+    assert (tasks["3"].blocked_by, tasks["3"].parent) == ((), "1")
+    check_invariants(recorder.state)
+
+
+def test_children_of_a_dropped_task_move_up(recorder: Recorder) -> None:
+    recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", parent="1", add_blocked_by=("3",)))
+    recorder.do(replace({"title": "b", "ref": "b", "parent": "x"}, {"title": "x", "ref": "x"}, keep=False))
+    assert recorder.state.tasks["2"].parent == "4"
+    recorder.do(replace("b", keep=False))
+    assert recorder.state.tasks["2"].parent is None
+    check_invariants(recorder.state)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "kind", "data"),
+    [
+        (({"title": "x", "ref": "r"}, {"title": "y", "ref": "r"}), "invalid_params", None),
+        (({"title": "x", "blocked_by": ("9",)},), "not_found", {"what": "task", "id": "9"}),
+        (({"title": "x", "parent": "1"},), "not_found", {"what": "task", "id": "1"}),
+        (({"title": "x", "ref": "r", "parent": "r"},), "dependency_cycle", {"path": ["r", "r"]}),
+        (
+            ({"title": "a", "ref": "r", "blocked_by": ("s",)}, {"title": "x", "ref": "s", "blocked_by": ("r",)}),
+            "dependency_cycle",
+            {"path": ["1", "s", "1"]},
+        ),
+    ],
+)
+def test_a_replacement_is_refused_as_a_whole(recorder: Recorder, tasks: Any, kind: str, data: Any) -> None:
+    refusal = recorder.call(replace(*tasks, keep=False))
+    assert isinstance(refusal, Rejection)
+    assert refusal.kind == kind
+    assert data in (None, refusal.data)
+    assert recorder.ids() == ["1", "2", "3"]
+
+
+def test_an_old_edge_can_close_a_cycle_with_a_new_one(recorder: Recorder) -> None:
+    recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", add_blocked_by=("1",), parent="1"))
+    refusal = recorder.call(replace({"title": "a", "blocked_by": ("2",)}))
+    assert isinstance(refusal, Rejection)
+    assert refusal.data == {"path": ["1", "2", "1"]}
+    assert isinstance(recorder.call(replace({"title": "a", "parent": "2"})), Rejection)

@@ -1,0 +1,224 @@
+"""list.undo: what it takes back, what it leaves, and what it says."""
+
+from typing import Any
+
+import pytest
+
+from punchlist_schemas import params as p
+from punchlist_schemas.events import Claimed
+from punchlist_schemas.things import SettingsPatch
+from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, tell
+from punchlistd.domain.commands import Decision
+
+C: dict[str, Any] = {"conversation": CONVERSATION}
+
+
+def undo(**members: Any) -> p.ListUndo:
+    return p.ListUndo(**C, **members)
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    """Tasks 1 to 3: the second is a child of the first and blocks the third."""
+    recorder = Recorder()
+    recorder.add("one", metadata={"k": 1})
+    recorder.add("two", parent="1", blocked_by=("1",))
+    recorder.add("three", parent="2", blocked_by=("2",))
+    return recorder
+
+
+@pytest.mark.parametrize(
+    ("call", "lines"),
+    [
+        (p.TaskAdd(**C, title="new"), ('removed #4 "new"',)),
+        (p.TaskEdit(**C, task="1", title="uno", owner="x"), ('#1 "one": title, owner put back',)),
+        (p.TaskEdit(**C, task="1", metadata={"k": None, "n": 2}), ('#1 "one": metadata put back',)),
+        (p.TaskEdit(**C, task="3", parent="1"), ('#3 "three": parent put back',)),
+        (p.TaskEdit(**C, task="3", add_blocked_by=("1",)), ('#3 "three": no longer waits for #1',)),
+        (p.TaskEdit(**C, task="3", remove_blocked_by=("2",)), ('#3 "three": waits for #2 again',)),
+        (p.TaskMove(**C, task="3", before="1"), ('#3 "three": moved back',)),
+        (p.TaskSetStatus(**C, task="1", status="completed"), ('#1 "one": completed → pending',)),
+        (p.TaskSetStatus(**C, task="1", status="pending", fail_reason="x"), ('#1 "one": summary and reason put back',)),
+        (p.TaskDelete(**C, task="2"), ('restored #2 "two"',)),
+        (p.TaskDelete(**C, tasks=("1", "2")), ('restored #2 "two"', 'restored #1 "one"')),
+        (p.ListClear(**C), ("restored 3 cleared tasks",)),
+        (p.ConversationConfigure(**C, title="t"), ("conversation: title or settings put back",)),
+    ],
+)
+def test_the_last_call_is_taken_back_and_told(recorder: Recorder, call: p.Mutation, lines: tuple[str, ...]) -> None:
+    before, title = tell(recorder.state), recorder.state.title
+    recorder.do(call)
+    # A title in a line is the one the list shows when the line is made.
+    assert tuple(line.replace("uno", "one") for line in recorder.do(undo()).lines) == lines
+    assert (tell(recorder.state), recorder.state.title) == (before, title)
+    check_invariants(recorder.state)
+
+
+def test_a_second_undo_goes_one_call_further_back(recorder: Recorder) -> None:
+    assert recorder.do(undo()).undoes == (4,)
+    assert recorder.do(undo()).undoes == (3,)
+    recorder.add("four")
+    assert recorder.do(undo(count=2)).undoes == (7, 1)
+    assert recorder.ids() == []
+    assert recorder.do(undo()) == Decision()
+
+
+def test_opening_messages_and_attached_sessions_are_passed_over(recorder: Recorder) -> None:
+    recorder.do(p.MessageAppend(**C, role="r", content=1))
+    recorder.do(p.ConversationAttach(**C, session="s"))
+    recorder.happen([Claimed("1", "o", 5)])
+    assert recorder.do(undo()).undoes == (4,)
+    assert recorder.state.sessions == ("s",)
+
+
+def test_an_actor_s_calls_are_taken_back_and_the_others_stay(recorder: Recorder) -> None:
+    recorder.call(p.TaskEdit(**C, task="1", title="uno"), "bob")
+    recorder.call(p.TaskAdd(**C, title="bob's"), "bob")
+    recorder.call(p.TaskEdit(**C, task="1", owner="me"), "me")
+    decision = recorder.do(undo(actor="bob"), "bob")
+    assert decision.lines == ('removed #4 "bob\'s"', '#1 "uno": title put back')
+    assert (recorder.state.tasks["1"].title, recorder.state.tasks["1"].owner) == ("one", "me")
+    assert recorder.do(undo(actor="nobody")) == Decision()
+    assert recorder.do(undo(actor="me", count=1)).lines == ('#1 "one": owner put back',)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "line"),
+    [
+        (
+            p.TaskEdit(**C, task="1", title="x"),
+            p.TaskEdit(**C, task="1", title="y"),
+            'skipped #1 "x": title changed since',
+        ),
+        (
+            p.TaskEdit(**C, task="1", metadata={"k": 2}),
+            p.TaskEdit(**C, task="1", metadata={"k": 3}),
+            'skipped #1 "one": metadata.k changed since',
+        ),
+        (p.TaskEdit(**C, task="1", title="x"), p.TaskDelete(**C, task="1"), 'skipped #1 "x": it is gone'),
+        (
+            p.TaskMove(**C, task="1", to_end=True),
+            p.TaskMove(**C, task="1", after="2"),
+            'skipped #1 "one": it was moved since',
+        ),
+        (p.TaskMove(**C, task="1", to_end=True), p.TaskDelete(**C, task="1"), 'skipped #1 "one": it is gone'),
+        (
+            p.TaskSetStatus(**C, task="1", status="in_progress"),
+            p.TaskSetStatus(**C, task="1", status="failed"),
+            'skipped #1 "one": its status changed since',
+        ),
+        (
+            p.TaskSetStatus(**C, task="1", status="in_progress"),
+            p.TaskDelete(**C, task="1"),
+            'skipped #1 "one": it is gone',
+        ),
+        (p.TaskAdd(**C, title="x"), p.TaskEdit(**C, task="4", owner="y"), 'skipped #4 "x": it changed since'),
+        (
+            p.TaskEdit(**C, task="3", remove_blocked_by=("2",)),
+            p.TaskEdit(**C, task="2", add_blocked_by=("3",)),
+            'skipped #3 "three": it can\'t wait for #2 again',
+        ),
+        (
+            p.TaskEdit(**C, task="2", parent=None),
+            p.TaskEdit(**C, task="1", parent="2"),
+            'skipped #2 "two": parent changed since',
+        ),
+        (p.TaskAdd(**C, title="x"), p.ListClear(**C), 'skipped #4 "x": the list was cleared since'),
+        (
+            p.ConversationConfigure(**C, title="x"),
+            p.ConversationConfigure(**C, title="y"),
+            "skipped the conversation's title: it changed since",
+        ),
+        (
+            p.ConversationConfigure(**C, settings=SettingsPatch(max_attempts=1)),
+            p.ConversationConfigure(**C, settings=SettingsPatch(max_attempts=2)),
+            "skipped the conversation's settings: they changed since",
+        ),
+    ],
+)
+def test_what_others_changed_since_is_left_and_told(
+    recorder: Recorder, mine: p.Mutation, theirs: p.Mutation, line: str
+) -> None:
+    recorder.call(mine, "ann")
+    recorder.call(theirs, "bob")
+    decision = recorder.do(undo(actor="ann"))
+    assert (decision.events, decision.undoes, decision.lines) == ((), (), (line,))
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (p.TaskAdd(**C, title="x"), p.TaskDelete(**C, task="4")),
+        (p.TaskEdit(**C, task="1", title="x"), p.TaskEdit(**C, task="1", title="one")),
+        (p.TaskSetStatus(**C, task="1", status="paused"), p.TaskSetStatus(**C, task="1", status="pending")),
+        (p.TaskEdit(**C, task="3", add_blocked_by=("1",)), p.TaskEdit(**C, task="3", remove_blocked_by=("1",))),
+        (p.TaskEdit(**C, task="3", remove_blocked_by=("2",)), p.TaskEdit(**C, task="3", add_blocked_by=("2",))),
+    ],
+)
+def test_what_is_as_it_was_already_is_not_worth_a_word(
+    recorder: Recorder, mine: p.Mutation, theirs: p.Mutation
+) -> None:
+    recorder.call(mine, "ann")
+    recorder.call(theirs, "bob")
+    assert recorder.do(undo(actor="ann")) == Decision()
+
+
+def test_a_call_of_which_a_part_stays_can_be_undone_later(recorder: Recorder) -> None:
+    recorder.call(p.TaskEdit(**C, task="1", title="x", owner="ann"), "ann")
+    recorder.call(p.TaskEdit(**C, task="1", title="y"), "bob")
+    first = recorder.do(undo(actor="ann"))
+    assert first.lines == ('#1 "y": owner put back', 'skipped #1 "x": title changed since')
+    assert first.undoes == (0,)
+    recorder.do(undo(actor="bob"))
+    assert recorder.do(undo(actor="ann")).lines == ('#1 "x": title put back',)
+
+
+def test_an_id_in_use_again_keeps_a_cleared_task_away(recorder: Recorder) -> None:
+    recorder.call(p.ListClear(**C), "ann")
+    recorder.call(p.TaskAdd(**C, title="other"), "bob")
+    assert recorder.do(undo(actor="ann")).lines == (
+        "restored 2 cleared tasks",
+        'skipped #1 "one": its id is in use again',
+    )
+    assert [(task["title"], task["blocked_by"]) for task in tell(recorder.state)] == [
+        ("other", ()),
+        ("two", ()),
+        ("three", ("2",)),
+    ]
+    check_invariants(recorder.state)
+
+
+def test_a_deleted_task_whose_place_is_taken_comes_back_beside_it(recorder: Recorder) -> None:
+    recorder.call(p.TaskMove(**C, task="2", before="1"), "me")
+    recorder.call(p.TaskDelete(**C, task="2"), "ann")
+    recorder.call(p.TaskMove(**C, task="3", before="1"), "bob")
+    recorder.do(undo(actor="ann"))
+    assert recorder.ids() == ["3", "2", "1"]
+    recorder.add("between", after="3")
+    assert recorder.ids() == ["3", "4", "2", "1"]
+    check_invariants(recorder.state)
+
+
+def test_a_restored_task_does_not_close_a_cycle(recorder: Recorder) -> None:
+    recorder.call(p.TaskDelete(**C, task="2"), "ann")
+    recorder.call(p.TaskEdit(**C, task="1", add_blocked_by=("3",)), "bob")
+    recorder.do(undo(actor="ann"))
+    assert recorder.state.tasks["2"].blocked_by == ("1",)
+    assert recorder.state.tasks["3"].blocked_by == ()
+
+
+def test_an_auto_cleared_list_comes_back_with_the_completion_taken_back() -> None:
+    recorder = Recorder()
+    recorder.do(p.ConversationOpen(**C, settings=SettingsPatch(auto_clear="when_done")))
+    recorder.add("only")
+    recorder.set_status("1", "completed")
+    decision = recorder.do(undo())
+    assert decision.lines == ("restored 1 cleared task", '#1 "only": completed → pending')
+    assert recorder.state.tasks["1"].status == "pending"
+
+
+def test_calls_that_changed_nothing_are_passed_over(recorder: Recorder) -> None:
+    recorder.do(p.TaskDelete(**C, tasks=("1", "2", "3")))
+    recorder.do(p.ListClear(**C))
+    assert len(recorder.do(undo()).lines) == 3
+    assert recorder.ids() == ["1", "2", "3"]

@@ -1,0 +1,73 @@
+"""The readings of a state: what is next, what is ready, how many there are."""
+
+from punchlist_schemas import params as p
+from punchlist_schemas.things import Counts
+from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
+
+
+def next_id(recorder: Recorder) -> str | None:
+    task = recorder.state.next_ready()
+    return None if task is None else task.id
+
+
+def test_the_most_urgent_task_is_next_and_then_the_order_of_the_list_counts() -> None:
+    recorder = Recorder()
+    for priority in ("low", "normal", "urgent", "high", "urgent"):
+        recorder.add(priority=priority)
+    order: list[str] = []
+    while (name := next_id(recorder)) is not None:
+        order.append(name)
+        recorder.set_status(name, "completed")
+    assert order == ["3", "5", "4", "2", "1"]
+
+
+def test_what_is_next_follows_moves_and_priorities() -> None:
+    recorder = Recorder()
+    for _ in range(3):
+        recorder.add()
+    assert next_id(recorder) == "1"
+    recorder.do(p.TaskMove(conversation=CONVERSATION, task="3", before="1"))
+    assert next_id(recorder) == "3"
+    recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", priority="high"))
+    assert next_id(recorder) == "2"
+    recorder.do(p.TaskDelete(conversation=CONVERSATION, task="2"))
+    assert next_id(recorder) == "3"
+
+
+def test_a_blocked_task_and_the_child_of_a_held_one_are_not_ready() -> None:
+    recorder = Recorder()
+    recorder.add()
+    recorder.add(parent="1")
+    recorder.add(blocked_by=("2",))
+    assert recorder.state.counts() == Counts(pending=3, blocked=1, ready=2)
+    recorder.set_status("1", "paused")
+    assert next_id(recorder) is None
+    assert recorder.state.counts() == Counts(pending=2, paused=1, blocked=1, ready=0)
+    recorder.set_status("1", "in_progress")
+    assert next_id(recorder) == "2"
+    recorder.set_status("2", "completed")
+    assert next_id(recorder) == "3"
+    assert recorder.state.counts() == Counts(pending=1, in_progress=1, completed=1, ready=1)
+    assert recorder.state.remaining == 2
+
+
+def test_the_queue_of_ready_tasks_does_not_grow_with_history() -> None:
+    recorder = Recorder()
+    recorder.add()
+    recorder.add(priority="low")
+    assert next_id(recorder) == "1"
+    for _ in range(1_500):
+        recorder.set_status("2", "paused")
+        recorder.set_status("2", "pending")
+    assert len(recorder.state._queue or ()) < 1_100  # pyright: ignore[reportPrivateUsage]
+    assert next_id(recorder) == "1"
+    check_invariants(recorder.state)
+
+
+def test_the_view_of_a_conversation_tells_what_is_known() -> None:
+    recorder = Recorder()
+    recorder.do(p.ConversationOpen(conversation=CONVERSATION, title="t", user="u"))
+    recorder.add()
+    view = recorder.state.conversation_view()
+    assert (view.title, view.user, view.version, view.counts.pending) == ("t", "u", 2, 1)
+    assert (view.created_at, view.updated_at) == (1_007, 1_014)
