@@ -78,7 +78,9 @@ class AsyncClient:
 
     async def open(self) -> HelloResult:
         """Connect now instead of at the first call, and return who answered."""
-        return (await self._connected()).hello
+        with anyio.move_on_after(self._profile.timeout_s):
+            return (await self._connected()).hello
+        raise TimedOut("The daemon did not answer in time.")
 
     def conversation(self, name: str | None = None, *, actor: str | None = None) -> "AsyncConversation":
         """One list: `name`, or the one of the scope around, or of PUNCHLIST_CONVERSATION, as it is now.
@@ -138,8 +140,7 @@ class AsyncClient:
 
     async def _exchange(self, request: Request) -> Reply:
         link = await self._connected()
-        async with link.slots:
-            reply = await link.exchange(request)
+        reply = await link.exchange(request)
         if (error := failure(reply)) and is_passing(error):
             link.close()
         return reply

@@ -5,7 +5,6 @@ import socket
 from collections import deque
 from typing import cast
 
-import anyio
 import anyio.to_thread
 
 from punchlist.core import Profile, Request, Wire, check_hello, result_of
@@ -21,7 +20,6 @@ class Link(asyncio.Protocol):
     """One connection: it hands answers to the calls that wait for them and keeps notifications for `receive`."""
 
     hello: HelloResult
-    slots: anyio.Semaphore
 
     def __init__(self) -> None:
         self._wire = Wire()
@@ -43,7 +41,6 @@ class Link(asyncio.Protocol):
         except BaseException:
             link.close()
             raise
-        link.slots = anyio.Semaphore(link.hello.limits.in_flight)
         return link
 
     @property

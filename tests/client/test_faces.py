@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from anyio.from_thread import BlockingPortal
 
 from punchlist import (
     Blocked,
@@ -260,9 +259,7 @@ def test_closing_the_client_ends_its_watches(daemon: Running, open_client: Conne
     assert ended == [1, 2]
 
 
-def test_waiting_ends_when_the_list_is_as_wanted_and_calls_go_on_meanwhile(
-    client: Client, portal: BlockingPortal
-) -> None:
+def test_waiting_ends_when_the_list_is_as_wanted_and_calls_go_on_meanwhile(client: Client) -> None:
     plan = client.conversation("c")
     assert plan.wait("done", timeout_s=5) == []
     plan.add("one")

@@ -95,6 +95,16 @@ def test_an_answer_that_comes_too_late_is_not_taken_for_another_ones(tmp_path: P
         assert client.call("x.second") == "the new answer"
 
 
+def test_answers_to_nobody_and_notifications_are_passed_over(tmp_path: Path, open_client: Connect) -> None:
+    def handler(session: Session, request: Request) -> None:
+        session.answer({"id": 77}, "for somebody else")
+        session.send({"method": "news.of.later", "params": {}})
+        session.answer(request, "for us")
+
+    with scripted_peer(tmp_path, handler) as peer, open_client(peer.socket) as client:
+        assert client.call("x.y") == "for us"
+
+
 @pytest.mark.parametrize("garbage", ["nonsense", {"jsonrpc": "2.0"}, [1]])
 def test_garbage_is_a_protocol_error_and_the_next_call_works(
     tmp_path: Path, open_client: Connect, garbage: Any

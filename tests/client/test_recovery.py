@@ -85,6 +85,8 @@ def test_a_frozen_daemon_costs_no_more_than_the_time_given(process: Spawned, ope
         try:
             with pytest.raises(TimedOut):
                 plan.list()
+            with pytest.raises(TimedOut), open_client(process.socket, timeout_s=0.2):
+                pass
         finally:
             process.process.send_signal(signal.SIGCONT)
         assert len(plan.list()) == 1
