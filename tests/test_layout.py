@@ -20,6 +20,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "punchlistd": (),
     "punchlistd.settings": ("punchlist_schemas",),
     "punchlistd.domain": ("punchlistd.domain", *DATA),
+    "punchlistd.domain.outcome": ("punchlistd.domain", *DATA, "punchlist_schemas.results"),
     "punchlistd.store": ("punchlistd.store", "punchlist_schemas.events", "punchlist_schemas.things"),
     "punchlistd.engine": (
         "punchlistd.engine",

@@ -10,20 +10,41 @@ def cycle_through(task: str, tasks: Mapping[str, Task], changed: Mapping[str, It
 
     `changed` gives the blockers of tasks for which those stored in `tasks` do not count. In the path each id is
     blocked by the next one; it begins and ends with `task`.
+
+    The search goes down to the blockers and, in step, up to the dependents, and so costs twice the smaller side.
+    Once all dependents are known, only they can be on the way. Stored edges that `changed` takes away may still
+    count on the way up, which only makes that set larger.
     """
     came: dict[str, str] = {}
     stack = [task]
+    above = {task}
+    climbing = [task]
+    new_dependents = _turned_round(changed)
     while stack:
         here = stack.pop()
         known = tasks.get(here)
         blockers = changed[here] if here in changed else known.blocked_by if known is not None else ()
         for blocker in blockers:
-            if blocker not in came:
+            if blocker not in came and (climbing or blocker in above):
                 came[blocker] = here
                 stack.append(blocker)
         if task in came:
             return _path(task, came)
+        if climbing:
+            here = climbing.pop()
+            known = tasks.get(here)
+            fresh = {*(known.blocks if known is not None else ()), *new_dependents.get(here, ())} - above
+            above |= fresh
+            climbing.extend(fresh)
     return None
+
+
+def _turned_round(edges: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    turned: dict[str, list[str]] = {}
+    for task, blockers in edges.items():
+        for blocker in blockers:
+            turned.setdefault(blocker, []).append(task)
+    return turned
 
 
 def _path(task: str, came: Mapping[str, str]) -> list[str]:
