@@ -14,7 +14,8 @@ import anyio
 
 from punchlist import scope
 from punchlist.aio_link import Link
-from punchlist.calls import Call, ClientCalls, ConversationCalls
+from punchlist.calls import Call, ClientCalls
+from punchlist.conversation_calls import ConversationCalls
 from punchlist.core import Options, Profile, Request, Retry, failure, is_passing, result_of
 from punchlist.cursor import Change, Cursor, EventsView, ListView, TaskList, Until, condition
 from punchlist.errors import ConnectionLost, PunchlistError, TimedOut

@@ -5,23 +5,17 @@ result, so that both have the same and an editor shows it. A test compares the p
 `punchlist_schemas.params`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack
-
-from msgspec import UNSET, UnsetType
+from typing import Any, Generic, TypedDict, TypeVar
 
 from punchlist.core import Request
-from punchlist.cursor import Change, TaskList
+from punchlist.cursor import Change
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
 from punchlist_schemas.methods import METHODS
-from punchlist_schemas.params import NewTask
-from punchlist_schemas.things import Conversation as ConversationThing
-from punchlist_schemas.things import Message, Priority, SettingsPatch, Status, Task
 
 R = TypeVar("R")
-S = TypeVar("S")
 
 
 class Call(Generic[R]):
@@ -54,16 +48,8 @@ class Write(TypedDict, total=False):
     """Who does it, instead of the facade's or the connection's name."""
 
 
-def _ids(ids: Iterable[str]) -> tuple[str, ...]:
-    """Task ids; one bare id counts as a list of one, since the letters of it are never meant."""
-    return (ids,) if isinstance(ids, str) else tuple(ids)
-
-
-def _new_tasks(tasks: Iterable[NewTask | str]) -> tuple[NewTask, ...]:
-    return tuple(NewTask(title=task) if isinstance(task, str) else task for task in tasks)
-
-
-def _itself(result: R) -> R:
+def itself(result: R) -> R:
+    """Picks the whole result."""
     return result
 
 
@@ -72,11 +58,11 @@ class ClientCalls:
 
     def status(self) -> Call[r.StatusResult]:
         """What the daemon knows about itself: uptime, clients, subscriptions with their lag, sizes, last errors."""
-        return Call("daemon.status", p.Nothing(), _itself)
+        return Call("daemon.status", p.Nothing(), itself)
 
     def discover(self) -> Call[dict[str, Any]]:
         """The OpenRPC document of the contract."""
-        return Call("rpc.discover", p.Nothing(), _itself)
+        return Call("rpc.discover", p.Nothing(), itself)
 
     def shutdown(self) -> Call[bool]:
         """Asks the daemon to answer what it has taken and to stop; true when it does."""
@@ -94,7 +80,7 @@ class ClientCalls:
             cursor: `next_cursor` of the page before.
         """
         return Call(
-            "conversation.list", p.ConversationList(query=query, active=active, limit=limit, cursor=cursor), _itself
+            "conversation.list", p.ConversationList(query=query, active=active, limit=limit, cursor=cursor), itself
         )
 
     def read(
@@ -103,319 +89,3 @@ class ClientCalls:
         """What happened behind position `after`, in one conversation or in all of them, at most `limit` events."""
         params = p.EventRead(after=after, conversation=conversation, limit=limit, epoch=epoch)
         return Call("event.read", params, lambda result: [Change.of(event) for event in result.events])
-
-
-class ConversationCalls:
-    """What is asked of one conversation. The faces' conversations take these methods over."""
-
-    def __init__(self, conversation: str, actor: str | None = None) -> None:
-        self.id = conversation
-        self.actor = actor
-
-    def _write(self, params: Callable[..., S], write: Write, **members: Any) -> S:
-        if self.actor is not None:
-            members.setdefault("actor", self.actor)
-        return params(conversation=self.id, **{**members, **write})
-
-    # the list's tasks
-
-    def add(  # noqa: PLR0913 - the members of a task
-        self,
-        title: str,
-        *,
-        description: str = "",
-        status: Status = "pending",
-        priority: Priority = "normal",
-        active_form: str = "",
-        owner: str = "",
-        parent: str | None = None,
-        blocked_by: Iterable[str] = (),
-        blocks: Iterable[str] = (),
-        metadata: Mapping[str, Any] | None = None,
-        result_summary: str = "",
-        fail_reason: str = "",
-        before: str | None = None,
-        after: str | None = None,
-        **write: Unpack[Write],
-    ) -> Call[Task]:
-        """Adds a task at the end of the list, or where `before` or `after` says.
-
-        Args:
-            title: One line of 1 to 500 characters.
-            description: Free text up to 64 Ki characters.
-            status: Its first status.
-            priority: `low`, `normal`, `high` or `urgent`.
-            active_form: What to show while it is in progress ("Writing the copy").
-            owner: Who works on it.
-            parent: Id of the task it is a part of.
-            blocked_by: Ids of the tasks that have to be completed first.
-            blocks: Ids of the tasks that have to wait for this one.
-            metadata: Anything that JSON can hold.
-            result_summary: What came of it, if it is completed already.
-            fail_reason: Why it failed, if it has failed already.
-            before: Id of the task to stand in front of.
-            after: Id of the task to stand behind.
-            **write: `key`, `expect_version`, `actor`.
-
-        Raises:
-            NotFound: An id is unknown.
-            DependencyCycle: The edges would close a cycle.
-        """
-        members = {
-            "title": title,
-            "description": description,
-            "status": status,
-            "priority": priority,
-            "active_form": active_form,
-            "owner": owner,
-            "parent": parent,
-            "blocked_by": _ids(blocked_by),
-            "blocks": _ids(blocks),
-            "metadata": dict(metadata or {}),
-            "result_summary": result_summary,
-            "fail_reason": fail_reason,
-            "before": before,
-            "after": after,
-        }
-        return Call("task.add", self._write(p.TaskAdd, write, **members), attrgetter("task"))
-
-    def add_many(self, tasks: Iterable[NewTask | str], **write: Unpack[Write]) -> Call[tuple[Task, ...]]:
-        """Adds many tasks with the edges between them, all or none. A string is a task of that title.
-
-        With `ref` a new task gets a temporary name, which others may use in `blocked_by` and `parent`.
-        """
-        return Call("task.add_many", self._write(p.TaskAddMany, write, tasks=_new_tasks(tasks)), attrgetter("tasks"))
-
-    def get(self, task: str) -> Call[Task]:
-        """One task, or `NotFound`."""
-        return Call("task.get", p.TaskGet(conversation=self.id, task=task), attrgetter("task"))
-
-    def list(  # noqa: PLR0913 - the filters of the wire
-        self,
-        *,
-        status: Status | Iterable[Status] | None = None,
-        owner: str | None = None,
-        ready: bool | None = None,
-        limit: int | None = None,
-        offset: int = 0,
-        at_version: int | None = None,
-    ) -> Call[TaskList]:
-        """The tasks in their order: a list that also has `counts`, `version`, `seq` and `total`.
-
-        Args:
-            status: Keep these statuses.
-            owner: Keep this owner's.
-            ready: Keep those that could be started now (True) or not (False).
-            limit: At most so many.
-            offset: Skip so many first.
-            at_version: As the list was right after that version.
-        """
-        statuses: Any = status if status is None or isinstance(status, str) else tuple(status)
-        params = p.TaskList(
-            conversation=self.id,
-            status=statuses,
-            owner=owner,
-            ready=ready,
-            limit=limit,
-            offset=offset,
-            at_version=at_version,
-        )
-        return Call("task.list", params, TaskList.of)
-
-    def edit(  # noqa: PLR0913 - the members of a task
-        self,
-        task: str,
-        *,
-        title: str | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        priority: Priority | None | UnsetType = UNSET,
-        active_form: str | None | UnsetType = UNSET,
-        owner: str | None | UnsetType = UNSET,
-        parent: str | None | UnsetType = UNSET,
-        metadata: Mapping[str, Any] | None | UnsetType = UNSET,
-        add_blocked_by: Iterable[str] = (),
-        remove_blocked_by: Iterable[str] = (),
-        add_blocks: Iterable[str] = (),
-        remove_blocks: Iterable[str] = (),
-        **write: Unpack[Write],
-    ) -> Call[Task]:
-        """Sets members and edges of a task. None clears one; `metadata` merges, and None deletes a key of it."""
-        members = {
-            "title": title,
-            "description": description,
-            "priority": priority,
-            "active_form": active_form,
-            "owner": owner,
-            "parent": parent,
-            "metadata": dict(metadata) if isinstance(metadata, Mapping) else metadata,
-            "add_blocked_by": _ids(add_blocked_by),
-            "remove_blocked_by": _ids(remove_blocked_by),
-            "add_blocks": _ids(add_blocks),
-            "remove_blocks": _ids(remove_blocks),
-        }
-        return Call("task.edit", self._write(p.TaskEdit, write, task=task, **members), attrgetter("task"))
-
-    def set_status(
-        self,
-        task: str,
-        status: Status,
-        *,
-        result_summary: str | None = None,
-        fail_reason: str | None = None,
-        **write: Unpack[Write],
-    ) -> Call[r.SetStatusResult]:
-        """Moves a task through its life; `start`, `complete` and the others read better.
-
-        Repeating the present status changes nothing and is no error.
-
-        Raises:
-            Blocked: It has open blockers.
-            IllegalTransition: The status can't go there from here.
-        """
-        members = {"task": task, "status": status, "result_summary": result_summary, "fail_reason": fail_reason}
-        return Call("task.set_status", self._write(p.TaskSetStatus, write, **members), _itself)
-
-    def start(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
-        """Takes up a task: it is in progress. `Blocked` if others have to be completed first."""
-        return self.set_status(task, "in_progress", **write)
-
-    def complete(self, task: str, result: str | None = None, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
-        """Completes a task, saying in `result` what came of it.
-
-        The answer tells what comes next: `next_task`, the ids that are `unblocked`, how many are `remaining`.
-        """
-        return self.set_status(task, "completed", result_summary=result, **write)
-
-    def fail(self, task: str, reason: str | None = None, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
-        """Gives a task up, saying in `reason` why."""
-        return self.set_status(task, "failed", fail_reason=reason, **write)
-
-    def pause(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
-        """Lays a task aside."""
-        return self.set_status(task, "paused", **write)
-
-    def resume(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
-        """Goes on with a paused task: it is in progress again."""
-        return self.set_status(task, "in_progress", **write)
-
-    def reopen(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
-        """Makes a task pending again, whatever it was."""
-        return self.set_status(task, "pending", **write)
-
-    def move(
-        self,
-        task: str,
-        *,
-        before: str | None = None,
-        after: str | None = None,
-        to_end: bool = False,
-        **write: Unpack[Write],
-    ) -> Call[Task]:
-        """Moves a task in front of `before`, behind `after`, or to the end: exactly one of the three."""
-        members = {"task": task, "before": before, "after": after, "to_end": to_end}
-        return Call("task.move", self._write(p.TaskMove, write, **members), attrgetter("task"))
-
-    def delete(self, *tasks: str, confirm: str | None = None, **write: Unpack[Write]) -> Call[tuple[str, ...]]:
-        """Deletes tasks, all or none, and returns their ids.
-
-        On a connection made with `confirm=True` the first call raises `ConfirmationRequired`; repeat it with
-        `confirm=error.token`.
-        """
-        members: dict[str, Any] = {"task": tasks[0]} if len(tasks) == 1 else {"tasks": tasks}
-        return Call("task.delete", self._write(p.TaskDelete, write, confirm=confirm, **members), attrgetter("deleted"))
-
-    # the list as a whole
-
-    def replace(
-        self, tasks: Iterable[NewTask | str], *, keep_unfinished: bool = True, **write: Unpack[Write]
-    ) -> Call[tuple[Task, ...]]:
-        """Makes the list be these tasks. One of the same title is kept and brought up to date.
-
-        Unfinished tasks that are not among them stay, in front, unless `keep_unfinished` is false.
-        """
-        members = {"tasks": _new_tasks(tasks), "keep_unfinished": keep_unfinished}
-        return Call("list.replace", self._write(p.ListReplace, write, **members), attrgetter("tasks"))
-
-    def clear(self, *, confirm: str | None = None, **write: Unpack[Write]) -> Call[int]:
-        """Removes all tasks and returns how many; numbering restarts at 1. As to `confirm` see `delete`."""
-        return Call("list.clear", self._write(p.ListClear, write, confirm=confirm), attrgetter("cleared"))
-
-    def undo(
-        self,
-        count: int | None = None,
-        *,
-        actor: str | None = None,
-        preview: bool = False,
-        key: str | None = None,
-        expect_version: int | None = None,
-    ) -> Call[tuple[str, ...]]:
-        """Takes back the newest `count` calls (by default one), and returns a readable line for each change.
-
-        Args:
-            count: How many calls.
-            actor: Take back this actor's calls alone, by default all of them.
-            preview: Only tell what would happen.
-            key: As for every mutation.
-            expect_version: As for every mutation.
-        """
-        params = p.ListUndo(
-            conversation=self.id, count=count, actor=actor, preview=preview, key=key, expect_version=expect_version
-        )
-        return Call("list.undo", params, attrgetter("undone"))
-
-    # the conversation itself
-
-    def open(
-        self,
-        *,
-        title: str = "",
-        user: str | None = None,
-        settings: SettingsPatch | None = None,
-        **write: Unpack[Write],
-    ) -> Call[r.ConversationResult]:
-        """Opens the conversation, or finds it; `created` tells which. Adding a task opens it just as well."""
-        members = {"title": title, "user": user, "settings": settings}
-        return Call("conversation.open", self._write(p.ConversationOpen, write, **members), _itself)
-
-    def info(self) -> Call[ConversationThing]:
-        """Title, settings, counts and times of the conversation."""
-        return Call("conversation.get", p.Place(conversation=self.id), attrgetter("conversation"))
-
-    def configure(
-        self, *, title: str | None = None, settings: SettingsPatch | None = None, **write: Unpack[Write]
-    ) -> Call[ConversationThing]:
-        """Changes title or settings; what is left out keeps its value."""
-        members = {"title": title, "settings": settings}
-        params = self._write(p.ConversationConfigure, write, **members)
-        return Call("conversation.configure", params, attrgetter("conversation"))
-
-    def attach(self, session: str, **write: Unpack[Write]) -> Call[ConversationThing]:
-        """Lets an outside id (a host's session, a thread) find this conversation wherever one is named."""
-        params = self._write(p.ConversationAttach, write, session=session)
-        return Call("conversation.attach", params, attrgetter("conversation"))
-
-    def detach(self, session: str, **write: Unpack[Write]) -> Call[ConversationThing]:
-        """Undoes an attach."""
-        params = self._write(p.ConversationDetach, write, session=session)
-        return Call("conversation.detach", params, attrgetter("conversation"))
-
-    def erase(self, *, confirm: str | None = None, **write: Unpack[Write]) -> Call[str]:
-        """Erases the conversation from the disk, for good. Always in two steps: see `delete`."""
-        params = self._write(p.ConversationDelete, write, confirm=confirm)
-        return Call("conversation.delete", params, attrgetter("deleted"))
-
-    # messages
-
-    def append_message(
-        self, role: str, content: Any, *, message: str | None = None, **write: Unpack[Write]
-    ) -> Call[Message]:
-        """Appends a message for ever. `content` is anything that JSON can hold; `message` may bring its own id."""
-        members = {"role": role, "content": content, "message": message}
-        return Call("message.append", self._write(p.MessageAppend, write, **members), attrgetter("message"))
-
-    def messages(
-        self, *, after: str | None = None, limit: int = 100, order: Literal["asc", "desc"] = "asc"
-    ) -> Call[r.MessageListResult]:
-        """One page of messages behind the one with id `after`; `has_more` tells whether there are others."""
-        params = p.MessageList(conversation=self.id, after=after, limit=limit, order=order)
-        return Call("message.list", params, _itself)

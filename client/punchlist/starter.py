@@ -65,9 +65,18 @@ def _spawn(socket: str, data_dir: str, ready: int, log: int) -> subprocess.Popen
         stdout=subprocess.DEVNULL,
         stderr=log,
         cwd="/",
+        env=_environment(),
         pass_fds=(ready,),
         start_new_session=True,
     )
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with the module path made absolute: the daemon does not run in our working directory."""
+    environment = dict(os.environ)
+    if path := environment.get("PYTHONPATH"):
+        environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in path.split(os.pathsep) if part)
+    return environment
 
 
 def _failure(process: subprocess.Popen[bytes], hangs: bool, timeout_s: float, lines: str) -> Report:

@@ -13,7 +13,8 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar,
 from weakref import WeakSet
 
 from punchlist import scope
-from punchlist.calls import Call, ClientCalls, ConversationCalls
+from punchlist.calls import Call, ClientCalls
+from punchlist.conversation_calls import ConversationCalls
 from punchlist.core import Options, Profile, Request, Retry, failure, is_passing, result_of
 from punchlist.cursor import Change, Cursor, EventsView, ListView, TaskList, Until, condition
 from punchlist.errors import ConnectionLost, PunchlistError, TimedOut

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from punchlist.aio import AsyncClient, AsyncConversation
-from punchlist.calls import Call, ClientCalls, ConversationCalls, Write
+from punchlist.calls import Call, ClientCalls, Write
+from punchlist.conversation_calls import ConversationCalls
 from punchlist.sync import Client, Conversation
 from punchlist_schemas.methods import METHODS
 

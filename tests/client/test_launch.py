@@ -186,6 +186,16 @@ def test_whoever_loses_the_race_to_start_meets_the_winner(tmp_path: Path, preten
         winner.join(5)
 
 
+def test_the_started_daemon_finds_its_modules_though_the_path_to_them_was_relative(
+    tmp_path: Path, pretend: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", "daemon:/abs::client")
+    pretend.write_text("#!/bin/sh\necho path $PYTHONPATH >&2; exit 1\n")
+    with pytest.raises(DaemonUnavailable, match=f"path {tmp_path}/daemon:/abs:{tmp_path}/client"):
+        target(tmp_path).dial()
+
+
 def test_the_started_daemon_is_told_where_and_how_long_and_gets_no_descriptors_of_ours(
     tmp_path: Path, pretend: Path
 ) -> None:
