@@ -37,15 +37,16 @@ class _Wire(msgspec.Struct, frozen=True, gc=False):
 class Batch:
     """What one group commit is made of.
 
-    `entries` go into the log, `lines` to the subscribers; `touched` are the conversations that run ahead of the log,
-    and `sessions` the attachments that change with it.
+    `head` is the position of the last event in it; `entries` go into the log, `lines` to the subscribers; `touched` are
+    the conversations that run ahead of the log, and `sessions` the attachments that change with it.
     """
 
-    __slots__ = ("entries", "items", "lines", "sessions", "touched")
+    __slots__ = ("entries", "head", "items", "lines", "sessions", "touched")
 
-    def __init__(self, items: list[Item]) -> None:
-        """A batch of which nothing is decided yet."""
-        self.items = items
+    def __init__(self, head: int) -> None:
+        """An empty batch that follows position `head`."""
+        self.head = head
+        self.items: list[Item] = []
         self.entries: list[Sealed] = []
         self.lines: list[Line] = []
         self.touched: dict[str, Open] = {}
@@ -99,21 +100,26 @@ class Decider:
         command = msgspec.structs.replace(item.command, params=detach)
         return [Write(Quiet(item.caller), None, item.method, detach, command)]
 
-    def decide(self, item: Item, batch: Batch) -> None:
-        """Set the item's outcome and add its events to the batch; where that stays None it is answered otherwise."""
+    def decide(self, item: Item, batch: Batch) -> bool:
+        """Set the item's outcome and add its events to the batch; where that stays None it is answered otherwise.
+
+        Returns:
+            Whether the outcome holds already: it rests on nothing that is not in the log yet.
+        """
         if isinstance(item, Read) and item.run is not None:
-            return
+            return False
         opened = self._registry.find(item.params.conversation)
         assert opened is not None, "prepared"
         if isinstance(item, Read):
-            head = self._log.head + len(batch.entries)
-            item.outcome = read_state(item.method, item.params, opened, head, item.caller)
-        elif not self._known(item, opened):
+            item.outcome = read_state(item.method, item.params, opened, batch.head, item.caller)
+            return not opened.dirty
+        if not self._known(item, opened):
             decision = self._refusal(item, opened) or decide(opened.state, item.command)
             if isinstance(decision, Rejection):
                 item.outcome = decision
             else:
                 self._record(item, decision, opened, batch)
+        return False
 
     def _known(self, item: Write, opened: Open) -> bool:
         """Whether the item's key was used before; its outcome is set, or to be rebuilt from the log."""
@@ -145,7 +151,7 @@ class Decider:
 
     def _record(self, item: Write, decision: Decision, opened: Open, batch: Batch) -> None:
         state, command, events = opened.state, item.command, decision.events
-        seq, version = self._log.head + len(batch.entries), state.version
+        seq, version = batch.head, state.version
         side = Side(item.params.key or "", item.call, len(events) - 1, decision.undoes)
         for index, event in enumerate(events):
             seq += 1
@@ -160,9 +166,10 @@ class Decider:
             if type(event) is ConversationConfigured:
                 batch.sessions.append((state.conversation, event))
         if events:
-            opened.seq = seq
-            opened.dirty = True
-            batch.touched[state.conversation] = opened
+            batch.head = opened.seq = seq
+            if state.conversation not in batch.touched:
+                batch.touched[state.conversation] = opened
+                opened.dirty += 1
         item.outcome = _encode(outcome(item.params, state, events, seq, decision.lines))
         if (key := item.params.key) is not None:
             opened.remember(key, item.call, item.outcome)

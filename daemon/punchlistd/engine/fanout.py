@@ -235,6 +235,8 @@ class Fanout:
         finally:
             subscription.fetching = False
         wires, size = list[bytes](), 0
+        # What is durable but not published yet comes by the next publication; handed out here it would come twice.
+        stored = [event for event in stored if event.seq <= self.head]
         for at, event in enumerate(stored):
             if subscription.visible is None or self._concerns(subscription, event.conversation):
                 wires.append(event.wire)

@@ -23,7 +23,8 @@ SNAPSHOT_EVENTS = 64
 class Open:
     """A conversation in use: its state, the head of its hash chain, and what follows from them.
 
-    `dirty` is set while the state runs ahead of the log, that is, during a commit; reads wait for its end.
+    `dirty` counts the batches that touched the state and are not published yet: while there are any it runs ahead of
+    the log, and reads wait.
     """
 
     __slots__ = (
@@ -46,7 +47,7 @@ class Open:
         self.state = state
         self.check = check
         self.seq = seq
-        self.dirty = False
+        self.dirty = 0
         self.damage: Rejection | None = None
         self.keys: set[int] | None = None
         self.replies: dict[str, tuple[str, bytes]] = {}

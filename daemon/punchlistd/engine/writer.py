@@ -1,8 +1,13 @@
-"""The single writer: takes what waits, decides it, appends it once, and only then publishes, answers and pushes.
+"""The single writer: decides what waits, appends it in batches, and only then publishes, answers and pushes.
 
-It owns the order of everything. While a batch is being committed its conversations run ahead of the log and are marked
-dirty; reads of them wait for the next batch. A refused append drops them, so what was decided on them is gone too, and
-every call of the batch gets the error, also the rejected ones, since their refusal may rest on what never came to be.
+It is a line of two steps. Deciding takes calls as they come and adds their events to the batch that is forming, while
+the batch before it is being committed; as soon as that is durable the next one is sent on its way, and while the disk
+has it the first is published. So processor and disk work at the same time, and everything that came during a commit
+shares the next one.
+
+States run ahead of the log: a conversation is dirty as long as a batch that touches it is not published, and nobody
+reads a dirty one except in turn. A refused append drops all that was decided since, and every call in it gets the
+error, also the rejected ones, since their refusal may rest on what never came to be.
 """
 
 import asyncio
@@ -10,6 +15,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from time import perf_counter_ns
 from typing import Any
+
+import anyio
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationConfigured
@@ -20,6 +27,7 @@ from punchlistd.engine.fanout import Fanout
 from punchlistd.engine.meters import Meters
 from punchlistd.engine.registry import Registry
 from punchlistd.engine.repeats import rebuild
+from punchlistd.engine.signal import Signal
 from punchlistd.engine.totals import Totals
 from punchlistd.engine.upkeep import Upkeep
 from punchlistd.settings import Settings
@@ -34,13 +42,13 @@ OUTCOME_UNKNOWN = Rejection(
     "The disk failed during the write, and the daemon stops. Retry with the same key once it is back: it is done once.",
 )
 ALONE = (ListUndo, ConversationDelete)
-"""Calls that begin a batch, because they look at the log and not only at the state."""
+"""Calls that wait until everything before them is in the log, because they look at it and not only at the state."""
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class Writer:
-    """Decides and commits mutations, one batch at a time.
+    """Decides and commits mutations.
 
     Args:
         log: where events are kept.
@@ -62,101 +70,169 @@ class Writer:
         self._settings = settings
         self._spawn = spawn
         self._decider = Decider(log, registry, settings.confirm_s)
-        self.meters = Meters()
-        self.upkeep = Upkeep(log, registry, totals, meters=self.meters, settings=settings, nudge=self._nudge)
         self._queue: deque[Item] = deque()
-        self._wake: asyncio.Future[None] | None = None
-        self._after: list[Callable[[], object]] = []
+        self._forming = Batch(log.head)
+        self._work = Signal()  # something to decide, something due, or the end
+        self._formed = Signal()  # something to commit
+        self._moved = Signal()  # the forming batch was taken, or everything decided is published
+        self._committing = False
         self._closing = False
+        self.meters = Meters()
+        self.upkeep = Upkeep(log, registry, totals, meters=self.meters, settings=settings, nudge=self._work.give)
 
     # the door in
 
     def submit(self, item: Item) -> None:
         """Queue a call; its caller is answered after the commit, or at once if the daemon is stopping."""
         if self._closing:
-            self._refuse((item,), SHUTTING_DOWN)
+            _refuse((item,), SHUTTING_DOWN)
             return
         self._queue.append(item)
-        self._nudge()
+        self._work.give()
 
     def close(self) -> None:
         """Take no more calls; `run` returns when those taken are answered."""
         self._closing = True
-        self._nudge()
+        self._work.give()
 
-    def _nudge(self) -> None:
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
-
-    # the loop
+    async def settled(self) -> None:
+        """Wait until a batch that is decided now is published or refused."""
+        await self._moved.take()
 
     async def run(self) -> None:
         """Work until closed.
 
         Raises:
-            StorageFailed: a write's outcome is unknown; every waiting call was told so, and the daemon must stop.
+            StorageFailed: in a group; a write's outcome is unknown. Every waiting call was told so, and the daemon must
+                stop.
         """
         try:
-            while True:
-                if self._queue:
-                    await self._commit(self._take())
-                elif self._closing:
-                    break
-                elif not self.upkeep.due:
-                    self._wake = asyncio.get_running_loop().create_future()
-                    await self._wake
-                if self.upkeep.due:
-                    await self.upkeep.run()
-            await self.upkeep.run(everything=True)
-        except StorageFailed:
+            async with anyio.create_task_group() as steps:
+                steps.start_soon(self._commit_batches)
+                await self._decide_calls()
+                steps.cancel_scope.cancel()
+        except* StorageFailed as failures:
             self._closing = True
-            self._refuse(self._queue, OUTCOME_UNKNOWN)
+            self.meters.error(f"outcome_unknown: {failures.exceptions[0]}")
+            _refuse((*self._forming.items, *self._queue), OUTCOME_UNKNOWN)
             raise
 
-    def _take(self) -> list[Item]:
-        queue, items = self._queue, list[Item]()
-        while queue and len(items) < self._settings.batch_calls:
-            if items and type(queue[0].params) in ALONE:
+    # the first step: deciding
+
+    async def _decide_calls(self) -> None:
+        while True:
+            if self.upkeep.due:
+                await self._drained()
+                await self.upkeep.run()
+            elif self._queue and len(self._forming.items) >= self._settings.batch_calls:
+                await self._moved.take()
+            elif self._queue:
+                await self._decide_some()
+            elif self._closing:
                 break
-            items.append(queue.popleft())
-        return items
+            else:
+                await self._work.take()
+        await self._drained()
+        await self.upkeep.run(everything=True)
 
-    async def _commit(self, items: list[Item]) -> None:
+    async def _decide_some(self) -> None:
+        """Decide what waits, up to the next call that must be alone."""
+        queue, items = self._queue, list[Item]()
+        room = self._settings.batch_calls - len(self._forming.items)
+        if type(queue[0].params) in ALONE:
+            await self._drained()
+            items.append(queue.popleft())
+        while queue and len(items) < room and type(queue[0].params) not in ALONE:
+            items.append(queue.popleft())
+        for item in await self._decider.prepare(items):
+            batch = self._forming
+            if self._decider.decide(item, batch) and item.outcome is not None:
+                item.answer(item.outcome)
+                item.caller.flush()
+            else:
+                batch.items.append(item)
+        if self._forming.items:
+            self._formed.give()
+
+    async def _drained(self) -> None:
+        """Wait until everything that was decided is published."""
+        while self._forming.items or self._committing:
+            await self._moved.take()
+
+    # the second step: committing
+
+    async def _commit_batches(self) -> None:
+        done: Batch | None = None
+        while True:
+            if not self._forming.items:
+                self._publish(done)
+                done, self._committing = None, False
+                self._moved.give()
+                await self._formed.take()
+                continue
+            self._committing = True
+            batch, self._forming = self._forming, Batch(self._forming.head)
+            self._moved.give()
+            stored = False
+            with anyio.CancelScope(shield=True):  # a commit that has begun is seen to its end, whoever stops this task
+                stored = await self._append_while_publishing(batch, done)
+            done = batch if stored else None
+
+    async def _append_while_publishing(self, batch: Batch, done: Batch | None) -> bool:
+        if done is None:
+            return await self._append(batch)
+        appending = asyncio.ensure_future(self._append(batch))
+        await asyncio.sleep(0)  # the next batch is on its way to the disk before this one is published
+        self._publish(done)
+        return await appending
+
+    async def _append(self, batch: Batch) -> bool:
+        """Commit a batch; False if there was no room for it, and everything decided so far is taken back."""
+        if not batch.entries:
+            return True
+        started = perf_counter_ns()
         try:
-            items = await self._decider.prepare(items)
-            batch = Batch(items)
-            for item in items:
-                self._decider.decide(item, batch)
-                if not batch.entries and isinstance(item, Read) and item.outcome is not None:
-                    # Nothing undurable is before it, so it need not wait for the commit.
-                    item.answer(item.outcome)
-                    item.caller.flush()
-                    item.outcome = None
-            if batch.entries:
-                started = perf_counter_ns()
-                await self._log.append(batch.entries)
-                self.meters.commit(perf_counter_ns() - started, len(batch.entries))
-                for name, opened in batch.touched.items():
-                    if type(items[0].params) is ConversationDelete and not opened.state.exists:
-                        await self._log.erase(name)
+            await self._log.append(batch.entries)
         except StorageFull:
-            self.meters.error("storage_full")
-            self._drop(items)
-            self._refuse([item for item in items if isinstance(item, Write)], STORAGE_FULL)
-            self._queue.extendleft(reversed([item for item in items if isinstance(item, Read)]))
-            self._settled()
-        except StorageFailed as failure:
-            self.meters.error(f"outcome_unknown: {failure}")
-            self._refuse(items, OUTCOME_UNKNOWN)
+            self._take_back(batch)
+            return False
+        except StorageFailed:
+            _refuse(batch.items, OUTCOME_UNKNOWN)
             raise
-        else:
-            self._publish(batch)
+        self.meters.commit(perf_counter_ns() - started, len(batch.entries))
+        if type(batch.items[0].params) is ConversationDelete:
+            await self._erase(batch)
+        return True
+
+    async def _erase(self, batch: Batch) -> None:
+        """Take deleted conversations off the disk before the answer; with no room for it, at the next start."""
+        for name, opened in batch.touched.items():
+            if not opened.state.exists:
+                try:
+                    await self._log.erase(name)
+                except StorageFull:
+                    self.meters.error(f"storage_full: {name} is deleted but not yet erased")
+
+    def _take_back(self, batch: Batch) -> None:
+        """Nothing was written: forget the batch and all that was decided on top of it."""
+        self.meters.error("storage_full")
+        later, self._forming = self._forming, Batch(self._log.head)
+        for each in (batch, later):
+            for name in each.touched:
+                self._registry.drop(name)
+        items = [*batch.items, *later.items]
+        _refuse([item for item in items if isinstance(item, Write)], STORAGE_FULL)
+        self._queue.extendleft(reversed([item for item in items if isinstance(item, Read)]))
+        self._work.give()
 
     # after the commit
 
-    def _publish(self, batch: Batch) -> None:
+    def _publish(self, batch: Batch | None) -> None:
+        """Make a durable batch visible: answers first, then pushes."""
+        if batch is None:
+            return
         for opened in batch.touched.values():
-            opened.dirty = False
+            opened.dirty -= 1
         self._note_sessions(batch.sessions)
         callers: dict[int, Caller] = {}
         for item in batch.items:
@@ -169,16 +245,10 @@ class Writer:
                 item.run()
         for caller in callers.values():
             caller.flush()
-        self._settled()
         if batch.lines:
             self._totals.follow(batch.touched.values())
-            self._fanout.publish(batch.lines, self._log.head)
+            self._fanout.publish(batch.lines, batch.head)
             self.upkeep.plan()
-
-    def _settled(self) -> None:
-        waiting, self._after = self._after, []
-        for callback in waiting:
-            callback()
 
     def _note_sessions(self, changes: Iterable[tuple[str, ConversationConfigured]]) -> None:
         aliases = self._registry.aliases
@@ -199,20 +269,8 @@ class Writer:
             item.answer(found)
             item.caller.flush()
 
-    def _drop(self, items: list[Item]) -> None:
-        for item in items:
-            name: Any = item.params.conversation
-            opened = self._registry.find(name)
-            if opened is not None:
-                self._registry.drop(opened.state.conversation)
 
-    def _refuse(self, items: Iterable[Item], rejection: Rejection) -> None:
-        for item in items:
-            item.answer(rejection)
-            item.caller.flush()
-
-    async def settled(self) -> None:
-        """Wait for the commit that runs now to be published or refused."""
-        done = asyncio.get_running_loop().create_future()
-        self._after.append(lambda: done.done() or done.set_result(None))
-        await done
+def _refuse(items: Iterable[Item], rejection: Rejection) -> None:
+    for item in items:
+        item.answer(rejection)
+        item.caller.flush()
