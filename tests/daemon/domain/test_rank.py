@@ -48,3 +48,11 @@ def test_hopeless_neighbours_give_some_key_behind_the_first(low: str, high: str)
 
 def test_the_alphabet_of_the_front_ends_and_there_is_still_room() -> None:
     assert "" < between("", "A000") < "A000"
+
+
+@pytest.mark.parametrize(("low", "high"), [("b10", "b10I"), ("b10", "b10a1"), ("", "A000"), ("b10a1", "b10a2")])
+def test_a_key_from_the_middle_can_not_be_another_one_with_zeros_behind(low: str, high: str) -> None:
+    key = between(low, high)
+    assert low < key < high
+    assert len(key) > 1
+    assert key[-1].isalpha()
