@@ -63,10 +63,11 @@ _STYLES = {
 class Look:
     """What the reader can show.
 
-    `width` is in columns, 0 for no limit; `now` is the time in milliseconds for "since" notes, 0 to leave them out.
+    `width` is in columns, 0 for no limit; `now` is the time in milliseconds for "since" notes, 0 to leave them out;
+    `moves` tells whether the cursor can be moved to draw over what is there.
     """
 
-    __slots__ = ("colour", "glyphs", "now", "terminal", "width")
+    __slots__ = ("colour", "glyphs", "moves", "now", "terminal", "width")
 
     def __init__(
         self, *, colour: bool = False, width: int = 0, ascii_only: bool = False, terminal: bool = False, now: int = 0
@@ -76,6 +77,7 @@ class Look:
         self.glyphs = ASCII_GLYPHS if ascii_only else UNICODE_GLYPHS
         self.terminal = terminal
         self.now = now
+        self.moves = False
 
     def paint(self, style: str, text: str) -> str:
         """`text` in the colour of a style, or plain where colours are not wanted."""
@@ -107,13 +109,15 @@ def terminal_width(env: "Mapping[str, str]", fd: int) -> int:
 def look_of(env: "Mapping[str, str]", fd: int = 1, *, now: int = 0) -> Look:
     """The look for a descriptor. `now` counts only on a terminal, so that piped output is stable."""
     terminal = os.isatty(fd)
-    return Look(
+    look = Look(
         colour=wants_colour(env, terminal),
         width=terminal_width(env, fd) if terminal else 0,
         ascii_only=not _shows_unicode(),
         terminal=terminal,
         now=now if terminal else 0,
     )
+    look.moves = terminal and env.get("TERM", "") not in ("", "dumb")
+    return look
 
 
 def encoding() -> str:

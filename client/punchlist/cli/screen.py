@@ -4,7 +4,7 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from types import FrameType, TracebackType
-from typing import Self
+from typing import Any, Self
 
 from punchlist.cli.fast import write
 from punchlist.cli.look import Look, terminal_width
@@ -12,6 +12,10 @@ from punchlist.cli.render import cut
 
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 _FALLBACK_HEIGHT = 24
+
+
+Handler = Callable[[int, FrameType | None], Any] | int | None
+"""What `signal.signal` takes and gives back."""
 
 
 def frame(lines: Sequence[str], drawn: int) -> str:
@@ -43,7 +47,7 @@ class Screen:
         self._drawn = 0
         self._busy = False
         self._resized = False
-        self._handlers: dict[int, object] = {}
+        self._handlers: dict[int, Handler] = {}
 
     def draw(self) -> None:
         """Show the content as it is now."""
@@ -81,7 +85,7 @@ class Screen:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, handler in self._handlers.items():
-            signal.signal(number, handler)  # pyright: ignore[reportArgumentType] - what signal.signal gave us
+            signal.signal(number, handler)
         try:
             write(_SHOW)
         except OSError:

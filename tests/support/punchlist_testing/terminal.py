@@ -49,7 +49,7 @@ class Terminal:
         deadline = time.monotonic() + PATIENCE_S
         while text not in self.shown:
             readable, _, _ = select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))
-            assert readable and self._read(), f"{text!r} did not appear in {self.shown!r}"
+            assert readable and self._read(), f"{text!r} did not appear in {self.shown[-2000:]!r}"
         end = self.shown.index(text) + len(text)
         found, self.shown = self.shown[:end], self.shown[end:]
         return found

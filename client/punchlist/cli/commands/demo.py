@@ -1,6 +1,5 @@
 """`punch demo`: the whole of it, from an empty directory to the proof that nothing was lost."""
 
-import os
 from typing import Any
 
 import msgspec
@@ -21,7 +20,7 @@ _LOG_LINES = 8
 def run_demo(context: Context) -> int:
     """Play the session; exit code 1 if anything acknowledged is missing."""
     recording = load()
-    live = context.look.terminal and not context.args.fast and os.environ.get("TERM") not in (None, "", "dumb")
+    live = context.look.moves and not context.args.fast
     context.look.now = 0
     with Home() as home:
         _title(context, f"{recording.title}: a recorded session, a private daemon in {home.path}")

@@ -21,13 +21,14 @@ def run_watch(context: Context) -> int:
         return 0
     context.look.now = 0
     newest: list[TaskList] = []
-    with (
-        context.client.conversation(context.conversation).watch(view="list") as lists,
-        Screen(context.look, lambda: _lines(context, newest)) as screen,
-    ):
-        for tasks in lists:
-            newest[:] = [tasks]
-            screen.draw()
+    with context.client.conversation(context.conversation).watch(view="list") as lists:
+        if not context.look.moves:
+            for tasks in lists:
+                context.lines([*_lines(context, [tasks]), ""])
+        with Screen(context.look, lambda: _lines(context, newest)) as screen:
+            for tasks in lists:
+                newest[:] = [tasks]
+                screen.draw()
     return 0
 
 

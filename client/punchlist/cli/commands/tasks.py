@@ -66,7 +66,7 @@ def run_rm(context: Context) -> int:
     """Delete tasks."""
     tasks = ids(context.args.tasks) or []
     if not context.confirmed(f"Delete {', '.join(f'#{safe(one)}' for one in tasks)}?"):
-        return REFUSED
+        return _left_alone(context)
     result = context.change("task.delete", tasks=tasks)
     gone = ", ".join(f"#{safe(one)}" for one in result["deleted"])
     return context.answer(result, [f"deleted {gone}", context.look.paint("dim", "  back again: punch undo")])
@@ -77,7 +77,7 @@ def run_clear(context: Context) -> int:
     if not context.args.yes and not context.look.terminal:
         raise UsageError("clear empties the list: add --yes")
     if not context.confirmed(f"Remove all tasks of {safe(context.conversation)}?"):
-        return REFUSED
+        return _left_alone(context)
     result = context.change("list.clear")
     lines = [f"removed {result['cleared']} tasks", context.look.paint("dim", "  back again: punch undo")]
     return context.answer(result, lines)
@@ -90,6 +90,11 @@ def run_undo(context: Context) -> int:
     lines = [safe(line) for line in result.get("undone", ())]
     head = "would take back:" if args.preview else "took back:"
     return context.answer(result, [head, *(f"  {line}" for line in lines)] if lines else ["nothing to take back"])
+
+
+def _left_alone(context: Context) -> int:
+    context.note("nothing was changed")
+    return REFUSED
 
 
 def _metadata(pairs: list[str] | None) -> dict[str, Any] | None:

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Self
 
+from punchlist.cli.screen import Handler
 from punchlist.core import Options
 from punchlist.errors import PunchlistError
 from punchlist.sync import Client
@@ -27,6 +28,7 @@ class Home:
         self.data_dir = f"{self.path}/data"
         self._clients: list[Client] = []
         self._processes: list[subprocess.Popen[str]] = []
+        self._handlers: dict[int, Handler] = {}
 
     def client(self, name: str) -> Client:
         """A client that starts a daemon here if none runs; closed with the home."""
@@ -72,9 +74,8 @@ class Home:
     def close(self) -> None:
         """End every process of ours and remove the directory."""
         for process in self._processes:
-            process.terminate()
-        for process in self._processes:
-            process.wait(_END_S)
+            process.kill()
+            process.wait()
             if process.stdout:
                 process.stdout.close()
         for client in self._clients:
@@ -99,17 +100,25 @@ class Home:
             _wait(pid)
 
     def __enter__(self) -> Self:
+        self._handlers = {number: signal.signal(number, _on_end) for number in (signal.SIGTERM, signal.SIGHUP)}
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A second Ctrl-C must not leave a daemon behind.
-        previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # Whoever is impatient and presses Ctrl-C again must not leave a daemon behind.
+        self._handlers[signal.SIGINT] = signal.getsignal(signal.SIGINT)
+        for number in self._handlers:
+            signal.signal(number, signal.SIG_IGN)
         try:
             self.close()
         finally:
-            signal.signal(signal.SIGINT, previous)
+            for number, handler in self._handlers.items():
+                signal.signal(number, handler)
+
+
+def _on_end(signum: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + signum)
 
 
 def _own_processes() -> Iterator[int]:

@@ -43,4 +43,6 @@ def parse(documents: Sequence[Document], name: str = "") -> tuple[str, Plan]:
     found = name or (detect(documents[0]) if len(documents) == 1 else "folder")
     if found == "folder":
         return found, objects.parse_folder(documents)
+    if len(documents) > 1:
+        raise FormatError(f"a folder is read as task files, not as {found}", documents[0].name)
     return found, PARSERS[found](documents[0])

@@ -55,12 +55,24 @@ def test_the_fast_demo_loses_nothing_and_leaves_nothing(temporary: Path) -> None
     assert leftovers(temporary) == []
 
 
-def test_on_a_terminal_the_list_lives_and_ctrl_c_leaves_nothing(temporary: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_on_a_terminal_the_list_lives_and_an_interrupt_leaves_nothing(
+    temporary: Path, number: signal.Signals, code: int
+) -> None:
     with terminal("demo", columns=100, rows=40) as shown:
         shown.wait_for("a second process was told")
-        shown.wait_for("● ")
+        shown.wait_for("●")
         assert leftovers(temporary) != []
+        shown.process.send_signal(number)
+        assert shown.finish() == code
+        assert shown.shown.endswith("\x1b[?25h")
+    assert leftovers(temporary) == []
+
+
+def test_an_interrupt_while_the_daemon_starts_leaves_nothing(temporary: Path) -> None:
+    with terminal("demo", "--fast") as shown:
+        shown.wait_for("a private daemon in ")
         shown.process.send_signal(signal.SIGINT)
         assert shown.finish() == 130
-        assert shown.shown.endswith("\x1b[?25h")
+        assert "Traceback" not in shown.shown
     assert leftovers(temporary) == []

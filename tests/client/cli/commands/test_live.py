@@ -89,6 +89,13 @@ def test_on_a_terminal_the_list_is_redrawn_by_push(client: Client) -> None:
         assert shown.finish() == 130
 
 
+def test_a_dumb_terminal_gets_one_list_after_the_other(client: Client) -> None:
+    with terminal("watch", env={"TERM": "dumb"}) as shown:
+        shown.wait_for("no tasks")
+        client.conversation("default").add("Read")
+        assert "\x1b" not in shown.wait_for("Read")
+
+
 def test_a_long_list_is_cut_to_the_window(client: Client) -> None:
     client.conversation("default").add_many([f"task {n}" for n in range(50)])
     with terminal("watch", rows=8) as shown:

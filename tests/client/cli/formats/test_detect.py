@@ -34,6 +34,8 @@ def test_a_named_format_is_used_and_many_files_are_a_folder() -> None:
     assert parse([Document("f", "- a")], "markdown")[0] == "markdown"
     with pytest.raises(FormatError):
         parse([Document("f", "- a")], "json")
+    with pytest.raises(FormatError):
+        parse([Document("1.json", "- a"), Document("2.json", "- b")], "markdown")
     files: list[Any] = [Document(f"{n}.json", json.dumps({"id": n, "subject": "s"})) for n in (2, 1)]
     name, plan = parse(files)
     assert (name, [task["ref"] for task in plan]) == ("folder", ["1", "2"])
