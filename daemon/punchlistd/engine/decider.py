@@ -170,7 +170,7 @@ class Decider:
             if state.conversation not in batch.touched:
                 batch.touched[state.conversation] = opened
                 opened.dirty += 1
-        item.outcome = _encode(outcome(item.params, state, events, seq, decision.lines))
+        item.outcome = _encode(outcome(item.params, state, events, seq, decision.lines, command.actor))
         if (key := item.params.key) is not None:
             opened.remember(key, item.call, item.outcome)
             if events and opened.keys is not None:

@@ -4,14 +4,17 @@ import msgspec
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import KnownEvent, UnknownEvent
+from punchlist_schemas.params import ListUndo
+from punchlistd.domain.commands import Decision
+from punchlistd.domain.decide import decide
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.outcome import outcome
-from punchlistd.domain.state import initial_state
+from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.calls import Write, key_conflict
-from punchlistd.engine.facts import fact_of
+from punchlistd.engine.facts import fact_of, groups_of
 from punchlistd.engine.registry import Registry
 from punchlistd.engine.scope import out_of_scope
-from punchlistd.store.port import EventLog, side_of
+from punchlistd.store.port import EventLog, Stored, side_of
 
 
 async def rebuild(log: EventLog, registry: Registry, item: Write) -> bytes | Rejection | None:
@@ -27,13 +30,30 @@ async def rebuild(log: EventLog, registry: Registry, item: Write) -> bytes | Rej
         return None
     if side_of(group[0]).call != item.call:
         return key_conflict(key)
-    last = group[-1].version
-    state, events, seq = initial_state(name), list[KnownEvent](), group[-1].seq
-    for stored in await log.read(0, 1 << 60, conversation=name, max_bytes=1 << 60):
-        if stored.version > last:
-            break
-        fact = fact_of(stored)
+    history = await log.read(0, 1 << 60, conversation=name, max_bytes=1 << 60)
+    before = [stored for stored in history if stored.seq < group[0].seq]
+    state = initial_state(name)
+    _fold(state, before)
+    lines = _lines(state, item, before)
+    events = _fold(state, group)
+    actor = fact_of(group[0]).actor
+    return msgspec.json.encode(outcome(item.params, state, events, group[-1].seq, lines, actor))
+
+
+def _fold(state: State, history: list[Stored]) -> list[KnownEvent]:
+    events: list[KnownEvent] = []
+    for fact in map(fact_of, history):
         evolve(state, fact.event, fact.seq, fact.version, fact.at)
-        if fact.version >= group[0].version and not isinstance(fact.event, UnknownEvent):
+        if not isinstance(fact.event, UnknownEvent):
             events.append(fact.event)
-    return msgspec.json.encode(outcome(item.params, state, events, seq))
+    return events
+
+
+def _lines(state: State, item: Write, before: list[Stored]) -> tuple[str, ...]:
+    """What an undo said it took back: the same rules on the same history say it again."""
+    if not isinstance(item.params, ListUndo):
+        return ()
+    bare = msgspec.structs.replace(item.params, expect_version=None)
+    command = msgspec.structs.replace(item.command, params=bare, history=groups_of(before))
+    decision = decide(state, command)
+    return decision.lines if isinstance(decision, Decision) else ()
