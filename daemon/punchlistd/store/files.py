@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 from collections.abc import Sequence
 
 from punchlistd.store.port import StorageFailed
@@ -94,13 +95,21 @@ class Inodes:
                 raise StorageFailed(f"{path} was replaced while in use")
 
 
+def _allocated(path: str) -> int:
+    try:
+        found = os.lstat(path)
+        return found.st_blocks * 512 if stat.S_ISREG(found.st_mode) else 0
+    except FileNotFoundError:
+        return 0
+
+
 class Reserve:
     """Space set aside, given back when the disk is full so that what is under way can still be finished."""
 
     def __init__(self, path: str, size: int) -> None:
         self._path = path
         self._size = size
-        self.held = size > 0 and os.path.lexists(path) and os.stat(path).st_blocks * 512 >= size
+        self.held = size > 0 and _allocated(path) >= size
 
     def ensure(self) -> None:
         """Set the space aside if it is not and there is plenty; otherwise leave it for later."""

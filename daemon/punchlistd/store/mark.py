@@ -5,7 +5,6 @@ noted in a small file beside it: two slots written in turn, each with a checksum
 other. It is not flushed: it may lag behind the log, and only a log behind its mark has lost something.
 """
 
-import contextlib
 import os
 import struct
 import zlib
@@ -13,7 +12,7 @@ import zlib
 import msgspec
 
 _SLOT = 64
-_FIELDS = struct.Struct("<8sQI16s")
+_FIELDS = struct.Struct("<8sQQI16s")
 _MAGIC = b"plmark1\n"
 ANY_SUM = 0
 """Stands for the checksum of a row that is just being rewritten."""
@@ -27,43 +26,54 @@ class Position(msgspec.Struct, frozen=True):
     sum: int
 
 
+def read_mark(path: str) -> Position | None:
+    """The furthest position noted in a file, None where there is none."""
+    try:
+        with open(path, "rb") as file:
+            newest = _newest(file.read(2 * _SLOT))
+    except OSError:
+        return None
+    return newest[1] if newest else None
+
+
+def _newest(slots: bytes) -> tuple[int, Position] | None:
+    found = [slot for slot in (_decode(slots[:_SLOT]), _decode(slots[_SLOT:])) if slot]
+    return max(found, key=lambda slot: slot[0], default=None)
+
+
+def _decode(data: bytes) -> tuple[int, Position] | None:
+    """How many positions were noted so far, and the one in this slot."""
+    if len(data) != _SLOT or struct.unpack_from("<I", data, _FIELDS.size)[0] != zlib.crc32(data[: _FIELDS.size]):
+        return None
+    magic, count, seq, total, epoch = _FIELDS.unpack_from(data)
+    return (count, Position(epoch.rstrip(b"\0").decode(), seq, total)) if magic == _MAGIC else None
+
+
 class Mark:
     """The file of the mark. It belongs to the database thread."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        self._slot = 0
+        self._count = 0
 
     def read(self) -> Position | None:
         """The furthest position noted, None where there is none."""
-        found = [slot for slot in map(self._read_slot, (0, 1)) if slot]
-        newest = max(found, key=lambda slot: slot[0], default=None)
+        newest = _newest(os.pread(self._file, 2 * _SLOT, 0))
         if newest is None:
             return None
-        self._slot = newest[0]
+        self._count = newest[0]
         return newest[1]
 
     def write(self, epoch: str, seq: int, total: int) -> None:
         """Note a position. Nothing waits for the disk."""
-        self._slot += 1
-        fields = _FIELDS.pack(_MAGIC, seq, total, epoch.encode()) + struct.pack("<Q", self._slot)
+        self._count += 1
+        fields = _FIELDS.pack(_MAGIC, self._count, seq, total, epoch.encode())
         data = (fields + struct.pack("<I", zlib.crc32(fields))).ljust(_SLOT, b"\0")
-        if os.pwrite(self._file, data, self._slot % 2 * _SLOT) != _SLOT:
+        if os.pwrite(self._file, data, self._count % 2 * _SLOT) != _SLOT:
             raise OSError("the high-water mark was written in part")
 
     def close(self) -> None:
         """Let go of the file."""
         if self._file >= 0:
-            with contextlib.suppress(OSError):
-                os.close(self._file)
+            os.close(self._file)
             self._file = -1
-
-    def _read_slot(self, index: int) -> tuple[int, Position] | None:
-        data = os.pread(self._file, _SLOT, index * _SLOT)
-        used = _FIELDS.size + 8
-        if len(data) != _SLOT or struct.unpack_from("<I", data, used)[0] != zlib.crc32(data[:used]):
-            return None
-        magic, seq, total, epoch = _FIELDS.unpack_from(data)
-        if magic != _MAGIC:
-            return None
-        return struct.unpack_from("<Q", data, _FIELDS.size)[0], Position(epoch.rstrip(b"\0").decode(), seq, total)

@@ -45,6 +45,8 @@ class Operations:
         self.inodes.watch(watch)
         self.reserve = Reserve(beside(path, ".reserve"), reserve_bytes)
         self.reserve.ensure()
+        self.erased = 0
+        """How many times something was erased: a copy made meanwhile may hold it."""
         self._pages = 0
 
     # Beginning and end
@@ -100,7 +102,6 @@ class Operations:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_FULL:
                 self.fail(str(error), error)
             self.roll_back()
-            self.reserve.release()
             raise StorageFull(f"no space left for {self.path}") from error
         except (OSError, MemoryError) as error:
             self.fail(str(error) or "out of memory", error)
@@ -143,12 +144,22 @@ class Operations:
         first, last = self.head + 1, self.head + len(entries)
         body = join([entry.line for entry in entries])
         total = checksum(body)
-        with self.writing():
-            self.connection.execute("INSERT INTO log VALUES(?, ?, ?, ?)", (last, first, total, body))
-            self.tail.add(entries, first, last)
-            self.head = last
-            self.mark.write(self.epoch, last, total)
+        try:
+            with self.writing():
+                self.connection.execute("INSERT INTO log VALUES(?, ?, ?, ?)", (last, first, total, body))
+                self.tail.add(entries, first, last)
+                self.head = last
+                self.mark.write(self.epoch, last, total)
+        except StorageFull:
+            self._make_room()
+            raise
         self.wrote(2 + len(body) // _PAGE)
+
+    def _make_room(self) -> None:
+        """Give back the reserve, once, and use it first to free what was written ahead for being written over."""
+        if self.reserve.held:
+            self.reserve.release()
+            self.wrote(CHECKPOINT_PAGES)
 
     def wrote(self, pages: int) -> None:
         """Count pages written ahead and move them into the database now and then; without space that can wait."""
@@ -162,7 +173,8 @@ class Operations:
         with self.writing():
             self.connection.execute(f"PRAGMA wal_checkpoint({mode})").close()
             self._pages = 0
-        self.reserve.ensure()
+        if mode == "TRUNCATE":
+            self.reserve.ensure()
 
     def watch(self, paths: Sequence[str]) -> None:
         """Refuse to commit once one of these files is not what it is now."""

@@ -6,15 +6,19 @@ after the other to its end, whoever may have stopped waiting for it.
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar, TypeVarTuple, cast
 
 import aiosqlite
 import anyio
+import anyio.to_thread
 
 from punchlistd.store import erase, index, reading, schema
+from punchlistd.store.backup import Copy, finish
 from punchlistd.store.mounts import file_system_of, is_remote
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import Damaged, Loaded, LogUnusable, Sealed, Snapshot, StorageFailed, Stored
+from punchlistd.store.verify import Report
 
 RESERVE_BYTES = 16 << 20
 """Space set aside for finishing what is under way on a full disk."""
@@ -216,6 +220,23 @@ class SqliteLog:
     async def checkpoint(self) -> None:
         """Move what was written ahead into the database and cut it off."""
         await self._run(self._operations.checkpoint)
+
+    async def backup(self, path: str) -> Report:
+        """Make a verified copy at a path where nothing is, while commits go on. Says what it holds.
+
+        Raises:
+            BackupFailed: There is no sound copy, or nowhere to put it; nothing was left behind.
+        """
+        copy = await self._run(Copy, self._operations, path)
+        done = False
+        try:
+            while await self._run(copy.step):
+                pass
+            done = True
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._thread.run(partial(copy.close, keep=done))
+        return await anyio.to_thread.run_sync(finish, copy.unfinished, path)
 
     async def sizes(self) -> tuple[int, int]:
         """Bytes of the log and of what was written ahead."""

@@ -1,0 +1,179 @@
+"""A copy of a log that is in use, and putting one in the place of a lost log.
+
+The copy is made in small steps on the log's own connection, so that commits go on in between. The log only grows, so
+what was copied stays right; only an erase makes it begin again, because a copy must not keep what was to vanish.
+"""
+
+import contextlib
+import os
+import secrets
+import shutil
+import sqlite3
+from collections.abc import Generator
+from typing import Any
+
+import msgspec
+
+from punchlistd.store import schema
+from punchlistd.store.files import discard, publish, size_of, write_ahead
+from punchlistd.store.operations import Operations
+from punchlistd.store.port import LogUnusable
+from punchlistd.store.verify import Report, verify_file
+
+LOG_NAME = "log.db"
+"""Name of the log in a data directory."""
+
+STEP_ROWS = 200
+"""Rows copied at a time."""
+
+
+class _Table(msgspec.Struct, frozen=True):
+    name: str
+    key: tuple[str, ...]
+    condition: str = "1"
+
+
+_TABLES = (
+    _Table("log", ("seq",)),
+    _Table("conversations", ("id",)),
+    _Table("snapshots", ("conversation",)),
+    _Table("sessions", ("session",)),
+    _Table("parts", ("conversation", "seq"), "seq <= :indexed"),
+    _Table("keys", ("conversation", "hash", "seq"), "seq <= :indexed"),
+)
+
+
+class BackupFailed(Exception):
+    """There is no sound copy, or nowhere to put it. The message says why; nothing was left behind."""
+
+
+class Copy:
+    """A copy on its way, under a name of its own until it is finished. Its steps belong to the database thread."""
+
+    def __init__(self, log: Operations, path: str) -> None:
+        self._log = log
+        self.path = path
+        self.unfinished = f"{path}.{secrets.token_hex(4)}.new"
+        if os.path.lexists(path):
+            raise BackupFailed(f"{path} is there already; choose another name")
+        self._begin()
+
+    def _begin(self) -> None:
+        with _failing(self.path):
+            os.close(os.open(self.unfinished, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_WRONLY, 0o600))
+            self._target = schema.connect(self.unfinished, "rw")
+            self._target.execute("PRAGMA synchronous = OFF")  # it is flushed once, when it is published
+            schema.build(self._target)
+        self._indexed = self._log.indexed
+        self._erased = self._log.erased
+        self._tables = list(_TABLES)
+        self._after: tuple[Any, ...] = ()
+
+    def step(self) -> bool:
+        """Copy some rows. Whether there is more to do."""
+        with _failing(self.path):
+            if self._log.erased != self._erased:
+                self.close()
+                self._begin()
+            if self._tables:
+                if not self._copy(self._tables[0], STEP_ROWS):
+                    self._tables.pop(0)
+                    self._after = ()
+                return True
+            self._finish()
+            return False
+
+    def _copy(self, table: _Table, limit: int) -> bool:
+        """Copy the rows that follow. Whether there may be more of them."""
+        key = ", ".join(table.key)
+        values = {f"k{number}": value for number, value in enumerate(self._after)}
+        following = f"({key}) > ({', '.join(f':{name}' for name in values)})" if values else "1"
+        cursor = self._log.connection.execute(
+            f"SELECT {key}, * FROM {table.name} WHERE {following} AND {table.condition} ORDER BY {key} LIMIT :limit",
+            {**values, "limit": limit, "indexed": self._indexed},
+        )
+        rows = cursor.fetchall()
+        if rows:
+            width = len(table.key)
+            marks = ", ".join("?" * (len(rows[0]) - width))
+            self._target.execute("BEGIN")
+            self._target.executemany(f"INSERT OR REPLACE INTO {table.name} VALUES({marks})", [r[width:] for r in rows])
+            self._target.execute("COMMIT")
+            self._after = rows[-1][:width]
+        return len(rows) == limit
+
+    def _finish(self) -> None:
+        """Copy the events that came since, so that no snapshot is ahead of the log."""
+        self._after = self._target.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()
+        self._copy(_TABLES[0], -1)
+        self._target.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (self._log.epoch,))
+        self._target.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (self._indexed,))
+
+    def close(self, *, keep: bool = False) -> None:
+        """Let go of the copy, and of its file unless it is to be kept."""
+        self._target.close()
+        if not keep:
+            discard(self.unfinished)
+
+
+@contextlib.contextmanager
+def _failing(path: str) -> Generator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise BackupFailed(f"{path} could not be written: {error}") from error
+
+
+def finish(unfinished: str, path: str) -> Report:
+    """Look through a finished copy and give it its name.
+
+    Raises:
+        BackupFailed: The copy is not sound, or the name is taken.
+    """
+    try:
+        report = _sound(unfinished)
+        publish(unfinished, path)
+    except FileExistsError:
+        raise BackupFailed(f"{path} is there already; choose another name") from None
+    except OSError as error:
+        raise BackupFailed(f"{path} could not be written: {error}") from error
+    finally:
+        discard(unfinished)
+    report.path = path
+    return report
+
+
+def _sound(path: str) -> Report:
+    try:
+        report = verify_file(path)
+    except LogUnusable as error:
+        raise BackupFailed(str(error)) from error
+    if report.problems:
+        first = report.problems[0]
+        raise BackupFailed(
+            f"{path} is not sound: {len(report.problems)} problems, the first with "
+            f"{first.conversation or 'the log'} at {first.seq}: {first.reason}"
+        )
+    return report
+
+
+def restore(backup: str, data_dir: str) -> Report:
+    """Put a sound backup where a data directory has no log. The log goes on under a new epoch.
+
+    Raises:
+        BackupFailed: The backup is not sound, or there is a log already.
+    """
+    path = os.path.join(data_dir, LOG_NAME)
+    if os.path.lexists(path) or size_of(write_ahead(path)):
+        raise BackupFailed(f"{path} is there already; move it and what belongs to it away first")
+    _sound(backup)
+    unfinished = f"{path}.{secrets.token_hex(4)}.new"
+    try:
+        with _failing(path):
+            os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_WRONLY, 0o600))
+            shutil.copyfile(backup, unfinished)
+            with contextlib.closing(schema.connect(unfinished, "rw")) as copy:
+                copy.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (secrets.token_hex(8),))
+        return finish(unfinished, path)
+    finally:
+        discard(unfinished)

@@ -1,0 +1,376 @@
+"""What a log on a disk promises beyond the contract of any log."""
+
+import hashlib
+import os
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from punchlist_testing.store import CLEARED, DELETED, Scribe, said
+from punchlistd.store import operations, schema
+from punchlistd.store.port import LogUnusable, StorageFailed, StorageFull
+from punchlistd.store.sqlite import SqliteLog, open_log
+
+
+def crash_copy(path: str, directory: Path) -> str:
+    """The log as a crash would leave it, elsewhere."""
+    directory.mkdir()
+    for name in ("log.db", "log.db-wal", "log.mark"):
+        if os.path.exists(source := os.path.join(os.path.dirname(path), name)):
+            shutil.copy(source, directory)
+    return str(directory / "log.db")
+
+
+async def test_a_log_goes_on_where_it_was_closed(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await scribe.write("a", said("one"), key="k")
+    epoch = log.epoch
+    await log.close()
+    assert sorted(os.listdir(os.path.dirname(path))) == ["log.db", "log.mark"]
+    scribe.log = log = await SqliteLog.open(path, reserve_bytes=0)
+    assert (log.epoch, log.head, log.unindexed, log.regressed) == (epoch, 1, 1, None)
+    assert len(await log.find_key("a", "k")) == 1
+    await scribe.write("a", said("two"))
+    assert [stored.line for stored in await log.read(0, 9)] == scribe.lines
+    await log.close()
+
+
+async def test_everything_committed_is_there_after_a_crash(path: str, log: SqliteLog, tmp_path: Path) -> None:
+    scribe = Scribe(log)
+    await scribe.write("a", CLEARED, key="k1")
+    await log.maintain([scribe.snapshot("a", sessions=("s",))])
+    await scribe.write_batch(("a", [said("x")]), ("b", [CLEARED, DELETED]))
+    await scribe.write("b", CLEARED, key="k2")
+    recovered = await SqliteLog.open(crash_copy(path, tmp_path / "copy"), reserve_bytes=0)
+    assert (recovered.head, recovered.unindexed, recovered.regressed) == (5, 4, None)
+    assert sorted(recovered.unindexed_conversations()) == ["a", "b"]
+    assert [stored.line for stored in await recovered.read(0, 9)] == scribe.lines
+    assert len(await recovered.find_key("b", "k2")) == len(await recovered.find_key("a", "k1")) == 1
+    assert await recovered.unerased() == ["b"] and await recovered.resolve("s") == "a"
+    loaded = await recovered.load("a")
+    assert (loaded.state, loaded.version, len(loaded.tail)) == (b"state", 1, 1)
+    await recovered.close()
+
+
+async def test_a_cancelled_caller_does_not_cancel_the_commit(log: SqliteLog) -> None:
+    scribe = Scribe(log)
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await scribe.write("a", CLEARED)
+    with anyio.fail_after(5):
+        await log.sizes()
+    assert scope.cancelled_caught and log.head == 1
+    await scribe.write("a", said("goes on"))
+    assert len((await log.load("a")).tail) == 2
+
+
+async def test_nobody_else_gets_in_while_a_log_is_open(
+    path: str, log: SqliteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "BUSY_S", 0.01)
+    with pytest.raises(LogUnusable, match="in use"):
+        await SqliteLog.open(path)
+    await Scribe(log).write("a", CLEARED)
+
+
+async def test_a_network_file_system_is_refused_unless_allowed(path: str) -> None:
+    with pytest.raises(LogUnusable, match=r"network file system \(nfs4\)"):
+        await SqliteLog.open(path, file_system=lambda _: "nfs4")
+    assert os.listdir(os.path.dirname(path)) == []
+    log = await SqliteLog.open(path, file_system=lambda _: "nfs4", allow_network=True, reserve_bytes=0)
+    await log.close()
+
+
+@pytest.mark.parametrize("page", [0, 1])
+def test_a_log_whose_structure_is_broken_is_refused(path: str, page: int) -> None:
+    schema.create(path)
+    data = bytearray(Path(path).read_bytes())
+    data[page * 4096 + 100 * (page == 0) : (page + 1) * 4096] = b"\xff" * (4096 - 100 * (page == 0))
+    Path(path).write_bytes(data)
+    with pytest.raises(LogUnusable, match="punch verify"):
+        open_log(path)
+    assert Path(path).read_bytes() == data
+
+
+def test_a_missing_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LogUnusable, match="can't be opened"):
+        open_log(str(tmp_path / "missing" / "log.db"))
+
+
+def test_a_log_without_its_epoch_is_refused(path: str) -> None:
+    schema.create(path)
+    with closing(schema.connect(path, "rw")) as connection:
+        connection.execute("DELETE FROM meta WHERE name = 'epoch'")
+    with pytest.raises(LogUnusable, match="epoch"):
+        open_log(path)
+
+
+# The high-water mark
+
+
+async def test_a_shortened_log_is_reported_and_goes_on_under_a_new_epoch(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    for _ in range(3):
+        await scribe.write("a", CLEARED)
+    epoch = log.epoch
+    await log.close()
+    with closing(schema.connect(path, "rw")) as connection:
+        connection.execute("DELETE FROM log WHERE seq = 3")
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    assert log.regressed == (3, 2) and log.epoch != epoch
+    epoch = log.epoch
+    await log.close()
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    assert log.regressed is None and log.epoch == epoch
+    await log.close()
+
+
+async def test_an_older_image_that_went_another_way_is_reported(path: str, tmp_path: Path) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    await Scribe(log).write("a", CLEARED)
+    image = crash_copy(path, tmp_path / "image")
+    await Scribe(log).write("b", said("this way"))
+    await log.close()
+    os.unlink(tmp_path / "image" / "log.mark")
+    other = await SqliteLog.open(image, reserve_bytes=0)
+    await Scribe(other).write("b", said("that way"))
+    await Scribe(other).write("c", said("further"))
+    await other.close()
+    os.replace(image, path)
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    assert log.regressed == (2, 3)
+    await log.close()
+
+
+async def test_a_log_that_vanished_is_reported_by_its_mark(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    await Scribe(log).write("a", CLEARED)
+    await log.close()
+    os.unlink(path)
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    assert log.regressed == (1, 0) and log.head == 0
+    await log.close()
+
+
+async def test_a_mark_that_lags_behind_or_is_of_another_log_is_no_alarm(path: str) -> None:
+    mark = Path(path).parent / "log.mark"
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    await Scribe(log).write("a", CLEARED)
+    before = mark.read_bytes()
+    await Scribe(log).write("b", CLEARED)
+    epoch = log.epoch
+    await log.close()
+    for content in (before, b"", os.urandom(128)):
+        mark.write_bytes(content)
+        log = await SqliteLog.open(path, reserve_bytes=0)
+        assert log.regressed is None and log.epoch == epoch
+        await log.close()
+    assert len(mark.read_bytes()) == 128
+
+
+async def test_erasing_the_last_row_raises_no_alarm_at_the_next_start(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    await Scribe(log).write("a", said("secret"), DELETED)
+    await log.erase("a")
+    await log.close()
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    assert log.regressed is None
+    await log.close()
+
+
+# Files that are not what they were
+
+
+@pytest.mark.parametrize("name", ["log.db", "log.db-wal", "lock", "daemon.sock"])
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+async def test_nothing_is_acknowledged_once_a_file_was_removed_or_replaced(
+    path: str, tmp_path: Path, name: str, how: str
+) -> None:
+    for other in ("lock", "daemon.sock"):
+        (tmp_path / other).write_text("")
+    log = await SqliteLog.open(path, watch=[str(tmp_path / "lock")], reserve_bytes=0)
+    await log.watch(str(tmp_path / "lock"), str(tmp_path / "daemon.sock"))
+    scribe = Scribe(log)
+    await scribe.write("a", CLEARED)
+    if how == "removed":
+        (tmp_path / name).unlink()
+    else:
+        shutil.copy(tmp_path / name, tmp_path / "copy")
+        (tmp_path / "copy").rename(tmp_path / name)
+    with pytest.raises(StorageFailed, match=name):
+        await scribe.write("a", CLEARED)
+    assert log.head == 1 and name in log.failed
+    for refused in (log.append([]), log.read(0, 1), log.load("a"), log.maintain([]), log.erase("a"), log.list(limit=1)):
+        with pytest.raises(StorageFailed, match=name):
+            await refused
+    await log.close()
+
+
+async def test_closing_leaves_alone_what_took_the_place_of_our_files(path: str, tmp_path: Path) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    await Scribe(log).write("a", CLEARED)
+    stranger = await SqliteLog.open(str(tmp_path / "new.db"), reserve_bytes=0)
+    await Scribe(stranger).write("b", CLEARED)
+    for name in ("log.db", "log.db-wal"):
+        os.replace(tmp_path / name.replace("log", "new"), tmp_path / name)
+    before = {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in ("log.db", "log.db-wal")}
+    with pytest.raises(StorageFailed):
+        await Scribe(log).write("a", CLEARED)
+    await log.close()
+    assert before == {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in before}
+    with pytest.raises(StorageFailed):
+        await Scribe(stranger).write("b", CLEARED)
+    await stranger.close()
+
+
+async def test_a_file_to_be_watched_must_be_there(log: SqliteLog, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        await log.watch(str(tmp_path / "missing"))
+
+
+# Errors of the disk
+
+
+@contextmanager
+def largest_file(size: int) -> Generator[None]:
+    """No file may grow beyond a size: the simplest write error there is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_after_a_write_error_the_log_refuses_everything(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await scribe.write("a", said("kept"))
+    with largest_file(200_000), pytest.raises(StorageFailed, match="disk I/O error"):
+        await scribe.write("a", said("x" * 300_000))
+    with pytest.raises(StorageFailed):
+        await scribe.write("b", CLEARED)
+    await log.close()
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    assert log.head == 1 and log.regressed is None
+    await log.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MiB."""
+    point = tmp_path / "small"
+    point.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(point)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"a small file system can't be mounted here: {mounted.stderr.decode().strip()}")
+    try:
+        yield point
+    finally:
+        subprocess.run(["umount", "-l", str(point)], check=True)
+
+
+async def fill(scribe: Scribe, conversation: str) -> None:
+    """Write until the log says that there is no space; what was refused is forgotten."""
+    with anyio.fail_after(20):
+        while True:
+            before = scribe.versions.get(conversation, 0), scribe.checks.get(conversation, "")
+            try:
+                await scribe.write(conversation, said("x" * 20_000))
+            except StorageFull:
+                scribe.versions[conversation], scribe.checks[conversation] = before
+                return
+
+
+async def test_a_full_disk_refuses_writes_keeps_reads_and_recovers_without_a_restart(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "CHECKPOINT_PAGES", 50)
+    log = await SqliteLog.open(str(small_disk / "log.db"), reserve_bytes=512 << 10)
+    ballast = anyio.Path(small_disk / "ballast")
+    await ballast.write_bytes(b"x" * 300_000)
+    assert log.reserve_held
+    scribe = Scribe(log)
+    await fill(scribe, "a")
+    assert log.head > 5 and not log.failed and not log.reserve_held
+    assert [stored.line for stored in (await log.load("a")).tail] == scribe.lines, "reads go on"
+    await scribe.write("a", said("what is under way still fits"))
+    await log.checkpoint()
+    await fill(scribe, "b")
+    with pytest.raises(StorageFull):
+        await log.maintain([scribe.snapshot("a", b"x" * 1_000_000)])
+    assert not log.failed
+    await ballast.unlink()
+    await scribe.write("b", said("there is space again"))
+    await log.close()
+    log = await SqliteLog.open(str(small_disk / "log.db"), reserve_bytes=0)
+    assert log.head == len(scribe.lines) and log.regressed is None
+    assert [stored.line for stored in await log.read(0, 1 << 20, max_bytes=1 << 30)] == scribe.lines
+    await log.close()
+
+
+async def test_the_reserve_is_set_aside_again_once_there_is_plenty(small_disk: Path) -> None:
+    log = await SqliteLog.open(str(small_disk / "log.db"), reserve_bytes=256 << 10)
+    ballast = anyio.Path(small_disk / "ballast")
+    await ballast.write_bytes(b"x" * 1_200_000)
+    await fill(Scribe(log), "a")
+    assert not log.reserve_held
+    await ballast.unlink()
+    await log.checkpoint()
+    assert log.reserve_held
+    await log.close()
+
+
+async def test_what_is_written_ahead_stays_bounded(path: str, log: SqliteLog) -> None:
+    scribe = Scribe(log)
+    largest = 0
+    for _ in range(40):
+        await scribe.write("a", said("x" * 500_000))
+        await log.maintain([scribe.snapshot("a", b"y" * 100_000)])
+        largest = max(largest, (await log.sizes())[1])
+    assert 0 < largest < 12 << 20
+    await log.checkpoint()
+    assert (await log.sizes())[1] == 0
+
+
+async def test_an_unclosed_log_does_not_hold_up_the_end_of_the_process(path: str) -> None:
+    program = (
+        "import asyncio, sys\n"
+        "from punchlistd.store.sqlite import SqliteLog\n"
+        "async def main():\n"
+        "    global log\n"
+        "    log = await SqliteLog.open(sys.argv[1], reserve_bytes=0)\n"
+        "asyncio.run(main())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with anyio.fail_after(10):
+        ended = await anyio.run_process([sys.executable, "-c", program, path], env=environment)
+    assert ended.returncode == 0
+
+
+async def test_a_closed_log_refuses_everything(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    await log.close()
+    with pytest.raises(StorageFailed, match="closed"):
+        await log.read(0, 1)
+
+
+async def test_the_file_is_an_ordinary_database_once_closed(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    await Scribe(log).write("a", CLEARED, CLEARED)
+    await log.close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT seq, first FROM log").fetchall() == [(2, 1)]
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
