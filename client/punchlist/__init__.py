@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         InvalidRequest,
         KeyConflict,
         LeaseHeld,
+        LeaseLost,
         LimitExceeded,
         MethodNotFound,
         NoConversation,
@@ -84,6 +85,7 @@ __all__ = [
     "InvalidRequest",
     "KeyConflict",
     "LeaseHeld",
+    "LeaseLost",
     "LimitExceeded",
     "Message",
     "MethodNotFound",
@@ -116,7 +118,7 @@ _MODULES = {
     "punchlist.cursor": "Change TaskList",
     "punchlist.errors": (
         "Blocked Cancelled ConfirmationRequired ConnectionLost DaemonUnavailable Damaged DependencyCycle "
-        "Forbidden Gap IllegalTransition InternalError InvalidParams InvalidRequest KeyConflict LeaseHeld "
+        "Forbidden Gap IllegalTransition InternalError InvalidParams InvalidRequest KeyConflict LeaseHeld LeaseLost "
         "LimitExceeded MethodNotFound NoConversation NotFound OutcomeUnknown ParseError ProtocolError "
         "PunchlistError RequestRefused ShuttingDown StorageFull TimedOut VersionConflict WrongEpoch"
     ),

@@ -158,9 +158,13 @@ class ConversationCalls:
         remove_blocked_by: Iterable[str] = (),
         add_blocks: Iterable[str] = (),
         remove_blocks: Iterable[str] = (),
+        fence: int | None = None,
         **write: Unpack[Write],
     ) -> Call[Task]:
-        """Sets members and edges of a task. None clears one; `metadata` merges, and None deletes a key of it."""
+        """Sets members and edges of a task. None clears one; `metadata` merges, and None deletes a key of it.
+
+        With `fence` it is refused with `LeaseHeld` or `LeaseLost` unless the claim of that number is in force.
+        """
         members = {
             "title": title,
             "description": description,
@@ -173,6 +177,7 @@ class ConversationCalls:
             "remove_blocked_by": _ids(remove_blocked_by),
             "add_blocks": _ids(add_blocks),
             "remove_blocks": _ids(remove_blocks),
+            "fence": fence,
         }
         return Call("task.edit", self._write(p.TaskEdit, write, task=task, **members), attrgetter("task"))
 
@@ -183,6 +188,7 @@ class ConversationCalls:
         *,
         result_summary: str | None = None,
         fail_reason: str | None = None,
+        fence: int | None = None,
         **write: Unpack[Write],
     ) -> Call[r.SetStatusResult]:
         """Moves a task through its life; `start`, `complete` and the others read better.
@@ -192,24 +198,31 @@ class ConversationCalls:
         Raises:
             Blocked: It has open blockers.
             IllegalTransition: The status can't go there from here.
+            LeaseHeld: `fence` is not the number of the claim in force, or another connection holds the task.
+            LeaseLost: `fence` was given and nobody holds the task.
         """
-        members = {"task": task, "status": status, "result_summary": result_summary, "fail_reason": fail_reason}
-        return Call("task.set_status", self._write(p.TaskSetStatus, write, **members), itself)
+        texts = {"result_summary": result_summary, "fail_reason": fail_reason}
+        params = self._write(p.TaskSetStatus, write, task=task, status=status, fence=fence, **texts)
+        return Call("task.set_status", params, itself)
 
     def start(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
         """Takes up a task: it is in progress. `Blocked` if others have to be completed first."""
         return self.set_status(task, "in_progress", **write)
 
-    def complete(self, task: str, result: str | None = None, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
+    def complete(
+        self, task: str, result: str | None = None, *, fence: int | None = None, **write: Unpack[Write]
+    ) -> Call[r.SetStatusResult]:
         """Completes a task, saying in `result` what came of it.
 
         The answer tells what comes next: `next_task`, the ids that are `unblocked`, how many are `remaining`.
         """
-        return self.set_status(task, "completed", result_summary=result, **write)
+        return self.set_status(task, "completed", result_summary=result, fence=fence, **write)
 
-    def fail(self, task: str, reason: str | None = None, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
+    def fail(
+        self, task: str, reason: str | None = None, *, fence: int | None = None, **write: Unpack[Write]
+    ) -> Call[r.SetStatusResult]:
         """Gives a task up, saying in `reason` why."""
-        return self.set_status(task, "failed", fail_reason=reason, **write)
+        return self.set_status(task, "failed", fail_reason=reason, fence=fence, **write)
 
     def pause(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
         """Lays a task aside."""
@@ -235,6 +248,54 @@ class ConversationCalls:
         """Moves a task in front of `before`, behind `after`, or to the end: exactly one of the three."""
         members = {"task": task, "before": before, "after": after, "to_end": to_end}
         return Call("task.move", self._write(p.TaskMove, write, **members), attrgetter("task"))
+
+    def take(  # noqa: PLR0913 - the parameters of the wire
+        self,
+        owner: str,
+        task: str | None = None,
+        *,
+        count: int = 1,
+        lease_ms: int = 60_000,
+        wait_ms: int = 0,
+        keep: bool = False,
+        **write: Unpack[Write],
+    ) -> Call[r.ClaimResult]:
+        """Claims a task: the named one, or the next ready one. `claim` and `work` also renew and finish it.
+
+        Args:
+            owner: Who takes it.
+            task: Its id; by default the next ready one.
+            count: Up to so many of the next ready ones.
+            lease_ms: How long the claim lasts after the last sign of life: 1 second to 24 hours.
+            wait_ms: How long to wait for one. When the time is over, the answer's `task` is None.
+            keep: Keep it when the connection closes; then only `lease_ms` counts.
+            **write: `key`, `expect_version`, `actor`.
+
+        Raises:
+            LeaseHeld: Somebody else has the named task.
+            Blocked: The named task has open blockers.
+            IllegalTransition: The named task is not pending.
+        """
+        members = {"owner": owner, "task": task, "count": count}
+        members |= {"lease_ms": lease_ms, "wait_ms": wait_ms, "keep": keep}
+        return Call("task.claim", self._write(p.TaskClaim, write, **members), itself)
+
+    def renew(
+        self, task: str, owner: str, *, lease_ms: int | None = None, fence: int | None = None, **write: Unpack[Write]
+    ) -> Call[Task]:
+        """Keeps a claim in force for `lease_ms` from now, by default for as long as it was claimed.
+
+        Raises:
+            LeaseHeld: Another owner, or another claim than the one of number `fence`, has the task.
+            LeaseLost: Nobody has it any more.
+        """
+        members = {"task": task, "owner": owner, "lease_ms": lease_ms, "fence": fence}
+        return Call("task.renew", self._write(p.TaskRenew, write, **members), attrgetter("task"))
+
+    def release(self, task: str, owner: str, *, fence: int | None = None, **write: Unpack[Write]) -> Call[Task]:
+        """Gives a claimed task back, for another to claim. Raises as `renew` does."""
+        members = {"task": task, "owner": owner, "fence": fence}
+        return Call("task.release", self._write(p.TaskRelease, write, **members), attrgetter("task"))
 
     def delete(self, *tasks: str, confirm: str | None = None, **write: Unpack[Write]) -> Call[tuple[str, ...]]:
         """Deletes tasks, all or none, and returns their ids.

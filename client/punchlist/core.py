@@ -34,7 +34,7 @@ from punchlist_schemas import jsonrpc
 from punchlist_schemas.framing import Framer, FramingError
 from punchlist_schemas.jsonrpc import Notice, Reply
 from punchlist_schemas.methods import METHODS, PROTOCOL
-from punchlist_schemas.params import ClientInfo, EventWait, Hello, Mutation, Params
+from punchlist_schemas.params import ClientInfo, EventWait, Hello, Mutation, Params, TaskClaim
 from punchlist_schemas.results import HelloResult
 
 T = TypeVar("T")
@@ -64,8 +64,9 @@ class Request(msgspec.Struct, frozen=True):
         """The request for a typed call. A mutation without a key gets a fresh one."""
         if isinstance(params, Mutation) and params.key is None:
             params = msgspec.structs.replace(params, key=new_key())
-        patience_s = params.timeout_ms / 1000 if isinstance(params, EventWait) else 0.0
-        return cls(method, params, _is_repeatable(method), patience_s)
+        waiting = params.wait_ms if isinstance(params, TaskClaim) else 0
+        waiting = params.timeout_ms if isinstance(params, EventWait) else waiting
+        return cls(method, params, _is_repeatable(method), waiting / 1000)
 
     @classmethod
     def raw(cls, method: str, params: dict[str, Any]) -> "Request":
@@ -73,7 +74,7 @@ class Request(msgspec.Struct, frozen=True):
         row = METHODS.get(method)
         if row is not None and row.kind == "write" and params.get("key") is None:
             params = {**params, "key": new_key()}
-        waiting = params.get("timeout_ms")
+        waiting = params.get("timeout_ms", params.get("wait_ms"))
         patience_s = waiting / 1000 if isinstance(waiting, int) else 0.0
         return cls(method, params, _is_repeatable(method), patience_s)
 

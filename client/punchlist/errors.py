@@ -11,7 +11,7 @@ Whose fault it is decides the branch:
     └── RequestRefused           the daemon said no: nothing was changed (but see OutcomeUnknown)
         ├── ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError
         ├── NotFound, Forbidden, LimitExceeded, KeyConflict, VersionConflict
-        ├── IllegalTransition, Blocked, DependencyCycle, LeaseHeld, ConfirmationRequired
+        ├── IllegalTransition, Blocked, DependencyCycle, LeaseHeld, LeaseLost, ConfirmationRequired
         ├── StorageFull, OutcomeUnknown, ShuttingDown, Damaged
         └── Gap, WrongEpoch, Cancelled
 
@@ -141,12 +141,13 @@ class VersionConflict(RequestRefused, kind="version_conflict"):
 
 
 class IllegalTransition(RequestRefused, kind="illegal_transition"):
-    """The status can't go there from where it is."""
+    """The status can't go there from where it is; in a serial list `running` is the task in the way."""
 
     task: str
     from_: str
     to: str
     allowed: list[str]
+    running: str | None
 
 
 class Blocked(RequestRefused, kind="blocked"):
@@ -168,6 +169,14 @@ class LeaseHeld(RequestRefused, kind="lease_held"):
     task: str
     owner: str
     expires_at: int
+
+
+class LeaseLost(RequestRefused, kind="lease_lost"):
+    """The claim that the call refers to has ended; `status` is what the task is now."""
+
+    task: str
+    fence: int | None
+    status: str
 
 
 class KeyConflict(RequestRefused, kind="key_conflict"):

@@ -23,7 +23,12 @@ _ROWS = (
     ErrorKind("internal_error", -32603, "A fault of ours; the daemon's log has the details."),
     ErrorKind("not_found", -32001, "No such task, conversation, message or subscription.", ("what", "id")),
     ErrorKind("version_conflict", -32002, "expect_version did not match.", ("expected", "actual")),
-    ErrorKind("illegal_transition", -32003, "The status can't go there from here.", ("task", "from", "to", "allowed")),
+    ErrorKind(
+        "illegal_transition",
+        -32003,
+        "The status can't go there from here.",
+        ("task", "from", "to", "allowed", "running"),
+    ),
     ErrorKind("blocked", -32004, "The task has open blockers.", ("task", "blockers")),
     ErrorKind("dependency_cycle", -32005, "The edge would close a cycle.", ("path",)),
     ErrorKind("lease_held", -32006, "Another owner holds the task.", ("task", "owner", "expires_at")),
@@ -39,6 +44,7 @@ _ROWS = (
     ErrorKind("gap", -32014, "Events after that position can't be had any more.", ("after", "first")),
     ErrorKind("wrong_epoch", -32015, "The position belongs to another log.", ("epoch", "expected")),
     ErrorKind("damaged", -32016, "The conversation's log is damaged; it is read-only.", ("conversation", "seq")),
+    ErrorKind("lease_lost", -32018, "The claim is not in force any more.", ("task", "fence", "status")),
     ErrorKind("cancelled", -32017, "The waiting call was given up by rpc.cancel."),
 )
 

@@ -28,6 +28,8 @@ from punchlist_schemas.things import (
 Key = Annotated[str, msgspec.Meta(min_length=1, max_length=128, description="Idempotency key")]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 Token = Annotated[str, msgspec.Meta(min_length=1, max_length=256, description="From a confirmation_required error")]
+LeaseMs = Annotated[int, msgspec.Meta(ge=1_000, le=86_400_000, description="1 second to 24 hours, in milliseconds")]
+WaitMs = Annotated[int, msgspec.Meta(ge=0, le=86_400_000, description="Up to 24 hours, in milliseconds")]
 Role = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 
@@ -197,7 +199,10 @@ class TaskList(Params, frozen=True, kw_only=True):
 
 
 class TaskEdit(Mutation, frozen=True, kw_only=True):
-    """Sets members of a task. Null clears, `metadata` merges and null deletes a key of it."""
+    """Sets members of a task. Null clears, `metadata` merges and null deletes a key of it.
+
+    With `fence` it is refused unless the claim of that number is in force.
+    """
 
     task: TaskId
     title: Title | UnsetType = UNSET
@@ -211,15 +216,20 @@ class TaskEdit(Mutation, frozen=True, kw_only=True):
     remove_blocked_by: tuple[TaskId, ...] = ()
     add_blocks: tuple[TaskId, ...] = ()
     remove_blocks: tuple[TaskId, ...] = ()
+    fence: Position | None = None
 
 
 class TaskSetStatus(Mutation, frozen=True, kw_only=True):
-    """Moves a task through its life. Repeating the present status changes nothing and is no error."""
+    """Moves a task through its life. Repeating the present status changes nothing and is no error.
+
+    With `fence` it is refused unless the claim of that number is in force: a late owner can do no harm.
+    """
 
     task: TaskId
     status: Status
     result_summary: LongText | None = None
     fail_reason: LongText | None = None
+    fence: Position | None = None
 
 
 class TaskMove(Mutation, frozen=True, kw_only=True):
@@ -237,6 +247,39 @@ class TaskDelete(Mutation, frozen=True, kw_only=True):
     task: TaskId | None = None
     tasks: Annotated[tuple[TaskId, ...], msgspec.Meta(max_length=10_000)] = ()
     confirm: Token | None = None
+
+
+class TaskClaim(Mutation, frozen=True, kw_only=True):
+    """Gives a task to one owner alone: `task`, or up to `count` of the next ready ones.
+
+    The claim lasts for `lease_ms` after the last sign of life: any call of this connection, or a renewal. A closed
+    connection loses it after a short grace, unless `keep` is true; then its time alone counts. If there is nothing to
+    be had, the call waits for `wait_ms`.
+    """
+
+    owner: Name
+    task: TaskId | None = None
+    count: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
+    lease_ms: LeaseMs = 60_000
+    wait_ms: WaitMs = 0
+    keep: bool = False
+
+
+class TaskRenew(Mutation, frozen=True, kw_only=True):
+    """Keeps a claim in force for `lease_ms` from now (default: as it was claimed). No event is made of it."""
+
+    task: TaskId
+    owner: Name
+    lease_ms: LeaseMs | None = None
+    fence: Position | None = None
+
+
+class TaskRelease(Mutation, frozen=True, kw_only=True):
+    """Gives a claimed task back, for another to claim."""
+
+    task: TaskId
+    owner: Name
+    fence: Position | None = None
 
 
 class ListReplace(Mutation, frozen=True, kw_only=True):

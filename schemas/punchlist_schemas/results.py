@@ -168,6 +168,18 @@ class SetStatusResult(Written, frozen=True, kw_only=True):
     remaining: int
 
 
+class ClaimResult(Written, frozen=True, kw_only=True):
+    """The claimed task, or null if there was none to be had; with `count`, all of them in `tasks`.
+
+    `fence` is the number of the claim, to be passed with later calls: of the first task, and of each in `fences`.
+    """
+
+    task: Task | None
+    fence: int | None = None
+    tasks: tuple[Task, ...] = ()
+    fences: tuple[int, ...] = ()
+
+
 class DeleteResult(Written, frozen=True, kw_only=True):
     """The ids that were deleted."""
 

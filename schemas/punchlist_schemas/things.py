@@ -91,8 +91,9 @@ class Settings(Thing, frozen=True):
     """How a conversation's list behaves.
 
     `execution: serial` allows one task in progress at a time; `on_failure` says whether a failed task stops the
-    queue; `max_attempts` is how often a task may be tried (0: no limit); `auto_clear: when_done` empties the list
-    when its last unfinished task is completed.
+    queue: nothing is started or handed out any more until the failed task is reopened, completed or deleted.
+    `max_attempts` is how often a task is tried before its failure counts: until then it goes back to pending (0: it
+    counts at once). `auto_clear: when_done` empties the list when its last unfinished task is completed.
     """
 
     execution: Literal["manual", "serial"] = "manual"

@@ -28,7 +28,7 @@ BY_HAND = {"daemon.hello", "rpc.cancel", "event.subscribe", "event.unsubscribe",
 SAMPLES: dict[str, tuple[Any, ...]] = {
     "add": ("t",), "add_many": (["t"],), "get": ("1",), "edit": ("1",), "set_status": ("1", "paused"),
     "move": ("1",), "delete": ("1",), "replace": ([],), "attach": ("s",), "detach": ("s",),
-    "append_message": ("user", "hi"), "read": (0,),
+    "take": ("o",), "renew": ("1", "o"), "release": ("1", "o"), "append_message": ("user", "hi"), "read": (0,),
 }  # fmt: skip
 
 

@@ -39,6 +39,16 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     history: tuple[Group, ...] = ()
 
 
+class EndClaims(Mutation, frozen=True, kw_only=True):
+    """What the engine asks for by itself: claims (task and fence) whose lease is over end.
+
+    `reason` is expired, disconnected, restarted, or released where nobody was left to take what a claim gave.
+    """
+
+    claims: tuple[tuple[str, int], ...]
+    reason: str
+
+
 class Decision(msgspec.Struct, frozen=True):
     """What follows from a command: its events, in order, as one group.
 

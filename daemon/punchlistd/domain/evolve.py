@@ -33,7 +33,7 @@ from punchlist_schemas.events import (
 from punchlist_schemas.things import Metadata, Task
 from punchlistd.domain.commands import Fact
 from punchlistd.domain.rank import default_key
-from punchlistd.domain.state import State, initial_state
+from punchlistd.domain.state import Claim, State, initial_state
 
 
 def evolve(state: State, event: AnyEvent, seq: int, version: int, at: int) -> State:
@@ -207,7 +207,7 @@ def _put_status(state: State, task: Task, old: Task) -> None:
             state.last_finished = task
 
 
-def _claimed(state: State, event: Claimed, _seq: int, version: int, at: int) -> None:
+def _claimed(state: State, event: Claimed, seq: int, version: int, at: int) -> None:
     old = state.tasks.get(event.task)
     if old is None:
         return
@@ -221,6 +221,8 @@ def _claimed(state: State, event: Claimed, _seq: int, version: int, at: int) -> 
         version=version,
     )
     _put_status(state, task, old)
+    state.offered.pop(task.id, None)
+    state.claims[task.id] = Claim(event.owner, seq, event.lease_ms)
 
 
 def _released(state: State, event: Released, _seq: int, version: int, at: int) -> None:
@@ -237,6 +239,9 @@ def _released(state: State, event: Released, _seq: int, version: int, at: int) -
         version=version,
     )
     _put_status(state, task, old)
+    state.claims.pop(task.id, None)
+    if event.to == "in_progress":
+        state.offered[task.id] = None
 
 
 def _deleted(state: State, event: Deleted, *_: int) -> None:

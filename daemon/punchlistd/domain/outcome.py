@@ -7,6 +7,7 @@ import msgspec
 
 from punchlist_schemas import params as p
 from punchlist_schemas.events import (
+    Claimed,
     ConversationOpened,
     Deleted,
     KnownEvent,
@@ -16,6 +17,7 @@ from punchlist_schemas.events import (
     TaskAdded,
 )
 from punchlist_schemas.results import (
+    ClaimResult,
     ClearResult,
     ConversationDeleteResult,
     ConversationResult,
@@ -28,6 +30,7 @@ from punchlist_schemas.results import (
     Written,
 )
 from punchlist_schemas.things import FINISHED, Message, Task
+from punchlistd.domain.commands import EndClaims
 from punchlistd.domain.state import State
 
 _ASKS_FOR_THE_NEXT = FINISHED | {"paused"}
@@ -64,7 +67,7 @@ def outcome(  # noqa: PLR0913 - what an answer is made of
     return ANSWERS[type(params)](params, _Done(state, events, seq, lines, actor))
 
 
-def _task(params: p.TaskEdit | p.TaskMove, done: _Done) -> TaskResult:
+def _task(params: p.TaskEdit | p.TaskMove | p.TaskRenew | p.TaskRelease, done: _Done) -> TaskResult:
     return TaskResult(task=done.state.tasks[params.task], version=done.state.version, seq=done.seq)
 
 
@@ -89,12 +92,21 @@ def _set_status(params: p.TaskSetStatus, done: _Done) -> SetStatusResult:
     assert task is not None, "a completion that cleared the list leaves its task behind"
     return SetStatusResult(
         task=task,
-        next_task=state.next_ready() if params.status in _ASKS_FOR_THE_NEXT else None,
+        next_task=_next(state, task) if params.status in _ASKS_FOR_THE_NEXT else None,
         unblocked=_unblocked(state, task, done.events),
         remaining=state.remaining,
         version=state.version,
         seq=done.seq,
     )
+
+
+def _next(state: State, task: Task) -> Task | None:
+    """The task that a serial list runs now, else the next ready one."""
+    if state.settings.execution == "serial":
+        running = next((name for name in state.running if name != task.id), None)
+        if running is not None:
+            return state.tasks[running]
+    return state.next_ready()
 
 
 def _unblocked(state: State, task: Task, events: Sequence[KnownEvent]) -> tuple[str, ...]:
@@ -106,6 +118,26 @@ def _unblocked(state: State, task: Task, events: Sequence[KnownEvent]) -> tuple[
         return ()
     dependents = [state.tasks[name] for name in task.blocks if name in state.tasks]
     return tuple(other.id for other in dependents if not other.open_blockers and other.status not in FINISHED)
+
+
+def _claim(_params: p.TaskClaim, done: _Done) -> ClaimResult:
+    state = done.state
+    events = [event for event in done.events if isinstance(event, Claimed)]
+    tasks = tuple(state.tasks[event.task] for event in events if event.task in state.tasks)
+    fences = tuple(state.claims[task.id].fence for task in tasks if task.id in state.claims)
+    many = len(tasks) > 1
+    return ClaimResult(
+        task=tasks[0] if tasks else None,
+        fence=fences[0] if fences else None,
+        tasks=tasks if many else (),
+        fences=fences if many else (),
+        version=state.version,
+        seq=done.seq,
+    )
+
+
+def _written(_params: p.Mutation, done: _Done) -> Written:
+    return Written(version=done.state.version, seq=done.seq)
 
 
 def _deleted(_params: p.TaskDelete, done: _Done) -> DeleteResult:
@@ -153,6 +185,10 @@ ANSWERS: dict[type[p.Mutation], Callable[[Any, _Done], Written]] = {
     p.TaskEdit: _task,
     p.TaskMove: _task,
     p.TaskSetStatus: _set_status,
+    p.TaskClaim: _claim,
+    p.TaskRenew: _task,
+    p.TaskRelease: _task,
+    EndClaims: _written,
     p.TaskDelete: _deleted,
     p.ListReplace: _replaced,
     p.ListClear: _cleared,

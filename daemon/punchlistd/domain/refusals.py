@@ -33,6 +33,22 @@ def cycle(path: Sequence[str]) -> Rejection:
     return Rejection("dependency_cycle", message, {"path": list(path)})
 
 
+def lease_held(task: Task, owner: str) -> Rejection:
+    """Somebody else has the task."""
+    message = (
+        f"Task #{task.id} is held by {owner}; claim another one, or wait. "
+        "Pausing or reopening the task takes it away from its owner."
+    )
+    return Rejection("lease_held", message, {"task": task.id, "owner": owner})
+
+
+def lease_lost(task: Task, fence: int | None) -> Rejection:
+    """The claim that a call refers to has ended."""
+    message = f"Nobody holds task #{task.id} (it is {task.status}): the claim has ended. Claim the task again."
+    facts: dict[str, object] = {"task": task.id, "status": task.status}
+    return Rejection("lease_lost", message, facts if fence is None else {**facts, "fence": fence})
+
+
 def blocked(task: Task, blockers: Iterable[Task]) -> Rejection:
     """The task waits for others."""
     facts = [{"id": blocker.id, "title": blocker.title} for blocker in blockers]

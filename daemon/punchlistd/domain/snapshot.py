@@ -7,7 +7,7 @@ the checks of the wire, because what the log let in once must open for ever.
 import msgspec
 
 from punchlist_schemas.things import Metadata, Priority, Settings, Status, Task
-from punchlistd.domain.state import State
+from punchlistd.domain.state import Claim, State
 
 
 class _Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -48,6 +48,8 @@ class _Image(msgspec.Struct, frozen=True, array_like=True):
     messages: dict[str, int]
     cleared: int
     last_finished: _Row | None
+    claims: dict[str, Claim] = {}
+    offered: list[str] = []
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -73,6 +75,8 @@ def dump_state(state: State) -> bytes:
         messages=state.messages,
         cleared=state.cleared,
         last_finished=None if last is None else _row(last),
+        claims=state.claims,
+        offered=list(state.offered),
     )
     return _encoder.encode(image)
 
@@ -97,6 +101,8 @@ def load_state(conversation: str, data: bytes) -> State:
     state.next_task = image.next_task
     state.messages = image.messages
     state.cleared = image.cleared
+    state.claims = image.claims
+    state.offered = dict.fromkeys(image.offered)
     state.last_finished = None if image.last_finished is None else _task(image.last_finished)
     return state
 

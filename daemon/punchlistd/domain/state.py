@@ -6,8 +6,10 @@ the counters and the queue of ready tasks right.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
-from heapq import heapify, heappop, heappush
+from collections.abc import Iterable, Set
+from heapq import heapify, heappop, heappush, nsmallest
+
+import msgspec
 
 from punchlist_schemas.things import FINISHED, PRIORITIES, STATUSES, Conversation, Counts, Priority, Settings, Task
 from punchlistd.domain.rank import default_key
@@ -20,13 +22,22 @@ _SLACK = 1_000
 """How many outdated entries the queue of ready tasks may hold beside twice the valid ones."""
 
 
+class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Who has a task to himself. `fence` is the claim's number: the seq of its event."""
+
+    owner: str
+    fence: int
+    lease_ms: int
+
+
 class State:
     """One conversation as of `version`.
 
     `exists` is true from its opening to its deletion. `ranks` holds the sort keys of the tasks that do not stand in
     the order of their ids, `messages` the log position of each message by its id. `cleared` is how many tasks the
     last clear removed; `last_finished` the task whose completion left nothing to do, kept because the list may have
-    been cleared in the same step.
+    been cleared in the same step. `running` are the ids of the tasks in progress; of these, `claims` has those that
+    somebody holds, and `offered` those whose claim ended and that wait, still in progress, for the next one.
     """
 
     __slots__ = (
@@ -37,6 +48,7 @@ class State:
         "_queue",
         "_ready",
         "_totals",
+        "claims",
         "cleared",
         "conversation",
         "created_at",
@@ -44,7 +56,9 @@ class State:
         "last_finished",
         "messages",
         "next_task",
+        "offered",
         "ranks",
+        "running",
         "sessions",
         "settings",
         "tasks",
@@ -85,6 +99,9 @@ class State:
         self._ready: set[str] = set()
         self._queue: list[tuple[int, str, str]] | None = None
         self._children: dict[str, dict[str, None]] = {}
+        self.running: dict[str, None] = {}
+        self.claims: dict[str, Claim] = {}
+        self.offered: dict[str, None] = {}
 
     # reading
 
@@ -139,6 +156,18 @@ class State:
             heappop(queue)
         return None
 
+    def first(self, tasks: Iterable[str], count: int) -> list[Task]:
+        """Of these tasks the `count` to do first: the most urgent, of those the first in the list."""
+        if count == 1 and tasks is self.ready:
+            found = self.next_ready()
+            return [] if found is None else [found]
+        return [self.tasks[entry[2]] for entry in nsmallest(count, (self._entry(self.tasks[name]) for name in tasks))]
+
+    @property
+    def ready(self) -> Set[str]:
+        """The ids of the ready tasks: the state's own set, not to be changed and not to be kept."""
+        return self._ready
+
     def conversation_view(self) -> Conversation:
         """The conversation as clients see it."""
         return Conversation(
@@ -163,6 +192,8 @@ class State:
             self.ranks[name] = rank
         self._stand(name, rank or default_key(name))
         self._totals[task.status] += 1
+        if task.status == "in_progress":
+            self.running[name] = None
         if task.open_blockers and task.status not in FINISHED:
             self._blocked += 1
         if task.parent is not None:
@@ -177,6 +208,10 @@ class State:
         if old.status != task.status:
             self._totals[old.status] -= 1
             self._totals[task.status] += 1
+            if task.status == "in_progress":
+                self.running[task.id] = None
+            else:
+                self._stop(task.id)
         was_blocked = bool(old.open_blockers) and old.status not in FINISHED
         self._blocked += (bool(task.open_blockers) and task.status not in FINISHED) - was_blocked
         self._settle(task)
@@ -195,6 +230,7 @@ class State:
         self._totals[task.status] -= 1
         self._blocked -= bool(task.open_blockers) and task.status not in FINISHED
         self._ready.discard(name)
+        self._stop(name)
         if task.parent is not None:
             self._drop_child(task.parent, name)
 
@@ -220,6 +256,8 @@ class State:
         self._remember_last()
         for task in self.tasks.values():
             self._totals[task.status] += 1
+            if task.status == "in_progress":
+                self.running[task.id] = None
             self._blocked += bool(task.open_blockers) and task.status not in FINISHED
             if task.parent is not None:
                 self._children.setdefault(task.parent, {})[task.id] = None
@@ -229,6 +267,12 @@ class State:
         """Look again whether these tasks are ready."""
         for name in tasks:
             self._settle(self.tasks[name])
+
+    def _stop(self, task: str) -> None:
+        """A task that is not in progress is held by nobody."""
+        self.running.pop(task, None)
+        self.claims.pop(task, None)
+        self.offered.pop(task, None)
 
     # order
 

@@ -1,17 +1,19 @@
 """Driving the domain without a daemon: a recorder of one conversation, and random commands and events."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from random import Random
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from punchlist_schemas import events as e
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.things import PRIORITIES, STATUSES, Settings, SettingsPatch, Task
 from punchlistd.domain.commands import Command, Decision, Fact, Group
-from punchlistd.domain.decide import decide
+from punchlistd.domain.decide import decide, follow_up
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import HELD, State, initial_state
 
@@ -59,18 +61,27 @@ class Recorder:
         self.at += 7
         decision = self.decide(params, actor)
         if isinstance(decision, Decision):
-            self.happen(decision.events, decision.undoes, actor)
+            following = follow_up(self.state, params, decision.events)
+            happened: Any = self.happen((*decision.events,), decision.undoes, actor, following)
+            return replace(decision, events=happened)
         return decision
 
-    def happen(self, events: Sequence[e.AnyEvent], undoes: tuple[int, ...] = (), actor: str = "me") -> None:
-        """Let events happen as one group."""
+    def happen(
+        self,
+        events: Sequence[e.AnyEvent],
+        undoes: tuple[int, ...] = (),
+        actor: str = "me",
+        following: Iterable[e.AnyEvent] = (),
+    ) -> tuple[e.AnyEvent, ...]:
+        """Let events happen as one group, and then those that follow from them; all of them."""
         facts: list[Fact] = []
-        for event in events:
+        for event in chain(events, following):
             self.seq += 1
             facts.append(Fact(self.seq, self.state.version + 1, self.at, actor, event))
             evolve(self.state, event, self.seq, self.state.version + 1, self.at)
         if facts:
             self.history.append(Group(tuple(facts), undoes))
+        return tuple(fact.event for fact in facts)
 
     def do(self, params: p.Mutation, actor: str = "me") -> Decision:
         """Make a call that is not refused."""
@@ -128,6 +139,9 @@ def check_invariants(state: State) -> None:
         still = tuple(blocker for blocker in task.blocked_by if tasks[blocker].status != "completed")
         assert task.open_blockers == still
     assert set(state.ranks) <= set(tasks)
+    assert set(state.running) == {name for name, task in tasks.items() if task.status == "in_progress"}
+    assert set(state.claims) | set(state.offered) <= set(state.running)
+    assert not set(state.claims) & set(state.offered)
 
 
 def _is_ready(state: State, task: Task) -> bool:

@@ -6,12 +6,12 @@ from typing import Any
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationOpened
-from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.decide import add, conversation, edit, messages, order, replace, status, undo
+from punchlistd.domain.commands import Command, Decision, EndClaims
+from punchlistd.domain.decide import add, claim, conversation, edit, messages, order, replace, serial, status, undo
 from punchlistd.domain.refusals import conversation_not_found
 from punchlistd.domain.state import State
 
-__all__ = ["RULES", "decide"]
+__all__ = ["RULES", "decide", "follow_up"]
 
 RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejection]] = {
     p.TaskAdd: add.add,
@@ -20,6 +20,10 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
     p.TaskEdit: edit.edit,
     p.TaskMove: order.move,
     p.TaskDelete: edit.delete,
+    p.TaskClaim: claim.claim,
+    p.TaskRenew: claim.renew,
+    p.TaskRelease: claim.release,
+    EndClaims: claim.end,
     p.ListReplace: replace.replace,
     p.ListClear: edit.clear,
     p.ListUndo: undo.undo,
@@ -31,6 +35,11 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
     p.ConversationDelete: conversation.delete,
 }
 """What decides on each mutation."""
+
+OPENS_NOTHING = (p.TaskClaim, EndClaims)
+"""Calls that leave a conversation that does not exist alone."""
+
+follow_up = serial.follow_up
 
 
 def decide(state: State, command: Command) -> Decision | Rejection:
@@ -52,7 +61,7 @@ def decide(state: State, command: Command) -> Decision | Rejection:
 def _opened_first(decision: Decision, command: Command) -> Decision:
     params = command.params
     opens_itself = bool(decision.events) and isinstance(decision.events[0], ConversationOpened)
-    if opens_itself or (isinstance(params, p.ListUndo) and params.preview):
+    if opens_itself or isinstance(params, OPENS_NOTHING) or (isinstance(params, p.ListUndo) and params.preview):
         return decision
     return Decision((ConversationOpened(user=command.user or ""), *decision.events))
 

@@ -9,6 +9,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import AddedTask, DependencyAdded, KnownEvent, TaskAdded, TaskEdited, TaskMoved
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.order import spot
+from punchlistd.domain.decide.serial import refused_start
 from punchlistd.domain.graph import cycle_through, find_cycle
 from punchlistd.domain.refusals import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
@@ -16,6 +17,8 @@ from punchlistd.domain.state import State
 
 def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Rejection:
     """task.add."""
+    if params.status == "in_progress" and (refused := refused_start(state, None)) is not None:
+        return refused
     name = str(state.next_task)
     task = added_task(name, params)
     if params.blocked_by or params.blocks or params.parent is not None:

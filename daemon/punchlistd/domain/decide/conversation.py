@@ -22,9 +22,11 @@ def open_(state: State, params: p.ConversationOpen, command: Command) -> Decisio
     return Decision((ConversationOpened(params.title, user, patched(Settings(), params.settings)),))
 
 
-def configure(state: State, params: p.ConversationConfigure, _command: Command) -> Decision:
-    """conversation.configure."""
+def configure(state: State, params: p.ConversationConfigure, _command: Command) -> Decision | Rejection:
+    """conversation.configure: a list becomes serial only while at most one task is in progress."""
     settings = patched(state.settings, params.settings)
+    if settings.execution == "serial" != state.settings.execution and len(state.running) > 1:
+        return _too_many(state)
     event = ConversationConfigured(
         title=UNSET if params.title is None or params.title == state.title else params.title,
         settings=UNSET if settings == state.settings else settings,
@@ -53,6 +55,15 @@ def delete(state: State, params: p.ConversationDelete, _command: Command) -> Dec
     if not state.exists:
         return conversation_not_found(params.conversation)
     return Decision((ConversationDeleted(),))
+
+
+def _too_many(state: State) -> Rejection:
+    names = sorted(state.running, key=state.key)
+    message = (
+        f"{len(names)} tasks are in progress (#{names[0]}, #{names[1]}, …) and a serial list runs one at a time; "
+        "pause or finish the others first."
+    )
+    return Rejection("illegal_transition", message, {"to": "serial", "running": names[0]})
 
 
 def patched(settings: Settings, patch: SettingsPatch | None) -> Settings:

@@ -9,6 +9,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Deleted, DependencyAdded, DependencyRemoved, KnownEvent, ListCleared, TaskEdited
 from punchlist_schemas.things import Metadata, Task
 from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.decide.claim import refused_claim
 from punchlistd.domain.graph import cycle_through, parent_cycle
 from punchlistd.domain.refusals import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
@@ -22,6 +23,8 @@ def edit(state: State, params: p.TaskEdit, _command: Command) -> Decision | Reje
     if task is None:
         return task_not_found(params.task)
     refusal = _refused_relations(state, task, params)
+    if refusal is None and params.fence is not None:
+        refusal = refused_claim(state, task.id, None, params.fence)
     if refusal is not None:
         return refusal
     events: list[KnownEvent] = []

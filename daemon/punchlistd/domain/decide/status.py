@@ -7,6 +7,8 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ListCleared, StatusChanged
 from punchlist_schemas.things import FINISHED, Status, Task
 from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.decide.claim import refused_claim
+from punchlistd.domain.decide.serial import refused_start
 from punchlistd.domain.refusals import blocked, task_not_found
 from punchlistd.domain.state import State
 
@@ -31,17 +33,24 @@ def set_status(state: State, params: p.TaskSetStatus, _command: Command) -> Deci
     if task is None:
         return task_not_found(params.task)
     to = params.status
-    if to != task.status:
-        if to not in TRANSITIONS[task.status]:
-            return _illegal(task, to)
-        if task.open_blockers and to in _NEEDS_NO_BLOCKERS:
-            return blocked(task, [state.tasks[blocker] for blocker in task.open_blockers])
+    if params.fence is not None and (refused := refused_claim(state, task.id, None, params.fence)) is not None:
+        return refused
+    if to != task.status and (refused := _refused(state, task, to)) is not None:
+        return refused
     event = status_change(task, to, params.result_summary, params.fail_reason)
     if event is None:
         return _NOTHING
     if _ends_the_list(state, task, to):
         return Decision((event, ListCleared()))
     return Decision((event,))
+
+
+def _refused(state: State, task: Task, to: Status) -> Rejection | None:
+    if to not in TRANSITIONS[task.status]:
+        return _illegal(task, to)
+    if task.open_blockers and to in _NEEDS_NO_BLOCKERS:
+        return blocked(task, [state.tasks[blocker] for blocker in task.open_blockers])
+    return refused_start(state, task) if to == "in_progress" else None
 
 
 def status_change(task: Task, to: Status, summary: str | None, reason: str | None) -> StatusChanged | None:

@@ -1,0 +1,140 @@
+"""Claims: a task belongs to one owner alone until it is finished, given back, or its lease is over.
+
+Leases are a matter of time and live in the engine; here a claim is held until an event ends it.
+"""
+
+from collections.abc import Iterator
+
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import Claimed, KnownEvent, Released, StatusChanged
+from punchlist_schemas.things import Task
+from punchlistd.domain.commands import Command, Decision, EndClaims
+from punchlistd.domain.decide.serial import is_serial, is_stopped, refused_start
+from punchlistd.domain.refusals import blocked, lease_held, lease_lost, task_not_found
+from punchlistd.domain.state import HELD, State
+
+NOTHING = Decision()
+
+
+def claim(state: State, params: p.TaskClaim, _command: Command) -> Decision | Rejection:
+    """task.claim: nothing happens if there is no task to be had."""
+    if params.task is None:
+        return Decision(tuple(_claimed(state, task, params) for task in available(state, params.count)))
+    task = state.tasks.get(params.task)
+    if task is None:
+        return task_not_found(params.task)
+    refused = _refused(state, task, params.owner)
+    return refused or Decision((_claimed(state, task, params),))
+
+
+def available_count(state: State) -> int:
+    """How many tasks `available` could give."""
+    if not is_serial(state):
+        return 0 if is_stopped(state) else len(state.ready) + len(state.offered)
+    if state.running:
+        return len(state.running) - len(state.claims)
+    return 0 if is_stopped(state) else min(len(state.ready), 1)
+
+
+def available(state: State, count: int) -> list[Task]:
+    """The tasks to be handed out next: those whose claim ended come first, they are in progress already."""
+    if is_serial(state):
+        if state.running:
+            return state.first([name for name in state.running if name not in state.claims], count)
+        return [] if is_stopped(state) else state.first(state.ready, 1)
+    if is_stopped(state):
+        return []
+    tasks = state.first(state.offered, count) if state.offered else []
+    return tasks + state.first(state.ready, count - len(tasks)) if len(tasks) < count else tasks
+
+
+def may_come(state: State, params: p.TaskClaim, refused: Rejection) -> bool:
+    """Whether a claim that names its task may succeed later, so that waiting for it makes sense."""
+    return refused.kind in ("lease_held", "blocked") or "running" in refused.data
+
+
+def renew(state: State, params: p.TaskRenew, _command: Command) -> Decision | Rejection:
+    """task.renew: no event, since the log holds decisions and not heartbeats."""
+    return refused_claim(state, params.task, params.owner, params.fence) or NOTHING
+
+
+def release(state: State, params: p.TaskRelease, _command: Command) -> Decision | Rejection:
+    """task.release."""
+    refused = refused_claim(state, params.task, params.owner, params.fence)
+    return refused or Decision((_released(state, params.task, "released"),))
+
+
+def end(state: State, params: EndClaims, _command: Command) -> Decision:
+    """The engine ends claims; one that is not in force any more is ended already."""
+    return Decision(tuple(_ends(state, params)))
+
+
+def refused_claim(state: State, task: str, owner: str | None, fence: int | None) -> Rejection | None:
+    """Why a call that refers to a claim, by its owner or its number, is refused."""
+    known = state.tasks.get(task)
+    if known is None:
+        return task_not_found(task)
+    held = state.claims.get(task)
+    if held is None:
+        return lease_lost(known, fence)
+    if (fence is not None and fence != held.fence) or (owner is not None and owner != held.owner):
+        return lease_held(known, held.owner)
+    return None
+
+
+def _refused(state: State, task: Task, owner: str) -> Rejection | None:
+    held = state.claims.get(task.id)
+    if held is not None:
+        return lease_held(task, held.owner)
+    if task.status == "in_progress":
+        taken = task.owner not in ("", owner) and not is_serial(state)
+        return lease_held(task, task.owner) if taken else None
+    if task.status != "pending":
+        return _not_pending(task)
+    if task.open_blockers:
+        return blocked(task, [state.tasks[blocker] for blocker in task.open_blockers])
+    parent = state.tasks.get(task.parent) if task.parent is not None else None
+    if parent is not None and parent.status in HELD:
+        return blocked(task, [parent])
+    return refused_start(state, task)
+
+
+def _not_pending(task: Task) -> Rejection:
+    message = f"Task #{task.id} is {task.status}; reopen it before it is claimed."
+    facts = {"task": task.id, "from": task.status, "to": "in_progress", "allowed": ["pending"]}
+    return Rejection("illegal_transition", message, facts)
+
+
+def _claimed(state: State, task: Task, params: p.TaskClaim) -> Claimed:
+    """Who takes up what is in progress without ever having been claimed does not begin again."""
+    goes_on = task.status == "in_progress" and task.id not in state.offered
+    return Claimed(task.id, params.owner, params.lease_ms, task.attempts + (not goes_on))
+
+
+def _released(state: State, task: str, reason: str) -> Released:
+    """The one task of a serial list stays the current one; so does, in any list, what a restart interrupted."""
+    stays = is_serial(state) or reason == "restarted"
+    owner = state.claims[task].owner
+    return Released(task=task, owner=owner, reason=reason, to="in_progress" if stays else "pending")
+
+
+def _ends(state: State, params: EndClaims) -> Iterator[KnownEvent]:
+    most = state.settings.max_attempts
+    for name, fence in params.claims:
+        held = state.claims.get(name)
+        if held is None or held.fence != fence:
+            continue
+        released = _released(state, name, params.reason)
+        yield released
+        attempts = state.tasks[name].attempts
+        if params.reason != "released" and 0 < most <= attempts:
+            reason = f"The claim of {held.owner} {_ENDS[params.reason]}, and all {most} attempts are spent."
+            yield StatusChanged(name, released.to, "failed", fail_reason=reason)
+
+
+_ENDS = {
+    "expired": "expired",
+    "disconnected": "ended with its connection",
+    "restarted": "was not taken up again after a restart",
+}

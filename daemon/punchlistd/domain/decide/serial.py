@@ -1,0 +1,96 @@
+"""What follows from what was decided: a failed task is tried again, a serial list starts its next task.
+
+These rules look at the list as the call's events left it, and what they give belongs to the same call: it is
+committed, seen and undone together with them.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import (
+    ConversationConfigured,
+    Deleted,
+    DependencyRemoved,
+    KnownEvent,
+    Released,
+    StatusChanged,
+    TaskAdded,
+)
+from punchlist_schemas.things import Task
+from punchlistd.domain.state import State
+
+_STARTERS = (TaskAdded, Deleted, DependencyRemoved, ConversationConfigured, Released)
+"""Events after which an idle serial list starts its next task, besides those changes of status that do."""
+
+
+def is_serial(state: State) -> bool:
+    """Whether the list runs one task at a time."""
+    return state.settings.execution == "serial"
+
+
+def is_stopped(state: State) -> bool:
+    """Whether a failed task keeps the queue from going on."""
+    return state.settings.on_failure == "stop" and state.counts().failed > 0
+
+
+def follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) -> Iterator[KnownEvent]:
+    """What follows from `events`, which `params` gave and which have happened already. Each has to happen in turn.
+
+    An undo is followed by nothing but what keeps a serial list at one task in progress.
+    """
+    is_undo = isinstance(params, p.ListUndo)
+    if not is_undo and state.settings.max_attempts:
+        yield from _retries(state, events)
+    if not is_serial(state) or not state.tasks:
+        return
+    yield from _surplus(state)
+    if is_undo or state.running or is_stopped(state) or not any(map(_starts, events)):
+        return
+    task = state.next_ready()
+    if task is not None:
+        yield StatusChanged(task.id, task.status, "in_progress", attempts=task.attempts + 1)
+
+
+def refused_start(state: State, task: Task | None) -> Rejection | None:
+    """Why a task can't be started beside what is in progress: a serial list says what has to be finished first."""
+    if not is_serial(state):
+        return None
+    running = [name for name in state.running if task is None or name != task.id]
+    if not running:
+        return None
+    first = state.tasks[min(running, key=lambda name: (len(name), name))]
+    what = "A new task" if task is None else f"Task #{task.id}"
+    message = (
+        f"{what} can't be started: this list runs one task at a time, and #{first.id} {first.title!r} is in progress. "
+        f"Complete, fail or pause #{first.id} first."
+    )
+    facts = {"to": "in_progress", "running": first.id}
+    if task is not None:
+        facts |= {"task": task.id, "from": task.status, "allowed": ["paused", "completed", "failed"]}
+    return Rejection("illegal_transition", message, facts)
+
+
+def _retries(state: State, events: Sequence[KnownEvent]) -> Iterator[KnownEvent]:
+    """A task that failed at work goes back to pending until its attempts are spent; why it failed stays told."""
+    for event in events:
+        if not isinstance(event, StatusChanged) or event.to != "failed" or event.from_ != "in_progress":
+            continue
+        task = state.tasks.get(event.task)
+        if task is not None and task.status == "failed" and task.attempts < state.settings.max_attempts:
+            yield StatusChanged(task.id, "failed", "pending", fail_reason=task.fail_reason)
+
+
+def _surplus(state: State) -> Iterator[KnownEvent]:
+    """Of several tasks in progress, which a replacement or an undo can leave, one stays."""
+    if len(state.running) > 1:
+        running = sorted(state.running, key=lambda name: (name not in state.claims, state.key(name)))
+        for name in running[1:]:
+            yield StatusChanged(name, "in_progress", "pending")
+
+
+def _starts(event: KnownEvent) -> bool:
+    """Pausing a task, or putting it back, stops a serial list; everything else lets it go on."""
+    if isinstance(event, StatusChanged):
+        return event.to in ("completed", "failed") or (event.to == "pending" and event.from_ != "in_progress")
+    return isinstance(event, _STARTERS)

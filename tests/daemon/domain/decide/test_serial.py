@@ -1,0 +1,141 @@
+"""A serial list: one task at a time, the next one started by what ends the one before."""
+
+from typing import Any
+
+import pytest
+
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.things import SettingsPatch
+from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, tell
+from punchlistd.domain.commands import Decision, EndClaims
+
+C: dict[str, Any] = {"conversation": CONVERSATION}
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    recorder = Recorder()
+    recorder.do(p.ConversationOpen(**C, settings=SettingsPatch(execution="serial")))
+    for title in "abc":
+        recorder.add(title)
+    return recorder
+
+
+def configure(recorder: Recorder, **settings: Any) -> Any:
+    return recorder.call(p.ConversationConfigure(**C, settings=SettingsPatch(**settings)))
+
+
+def running(recorder: Recorder) -> list[str]:
+    return list(recorder.state.running)
+
+
+def test_adding_while_idle_starts_the_task_in_the_same_call(recorder: Recorder) -> None:
+    assert [len(group.facts) for group in recorder.history] == [1, 2, 1, 1]
+    assert (running(recorder), recorder.state.tasks["1"].attempts) == (["1"], 1)
+
+
+@pytest.mark.parametrize("status", ["completed", "failed"])
+def test_finishing_the_current_task_starts_the_next_ready_one_in_the_same_call(recorder: Recorder, status: Any) -> None:
+    recorder.do(p.TaskEdit(**C, task="2", add_blocked_by=("3",)))
+    recorder.set_status("1", status)
+    assert (running(recorder), len(recorder.history[-1].facts)) == (["3"], 2)
+
+
+def test_deleting_the_current_task_starts_the_next_one_and_paused_ones_are_skipped(recorder: Recorder) -> None:
+    recorder.set_status("2", "paused")
+    recorder.do(p.TaskDelete(**C, task="1"))
+    assert running(recorder) == ["3"]
+
+
+def test_another_task_can_not_be_started_and_the_refusal_says_what_runs(recorder: Recorder) -> None:
+    refused = recorder.set_status("2", "in_progress")
+    assert isinstance(refused, Rejection)
+    assert (refused.kind, refused.data["running"], refused.data["from"]) == ("illegal_transition", "1", "pending")
+    assert "#1 'a' is in progress" in refused.message
+    for call in (p.TaskAdd(**C, title="x", status="in_progress"), p.TaskClaim(**C, owner="o", task="2")):
+        refused = recorder.call(call)
+        assert isinstance(refused, Rejection)
+        assert refused.data["running"] == "1"
+
+
+def test_an_interruption_pauses_does_another_and_resumes(recorder: Recorder) -> None:
+    recorder.set_status("1", "paused")
+    assert running(recorder) == []
+    recorder.do(p.TaskDelete(**C, task="3"))
+    assert running(recorder) == ["2"]
+    recorder.set_status("2", "completed")
+    recorder.set_status("1", "in_progress")
+    assert running(recorder) == ["1"]
+
+
+def test_putting_the_current_task_back_does_not_start_it_again_by_itself(recorder: Recorder) -> None:
+    recorder.set_status("1", "pending")
+    assert running(recorder) == []
+
+
+def test_a_failure_stops_the_queue_where_it_should_and_reopening_lets_it_go_on(recorder: Recorder) -> None:
+    configure(recorder, on_failure="stop")
+    recorder.set_status("1", "failed")
+    assert running(recorder) == []
+    recorder.add("d")
+    assert running(recorder) == []
+    recorder.set_status("1", "pending")
+    assert running(recorder) == ["1"]
+
+
+def test_a_failed_task_is_tried_again_until_its_attempts_are_spent(recorder: Recorder) -> None:
+    configure(recorder, max_attempts=2)
+    recorder.set_status("1", "failed", fail_reason="once")
+    task = recorder.state.tasks["1"]
+    assert (task.status, task.attempts, task.fail_reason) == ("in_progress", 2, "once")
+    recorder.set_status("1", "failed", fail_reason="twice")
+    assert (recorder.state.tasks["1"].status, running(recorder)) == ("failed", ["2"])
+
+
+def test_a_failure_by_hand_of_what_was_never_begun_is_no_attempt(recorder: Recorder) -> None:
+    configure(recorder, max_attempts=2)
+    recorder.set_status("3", "failed")
+    assert recorder.state.tasks["3"].status == "failed"
+
+
+def test_claiming_hands_out_the_current_task_and_no_other(recorder: Recorder) -> None:
+    recorder.do(p.TaskClaim(**C, owner="o"))
+    assert (list(recorder.state.claims), recorder.state.tasks["1"].attempts) == (["1"], 1)
+    assert recorder.do(p.TaskClaim(**C, owner="q", count=5)).events == ()
+    fence = recorder.state.claims["1"].fence
+    recorder.do(EndClaims(**C, claims=(("1", fence),), reason="expired"))
+    assert (running(recorder), recorder.state.claims) == (["1"], {})
+    recorder.do(p.TaskClaim(**C, owner="q"))
+    assert recorder.state.tasks["1"].attempts == 2
+
+
+def test_undo_of_a_completion_takes_the_start_of_the_next_one_back_too(recorder: Recorder) -> None:
+    before = tell(recorder.state)
+    recorder.set_status("1", "completed")
+    recorder.do(p.ListUndo(**C))
+    assert tell(recorder.state) == before
+
+
+def test_an_undo_never_leaves_two_in_progress(recorder: Recorder) -> None:
+    recorder.call(p.TaskSetStatus(**C, task="1", status="paused"), "ann")
+    recorder.call(p.TaskSetStatus(**C, task="3", status="in_progress"), "bob")
+    recorder.do(p.ListUndo(**C, actor="ann"))
+    assert len(running(recorder)) == 1
+    check_invariants(recorder.state)
+
+
+def test_a_list_with_two_in_progress_can_not_become_serial(recorder: Recorder) -> None:
+    configure(recorder, execution="manual")
+    recorder.set_status("2", "in_progress")
+    refused = configure(recorder, execution="serial")
+    assert isinstance(refused, Rejection)
+    assert refused.data["running"] == "1"
+    recorder.set_status("1", "pending")
+    assert isinstance(configure(recorder, execution="serial"), Decision)
+
+
+def test_a_replacement_leaves_one_in_progress(recorder: Recorder) -> None:
+    tasks = tuple(p.NewTask(title=title, status="in_progress") for title in "xyz")
+    recorder.do(p.ListReplace(**C, tasks=tasks))
+    assert len(running(recorder)) == 1
