@@ -113,7 +113,6 @@ class App:
                 log,
                 registry,
                 fanout,
-                settled=writer.settled,
                 refresh=writer.upkeep.refresh,
                 status=lambda: report(self._birth, log, registry, server),
             )
@@ -150,7 +149,7 @@ class App:
         gone = anyio.Event()
         server.on_leave = lambda: None if server.sessions else gone.set()
         for session in list(server.sessions):
-            session.close()
+            session.finish()
         with anyio.move_on_after(self.settings.drain_s):
             if server.sessions:
                 await gone.wait()

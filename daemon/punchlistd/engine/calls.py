@@ -11,6 +11,8 @@ from punchlist_schemas.methods import Method
 from punchlist_schemas.params import Mutation
 from punchlistd.domain.commands import Command
 
+INTERNAL_ERROR = Rejection("internal_error", "That is a fault of ours; the daemon's log has the details.")
+
 
 class Caller(Protocol):
     """What the engine needs to know of a connection."""
@@ -37,22 +39,6 @@ class Caller(Protocol):
     def flush(self) -> None:
         """Hand the outgoing bytes to the system."""
         ...
-
-
-class Quiet:
-    """Somebody on whose behalf the engine itself acts: nobody waits for the answer."""
-
-    def __init__(self, caller: Caller) -> None:
-        """Acts with the rights of `caller`."""
-        self.actor = caller.actor
-        self.user = caller.user
-        self.confirm = False
-
-    def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
-        """Nobody listens."""
-
-    def flush(self) -> None:
-        """Nothing to hand on."""
 
 
 class Write:

@@ -3,24 +3,29 @@
 Nothing is visible outside before the batch is in the log: the touched conversations are dirty until the writer says so.
 """
 
+import logging
+from collections.abc import Sequence
+
 import msgspec
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import AnyEvent, ConversationConfigured
-from punchlist_schemas.params import ConversationAttach, ConversationDetach, ListUndo
-from punchlistd.domain.commands import Decision
+from punchlist_schemas.events import AnyEvent, ConversationConfigured, ConversationDeleted, KnownEvent
+from punchlist_schemas.params import ConversationAttach, ListUndo
+from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide import decide
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.outcome import outcome
-from punchlistd.engine.calls import Item, Quiet, Read, Write, key_conflict
+from punchlistd.engine.calls import INTERNAL_ERROR, Item, Read, Write, key_conflict
 from punchlistd.engine.confirm import Confirmer
 from punchlistd.engine.facts import groups_of
 from punchlistd.engine.fanout import Line
 from punchlistd.engine.reads import read_state
-from punchlistd.engine.registry import Open, Registry
+from punchlistd.engine.registry import Open, Registry, damage_of
 from punchlistd.engine.scope import out_of_scope
-from punchlistd.store.port import EventLog, Sealed, Side
+from punchlistd.store.port import Damaged, EventLog, Sealed, Side
 from punchlistd.store.record import key_hash, seal
+
+logger = logging.getLogger(__name__)
 
 
 class _Wire(msgspec.Struct, frozen=True, gc=False):
@@ -38,10 +43,11 @@ class Batch:
     """What one group commit is made of.
 
     `head` is the position of the last event in it; `entries` go into the log, `lines` to the subscribers; `touched` are
-    the conversations that run ahead of the log, and `sessions` the attachments that change with it.
+    the conversations that run ahead of the log, `sessions` the attachments that change with it, and `deleted` the
+    conversations to be erased behind it.
     """
 
-    __slots__ = ("entries", "head", "items", "lines", "sessions", "touched")
+    __slots__ = ("deleted", "entries", "head", "items", "lines", "sessions", "touched")
 
     def __init__(self, head: int) -> None:
         """An empty batch that follows position `head`."""
@@ -51,6 +57,7 @@ class Batch:
         self.lines: list[Line] = []
         self.touched: dict[str, Open] = {}
         self.sessions: list[tuple[str, ConversationConfigured]] = []
+        self.deleted: list[str] = []
 
 
 class Decider:
@@ -68,37 +75,37 @@ class Decider:
         self._registry = registry
         self._confirmer = Confirmer(confirm_s)
 
-    async def prepare(self, items: list[Item]) -> list[Item]:
-        """Load what the batch needs, so that deciding never waits."""
-        registry, ready = self._registry, list[Item]()
+    async def prepare(self, items: Sequence[Item]) -> None:
+        """Load what these calls need, so that deciding never waits."""
         for item in items:
-            params = item.params
             if isinstance(item, Read) and item.run is not None:
-                ready.append(item)
                 continue
-            opened = registry.find(params.conversation) or await registry.load(params.conversation)
+            name = item.params.conversation
+            opened = self._registry.find(name) or await self._registry.load(name)
             if isinstance(item, Write):
-                if item.params.key is not None and opened.keys is None:
-                    opened.keys = set(await self._log.keys(opened.state.conversation))
-                if type(params) is ListUndo:
-                    history = await self._log.read(
-                        0, 1 << 60, conversation=opened.state.conversation, max_bytes=1 << 60
-                    )
-                    item.command = msgspec.structs.replace(item.command, history=groups_of(history))
-                elif type(params) is ConversationAttach:
-                    ready.extend(await self._detach_first(item, params, opened))
-            ready.append(item)
-        return ready
+                await self._prepare_write(item, opened)
 
-    async def _detach_first(self, item: Write, params: ConversationAttach, target: Open) -> list[Item]:
-        """A session attached elsewhere moves: its old conversation says so in its own log."""
-        holder = await self._registry.load(params.session)
-        name = holder.state.conversation
-        if holder is target or params.session not in holder.state.sessions:
-            return []
-        detach = ConversationDetach(conversation=name, session=params.session)
-        command = msgspec.structs.replace(item.command, params=detach)
-        return [Write(Quiet(item.caller), None, item.method, detach, command)]
+    async def _prepare_write(self, item: Write, opened: Open) -> None:
+        name = opened.state.conversation
+        try:
+            if item.params.key is not None and opened.keys is None:
+                opened.keys = set(await self._log.keys(name))
+            if isinstance(item.params, ListUndo) and opened.damage is None:
+                history = await self._log.read(0, 1 << 60, conversation=name, max_bytes=1 << 60)
+                item.command = msgspec.structs.replace(item.command, history=groups_of(history))
+            elif isinstance(item.params, ConversationAttach):
+                await self._registry.load(item.params.session)
+        except Damaged as damaged:
+            opened.damage = damage_of(damaged)
+
+    def prepared(self, item: Item) -> bool:
+        """Whether what was loaded for a call is still there: a refused append drops what ran ahead."""
+        if isinstance(item, Read) and item.run is not None:
+            return True
+        opened = self._registry.find(item.params.conversation)
+        if opened is None:
+            return False
+        return isinstance(item, Read) or item.params.key is None or opened.keys is not None or bool(opened.damage)
 
     def decide(self, item: Item, batch: Batch) -> bool:
         """Set the item's outcome and add its events to the batch; where that stays None it is answered otherwise.
@@ -111,15 +118,21 @@ class Decider:
         opened = self._registry.find(item.params.conversation)
         assert opened is not None, "prepared"
         if isinstance(item, Read):
-            item.outcome = read_state(item.method, item.params, opened, batch.head, item.caller)
+            item.outcome = self._looked_up(item, opened, batch.head)
             return not opened.dirty
         if not self._known(item, opened):
-            decision = self._refusal(item, opened) or decide(opened.state, item.command)
+            decision = self._decision(item, opened)
             if isinstance(decision, Rejection):
                 item.outcome = decision
             else:
                 self._record(item, decision, opened, batch)
         return False
+
+    def _looked_up(self, item: Read, opened: Open, head: int) -> bytes | Rejection:
+        try:
+            return read_state(item.method, item.params, opened, head, item.caller)
+        except Exception:
+            return _fault(item)
 
     def _known(self, item: Write, opened: Open) -> bool:
         """Whether the item's key was used before; its outcome is set, or to be rebuilt from the log."""
@@ -132,49 +145,94 @@ class Decider:
         item.repeat = not item.fresh and opened.keys is not None and key_hash(key) in opened.keys
         return item.repeat
 
+    def _decision(self, item: Write, opened: Open) -> Decision | Rejection:
+        if (refused := self._refusal(item, opened)) is not None:
+            return refused
+        try:
+            decision = decide(opened.state, item.command)
+            if isinstance(decision, Rejection):
+                return decision
+            # Last: nobody should confirm what is refused afterwards.
+            asked = self._confirmer.check(item.params, opened.state, item.caller.confirm, item.command.at)
+            return asked or decision
+        except Exception:
+            return _fault(item)
+
     def _refusal(self, item: Write, opened: Open) -> Rejection | None:
         if opened.damage is not None:
             return opened.damage
         if (refused := out_of_scope(item.caller, opened.state)) is not None:
             return refused
-        if isinstance(item.params, ConversationAttach) and self._is_conversation(item.params.session):
-            return Rejection(
-                "invalid_params",
-                f"{item.params.session} is a conversation itself: a session needs an id of its own.",
-                {"field": "session"},
-            )
-        return self._confirmer.check(item.params, opened.state, item.caller.confirm, item.command.at)
+        return self._session_refusal(item, item.params) if isinstance(item.params, ConversationAttach) else None
 
-    def _is_conversation(self, name: str) -> bool:
-        found = self._registry.open.get(name)
-        return found is not None and found.state.exists
+    def _session_refusal(self, item: Write, params: ConversationAttach) -> Rejection | None:
+        named = self._registry.open.get(params.session)
+        if named is not None and named.state.exists:
+            said = f"{params.session} is a conversation itself: a session needs an id of its own."
+            return Rejection("invalid_params", said, {"field": "session"})
+        holder = self._holder(params.session)
+        if holder is None:
+            return None
+        if out_of_scope(item.caller, holder.state) is not None:
+            said = f"The session {params.session} is attached to a conversation of another user."
+            return Rejection("forbidden", said, {"what": "session"})
+        return holder.damage
+
+    def _holder(self, session: str) -> Open | None:
+        """The conversation that a session is attached to."""
+        found = self._registry.find(session)
+        return found if found is not None and session in found.state.sessions else None
 
     def _record(self, item: Write, decision: Decision, opened: Open, batch: Batch) -> None:
-        state, command, events = opened.state, item.command, decision.events
-        seq, version = batch.head, state.version
-        side = Side(item.params.key or "", item.call, len(events) - 1, decision.undoes)
-        for index, event in enumerate(events):
-            seq += 1
-            version += 1
-            wire = _encode(_Wire(seq, state.conversation, version, command.at, command.actor, event))
-            if index:
-                side = Side(left=len(events) - 1 - index)
-            line, opened.check = seal(opened.check, wire, side)
-            batch.entries.append(Sealed(state.conversation, version, line, side.key))
-            batch.lines.append(Line(state.conversation, wire, side.left))
-            evolve(state, event, seq, version, command.at)
-            if type(event) is ConversationConfigured:
-                batch.sessions.append((state.conversation, event))
-        if events:
-            batch.head = opened.seq = seq
-            if state.conversation not in batch.touched:
-                batch.touched[state.conversation] = opened
-                opened.dirty += 1
-        item.outcome = _encode(outcome(item.params, state, events, seq, decision.lines, command.actor))
+        command, events = item.command, decision.events
+        if events and isinstance(item.params, ConversationAttach):
+            self._detach_first(item.params.session, opened, command, batch)
+        side = Side(item.params.key or "", item.call, max(0, len(events) - 1), decision.undoes)
+        self._append(events, opened, command, side, batch)
+        try:
+            answer = outcome(item.params, opened.state, events, batch.head, decision.lines, command.actor)
+        except Exception:
+            item.outcome = _fault(item)
+            return
+        item.outcome = _encode(answer)
         if (key := item.params.key) is not None:
             opened.remember(key, item.call, item.outcome)
             if events and opened.keys is not None:
                 opened.keys.add(key_hash(key))
+
+    def _detach_first(self, session: str, target: Open, command: Command, batch: Batch) -> None:
+        """A session attached elsewhere moves: its old conversation says so in its own log."""
+        holder = self._holder(session)
+        if holder is not None and holder is not target:
+            self._append((ConversationConfigured(detached=session),), holder, command, Side(), batch)
+
+    def _append(self, events: Sequence[KnownEvent], opened: Open, command: Command, side: Side, batch: Batch) -> None:
+        """Add a group of events to the batch, and let the conversation's state run ahead by them."""
+        state = opened.state
+        for index, event in enumerate(events):
+            if index:
+                side = Side(left=len(events) - 1 - index)
+            seq, version, owner = batch.head + 1, state.version + 1, state.user
+            wire = _encode(_Wire(seq, state.conversation, version, command.at, command.actor, event))
+            line, opened.check = seal(opened.check, wire, side)
+            batch.entries.append(Sealed(state.conversation, version, line, side.key))
+            evolve(state, event, seq, version, command.at)
+            batch.lines.append(Line(state.conversation, wire, side.left, state.user or owner))
+            batch.head = opened.seq = seq
+            if isinstance(event, ConversationConfigured):
+                batch.sessions.append((state.conversation, event))
+            elif isinstance(event, ConversationDeleted):
+                batch.deleted.append(state.conversation)
+                opened.forget_replies()
+        if events and state.conversation not in batch.touched:
+            batch.touched[state.conversation] = opened
+            opened.dirty += 1
+
+
+def _fault(item: Item) -> Rejection:
+    """A fault of ours in one call takes no other down with it."""
+    logger.exception("%s failed", item.method.name)
+    return INTERNAL_ERROR
 
 
 _encode = msgspec.json.Encoder().encode

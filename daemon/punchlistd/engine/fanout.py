@@ -9,22 +9,26 @@ until it is live again. Nothing here waits for a subscriber, and no subscriber w
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from punchlist_schemas.errors import Rejection, error_object
 from punchlist_schemas.jsonrpc import notification
-from punchlistd.engine.registry import Open, Registry
+from punchlist_schemas.results import EndPush
+from punchlistd.engine.registry import Open, Registry, damage_of
 from punchlistd.settings import Settings
-from punchlistd.store.port import EventLog
+from punchlistd.store.port import Damaged, EventLog, Stored
 
 
 class Line(NamedTuple):
-    """One published event: its wire bytes, and how many of its call follow."""
+    """One published event: its wire bytes, how many of its call follow, and whose conversation it was."""
 
     conversation: str
     wire: bytes
     left: int
+    user: str
 
 
 class Sink(Protocol):
@@ -52,6 +56,10 @@ class Sink(Protocol):
         """A payload in the connection's framing."""
         ...
 
+    def ended(self, id: str, payload: bytes) -> None:
+        """Forget a subscription and hand over the notification that says why."""
+        ...
+
     @property
     def framing(self) -> str:
         """The kind of framing: equal kinds frame equally."""
@@ -62,11 +70,11 @@ class Subscription:
     """A cursor: everything up to `position` has been handed to the sink.
 
     `live` means there is nothing between `position` and the log's head; `fetching` that a piece of the log is on its
-    way. `stale` are the conversations whose newest list a `view: list` has still to be told; `visible` those that a
-    connection bound to a user may see (None: all).
+    way; `over` that it has ended. For a `view: list`, `stale` are the conversations whose newest list has still to be
+    told, complete up to position `known`.
     """
 
-    __slots__ = ("conversation", "fetching", "id", "live", "position", "sink", "stale", "view", "visible")
+    __slots__ = ("conversation", "fetching", "id", "known", "live", "over", "position", "sink", "stale", "view")
 
     def __init__(self, id: str, sink: Sink, view: str, conversation: str | None, position: int) -> None:
         """A subscription of `sink` to one conversation, or (None) to all of them."""
@@ -75,10 +83,11 @@ class Subscription:
         self.view = view
         self.conversation = conversation
         self.position = position
+        self.known = position
         self.live = False
         self.fetching = False
-        self.stale: set[str] = set()
-        self.visible: set[str] | None = None
+        self.over = False
+        self.stale: dict[str, None] = {}
 
 
 class _Published(NamedTuple):
@@ -124,6 +133,7 @@ class Fanout:
 
     def remove(self, subscription: Subscription) -> None:
         """Forget a subscription."""
+        subscription.over = True
         group = self._group(subscription.conversation)
         group.pop(subscription, None)
         if not group and subscription.conversation is not None:
@@ -152,27 +162,27 @@ class Fanout:
         """Tell everybody concerned of one commit, whose last event has position `head`."""
         before, self.head = self.head, head
         self._keep(_Published(before + 1, head, lines, sum(len(line.wire) for line in lines)))
-        by_conversation: dict[str, list[bytes]] = {}
+        by_conversation: dict[str, list[Line]] = {}
         for line in lines:
-            by_conversation.setdefault(line.conversation, []).append(line.wire)
-        for conversation, wires in by_conversation.items():
+            by_conversation.setdefault(line.conversation, []).append(line)
+        for conversation, its_lines in by_conversation.items():
             if group := self._by_conversation.get(conversation):
-                self._tell(group, wires, head, (conversation,))
+                self._tell(group, its_lines, before, head)
             self._release(conversation)
         if self._everything:
-            self._tell(self._everything, [line.wire for line in lines], head, by_conversation)
+            self._tell(self._everything, lines, before, head)
         self._release(None)
 
-    def _tell(
-        self, group: dict[Subscription, None], wires: list[bytes], head: int, conversations: Iterable[str]
-    ) -> None:
-        joined = b",".join(wires)
+    def _tell(self, group: dict[Subscription, None], lines: Sequence[Line], before: int, head: int) -> None:
+        joined = b",".join([line.wire for line in lines])
         made: dict[tuple[str, str], bytes] = {}
         for subscription in group:
             sink = subscription.sink
-            if sink.paused or not subscription.live or len(joined) > self._chunk:
+            showing = subscription.view == "list"
+            if showing:
+                _mark(subscription, lines, before, head)
+            if showing or sink.paused or not subscription.live or sink.user is not None or len(joined) > self._chunk:
                 subscription.live = False
-                subscription.stale.update(conversations if subscription.view == "list" else ())
                 self.lead(subscription)
                 continue
             key = (subscription.id, sink.framing)
@@ -200,45 +210,58 @@ class Fanout:
         if subscription.view == "list":
             self._lead_list(subscription)
             return
-        while not subscription.sink.paused and not subscription.fetching and not subscription.live:
+        while _takes(subscription) and not subscription.live:
             if subscription.position >= self.head:
-                if subscription.visible is not None:
-                    return
                 subscription.live = True
             elif self._tail and subscription.position + 1 >= self._tail[0].first:
                 self._from_tail(subscription)
             else:
-                subscription.fetching = True
-                self._spawn(self._from_log(subscription))
+                self._fetch(subscription, self._from_log)
+
+    def lead_lists(self) -> None:
+        """Lead on those who were waiting for a list that a refused append has set back."""
+        for group in (self._everything, *self._by_conversation.values()):
+            for subscription in group:
+                if subscription.stale:
+                    self.lead(subscription)
 
     def _from_tail(self, subscription: Subscription) -> None:
         """One piece out of memory: whole calls, up to the piece's size."""
         wires, size = list[bytes](), 0
-        for published in self._tail:
-            if published.last <= subscription.position:
-                continue
+        behind = takewhile(lambda published: published.last > subscription.position, reversed(self._tail))
+        for published in reversed(list(behind)):
             for seq, line in enumerate(published.lines, published.first):
                 if seq <= subscription.position:
                     continue
-                if self._concerns(subscription, line.conversation):
+                if subscription.conversation in (None, line.conversation) and _may_see(subscription, line.user):
                     wires.append(line.wire)
                     size += len(line.wire)
                 if size >= self._chunk and line.left == 0:
                     return self._hand(subscription, wires, seq)
         return self._hand(subscription, wires, self.head)
 
-    async def _from_log(self, subscription: Subscription) -> None:
-        """Pieces out of the log, until the connection is full or memory can take over."""
-        after = subscription.position
+    def _fetch(self, subscription: Subscription, fetch: Callable[[Subscription], Coroutine[Any, Any, None]]) -> None:
+        """Get something from the log, and then lead the subscription on."""
+        subscription.fetching = True
+        self._spawn(self._fetched(subscription, fetch))
+
+    async def _fetched(
+        self, subscription: Subscription, fetch: Callable[[Subscription], Coroutine[Any, Any, None]]
+    ) -> None:
         try:
-            stored = await self._log.read(after, 1 << 30, conversation=subscription.conversation, max_bytes=1 << 18)
+            await fetch(subscription)
+        except Damaged as damaged:
+            self._end(subscription, damage_of(damaged))
         finally:
             subscription.fetching = False
+        self.lead(subscription)
+
+    async def _from_log(self, subscription: Subscription) -> None:
+        """Pieces out of the log, until the connection is full or memory can take over."""
         wires, size = list[bytes](), 0
-        # What is durable but not published yet comes by the next publication; handed out here it would come twice.
-        stored = [event for event in stored if event.seq <= self.head]
+        stored, seq, visible = await self._read(subscription, subscription.position)
         for at, event in enumerate(stored):
-            if subscription.visible is None or self._concerns(subscription, event.conversation):
+            if visible is None or event.conversation in visible:
                 wires.append(event.wire)
                 size += len(event.wire)
             if size >= self._chunk and (at + 1 == len(stored) or not event.left):
@@ -246,44 +269,76 @@ class Fanout:
                 wires, size = [], 0
                 if subscription.sink.paused:
                     return
-        self._hand(subscription, wires, stored[-1].seq if stored else self.head)
-        self.lead(subscription)
+        self._hand(subscription, wires, seq)
+
+    async def _read(self, subscription: Subscription, after: int) -> tuple[list[Stored], int, set[str] | None]:
+        """The next events of the log, the position behind them, and the conversations that may be seen (None: all).
+
+        What is durable but not published yet is left out: it comes with its publication, and would come twice.
+        """
+        name, head = subscription.conversation, self.head
+        stored = await self._log.read(after, 1 << 30, conversation=name, max_bytes=1 << 18)
+        user = subscription.sink.user
+        visible = None if user is None else await self._registry.visible(user)
+        stored = [event for event in stored if event.seq <= self.head]
+        return stored, stored[-1].seq if stored else head, visible
+
+    def _end(self, subscription: Subscription, rejection: Rejection) -> None:
+        """Tell a subscriber why nothing more comes."""
+        if not subscription.over:
+            self.remove(subscription)
+            error = msgspec.to_builtins(error_object(rejection))
+            push = EndPush(subscription=subscription.id, error=error, next=subscription.position)
+            subscription.sink.ended(subscription.id, notification("end", msgspec.json.encode(push)))
 
     def _hand(self, subscription: Subscription, wires: Iterable[bytes], seq: int) -> None:
         subscription.position = max(seq, subscription.position)
-        if joined := b",".join(wires):
+        if not subscription.over and (joined := b",".join(wires)):
             subscription.sink.push(_events(subscription.id, joined))
-
-    def _concerns(self, subscription: Subscription, conversation: str) -> bool:
-        if subscription.conversation is not None:
-            return subscription.conversation == conversation
-        if subscription.visible is None:
-            return True
-        opened = self._registry.open.get(conversation)
-        if opened is not None and opened.state.exists and opened.state.user == subscription.sink.user:
-            subscription.visible.add(conversation)
-        return conversation in subscription.visible
 
     def _lead_list(self, subscription: Subscription) -> None:
         """The newest list of each conversation that changed, as long as the connection takes them."""
-        for name in list(subscription.stale):
-            opened = self._registry.open.get(name)
-            if subscription.sink.paused or subscription.fetching:
+        while _takes(subscription):
+            name = next(iter(subscription.stale), None)
+            opened = None if name is None else self._registry.open.get(name)
+            if subscription.conversation is None and subscription.known < self.head:
+                self._fetch(subscription, self._mark_from_log)
+            elif name is None:
+                subscription.position, subscription.live = self.head, True
                 return
-            if opened is None:
-                subscription.fetching = True
-                self._spawn(self._load_list(subscription, name))
-            elif not opened.dirty:
-                subscription.stale.discard(name)
-                if self._concerns(subscription, name):
+            elif opened is None or opened.dirty:
+                self._fetch(subscription, self._load_list)
+            else:
+                del subscription.stale[name]
+                if not opened.state.exists or _may_see(subscription, opened.state.user):
                     subscription.sink.push(notification("list", list_push(subscription.id, opened)))
 
-    async def _load_list(self, subscription: Subscription, name: str) -> None:
-        try:
-            await self._registry.load(name)
-        finally:
-            subscription.fetching = False
-        self.lead(subscription)
+    async def _mark_from_log(self, subscription: Subscription) -> None:
+        stored, seq, visible = await self._read(subscription, subscription.known)
+        names = dict.fromkeys(event.conversation for event in stored)
+        subscription.stale.update({name: None for name in names if visible is None or name in visible})
+        subscription.known = max(seq, subscription.known)
+
+    async def _load_list(self, subscription: Subscription) -> None:
+        for name in list(subscription.stale)[:1]:
+            await self._registry.durable(name)
+
+
+def _takes(subscription: Subscription) -> bool:
+    """Whether something can be handed over now."""
+    return not (subscription.over or subscription.fetching or subscription.sink.paused)
+
+
+def _may_see(subscription: Subscription, user: str) -> bool:
+    """Whether a conversation of this user is there for the subscriber."""
+    return subscription.sink.user in (None, user)
+
+
+def _mark(subscription: Subscription, lines: Sequence[Line], before: int, head: int) -> None:
+    """Note whose list is not the newest any more."""
+    subscription.stale.update({line.conversation: None for line in lines if _may_see(subscription, line.user)})
+    if subscription.known >= before:
+        subscription.known = head
 
 
 def list_push(id: str, opened: Open) -> bytes:

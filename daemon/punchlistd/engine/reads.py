@@ -17,9 +17,9 @@ from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.calls import Caller
 from punchlistd.engine.facts import fact_of
 from punchlistd.engine.fanout import Fanout
-from punchlistd.engine.registry import Open, Registry
+from punchlistd.engine.registry import Open, Registry, damage_of
 from punchlistd.engine.scope import out_of_scope
-from punchlistd.store.port import BadCursor, EventLog, Stored
+from punchlistd.store.port import BadCursor, Damaged, EventLog, Stored
 
 READ_BYTES = 512 << 10
 """About how many bytes of events one `event.read` answers."""
@@ -102,7 +102,6 @@ class Reads:
         log: for history, messages and events.
         registry: the conversations in use.
         fanout: wakes the calls that wait for events.
-        settled: waits until the commit that runs now is published.
         refresh: brings the store's list of conversations up to date.
         status: makes the answer of `daemon.status`.
     """
@@ -113,16 +112,15 @@ class Reads:
         registry: Registry,
         fanout: Fanout,
         *,
-        settled: Callable[[], Awaitable[None]],
         refresh: Callable[[], Awaitable[None]],
         status: Callable[[], Awaitable[r.StatusResult]],
     ) -> None:
         """Reads over what the daemon has."""
         self.epoch = log.epoch
+        self.durable = registry.durable
         self._log = log
         self._registry = registry
         self._fanout = fanout
-        self._settled = settled
         self._refresh = refresh
         self._status = status
         self._log_reads: dict[str, Callable[[Caller, Any], Awaitable[Outcome]]] = {
@@ -146,17 +144,14 @@ class Reads:
         opened = self._registry.find(params.conversation)
         if opened is None or opened.dirty:
             return None
-        return read_state(method, params, opened, self._log.head, caller)
+        return read_state(method, params, opened, self._fanout.head, caller)
 
     async def later(self, caller: Caller, method: Method, params: Any) -> Outcome:
         """The answer that needs the log, however long it takes."""
-        return await self._log_reads[method.name](caller, params)
-
-    async def durable(self, name: str) -> Open:
-        """A conversation whose state is in the log; there is no wait between this and what the caller does next."""
-        while (opened := await self._registry.load(name)).dirty:
-            await self._settled()
-        return opened
+        try:
+            return await self._log_reads[method.name](caller, params)
+        except Damaged as damaged:
+            return damage_of(damaged)
 
     # from the log
 
@@ -164,7 +159,7 @@ class Reads:
         return await self._log.read(0, 1 << 60, conversation=name, max_bytes=1 << 60)
 
     async def _list_at_version(self, caller: Caller, params: p.TaskList) -> Outcome:
-        opened = await self.durable(params.conversation)
+        opened = await self._registry.durable(params.conversation)
         if (refused := out_of_scope(caller, opened.state)) is not None:
             return refused
         wanted, newest = params.at_version or 0, opened.state.version
@@ -193,7 +188,7 @@ class Reads:
         return b'{"conversations":[%b]%b}' % (b",".join(rows), end)
 
     async def _list_messages(self, caller: Caller, params: p.MessageList) -> Outcome:
-        opened = await self.durable(params.conversation)
+        opened = await self._registry.durable(params.conversation)
         if (refused := out_of_scope(caller, opened.state)) is not None:
             return refused
         ids = list(opened.state.messages)
@@ -235,12 +230,12 @@ class Reads:
         if epoch is not None and epoch != self.epoch:
             said = "The position belongs to another log; read the list again and go on from its seq."
             return Rejection("wrong_epoch", said, {"epoch": epoch, "expected": self.epoch})
-        if after is not None and after > self._log.head:
-            said = f"The log ends at {self._log.head}: position {after} belongs to another one. Read the list again."
+        if after is not None and after > self._fanout.head:
+            said = f"The log ends at {self._fanout.head}: position {after} belongs to another one. Read the list again."
             return Rejection("wrong_epoch", said, {"epoch": epoch, "expected": self.epoch})
         if name is None:
             return None
-        opened = await self.durable(name)
+        opened = await self._registry.durable(name)
         return out_of_scope(caller, opened.state) or opened.state.conversation
 
     async def _read_events(self, caller: Caller, params: p.EventRead | p.EventWait) -> Outcome:
@@ -256,25 +251,15 @@ class Reads:
         stored = await self._log.read(after, limit, conversation=name, max_bytes=READ_BYTES)
         seq = stored[-1].seq if stored else max(after, head)
         if name is None and caller.user is not None:
-            visible = await self.visible(caller.user)
+            visible = await self._registry.visible(caller.user)
             stored = [event for event in stored if event.conversation in visible]
         return [event.wire for event in stored], seq
 
-    async def visible(self, user: str) -> set[str]:
-        """The conversations of a user."""
-        names = set(await self._log.names(user))
-        names.update(
-            o.state.conversation for o in self._registry.open.values() if o.state.exists and o.state.user == user
-        )
-        return names
-
     async def _wait_events(self, caller: Caller, params: p.EventWait) -> Outcome:
-        name = await self.position(caller, params.conversation, params.after, params.epoch)
-        if isinstance(name, Rejection):
-            return name
         after, events = params.after, list[bytes]()
+        name = await self.position(caller, params.conversation, after, params.epoch)
         with anyio.move_on_after(params.timeout_ms / 1000):
-            while True:
+            while not isinstance(name, Rejection):
                 if after < self._fanout.head:
                     # Shielded: a position moved on for events that are not answered would lose them.
                     with anyio.CancelScope(shield=True):
@@ -282,7 +267,9 @@ class Reads:
                 if events:
                     break
                 await self._fanout.changed(name)
-        return self._events_result(events, after)
+                # Once more: it may have been deleted, and be another user's now.
+                name = await self.position(caller, params.conversation, after, params.epoch)
+        return name if isinstance(name, Rejection) else self._events_result(events, after)
 
     def _events_result(self, events: list[bytes], seq: int) -> bytes:
         return b'{"events":[%b],"next":%d,"epoch":%b}' % (b",".join(events), seq, _encode(self.epoch))

@@ -1,9 +1,10 @@
 """Which conversations are in use: loaded on first use, let go when idle, so that memory follows what is in use."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 import anyio
+import anyio.lowlevel
 import msgspec
 
 from punchlist_schemas.errors import Rejection
@@ -71,6 +72,11 @@ class Open:
         if len(self.replies) > REPLIES_KEPT:
             del self.replies[next(iter(self.replies))]
 
+    def forget_replies(self) -> None:
+        """The conversation is erased: no key of it was ever used, and no answer of it is kept."""
+        self.replies.clear()
+        self.keys = set()
+
     def list_json(self) -> bytes:
         """The JSON array of all tasks in order, encoded once per version."""
         if self.listed[0] != self.state.version:
@@ -98,12 +104,17 @@ class Open:
 
 
 class Registry:
-    """The conversations in use, by id, and the sessions attached to them."""
+    """The conversations in use, by id, and the sessions attached to them.
+
+    `settled` waits until no state runs ahead of the log; whoever lets them run ahead sets it.
+    """
 
     def __init__(self, log: EventLog) -> None:
         """A registry over `log` with nothing loaded."""
+        self.settled: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
         self._log = log
         self._loading: dict[str, anyio.Event] = {}
+        self._recovered = False
         self.open: dict[str, Open] = {}
         self.aliases: dict[str, str] = {}
 
@@ -133,16 +144,36 @@ class Registry:
                 done.set()
         return found
 
+    async def durable(self, name: str) -> Open:
+        """A conversation whose state is in the log; there is no wait between this and what the caller does next."""
+        while (opened := await self.load(name)).dirty:
+            await self.settled()
+        return opened
+
     async def _load(self, name: str) -> None:
         target = self.aliases.get(name) or name
         opened = await self._read(target)
         if not opened.state.exists and target == name:
-            attached = await self._log.resolve(name)
+            await self.recover()
+            attached = self.aliases.get(name) or await self._log.resolve(name)
             if attached is not None:
-                self.aliases[name] = attached
-                opened = await self._read(attached)
-                target = attached
-        self.open.setdefault(target, opened)
+                holder = self.open.get(attached) or await self._read(attached)
+                if name in holder.state.sessions:  # the store's index follows behind
+                    target, opened = attached, holder
+        self._keep(target, opened)
+
+    async def recover(self) -> None:
+        """Load, once, what a killed daemon left unindexed: of that only the events tell which sessions are attached."""
+        if self._recovered:
+            return
+        for name in self._log.unindexed_conversations():
+            if name not in self.open:
+                self._keep(name, await self._read(name))
+        self._recovered = True
+
+    def _keep(self, name: str, opened: Open) -> None:
+        opened = self.open.setdefault(name, opened)
+        self.aliases.update(dict.fromkeys(opened.state.sessions, name))
 
     async def _read(self, name: str) -> Open:
         try:
@@ -160,17 +191,33 @@ class Registry:
         opened = Open(initial_state(name), "", 0, 0)
         whole = await self._log.read(0, 1 << 60, max_bytes=1 << 60)
         opened.follow(each for each in whole if each.conversation == name and each.seq < damaged.seq)
-        opened.damage = Rejection(
-            "damaged",
-            f"The log of {name} is damaged at position {damaged.seq} ({damaged.reason}); it can be read up to there "
-            "but not written. Run `punch verify`, then restore a backup or import the part that can be read.",
-            {"conversation": name, "seq": damaged.seq},
-        )
+        opened.damage = damage_of(damaged)
         return opened
 
     def drop(self, name: str) -> None:
         """Forget a conversation whose state can't be trusted; its next use reads the log."""
         self.open.pop(name, None)
+
+    def attach(self, session: str, name: str) -> None:
+        """A session leads to a conversation from here on."""
+        self.aliases[session] = name
+        self.drop(session)
+
+    def detach(self, name: str, session: str | None = None) -> None:
+        """A session (None: any) does not lead to this conversation any more."""
+        gone = [known for known, target in self.aliases.items() if target == name and session in (None, known)]
+        for known in gone:
+            del self.aliases[known]
+
+    async def visible(self, user: str) -> set[str]:
+        """The conversations of a user."""
+        names = set(await self._log.names(user))
+        for name, opened in self.open.items():
+            if opened.state.exists and opened.state.user == user:
+                names.add(name)
+            else:
+                names.discard(name)
+        return names
 
     def changed(self) -> list[Open]:
         """The conversations whose summary the store does not have yet."""
@@ -182,6 +229,17 @@ class Registry:
         for name, opened in list(self.open.items()):
             if opened.used < limit and not opened.dirty and opened.summarised == opened.state.version:
                 del self.open[name]
+
+
+def damage_of(damaged: Damaged) -> Rejection:
+    """The refusal of what can't be done with a damaged conversation."""
+    name, seq = damaged.conversation, damaged.seq
+    return Rejection(
+        "damaged",
+        f"The log of {name} is damaged at position {seq} ({damaged.reason}); it can be read up to there "
+        "but not written. Run `punch verify`, then restore a backup or import the part that can be read.",
+        {"conversation": name, "seq": seq},
+    )
 
 
 def due_snapshots(changed: list[Open], everything: bool = False) -> list[Snapshot]:

@@ -12,9 +12,9 @@ from punchlistd.domain.outcome import outcome
 from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.calls import Write, key_conflict
 from punchlistd.engine.facts import fact_of, groups_of
-from punchlistd.engine.registry import Registry
+from punchlistd.engine.registry import Registry, damage_of
 from punchlistd.engine.scope import out_of_scope
-from punchlistd.store.port import EventLog, Stored, side_of
+from punchlistd.store.port import Damaged, EventLog, Stored, side_of
 
 
 async def rebuild(log: EventLog, registry: Registry, item: Write) -> bytes | Rejection | None:
@@ -25,12 +25,15 @@ async def rebuild(log: EventLog, registry: Registry, item: Write) -> bytes | Rej
     name = opened.state.conversation
     if (refused := out_of_scope(item.caller, opened.state)) is not None:
         return refused
-    group = await log.find_key(name, key)
+    try:
+        group = await log.find_key(name, key)
+        history = await log.read(0, 1 << 60, conversation=name, max_bytes=1 << 60) if group else []
+    except Damaged as damaged:
+        return damage_of(damaged)
     if not group:
         return None
     if side_of(group[0]).call != item.call:
         return key_conflict(key)
-    history = await log.read(0, 1 << 60, conversation=name, max_bytes=1 << 60)
     before = [stored for stored in history if stored.seq < group[0].seq]
     state = initial_state(name)
     _fold(state, before)

@@ -46,6 +46,7 @@ class Upkeep:
         self._asked = False
         self._held = False
         self._recovered = False
+        self._unerased = False
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: list[asyncio.Future[None]] = []
 
@@ -70,10 +71,18 @@ class Upkeep:
 
     async def recover(self) -> None:
         """Index what a killed daemon left unindexed; then the totals of all conversations are known."""
-        for name in self._log.unindexed_conversations():
-            await self._registry.load(name)
+        await self._registry.recover()
         self._recovered = True
         self._ask()
+
+    async def erase(self, name: str) -> None:
+        """Take a deleted conversation off the disk; without room for that, as soon as there is some."""
+        try:
+            await self._log.erase(name)
+        except StorageFull:
+            self._meters.error(f"storage_full: {name} is deleted but not yet erased")
+            self._unerased = True
+            self.plan()
 
     async def refresh(self) -> None:
         """Bring the store's list of conversations up to date with everything acknowledged."""
@@ -99,7 +108,15 @@ class Upkeep:
             if self._recovered and not self._totals.known:
                 self._totals.start(await self._log.totals(), self._registry.open.values())
             self._registry.let_go(self._settings.keep_loaded_s)
+            await self._erase_rest()
         waiting, self._waiting = self._waiting, []
         for done in waiting:
             if not done.done():
                 done.set_result(None)
+
+    async def _erase_rest(self) -> None:
+        """What was deleted when the disk was full."""
+        if self._unerased:
+            self._unerased = False
+            for name in await self._log.unerased():
+                await self.erase(name)

@@ -19,8 +19,7 @@ from typing import Any
 import anyio
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import ConversationConfigured
-from punchlist_schemas.params import ConversationDelete, ListUndo
+from punchlist_schemas.params import ConversationAttach, ConversationDelete, ConversationDetach, ListUndo
 from punchlistd.engine.calls import Caller, Item, Read, Write
 from punchlistd.engine.decider import Batch, Decider
 from punchlistd.engine.fanout import Fanout
@@ -41,8 +40,8 @@ OUTCOME_UNKNOWN = Rejection(
     "outcome_unknown",
     "The disk failed during the write, and the daemon stops. Retry with the same key once it is back: it is done once.",
 )
-ALONE = (ListUndo, ConversationDelete)
-"""Calls that wait until everything before them is in the log, because they look at it and not only at the state."""
+ALONE = (ListUndo, ConversationAttach, ConversationDetach, ConversationDelete)
+"""Calls that are a batch of their own: they look at the log or change where names lead, not only one state."""
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -65,6 +64,7 @@ class Writer:
         """A writer with nothing to do; `run` makes it work."""
         self._log = log
         self._registry = registry
+        registry.settled = self.settled
         self._fanout = fanout
         self._totals = totals
         self._settings = settings
@@ -75,6 +75,8 @@ class Writer:
         self._work = Signal()  # something to decide, something due, or the end
         self._formed = Signal()  # something to commit
         self._moved = Signal()  # the forming batch was taken, or everything decided is published
+        self._deciding: list[Item] = []
+        self._pausing: list[asyncio.Future[None]] = []
         self._committing = False
         self._closing = False
         self.meters = Meters()
@@ -96,8 +98,11 @@ class Writer:
         self._work.give()
 
     async def settled(self) -> None:
-        """Wait until a batch that is decided now is published or refused."""
-        await self._moved.take()
+        """Wait until all that is decided is published or refused; deciding stops for it, so it is never in vain."""
+        done = asyncio.get_running_loop().create_future()
+        self._pausing.append(done)
+        self._work.give()
+        await done
 
     async def run(self) -> None:
         """Work until closed.
@@ -114,7 +119,7 @@ class Writer:
         except* StorageFailed as failures:
             self._closing = True
             self.meters.error(f"outcome_unknown: {failures.exceptions[0]}")
-            _refuse((*self._forming.items, *self._queue), OUTCOME_UNKNOWN)
+            _refuse((*self._forming.items, *self._deciding, *self._queue), OUTCOME_UNKNOWN)
             raise
 
     # the first step: deciding
@@ -124,6 +129,8 @@ class Writer:
             if self.upkeep.due:
                 await self._drained()
                 await self.upkeep.run()
+            elif self._pausing:
+                await self._pause()
             elif self._queue and len(self._forming.items) >= self._settings.batch_calls:
                 await self._moved.take()
             elif self._queue:
@@ -132,27 +139,46 @@ class Writer:
                 break
             else:
                 await self._work.take()
-        await self._drained()
+        await self._pause()
         await self.upkeep.run(everything=True)
 
     async def _decide_some(self) -> None:
         """Decide what waits, up to the next call that must be alone."""
-        queue, items = self._queue, list[Item]()
-        room = self._settings.batch_calls - len(self._forming.items)
-        if type(queue[0].params) in ALONE:
+        queue = self._queue
+        alone = type(queue[0].params) in ALONE
+        if alone:
             await self._drained()
-            items.append(queue.popleft())
+        items = self._deciding = [queue.popleft()]
+        room = 1 if alone else self._settings.batch_calls - len(self._forming.items)
         while queue and len(items) < room and type(queue[0].params) not in ALONE:
             items.append(queue.popleft())
-        for item in await self._decider.prepare(items):
-            batch = self._forming
-            if self._decider.decide(item, batch) and item.outcome is not None:
-                item.answer(item.outcome)
-                item.caller.flush()
-            else:
-                batch.items.append(item)
+        await self._decider.prepare(items)
+        self._deciding = []
+        for index, item in enumerate(items):
+            if not self._decider.prepared(item):
+                queue.extendleft(reversed(items[index:]))
+                break
+            self._decide_one(item)
         if self._forming.items:
             self._formed.give()
+        if alone:
+            await self._drained()
+
+    def _decide_one(self, item: Item) -> None:
+        if self._decider.decide(item, self._forming) and item.outcome is not None:
+            item.answer(item.outcome)
+            item.caller.flush()
+        else:
+            self._forming.items.append(item)
+
+    async def _pause(self) -> None:
+        """Let those read who wait for a settled state."""
+        await self._drained()
+        pausing, self._pausing = self._pausing, []
+        for done in pausing:
+            if not done.done():
+                done.set_result(None)
+        await asyncio.sleep(0)
 
     async def _drained(self) -> None:
         """Wait until everything that was decided is published."""
@@ -200,18 +226,9 @@ class Writer:
             _refuse(batch.items, OUTCOME_UNKNOWN)
             raise
         self.meters.commit(perf_counter_ns() - started, len(batch.entries))
-        if type(batch.items[0].params) is ConversationDelete:
-            await self._erase(batch)
+        for name in batch.deleted:
+            await self.upkeep.erase(name)
         return True
-
-    async def _erase(self, batch: Batch) -> None:
-        """Take deleted conversations off the disk before the answer; with no room for it, at the next start."""
-        for name, opened in batch.touched.items():
-            if not opened.state.exists:
-                try:
-                    await self._log.erase(name)
-                except StorageFull:
-                    self.meters.error(f"storage_full: {name} is deleted but not yet erased")
 
     def _take_back(self, batch: Batch) -> None:
         """Nothing was written: forget the batch and all that was decided on top of it."""
@@ -224,6 +241,7 @@ class Writer:
         _refuse([item for item in items if isinstance(item, Write)], STORAGE_FULL)
         self._queue.extendleft(reversed([item for item in items if isinstance(item, Read)]))
         self._work.give()
+        self._fanout.lead_lists()
 
     # after the commit
 
@@ -233,7 +251,7 @@ class Writer:
             return
         for opened in batch.touched.values():
             opened.dirty -= 1
-        self._note_sessions(batch.sessions)
+        self._note_sessions(batch)
         callers: dict[int, Caller] = {}
         for item in batch.items:
             if item.outcome is not None:
@@ -250,14 +268,14 @@ class Writer:
             self._fanout.publish(batch.lines, batch.head)
             self.upkeep.plan()
 
-    def _note_sessions(self, changes: Iterable[tuple[str, ConversationConfigured]]) -> None:
-        aliases = self._registry.aliases
-        for name, event in changes:
+    def _note_sessions(self, batch: Batch) -> None:
+        for name in batch.deleted:
+            self._registry.detach(name)
+        for name, event in batch.sessions:
+            if isinstance(event.detached, str):
+                self._registry.detach(name, event.detached)
             if isinstance(event.attached, str):
-                aliases[event.attached] = name
-                self._registry.drop(event.attached)
-            if isinstance(event.detached, str) and aliases.get(event.detached) == name:
-                del aliases[event.detached]
+                self._registry.attach(event.attached, name)
 
     async def _answer_repeat(self, item: Write) -> None:
         """Give a key's first answer again, rebuilt from the log."""

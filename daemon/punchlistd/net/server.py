@@ -165,11 +165,10 @@ class Server:
         name = await self.reads.position(caller, params.conversation, params.after, params.epoch)
         if isinstance(name, Rejection):
             return name
-        visible = await self.reads.visible(caller.user) if name is None and caller.user is not None else None
-        opened = await self.reads.durable(name) if name is not None and params.view == "list" else None
-        position = self.fanout.head if params.after is None else params.after
+        showing = name is not None and params.view == "list"
+        opened = await self.reads.durable(name) if name is not None and showing else None
+        position = self.fanout.head if params.after is None or showing else params.after
         subscription = Subscription(session.new_subscription_id(), session, params.view, name, position)
-        subscription.visible = visible
         session.subscriptions[subscription.id] = subscription
         self.fanout.add(subscription)
         asyncio.get_running_loop().call_soon(self.fanout.lead, subscription)
@@ -196,7 +195,7 @@ def _discover(_session: "Session", _params: Params) -> Outcome:
 
 
 def _cancel(session: "Session", params: p.Cancel) -> Outcome:
-    if not session.waiting.cancel(_encode(params.id)):
+    if not session.waiting.cancel(params.id):
         facts = {"what": "call", "id": str(params.id)}
         return Rejection("not_found", f"No call with the id {params.id} waits on this connection.", facts)
     return ACKNOWLEDGED

@@ -6,10 +6,10 @@ small message. This is also the one place where an exception becomes an error on
 
 import asyncio
 import logging
+import select
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable
 from typing import Any, cast
 
 from punchlist_schemas import jsonrpc
@@ -17,24 +17,23 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.framing import Framer, FramingError
 from punchlist_schemas.methods import METHODS, Method
 from punchlist_schemas.params import Mutation, Params
-from punchlistd.engine.calls import Caller, Read, Write
+from punchlistd.engine.calls import INTERNAL_ERROR, Caller, Read, Write
 from punchlistd.engine.fanout import Subscription
 from punchlistd.engine.intake import now_ms, stamp
+from punchlistd.engine.writer import SHUTTING_DOWN
 from punchlistd.net.server import Server
-from punchlistd.net.waiting import WAITING, Waiting
+from punchlistd.net.waiting import WAITING, Waiting, WaitingCall
 
 logger = logging.getLogger(__name__)
 
 BUFFER_BYTES = 16 << 10
 """Above this many unsent bytes a connection counts as stuck: it is read no more and pushed nothing."""
 
-INTERNAL_ERROR = Rejection("internal_error", "That is a fault of ours; the daemon's log has the details.")
-
 
 class Session(asyncio.Protocol):
     """A connection and what it asked for.
 
-    `actor`, `user` and `confirm` are what `daemon.hello` set. `paused` means that the peer does not take bytes.
+    `actor`, `user` and `confirm` are what `daemon.hello` set.
     """
 
     def __init__(self, server: Server) -> None:
@@ -44,13 +43,15 @@ class Session(asyncio.Protocol):
         self.client = ""
         self.user: str | None = None
         self.confirm = False
-        self.paused = False
         self.connected_at = now_ms()
         self.subscriptions: dict[str, Subscription] = {}
         self.waiting = Waiting(server.settings.limits.in_flight)
         self._framer = Framer(server.settings.limits.frame_bytes)
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._stuck = False
+        self._held = 0
         self._backlog: deque[bytes] = deque()
         self._in_flight = 0
         self._last_write: Write | None = None
@@ -75,7 +76,7 @@ class Session(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection; what it asked for and was taken is done all the same."""
         self._transport = None
-        self.paused = True
+        self._stuck = True
         self._backlog.clear()
         self._stop_frame_timer()
         for subscription in self.subscriptions.values():
@@ -87,49 +88,69 @@ class Session(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take the calls that these bytes complete."""
         try:
-            self._backlog.extend(self._framer.feed(data))
+            frames = self._framer.feed(data)
         except FramingError as error:
             self._backlog.extend(error.frames)
             self._work()
             self._say(jsonrpc.failure(jsonrpc.NULL, error.rejection))
-            self.close()
+            self.waiting.cancel_all()
+            self.finish()
             return
+        self._backlog.extend(frames)
         self._work()
-        if self._framer.pending != (self._frame_timer is not None):
-            self._watch_frame()
+        if self._framer.pending or self._frame_timer is not None:
+            self._watch_frame(bool(frames))
 
     def eof_received(self) -> bool:
         """The peer sends no more; what it asked for is answered, then the connection ends."""
-        self._at_end = True
-        self._end_if_done()
+        transport = self._transport
+        if transport is None or _hung_up(transport.get_extra_info("socket")):
+            return False
+        if self._framer.kind == "lines" and self._framer.pending:
+            self.data_received(b"\n")  # the last line may do without
+        self.finish()
         return True
 
     def pause_writing(self) -> None:
         """The peer does not take bytes: nothing is pushed, and nothing more is read."""
-        self.paused = True
+        self._stuck = True
         if self._transport is not None:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """The peer takes bytes again: lead its subscriptions on."""
-        self.paused = False
-        self._read_on()
+        """The peer takes bytes again: go on with its calls, and lead its subscriptions on."""
+        self._stuck = False
+        self._resume()
+        self.lead_on()
+
+    @property
+    def paused(self) -> bool:
+        """Whether nothing may be pushed: the peer takes no bytes, or has to be answered a batch of changes first."""
+        return self._stuck or self._held > 0
+
+    def lead_on(self) -> None:
+        """Take up the subscriptions that were held back."""
         for subscription in list(self.subscriptions.values()):
             self.server.fanout.lead(subscription)
 
     # calls
 
     def _work(self) -> None:
-        """Dispatch what has come, as far as the limit of calls in flight allows; then send what was answered."""
-        limit = self.server.settings.limits.in_flight
-        while self._backlog and self._in_flight < limit and self._transport is not None:
+        """Dispatch what has come, as far as the limits allow; then send what was answered."""
+        while self._backlog and self._has_room():
             self._take(self._backlog.popleft())
+            if self._out_bytes > BUFFER_BYTES:
+                self._send()
         if self._backlog and self._transport is not None:
             self._transport.pause_reading()
         self.flush()
 
+    def _has_room(self) -> bool:
+        in_flight = self._in_flight - len(self.waiting)
+        return in_flight < self.server.settings.limits.in_flight and not self._stuck and self._transport is not None
+
     def _read_on(self) -> None:
-        if self._transport is not None and not self._backlog and not self.paused and not self._transport.is_closing():
+        if self._transport is not None and not (self._backlog or self._stuck or self._at_end):
             self._transport.resume_reading()
 
     def _take(self, frame: bytes) -> None:
@@ -179,38 +200,40 @@ class Session(asyncio.Protocol):
                 server.writer.submit(Read(caller, id, method, params))
             else:
                 caller.answer(id, outcome)
-            return
-        run = self._runner(caller, id, method, params)
-        if behind_write and method.name not in server.immediate:
-            server.writer.submit(Read(caller, id, method, params, run))
+        elif (call := server.immediate.get(method.name)) is not None:
+            caller.answer(id, call(self, params))
         else:
-            run()
+            self._read_later(caller, id, method, params, behind_write)
 
-    def _runner(self, caller: Caller, id: bytes | None, method: Method, params: Params) -> Callable[[], None]:
-        """What answers a call that is neither a mutation nor a read of the state alone."""
-        if (call := self.server.immediate.get(method.name)) is not None:
-            return lambda: caller.answer(id, call(self, params))
+    def _read_later(self, caller: Caller, id: bytes | None, method: Method, params: Params, behind_write: bool) -> None:
+        server = self.server
+        if method.name in WAITING:
+            call = SHUTTING_DOWN if server.closing else self.waiting.begin(caller, id)
+            if isinstance(call, Rejection):
+                caller.answer(id, call)
+                return
+            caller = call
 
         def begin() -> None:
-            if method.name in WAITING and (refused := self.waiting.refusal()) is not None:
-                caller.answer(id, refused)
-                caller.flush()
-            else:
-                self._in_flight -= method.name in WAITING
-                self.server.spawn(self._answer_later(caller, id, method, params))
+            server.spawn(self._answer_later(caller, id, method, params))
 
-        return begin
+        if behind_write:
+            server.writer.submit(Read(caller, id, method, params, begin))
+        else:
+            begin()
 
     async def _answer_later(self, caller: Caller, id: bytes | None, method: Method, params: Any) -> None:
         outcome: bytes | Rejection = INTERNAL_ERROR
         try:
-            with self.waiting.scope(id) as scope:
+            if isinstance(caller, WaitingCall):
+                with caller.running():
+                    outcome = self.server.given_up()
+                    outcome = await self.server.later(self, caller, method, params)
+            else:
                 outcome = await self.server.later(self, caller, method, params)
-            if scope.cancelled_caught:
-                outcome = self.server.given_up()
         except Exception as error:
-            outcome = self.server.failed(method, error) or INTERNAL_ERROR
-        self._in_flight += method.name in WAITING
+            self.server.failed(method, error)
+            outcome = INTERNAL_ERROR
         caller.answer(id, outcome)
         caller.flush()
 
@@ -218,30 +241,45 @@ class Session(asyncio.Protocol):
 
     def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
         """Put a reply into the outgoing bytes; `flush` sends them."""
-        self._in_flight -= 1
-        self.server.meters.answered(outcome)
+        self.settle(outcome)
         if id is not None:
-            self._out.append(self._framer.encode(_reply(id, outcome)))
+            self._put(_reply(id, outcome))
 
     def answer_batch(self, replies: list[bytes]) -> None:
         """Put the replies of a batch into the outgoing bytes."""
-        self._out.append(self._framer.encode(jsonrpc.batch(replies)))
+        self._put(jsonrpc.batch(replies))
 
     def settle(self, outcome: bytes | Rejection) -> None:
-        """One call of a batch is over."""
+        """One call is over."""
         self._in_flight -= 1
         self.server.meters.answered(outcome)
 
+    def hold(self) -> None:
+        """Push nothing until a batch is answered: the answer to a change comes before the push of it."""
+        self._held += 1
+
+    def release(self) -> None:
+        """The batch is answered."""
+        self._held -= 1
+        asyncio.get_running_loop().call_soon(self.lead_on)
+
     def flush(self) -> None:
         """Send the outgoing bytes, and take up work that waited for room."""
-        if self._out:
-            out, self._out = self._out, []
-            if self._transport is not None:
-                self._transport.write(out[0] if len(out) == 1 else b"".join(out))
-        if self._backlog and self._in_flight < self.server.settings.limits.in_flight:
+        self._send()
+        if self._backlog and self._has_room():
             asyncio.get_running_loop().call_soon(self._resume)
         elif self._at_end:
             self._end_if_done()
+
+    def _put(self, payload: bytes) -> None:
+        framed = self._framer.encode(payload)
+        self._out.append(framed)
+        self._out_bytes += len(framed)
+
+    def _send(self) -> None:
+        out, self._out, self._out_bytes = self._out, [], 0
+        if out and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
 
     def _resume(self) -> None:
         self._work()
@@ -253,11 +291,13 @@ class Session(asyncio.Protocol):
 
     def push_framed(self, framed: bytes) -> None:
         """Send a notification that is framed already, behind the answers that wait to be sent."""
-        if self._out:
-            self._out.append(framed)
-            self.flush()
-        elif self._transport is not None:
-            self._transport.write(framed)
+        self._out.append(framed)
+        self._send()
+
+    def ended(self, id: str, payload: bytes) -> None:
+        """A subscription is over: forget it, and send the notification that says why."""
+        self.subscriptions.pop(id, None)
+        self.push(payload)
 
     def framed(self, payload: bytes) -> bytes:
         """A payload in this connection's framing."""
@@ -277,11 +317,19 @@ class Session(asyncio.Protocol):
     # ends
 
     def _say(self, payload: bytes) -> None:
-        self._out.append(self._framer.encode(payload))
-        self.flush()
+        self._put(payload)
+        self._send()
+
+    def finish(self) -> None:
+        """Take no more; end the connection once everything that was taken is answered."""
+        self._at_end = True
+        self._stop_frame_timer()
+        if self._transport is not None:
+            self._transport.pause_reading()
+        self._end_if_done()
 
     def _end_if_done(self) -> None:
-        if self._at_end and not self._in_flight and not self._backlog and not self.waiting:
+        if self._at_end and not self._in_flight and not self._backlog:
             self.close()
 
     def close(self) -> None:
@@ -295,11 +343,11 @@ class Session(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _watch_frame(self) -> None:
+    def _watch_frame(self, finished: bool) -> None:
         """A frame that was begun must be finished in time; a slow sender must not hold memory for ever."""
-        if self._frame_timer is not None:
+        if finished or not self._framer.pending:
             self._stop_frame_timer()
-        elif self._transport is not None:
+        if self._framer.pending and self._frame_timer is None and not self._at_end:
             seconds = self.server.settings.limits.frame_seconds
             self._frame_timer = asyncio.get_running_loop().call_later(seconds, self._frame_late)
 
@@ -310,11 +358,15 @@ class Session(asyncio.Protocol):
 
     def _frame_late(self) -> None:
         self._frame_timer = None
+        if self._transport is None or not self._transport.is_reading():
+            self._watch_frame(finished=False)  # it is we who do not read
+            return
         seconds = self.server.settings.limits.frame_seconds
         facts = {"limit": "frame_seconds", "value": seconds, "maximum": seconds}
         refused = Rejection("limit_exceeded", f"A frame must be finished within {seconds:g} seconds.", facts)
         self._say(jsonrpc.failure(jsonrpc.NULL, refused))
-        self.close()
+        self.waiting.cancel_all()
+        self.finish()
 
 
 class _BatchReply:
@@ -324,6 +376,9 @@ class _BatchReply:
         self._session = session
         self._replies: list[bytes] = []
         self._expected = len(calls)
+        self._held = any(map(_is_pushed, calls))
+        if self._held:
+            session.hold()
 
     @property
     def actor(self) -> str:
@@ -342,8 +397,12 @@ class _BatchReply:
         self._expected -= 1
         if id is not None:
             self._replies.append(_reply(id, outcome))
-        if not self._expected and self._replies:
+        if self._expected:
+            return
+        if self._replies:
             self._session.answer_batch(self._replies)
+        if self._held:
+            self._session.release()
 
     def flush(self) -> None:
         self._session.flush()
@@ -351,6 +410,19 @@ class _BatchReply:
 
 def _reply(id: bytes, outcome: bytes | Rejection) -> bytes:
     return jsonrpc.failure(id, outcome) if isinstance(outcome, Rejection) else jsonrpc.response(id, outcome)
+
+
+def _is_pushed(call: jsonrpc.Call | jsonrpc.Malformed) -> bool:
+    """Whether pushes follow from a call: it changes something, or subscribes."""
+    method = METHODS.get(call.method) if isinstance(call, jsonrpc.Call) else None
+    return method is not None and (method.kind == "write" or method.name == "event.subscribe")
+
+
+def _hung_up(sock: socket.socket) -> bool:
+    """Whether the other end is closed altogether, and not only for sending."""
+    poll = select.poll()
+    poll.register(sock, 0)
+    return bool(poll.poll(0))
 
 
 def _peer(sock: socket.socket) -> tuple[int, int]:
