@@ -9,6 +9,7 @@ import pytest
 
 from punchlist.cli import fast, wire
 from punchlist_testing.daemon import Running
+from punchlist_testing.terminal import environment
 
 HEAVY = {
     *("asyncio", "anyio", "msgspec", "dataclasses", "inspect", "typing", "re", "json", "socket", "argparse", "enum"),
@@ -21,9 +22,8 @@ def imported(*words: str) -> set[str]:
     code = "import sys; before = set(sys.modules); from punchlist.cli import main; main(sys.argv[1:])"
     code += "; print(*(set(sys.modules) - before), file=sys.stderr)"
     # -S: what site and its .pth files load is the installation's matter.
-    command = [sys.executable, "-S", "-c", code, *words]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True, env=environment)
+    words = (sys.executable, "-S", "-c", code, *words)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=True, env=environment())
     return set(done.stderr.split())
 
 
@@ -88,6 +88,14 @@ def test_a_socket_path_of_any_length_is_reached(punch: Any, home: Path, tmp_path
     result = wire.call(str(deep / "daemon.sock"), "task.list", {"conversation": "default"})
     assert result is not None
     assert wire.decode(result)["tasks"][0]["title"] == "a"
+
+
+def test_a_daemon_of_another_user_is_not_talked_to(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    punch("add", "a")
+    path = str(home / "run" / "daemon.sock")
+    assert wire.call(path, "task.list", {"conversation": "default"}) is not None
+    monkeypatch.setattr(os, "getuid", lambda: 54321)
+    assert wire.call(path, "task.list", {"conversation": "default"}) is None
 
 
 def test_plain_json_values_are_decoded() -> None:

@@ -1,7 +1,6 @@
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,11 @@ from punchlist.cli.failure import tell_any
 from punchlist.errors import DaemonUnavailable, ProtocolError, RequestRefused
 from punchlist_schemas.errors import ERRORS
 from punchlist_testing.daemon import Running
-from punchlist_testing.terminal import terminal
+from punchlist_testing.terminal import command, environment, terminal
 
 
-def command(*words: str, **options: Any) -> "subprocess.CompletedProcess[str]":
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    words = (sys.executable, "-m", "punchlist.cli", *words)
-    return subprocess.run(words, capture_output=True, text=True, timeout=20, check=False, env=environment, **options)
+def run_apart(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(command(*words), capture_output=True, text=True, timeout=20, check=False, env=environment())
 
 
 @pytest.mark.parametrize("words", [("list",), ("add", "x"), ("watch",), ("rpc", "--stdio"), ("log",)], ids=" ".join)
@@ -66,16 +63,15 @@ def test_other_faults_have_their_codes_and_a_bug_is_not_hidden(capsys: pytest.Ca
 def test_a_reader_that_left_is_no_error(daemon: Running) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     for words in (["list"], ["call", "--list"], ["--help"]):
         with open(os.dup(writing), "wb") as out:
             done = subprocess.run(
-                [sys.executable, "-m", "punchlist.cli", *words],
+                command(*words),
                 stdout=out,
                 stderr=subprocess.PIPE,
                 timeout=20,
                 check=False,
-                env=environment,
+                env=environment(),
             )
         assert (done.returncode, done.stderr) == (0, b""), words
     os.close(writing)
@@ -83,15 +79,15 @@ def test_a_reader_that_left_is_no_error(daemon: Running) -> None:
 
 @pytest.mark.usefixtures("home")
 def test_what_the_encoding_cannot_hold_becomes_ascii(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert command("add", "Grüße 中").returncode == 0
+    assert run_apart("add", "Grüße 中").returncode == 0
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    done = command("list")
+    done = run_apart("list")
     assert done.stdout == "default  0/1\n  [ ] #1 Gr\\xfc\\xdfe \\u4e2d\n"
 
 
 @pytest.mark.usefixtures("home")
 def test_on_a_terminal_there_are_colours_and_a_width(daemon: Running) -> None:
-    command("add", "x" * 100)
+    run_apart("add", "x" * 100)
     with terminal("list", columns=30) as shown:
         assert shown.finish() == 0
         assert "\x1b[1mdefault" in shown.shown
@@ -103,19 +99,19 @@ def test_on_a_terminal_there_are_colours_and_a_width(daemon: Running) -> None:
 
 @pytest.mark.usefixtures("home")
 def test_on_a_terminal_deleting_asks(daemon: Running) -> None:
-    command("add", "a")
+    run_apart("add", "a")
     for words, answer, left in ((("rm", "1"), "n", 1), (("clear",), "\n", 1), (("rm", "1"), "y", 0)):
         with terminal(*words) as shown:
             shown.wait_for("[y/N] ")
             shown.type(answer + "\n")
             assert shown.finish() == int(answer != "y")
-        assert command("list").stdout.count("#1") == left
+        assert run_apart("list").stdout.count("#1") == left
 
 
 @pytest.mark.usefixtures("home")
 def test_ctrl_c_ends_with_130_and_without_a_traceback(daemon: Running) -> None:
     with terminal("wait", "--any-change", "--json") as shown:
-        while not command("call", "daemon.status").stdout.count('"subscription":'):
+        while not run_apart("call", "daemon.status").stdout.count('"subscription":'):
             pass
         shown.process.send_signal(signal.SIGINT)
         assert shown.finish() == 130

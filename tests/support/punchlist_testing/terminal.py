@@ -17,6 +17,16 @@ PATIENCE_S = 15.0
 """How long a test waits for something to appear, in seconds."""
 
 
+def environment(**more: str) -> dict[str, str]:
+    """Ours for a child process, which finds the same modules as we do."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **more}
+
+
+def command(*words: str) -> list[str]:
+    """The words that run the command line in a process of its own."""
+    return [sys.executable, "-m", "punchlist.cli", *words]
+
+
 class Terminal:
     """A child process whose standard streams are a terminal of our own."""
 
@@ -24,9 +34,7 @@ class Terminal:
         """Start it."""
         self._master, slave = pty.openpty()
         self.resize(columns, rows, tell=False)
-        self.process = subprocess.Popen(
-            words, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, env={**os.environ, **env}
-        )
+        self.process = subprocess.Popen(words, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, env=env)
         os.close(slave)
         self.shown = ""
 
@@ -80,8 +88,7 @@ def terminal(
     *words: str, env: Mapping[str, str] | None = None, columns: int = 60, rows: int = 20
 ) -> Generator[Terminal]:
     """`punch` with these words on a terminal."""
-    chosen = {"TERM": "xterm", "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **(env or {})}
-    shown = Terminal([sys.executable, "-m", "punchlist.cli", *words], chosen, columns=columns, rows=rows)
+    shown = Terminal(command(*words), environment(**{"TERM": "xterm", **(env or {})}), columns=columns, rows=rows)
     try:
         yield shown
     finally:

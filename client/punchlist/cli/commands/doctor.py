@@ -51,7 +51,6 @@ def examine(target: Target) -> Iterator[Finding]:
     yield _private_folder("data directory", target.data_dir)
     yield _disk(target.data_dir)
     yield from _daemon(target)
-    yield _status_file(target.socket)
 
 
 def _python() -> Finding:
@@ -112,6 +111,7 @@ def _daemon(target: Target) -> Iterator[Finding]:
         advice = "set PUNCHLIST_DATA_DIR for both, or restart the daemon"
         yield Finding("data in use", "warn", f"the daemon keeps its data in {status['data_dir']}", advice)
     yield from _figures(status)
+    yield _status_file(target.socket)
 
 
 def _versions(hello: dict[str, Any]) -> Finding:
@@ -149,6 +149,6 @@ def _status_file(socket: str) -> Finding:
         with open(path, encoding="utf-8", errors="replace") as file:
             return Finding("status file", "ok", f"{path}: {file.read(200).strip()}")
     except FileNotFoundError:
-        return Finding("status file", "warn", f"{path} is not there", "a running daemon writes it")
+        return Finding("status file", "warn", f"{path} is not there", "shell prompts read it; see the daemon's log")
     except OSError as error:
         return Finding("status file", "fail", f"{path}: {error.strerror}", f"remove it: {path}")

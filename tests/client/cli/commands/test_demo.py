@@ -1,14 +1,12 @@
-import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from punchlist.cli.demo.play import load
 from punchlist_schemas.methods import METHODS
-from punchlist_testing.terminal import terminal
+from punchlist_testing.terminal import command, environment, terminal
 
 
 def leftovers(directory: Path) -> list[str]:
@@ -39,13 +37,12 @@ def test_the_recording_uses_the_methods_there_are() -> None:
 
 
 def test_the_fast_demo_loses_nothing_and_leaves_nothing(temporary: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(
-        [sys.executable, "-m", "punchlist.cli", "demo", "--fast"],
+        command("demo", "--fast"),
         capture_output=True,
         text=True,
         timeout=50,
-        env=environment,
+        env=environment(),
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -69,10 +66,13 @@ def test_on_a_terminal_the_list_lives_and_an_interrupt_leaves_nothing(
     assert leftovers(temporary) == []
 
 
-def test_an_interrupt_while_the_daemon_starts_leaves_nothing(temporary: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_while_the_daemon_starts_leaves_nothing(
+    temporary: Path, number: signal.Signals, code: int
+) -> None:
     with terminal("demo", "--fast") as shown:
         shown.wait_for("a private daemon in ")
-        shown.process.send_signal(signal.SIGINT)
-        assert shown.finish() == 130
+        shown.process.send_signal(number)
+        assert shown.finish() == code
         assert "Traceback" not in shown.shown
     assert leftovers(temporary) == []

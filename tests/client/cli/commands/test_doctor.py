@@ -39,10 +39,11 @@ def test_a_dead_socket_and_open_directories_are_found(run: Any, home: Path) -> N
     assert "warn  daemon: none is running" in outcome.out
 
 
-def test_the_status_file_is_read(run: Any, home: Path) -> None:
-    (home / "run").mkdir(mode=0o700)
+def test_a_missing_status_file_is_told(punch: Any, home: Path) -> None:
+    (home / "run" / "status").unlink(missing_ok=True)
+    assert states(punch("doctor", "--json"))["status file"] == "warn"
     (home / "run" / "status").write_text("1 open, 0 in progress\n")
-    assert states(run("doctor", "--json"))["status file"] == "ok"
+    assert states(punch("doctor", "--json"))["status file"] == "ok"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 import json
-import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,18 +13,18 @@ from punchlist.cli.commands.live import wire_value
 from punchlist.cursor import Change
 from punchlist_schemas.events import decode_event
 from punchlist_testing.daemon import Running, Spawned
-from punchlist_testing.terminal import terminal
+from punchlist_testing.terminal import command, environment, terminal
 
 
 @contextmanager
 def spawned(*words: str) -> "Generator[subprocess.Popen[str]]":
     """`punch` in a process of its own, with pipes."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "punchlist.cli", *words],
+        command(*words),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        env=environment(),
     )
     with process:
         try:

@@ -1,12 +1,11 @@
 import json
-import os
 import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from punchlist_testing.daemon import Running
+from punchlist_testing.terminal import command, environment
 
 CALLS = [
     {"jsonrpc": "2.0", "id": 1, "method": "task.add", "params": {"conversation": "a", "title": "x"}},
@@ -16,12 +15,12 @@ CALLS = [
 
 def pipe(data: bytes) -> "subprocess.CompletedProcess[bytes]":
     return subprocess.run(
-        [sys.executable, "-m", "punchlist.cli", "rpc", "--stdio"],
+        command("rpc", "--stdio"),
         input=data,
         capture_output=True,
         timeout=20,
         check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        env=environment(),
     )
 
 
