@@ -54,36 +54,37 @@ class Copy:
         self._log = log
         self.path = path
         self.unfinished = f"{path}.{secrets.token_hex(4)}.new"
-        if os.path.lexists(path):
-            raise BackupFailed(f"{path} is there already; choose another name")
-        self._begin()
-
-    def _begin(self) -> None:
-        with _failing(self.path):
-            os.close(os.open(self.unfinished, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_WRONLY, 0o600))
-            self._target = schema.connect(self.unfinished, "rw")
-            self._target.execute("PRAGMA synchronous = OFF")  # it is flushed once, when it is published
-            schema.build(self._target)
-        self._indexed = self._log.indexed
-        self._erased = self._log.erased
+        self._target: sqlite3.Connection | None = None
         self._tables = list(_TABLES)
         self._after: tuple[Any, ...] = ()
+        self._indexed = self._erased = 0
 
     def step(self) -> bool:
         """Copy some rows. Whether there is more to do."""
         with _failing(self.path):
-            if self._log.erased != self._erased:
+            if self._target is not None and self._log.erased != self._erased:
                 self.close()
-                self._begin()
+            target = self._target or self._begin()
             if self._tables:
-                if not self._copy(self._tables[0], STEP_ROWS):
+                if not self._copy(target, self._tables[0], STEP_ROWS):
                     self._tables.pop(0)
                     self._after = ()
                 return True
-            self._finish()
+            self._finish(target)
             return False
 
-    def _copy(self, table: _Table, limit: int) -> bool:
+    def _begin(self) -> sqlite3.Connection:
+        if os.path.lexists(self.path):
+            raise BackupFailed(f"{self.path} is there already; choose another name")
+        os.close(os.open(self.unfinished, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_WRONLY, 0o600))
+        self._target = schema.connect(self.unfinished, "rw")
+        self._target.execute("PRAGMA synchronous = OFF")  # it is flushed once, when it is published
+        schema.build(self._target)
+        self._indexed, self._erased = self._log.indexed, self._log.erased
+        self._tables, self._after = list(_TABLES), ()
+        return self._target
+
+    def _copy(self, target: sqlite3.Connection, table: _Table, limit: int) -> bool:
         """Copy the rows that follow. Whether there may be more of them."""
         key = ", ".join(table.key)
         values = {f"k{number}": value for number, value in enumerate(self._after)}
@@ -96,22 +97,24 @@ class Copy:
         if rows:
             width = len(table.key)
             marks = ", ".join("?" * (len(rows[0]) - width))
-            self._target.execute("BEGIN")
-            self._target.executemany(f"INSERT OR REPLACE INTO {table.name} VALUES({marks})", [r[width:] for r in rows])
-            self._target.execute("COMMIT")
+            target.execute("BEGIN")
+            target.executemany(f"INSERT OR REPLACE INTO {table.name} VALUES({marks})", [row[width:] for row in rows])
+            target.execute("COMMIT")
             self._after = rows[-1][:width]
         return len(rows) == limit
 
-    def _finish(self) -> None:
+    def _finish(self, target: sqlite3.Connection) -> None:
         """Copy the events that came since, so that no snapshot is ahead of the log."""
-        self._after = self._target.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()
-        self._copy(_TABLES[0], -1)
-        self._target.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (self._log.epoch,))
-        self._target.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (self._indexed,))
+        self._after = target.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()
+        self._copy(target, _TABLES[0], -1)
+        target.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (self._log.epoch,))
+        target.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (self._indexed,))
 
     def close(self, *, keep: bool = False) -> None:
         """Let go of the copy, and of its file unless it is to be kept."""
-        self._target.close()
+        if self._target is not None:
+            self._target.close()
+            self._target = None
         if not keep:
             discard(self.unfinished)
 

@@ -49,12 +49,12 @@ def of_conversation(lines: list[Stored], conversation: str) -> list[Stored]:
 class Salvage(msgspec.Struct):
     """What is left of a damaged row.
 
-    `good` are the lines that the chains prove, `bad` the positions that can't be trusted and whose they are ("" where
-    that can't be told), `names` all conversations that the bytes mention.
+    `good` are the lines that the chains prove, `bad` the positions that can't be trusted, whose they say they are (""
+    where that can't be told) and what stands there, `names` all conversations that the bytes mention.
     """
 
     good: list[Stored]
-    bad: list[tuple[int, str]]
+    bad: list[tuple[int, str, bytes]]
     names: set[str]
 
 
@@ -66,7 +66,8 @@ def salvage(row: Row, check_before: Callable[[str, int], str]) -> Salvage:
         check_before: Gives the check of a conversation's last event before a position, "" where there is none.
     """
     last, first, _, body = row
-    found, broken = _recognize(body.split(b"\n"), first, last)
+    pieces = body.split(b"\n")
+    found, broken = _recognize(pieces, first, last)
     culprits = set[str]().union(*map(names_in, broken))
     result = Salvage([], [], names_in(body))
     checks: dict[str, str] = {}
@@ -74,13 +75,14 @@ def salvage(row: Row, check_before: Callable[[str, int], str]) -> Salvage:
         stored = found.get(seq)
         if stored is None:
             if broken:  # otherwise all that is left was recognized, and this one had been erased
-                result.bad.append((seq, min(culprits) if len(culprits) == 1 else ""))
+                there = pieces[seq - first] if len(pieces) == last - first + 1 else b""
+                result.bad.append((seq, min(culprits) if len(culprits) == 1 else "", there))
             continue
         name = stored.conversation
         if verify(checks[name] if name in checks else check_before(name, first), stored):
             result.good.append(stored)
         else:
-            result.bad.append((seq, name))
+            result.bad.append((seq, name, stored.line))
         checks[name] = stored.check
     return result
 
@@ -99,6 +101,12 @@ def _recognize(pieces: list[bytes], first: int, last: int) -> tuple[dict[int, St
         else:
             broken.append(piece)
     return found, broken
+
+
+def may_be_of(conversation: str, seq: int, line: bytes) -> bool:
+    """Whether a spoiled line begins as one of this conversation would, but for a byte."""
+    start = b'{"seq":%d,"conversation":"%s","version":' % (seq, conversation.encode())
+    return len(line) > len(start) and sum(a != b for a, b in zip(start, line, strict=False)) <= 1
 
 
 def names_in(data: bytes) -> set[str]:

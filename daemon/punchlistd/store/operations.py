@@ -35,6 +35,8 @@ class Operations:
         self.path = path
         self.failed = ""
         self.damage: dict[int, Damaged] = {}
+        self.ownerless: dict[int, frozenset[str]] = {}
+        """Positions of spoiled events, and the conversations that may have lost them (none: it may be any)."""
         self.tail = Tail()
         self.epoch: str = self.meta("epoch")
         self.indexed: int = self.meta("indexed")

@@ -35,7 +35,7 @@ class Sealed(msgspec.Struct, frozen=True, gc=False):
     key: str = ""
 
 
-_HEADER = re.compile(rb'\{"seq":(\d+),"conversation":"([^"\\]+)","version":(\d+),')
+_HEADER = re.compile(rb'\{"seq":(\d+),"conversation":"([A-Za-z0-9_.:-]+)","version":(\d+),')
 _decode_side = msgspec.json.Decoder(Side).decode
 _NO_SIDE = Side()
 
@@ -59,7 +59,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     @property
     def check(self) -> str:
         """Head of the conversation's chain after this event."""
-        return str(self.line[self.line.rindex(b"\t") + 1 :], "ascii")
+        return str(self.line[self.line.rindex(b"\t") + 1 :], "ascii", "replace")
 
     @property
     def conversation(self) -> str:

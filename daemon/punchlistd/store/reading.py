@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 
-from punchlistd.store.lines import ROW, Row, Salvage, checksum, of_conversation, salvage, split
+from punchlistd.store.lines import ROW, Row, Salvage, checksum, may_be_of, of_conversation, salvage, split
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import Damaged, Loaded, Stored, side_of
 from punchlistd.store.record import key_hash, take_groups, verify_tail
@@ -26,14 +26,20 @@ def reading(conversation: str, seq: int) -> Generator[None]:
 def scan(log: Operations) -> None:
     """Index in memory what the index does not hold."""
     log.tail = Tail()
+    damaged: list[tuple[Row, Salvage]] = []
     for row in rows(log, log.indexed):
         lines = split(row)
         if lines is None:
-            rest = salvage(row, lambda name, seq: _check_before(log, name, seq))
-            for name in rest.names:
-                log.tail.note(name, row[0])
+            rest = _salvage(log, row)
+            damaged.append((row, rest))
             lines = rest.good
         log.tail.add_stored(lines, row[0])
+    if damaged:
+        known = {name for (name,) in log.connection.execute("SELECT name FROM conversations")} | log.tail.rows.keys()
+        for row, rest in damaged:
+            for damage in _note_damage(log, rest, known, frozenset()):
+                if damage.conversation:
+                    log.tail.note(damage.conversation, row[0])
 
 
 def rows(log: Operations, after: int) -> Generator[Row]:
@@ -63,32 +69,41 @@ def _select(log: Operations, query: str, parameters: tuple[object, ...]) -> Gene
 
 
 def lines_of(log: Operations, row: Row, conversation: str | None, after: int) -> tuple[list[Stored], Damaged | None]:
-    """The lines of a row after a position that can be trusted, and the first there that can't.
+    """The lines of a row after a position that can be trusted, and the first of the conversation there that can't.
 
-    Of a conversation they end before the first that is, or may be, its own and can't be trusted.
+    Of a conversation they end before that one.
     """
     found, damage = split(row), None
     if found is None:
-        rest = salvage(row, lambda name, seq: _check_before(log, name, seq))
-        found, damage = rest.good, _note_damage(log, row, rest, conversation, after)
+        rest = _salvage(log, row)
+        members = _members(log, row[0])
+        spoiled = _note_damage(log, rest, members, frozenset(members) if row[0] <= log.indexed else frozenset())
+        mine = [each for each in spoiled if each.conversation == conversation and each.seq > after]
+        found, damage = rest.good, mine[0] if mine else None
     if conversation is not None:
         found = of_conversation(found, conversation)
     if after >= row[1]:
         found = [stored for stored in found if stored.seq > after]
-    if damage is not None and conversation is not None:
+    if damage is not None:
         found = [stored for stored in found if stored.seq < damage.seq]
     return found, damage
 
 
-def _note_damage(log: Operations, row: Row, rest: Salvage, conversation: str | None, after: int) -> Damaged | None:
-    members = _members(log, row[0])
-    first = None
-    for seq, name in rest.bad:
-        damage = Damaged(name if name in members else "", seq, "its checksum does not match")
-        log.damage[seq] = damage
-        if first is None and seq > after and (conversation in (None, name) or not damage.conversation):
-            first = damage if conversation is None else Damaged(conversation, seq, damage.reason)
-    return first
+def _salvage(log: Operations, row: Row) -> Salvage:
+    return salvage(row, lambda name, seq: _check_before(log, name, seq))
+
+
+def _note_damage(log: Operations, rest: Salvage, known: set[str], losers: frozenset[str]) -> list[Damaged]:
+    """Remember what was found spoiled, and whose it was as far as the conversations that may be there tell."""
+    noted: list[Damaged] = []
+    for seq, said, line in rest.bad:
+        begins = said and b'","version":1,' in line[:200]  # then nobody could know it yet
+        alike = [said] if said in known or begins else [name for name in known if may_be_of(name, seq, line)]
+        damage = log.damage[seq] = Damaged(alike[0] if len(alike) == 1 else "", seq, "its checksum does not match")
+        if not damage.conversation:
+            log.ownerless[seq] = frozenset(alike) or losers
+        noted.append(damage)
+    return noted
 
 
 def read(log: Operations, after: int, limit: int, conversation: str | None, max_bytes: int) -> list[Stored]:
@@ -106,7 +121,7 @@ def read(log: Operations, after: int, limit: int, conversation: str | None, max_
             elif lines:
                 taken += take_groups(lines, limit - len(taken), max_bytes - size)
                 size = sum(len(stored.line) for stored in taken)
-            if damage is not None and conversation is not None:
+            if damage is not None:
                 if not taken:
                     raise damage
                 break
@@ -138,6 +153,11 @@ def _load_after(log: Operations, conversation: str, saved: Loaded) -> Loaded:
                 raise damage
             tail += lines
     verify_tail(conversation, saved.version, saved.check, tail)
+    last = tail[-1].seq if tail else saved.seq
+    for seq, losers in log.ownerless.items():
+        # A later event would have proved that nothing is missing.
+        if 0 < last < seq and (not losers or conversation in losers):
+            raise Damaged(conversation, seq, "it is spoiled and may be of this conversation")
     return Loaded(saved.state, saved.version, saved.seq, saved.check, tail)
 
 

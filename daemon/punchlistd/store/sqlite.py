@@ -227,7 +227,7 @@ class SqliteLog:
         Raises:
             BackupFailed: There is no sound copy, or nowhere to put it; nothing was left behind.
         """
-        copy = await self._run(Copy, self._operations, path)
+        copy = Copy(self._operations, path)
         done = False
         try:
             while await self._run(copy.step):

@@ -1,5 +1,6 @@
 """The end of the log that the index does not hold yet, indexed in memory."""
 
+from bisect import insort
 from collections.abc import Iterable, Sequence
 
 from punchlistd.store.port import Sealed, Stored, side_of
@@ -36,8 +37,10 @@ class Tail:
         rows = self.rows.get(conversation)
         if rows is None:
             self.rows[conversation] = [row]
-        elif rows[-1] != row:
+        elif rows[-1] < row:
             rows.append(row)
+        elif rows[-1] > row and row not in rows:  # found again by what is left of a damaged row
+            insort(rows, row)
 
     def _add(self, conversation: str, seq: int, key: str, row: int) -> None:
         self.note(conversation, row)

@@ -128,7 +128,7 @@ class _Check:
         if lines is not None:
             return self._lines(lines)
         rest = salvage(row, lambda name, _: self._heads.get(name, (0, ""))[1])
-        for seq, name in rest.bad or [(row[1], "")]:
+        for seq, name, _ in rest.bad or [(row[1], "", b"")]:
             self._problem(name, seq, "its checksum does not match")
         self._skip(rest)
         names = self._lines(rest.good, whole=False)
@@ -137,7 +137,7 @@ class _Check:
 
     def _skip(self, rest: Salvage) -> None:
         """Versions that a damaged row took with it were reported once and are not missed again."""
-        for _, name in rest.bad:
+        for _, name, _ in rest.bad:
             self._holes.update([name] if name else [*self._heads, *rest.names])
 
     def _lines(self, lines: list[Stored], *, whole: bool = True) -> set[str]:

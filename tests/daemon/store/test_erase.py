@@ -1,0 +1,103 @@
+import zlib
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from punchlist_testing.store import CLEARED, DELETED, Scribe, said
+from punchlistd.store.port import Damaged
+from punchlistd.store.schema import connect
+from punchlistd.store.sqlite import SqliteLog
+
+SECRET = "the-quick-brown-secret"
+
+
+def on_disk(directory: Path, text: str) -> list[str]:
+    return [path.name for path in directory.iterdir() if text.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("length", [1, 30_000])
+async def test_erased_bytes_are_in_none_of_the_files(
+    log: SqliteLog, tmp_path: Path, indexed: bool, length: int
+) -> None:
+    scribe = Scribe(log)
+    title = "a-title-nobody-may-see"
+    for number in range(5):
+        text = said(SECRET * length)
+        await scribe.write_batch(("a", [text]), ("b", [said(f"kept {number}")]), ("a", [text]))
+        if indexed:
+            snapshot = scribe.snapshot("a", (SECRET * length).encode(), title=title, sessions=("session-of-secret",))
+            await log.maintain([snapshot])
+    await scribe.write("a", said(SECRET), DELETED)
+    await scribe.write("a", said("a new life"))
+    assert on_disk(tmp_path, SECRET)
+    await log.erase("a")
+    for text in (SECRET, title, "session-of-secret"):
+        assert on_disk(tmp_path, text) == []
+    assert on_disk(tmp_path, "kept 4") == ["log.db"]
+    assert [stored.version for stored in (await log.load("a")).tail] == [12, 13]
+    assert len((await log.load("b")).tail) == 5
+
+
+async def test_a_log_with_erased_events_opens_and_goes_on(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await scribe.write_batch(("a", [CLEARED]), ("b", [CLEARED]), ("a", [said("x"), DELETED]), ("c", [CLEARED]))
+    await log.erase("a")
+    await log.close()
+    scribe.log = log = await SqliteLog.open(path, reserve_bytes=0)
+    assert log.head == 5 and await log.unerased() == ["a"], "found again in the tail, erasing it again is harmless"
+    await log.erase("a")
+    assert [stored.seq for stored in await log.read(0, 9)] == [2, 4, 5]
+    assert [stored.seq for stored in await log.read(2, 9)] == [4, 5]
+    await scribe.write("a", CLEARED)
+    await log.maintain([])
+    assert await log.unerased() == []
+    assert [stored.version for stored in (await log.load("a")).tail] == [3, 4]
+    await log.close()
+
+
+async def test_rows_and_checksums_stay_in_order(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await scribe.write("a", CLEARED)
+    await scribe.write_batch(("a", [CLEARED]), ("b", [CLEARED]))
+    await scribe.write("a", DELETED)
+    await log.maintain([])
+    await log.erase("a")
+    await log.close()
+    with closing(connect(path, "ro")) as connection:
+        rows = connection.execute("SELECT seq, first, sum, body FROM log").fetchall()
+        parts = connection.execute("SELECT name, seq FROM parts JOIN conversations ON id = conversation").fetchall()
+    assert [(last, first) for last, first, _, _ in rows] == [(1, 1), (3, 2), (4, 4)]
+    assert all(total == zlib.crc32(body) for _, _, total, body in rows) and rows[0][3] == b""
+    assert sorted(parts) == [("a", 4), ("b", 3)]
+
+
+async def test_a_damaged_row_is_not_rewritten(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await scribe.write_batch(("a", [said(SECRET)]), ("b", [CLEARED]))
+    await scribe.write("a", DELETED)
+    await log.maintain([])
+    await log.close()
+    with closing(connect(path, "rw")) as connection:
+        connection.execute("UPDATE log SET sum = sum + 1 WHERE seq = 2")
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    with pytest.raises(Damaged, match="not rewritten"):
+        await log.erase("a")
+    assert not log.failed and len((await log.load("b")).tail) == 1
+    await log.close()
+
+
+async def test_a_refused_erase_is_not_forgotten(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    await Scribe(log).write("a", CLEARED, DELETED)
+    await log.maintain([])
+    await log.close()
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    assert await log.unerased() == ["a"]
+    await log.erase("a")
+    assert await log.unerased() == []
+    await log.close()

@@ -1,0 +1,208 @@
+"""What is served of a damaged log, and what is said of the rest."""
+
+from contextlib import closing
+from random import Random
+
+import anyio
+import pytest
+
+from punchlist_testing.store import CLEARED, DELETED, Scribe, said
+from punchlistd.store.port import Damaged
+from punchlistd.store.schema import connect
+from punchlistd.store.sqlite import SqliteLog
+
+NAMES = ("anna", "bert", "carl")
+
+
+async def written(path: str, *, indexed: bool) -> list[bytes]:
+    """A log of twelve events: four rows, each with one event of three conversations."""
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    for number in range(4):
+        await scribe.write_batch(*[(name, [said(f"{name} {number}")]) for name in NAMES])
+    if indexed:
+        await log.maintain([])
+    await log.close()
+    return scribe.lines
+
+
+def change(path: str, row: int, old: bytes, new: bytes) -> None:
+    with closing(connect(path, "rw")) as connection:
+        body: bytes = connection.execute("SELECT body FROM log WHERE seq = ?", (row,)).fetchone()[0]
+        assert old in body
+        connection.execute("UPDATE log SET body = ? WHERE seq = ?", (body.replace(old, new, 1), row))
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("part", [b"bert 1", b'"version":2,"at":1700000000000,"actor":"scribe","event":{"type":"M'])
+async def test_damage_to_one_event_takes_its_conversation_and_leaves_the_others(
+    path: str, indexed: bool, part: bytes
+) -> None:
+    lines = await written(path, indexed=indexed)
+    line = next(line for line in lines if b"bert 1" in line)
+    change(path, 6, line, line.replace(part, b"?" * len(part)))
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    with pytest.raises(Damaged) as caught:
+        await log.load("bert")
+    assert (caught.value.conversation, caught.value.seq) == ("bert", 5)
+    for name in ("anna", "carl"):
+        assert len((await log.load(name)).tail) == 4
+        assert len(await log.read(0, 9, conversation=name)) == 4
+    assert [stored.line for stored in await log.read(0, 99)] == [each for each in lines if each != line]
+    assert [(damage.conversation, damage.seq) for damage in log.damage] == [("bert", 5)]
+    await log.close()
+
+
+async def test_a_damaged_conversation_is_read_up_to_its_damage(path: str) -> None:
+    await written(path, indexed=True)
+    change(path, 6, b"bert 1", b"bert 7")
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    assert [stored.seq for stored in await log.read(0, 9, conversation="bert")] == [2]
+    with pytest.raises(Damaged, match="event 5"):
+        await log.read(2, 9, conversation="bert")
+    assert [stored.seq for stored in await log.read(5, 9, conversation="bert")] == [8, 11]
+    await log.close()
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+async def test_a_lost_line_break_is_damage_to_whose_lines_it_joined(path: str, indexed: bool) -> None:
+    await written(path, indexed=indexed)
+    change(path, 6, b"\n", b" ")
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    for name in ("anna", "bert"):
+        with pytest.raises(Damaged):
+            await log.load(name)
+    assert [damage.seq for damage in log.damage] == [4, 5]
+    assert {stored.seq for stored in await log.read(0, 99)} == set(range(1, 13)) - {4, 5}
+    await log.close()
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+async def test_no_flipped_bit_of_a_row_is_ever_served_as_an_event(path: str, indexed: bool) -> None:
+    lines = await written(path, indexed=indexed)
+    with closing(connect(path, "rw")) as connection:
+        body: bytes = connection.execute("SELECT body FROM log WHERE seq = 6").fetchone()[0]
+    random = Random(11)
+    for _ in range(60):
+        at = random.randrange(len(body) * 8)
+        flipped = bytearray(body)
+        flipped[at // 8] ^= 1 << at % 8
+        with closing(connect(path, "rw")) as connection:
+            connection.execute("UPDATE log SET body = ? WHERE seq = 6", (bytes(flipped),))
+        log = await SqliteLog.open(path, reserve_bytes=0)
+        served = [stored.line for stored in await log.read(0, 99)]
+        assert set(served) <= set(lines) and len(served) >= 10, at
+        assert log.damage, at
+        refused = 0
+        for name in NAMES:
+            try:
+                assert [stored.line for stored in (await log.load(name)).tail] == [
+                    line for line in lines if f'"{name}"'.encode() in line
+                ]
+            except Damaged as damaged:
+                refused += 1
+                assert damaged.conversation == name and 4 <= damaged.seq <= 9
+        assert refused, at
+        await log.close()
+
+
+@pytest.mark.parametrize(("spoiled", "refused"), [(b"bera", {"bert"}), (b"xxxx", {"anna", "bert", "carl"})])
+async def test_the_last_event_of_a_conversation_is_missed_although_its_name_is_spoiled(
+    path: str, spoiled: bytes, refused: set[str]
+) -> None:
+    await written(path, indexed=False)
+    change(path, 12, b'"bert"', b'"%s"' % spoiled)
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    assert [damage.seq for damage in log.damage] == [11]
+    found: set[str] = set()
+    for name in NAMES:
+        try:
+            await log.load(name)
+        except Damaged as damaged:
+            assert damaged.seq == 11
+            found.add(name)
+    assert found == refused - {"carl"}, "carl's event after it follows from the one before it"
+    assert (await log.load("new")).tail == []
+    await log.close()
+
+
+async def test_a_key_whose_event_can_not_be_trusted_is_neither_found_nor_missing(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await scribe.write("a", said("one"), key="k")
+    await scribe.write("a", said("two"), key="other")
+    await log.maintain([])
+    await log.close()
+    change(path, 1, b"one", b"won")
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    with pytest.raises(Damaged, match="event 1"):
+        await log.find_key("a", "k")
+    assert [stored.seq for stored in await log.find_key("a", "other")] == [2]
+    assert await log.find_key("a", "unused") == []
+    await log.close()
+
+
+async def test_a_missing_row_is_damage_to_those_it_belonged_to(path: str) -> None:
+    await written(path, indexed=True)
+    with closing(connect(path, "rw")) as connection:
+        connection.execute("DELETE FROM log WHERE seq = 6")
+        connection.execute("UPDATE meta SET value = 0 WHERE name = 'indexed'")
+        connection.execute("DELETE FROM parts")
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    with pytest.raises(Damaged, match="version 2 is missing"):
+        await log.load("anna")
+    await log.close()
+
+
+async def test_a_spoiled_snapshot_is_passed_over_for_the_log(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await scribe.write("a", CLEARED, CLEARED)
+    await log.maintain([scribe.snapshot("a", b"fine")])
+    await scribe.write("a", CLEARED)
+    await log.close()
+    for spoil in ("state = x'00'", "chain = 'wrong', sum = sum"):
+        with closing(connect(path, "rw")) as connection:
+            connection.execute(f"UPDATE snapshots SET {spoil}")
+        log = await SqliteLog.open(path, reserve_bytes=0)
+        loaded = await log.load("a")
+        assert (loaded.state, loaded.version, len(loaded.tail)) == (None, 0, 3)
+        await log.close()
+
+
+async def test_pages_that_sqlite_can_not_read_are_damage(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await scribe.write("a", said("x" * 100_000))
+    await scribe.write("b", CLEARED)
+    await log.maintain([])
+    await log.close()
+    with closing(connect(path, "rw")) as connection:
+        page = connection.execute(
+            "SELECT max(pageno) FROM dbstat WHERE name = 'log' AND pagetype = 'overflow'"
+        ).fetchone()
+    await spoil_page(path, page[0])
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    with pytest.raises(Damaged):
+        await log.load("a")
+    assert len((await log.load("b")).tail) == 1
+    await log.close()
+
+
+async def spoil_page(path: str, page: int) -> None:
+    data = bytearray(await anyio.Path(path).read_bytes())
+    data[(page - 1) * 4096 : (page - 1) * 4096 + 4] = b"\xff\xff\xff\xf0"
+    data[(page - 1) * 4096 + 4 : page * 4096] = b"\0" * 4092
+    await anyio.Path(path).write_bytes(data)
+
+
+async def test_a_tombstone_in_a_damaged_row_is_still_recognized(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await scribe.write("a", CLEARED)
+    await scribe.write_batch(("b", [said("one")]), ("a", [DELETED]))
+    await log.close()
+    change(path, 3, b"one", b"two")
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    assert await log.unerased() == ["a"] and [stored.version for stored in (await log.load("a")).tail] == [1, 2]
+    await log.close()
