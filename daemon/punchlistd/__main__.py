@@ -7,16 +7,14 @@ from collections.abc import Sequence
 
 from punchlistd import __version__
 
-EX_OK, EX_IOERR, EX_TEMPFAIL, EX_CONFIG = 0, 74, 75, 78
-"""Done; a write failed below us; another daemon runs; something must be put right first (sysexits.h)."""
-
 EXAMPLES = """\
 examples:
   punchlistd                                  serve the usual socket and data directory until stopped
   punchlistd --data-dir /tmp/try --socket /tmp/try/s   a daemon of its own, to play with
   punchlistd --idle-exit 900                  stop after 15 minutes without a connection
 
-exit codes: 0 stopped as asked, 74 a write failed below us, 75 another daemon runs, 78 configuration or unusable log
+exit codes: 0 stopped as asked, 2 usage, 70 a fault of ours, 74 a write failed below us, or the lock, the socket or the
+  log was taken away, 75 another daemon runs, 78 something must be put right first, as the message says
 """
 
 

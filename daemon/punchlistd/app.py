@@ -1,10 +1,11 @@
 """The only place that makes and connects things: start order, readiness, and the order of stopping."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
-import socket
+import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import anyio
 import anyio.abc
 import anyio.to_thread
+import msgspec
 
 from punchlist_schemas.rendezvous import status_path
 from punchlistd.engine.fanout import Fanout
@@ -19,21 +21,24 @@ from punchlistd.engine.reads import Reads
 from punchlistd.engine.registry import Registry
 from punchlistd.engine.totals import Totals
 from punchlistd.engine.writer import Writer
+from punchlistd.guards import Faults, Replaced, most_telling, watch
 from punchlistd.lock import DataLock
-from punchlistd.net.listener import OwnSocket, private_directory
+from punchlistd.net.listener import InheritedSocket, ListeningSocket, OwnSocket, PlaceUnusable, private_directory
 from punchlistd.net.server import Server
 from punchlistd.net.session import Session
 from punchlistd.report import Birth, report
 from punchlistd.settings import Settings
 from punchlistd.status_file import StatusFile
-from punchlistd.store.port import EventLog, StorageFailed
+from punchlistd.store.port import EventLog, StorageFailed, StorageFull
 from punchlistd.store.sqlite import SqliteLog
 
 logger = logging.getLogger(__name__)
 
+TAKE_OVER_S = 10.0
+"""How long a daemon that was given its socket waits for one that lost it to leave the data directory, in seconds."""
 
-class Replaced(Exception):
-    """The daemon's lock or socket is no longer its own: it must not answer any more."""
+# From Python 3.13 on asyncio would unlink a socket that is not ours to unlink, or that another daemon has bound by now.
+_KEEP_SOCKET: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 
 
 class App:
@@ -44,102 +49,130 @@ class App:
         inherited: a listening socket from the service manager; None: bind our own.
     """
 
-    def __init__(self, settings: Settings, inherited: socket.socket | None = None) -> None:
+    def __init__(self, settings: Settings, inherited: InheritedSocket | None = None) -> None:
         """A daemon that has not started."""
+        if inherited is not None:
+            settings = msgspec.structs.replace(settings, socket=inherited.path)
         self.settings = settings
         self.ready = anyio.Event()
+        self.stopping = anyio.Event()
         self._inherited = inherited
-        self._stopping = anyio.Event()
         self._birth = Birth()
-        self._own: OwnSocket | None = None
+        self._check: Callable[[], Coroutine[Any, Any, None]]
 
     def stop(self) -> None:
         """Begin to stop: take no more calls, answer those taken, leave."""
-        self._stopping.set()
+        self.stopping.set()
+
+    async def check(self) -> None:
+        """Return once the writer has come to a rest and the log's thread has answered; only after `ready`."""
+        await self._check()
 
     async def run(self, signals: bool = True) -> None:
         """Serve until stopped.
 
+        Lock and socket come before the log: clients may wait at the door while a long log is being opened.
+
         Raises:
             AlreadyRunning: another daemon has the data directory.
             SocketTaken: another daemon has the socket.
-            SocketUnusable: the socket's place, or the data directory, can't be used.
+            PlaceUnusable: the socket's place, or the data directory, can't be used.
             LogUnusable: the log can't be used; nothing was touched.
             StorageFailed: the outcome of a write is unknown.
             Replaced: somebody took lock or socket away.
+            Exception: whatever else ended something that runs in the background.
         """
         settings = self.settings
         async with AsyncExitStack() as stack:
             lock = await anyio.to_thread.run_sync(self._take_lock)
             stack.callback(lock.close)
             listening = await anyio.to_thread.run_sync(self._listen)
-            if self._own is not None:
-                stack.push_async_callback(_shielded, anyio.to_thread.run_sync, self._own.close)
-            log = await SqliteLog.open(settings.log_path)
+            stack.push_async_callback(_shielded, anyio.to_thread.run_sync, listening.close)
+            log = await SqliteLog.open(settings.log_path, watch=(settings.lock_path, settings.socket))
             stack.push_async_callback(_shielded, log.close)
-            watched = (settings.lock_path,) if self._own is None else (settings.lock_path, self._own.path)
-            await log.watch(*watched)
-            for name in await log.unerased():  # the daemon was killed between a tombstone and the erasure
-                await log.erase(name)
+            with contextlib.suppress(StorageFull):  # there will be another start
+                for name in await log.unerased():  # the daemon was killed between a tombstone and the erasure
+                    await log.erase(name)
+            guarded = {settings.lock_path: lock.still_ours, settings.socket: listening.still_ours}
             try:
-                await self._serve(log, listening, signals)
-            except* StorageFailed as failures:
-                raise _first(failures) from None
-            except* Replaced as failures:
-                raise _first(failures) from None
+                await self._serve(log, listening, guarded, signals)
+            except ExceptionGroup as failures:
+                raise most_telling(failures, (StorageFailed, Replaced)) from None
 
     def _take_lock(self) -> DataLock:
         os.close(private_directory(self.settings.data_dir))
-        return DataLock(self.settings.lock_path)
+        path = self.settings.lock_path
+        try:
+            return DataLock(path, patience_s=0.0 if self._inherited is None else TAKE_OVER_S)
+        except OSError as error:
+            said = f"{path} can't be opened: {error.strerror}. Choose another data directory."
+            raise PlaceUnusable(said) from error
 
-    def _listen(self) -> socket.socket:
-        if self._inherited is not None:
-            return self._inherited
-        self._own = OwnSocket(self.settings.socket)
-        return self._own.sock
+    def _listen(self) -> ListeningSocket:
+        return self._inherited or OwnSocket(self.settings.socket)
 
-    async def _serve(self, log: EventLog, listening: socket.socket, signals: bool) -> None:
-        async with anyio.create_task_group() as background:
+    async def _serve(
+        self, log: EventLog, listening: ListeningSocket, guarded: dict[str, Callable[[], bool]], signals: bool
+    ) -> None:
+        faults = Faults()
+        with faults.noticed():
+            async with anyio.create_task_group() as background:
+                writer, server = self._connect(log, background)
+                background.start_soon(faults.rise)
+                background.start_soon(watch, guarded, self.settings.watch_s)
+                if signals:
+                    await background.start(self._heed_signals)
+                if self.settings.idle_exit_s is not None:
+                    background.start_soon(self._watch_idleness, server, self.settings.idle_exit_s)
+                async with anyio.create_task_group() as writing:
+                    writing.start_soon(writer.run)
+                    await self._accept(server, listening)
+                    writer.close()
+                await self._drain(server)
+                background.cancel_scope.cancel()
 
-            def spawn(work: Coroutine[Any, Any, None]) -> None:
-                background.start_soon(_as_function(work))
+    def _connect(self, log: EventLog, background: anyio.abc.TaskGroup) -> tuple[Writer, Server]:
+        """Make the parts and hand them to each other."""
 
-            status_file = StatusFile(status_path(self.settings.socket))
-            registry = Registry(log)
-            fanout = Fanout(log, registry, self.settings, spawn)
-            totals = Totals(status_file.show)
-            writer = Writer(log, registry, fanout, totals, self.settings, spawn=spawn)
-            reads = Reads(
-                log,
-                registry,
-                fanout,
-                refresh=writer.upkeep.refresh,
-                status=lambda: report(self._birth, log, registry, server),
-            )
-            server = Server(self.settings, writer, reads, fanout, spawn=spawn, stop=self.stop)
-            if signals:
-                await background.start(self._heed_signals)
-            background.start_soon(status_file.run)
-            background.start_soon(writer.upkeep.recover)
-            background.start_soon(self._watch)
-            if self.settings.idle_exit_s is not None:
-                background.start_soon(self._watch_idleness, server, self.settings.idle_exit_s)
-            async with anyio.create_task_group() as writing:
-                writing.start_soon(writer.run)
-                await self._accept(server, listening)
-                writer.close()
-            await self._drain(server)
-            background.cancel_scope.cancel()
+        def spawn(work: Coroutine[Any, Any, None]) -> None:
+            background.start_soon(_as_function(work))
 
-    async def _accept(self, server: Server, listening: socket.socket) -> None:
-        """Serve connections until it is time to stop."""
+        status_file = StatusFile(status_path(self.settings.socket))
+        registry = Registry(log)
+        fanout = Fanout(log, registry, self.settings, spawn)
+        totals = Totals(status_file.show)
+        writer = Writer(log, registry, fanout, totals, self.settings, spawn=spawn)
+        reads = Reads(
+            log,
+            registry,
+            fanout,
+            refresh=writer.upkeep.refresh,
+            status=lambda: report(self._birth, log, registry, server),
+        )
+        server = Server(self.settings, writer, reads, fanout, spawn=spawn, stop=self.stop)
+
+        async def check() -> None:
+            await writer.settled()
+            await log.sizes()
+
+        self._check = check
+        background.start_soon(status_file.run)
+        background.start_soon(writer.upkeep.recover)
+        return writer, server
+
+    async def _accept(self, server: Server, listening: ListeningSocket) -> None:
+        """Serve connections until it is time to stop.
+
+        Who knocks after that waits at the closed door until the data directory is free: sent away earlier, they would
+        start a daemon that finds it taken.
+        """
         loop = asyncio.get_running_loop()
-        listening.setblocking(False)
-        acceptor = await loop.create_unix_server(lambda: Session(server), sock=listening)
+        door = listening.sock.dup()
+        acceptor = await loop.create_unix_server(lambda: Session(server), sock=door, **_KEEP_SOCKET)
         logger.info("serving %s from %s", self.settings.socket, self.settings.data_dir)
         self.ready.set()
         try:
-            await self._stopping.wait()
+            await self.stopping.wait()
         finally:
             acceptor.close()
             server.close()
@@ -159,21 +192,11 @@ class App:
     # what runs beside
 
     async def _heed_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
             task_status.started()
             async for number in received:
                 logger.info("stopping on %s", signal.Signals(number).name)
                 self.stop()
-
-    async def _watch(self) -> None:
-        """Notice, also while idle, that somebody took the socket or the data directory away."""
-        while True:
-            await anyio.sleep(self.settings.watch_s)
-            if not await anyio.to_thread.run_sync(self._still_ours):
-                raise Replaced(f"{self.settings.socket} or {self.settings.lock_path} was removed or replaced")
-
-    def _still_ours(self) -> bool:
-        return os.path.exists(self.settings.lock_path) and (self._own is None or self._own.still_ours())
 
     async def _watch_idleness(self, server: Server, idle_s: float) -> None:
         """Stop once nobody has been connected for a while."""
@@ -201,9 +224,3 @@ def _as_function(work: Coroutine[Any, Any, None]) -> Callable[[], Coroutine[Any,
 async def _shielded(close: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
     with anyio.CancelScope(shield=True):
         await close(*args)
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first plain exception of a group."""
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error  # pyright: ignore[reportUnknownArgumentType]

@@ -4,8 +4,12 @@ The lock is `flock` on a file that is never unlinked: it goes with its holder, h
 the file is for people only.
 """
 
+import contextlib
 import fcntl
 import os
+import time
+
+RETRY_S = 0.02
 
 
 class AlreadyRunning(Exception):
@@ -13,27 +17,59 @@ class AlreadyRunning(Exception):
 
 
 class DataLock:
-    """Holds the lock of a data directory for as long as it lives.
+    """Holds the lock of a data directory until closed.
+
+    Args:
+        path: the lock's file, made if need be.
+        patience_s: how long to wait, in seconds, for a holder that is about to leave.
 
     Raises:
         AlreadyRunning: another process holds it.
         OSError: the file can't be opened.
     """
 
-    def __init__(self, path: str) -> None:
-        """Take the lock at `path` without waiting."""
+    def __init__(self, path: str, patience_s: float = 0.0) -> None:
         self.path = path
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        deadline = time.monotonic() + patience_s
+        while not self._take():
+            if time.monotonic() >= deadline:
+                raise AlreadyRunning(_describe(path))
+            time.sleep(RETRY_S)
+        with contextlib.suppress(OSError):  # a full disk: the text is a convenience
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, b"%d\n" % os.getpid(), 0)
+
+    def _take(self) -> bool:
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.pread(self._descriptor, 32, 0).split(b"\n")[0].decode("ascii", "replace")
+        except BlockingIOError:
             os.close(self._descriptor)
-            who = f"process {holder}" if holder.isdigit() else "another process"
-            raise AlreadyRunning(f"{who} runs the daemon of {os.path.dirname(path)}.") from error
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, b"%d\n" % os.getpid(), 0)
+            return False
+        if self.still_ours():
+            return True
+        os.close(self._descriptor)  # somebody replaced the file meanwhile: the lock of the old one says nothing
+        return False
+
+    def still_ours(self) -> bool:
+        """Whether the path still leads to the file that we have locked."""
+        try:
+            return os.path.samestat(os.stat(self.path, follow_symlinks=False), os.fstat(self._descriptor))
+        except OSError:
+            return False
 
     def close(self) -> None:
         """Let the lock go; the file stays."""
         os.close(self._descriptor)
+
+
+def _describe(path: str) -> str:
+    directory = os.path.dirname(path)
+    holder = b""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        holder = file.read(32).split(b"\n")[0]
+    who = f"process {int(holder)}" if holder.isdigit() else "another process"
+    return (
+        f"{who} runs the daemon of {directory}. Use that one, end it first (punch call daemon.shutdown), "
+        "or give this one a --data-dir of its own."
+    )

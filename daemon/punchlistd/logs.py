@@ -11,10 +11,11 @@ _PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ER
 
 
 class _Journal(logging.Formatter):
-    """Lines with the priority that sd-daemon(3) describes; the journal has its own clock."""
+    """Lines, each with the priority that sd-daemon(3) describes; the journal has its own clock."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return f"<{_PRIORITIES.get(record.levelno, 6)}>{super().format(record)}"
+        priority = f"<{_PRIORITIES.get(record.levelno, 6)}>"
+        return priority + super().format(record).replace("\n", f"\n{priority}")
 
 
 class _Json(logging.Formatter):

@@ -1,67 +1,94 @@
-"""From parsed options to an exit code: settings, the inherited socket, the event loop, and readiness."""
+"""From parsed options to an exit code: settings, the inherited socket, the event loop, and what systemd is told."""
 
 import argparse
+import contextlib
 import logging
 import os
 
 import anyio
 import msgspec
 
-from punchlistd.app import App, Replaced
+from punchlistd.app import App
+from punchlistd.guards import Replaced
 from punchlistd.lock import AlreadyRunning
 from punchlistd.net import systemd
-from punchlistd.net.listener import SocketTaken, SocketUnusable
+from punchlistd.net.listener import PlaceUnusable, SocketTaken
 from punchlistd.settings import resolve
 from punchlistd.store.port import LogUnusable, StorageFailed
 
 logger = logging.getLogger(__name__)
 
-_EXITS: dict[type[Exception], int] = {
+EXITS: dict[type[Exception], int] = {
     StorageFailed: 74,
     Replaced: 74,
     AlreadyRunning: 75,
     SocketTaken: 75,
-    SocketUnusable: 78,
+    PlaceUnusable: 78,
     LogUnusable: 78,
-    OSError: 78,
-    ValueError: 78,
+    OSError: 74,
 }
 """What an end means to whoever started the daemon: 75 and 78 are not worth a restart."""
+
+FAULT = 70
+"""EX_SOFTWARE: the end by a fault of ours, which the log describes."""
 
 
 def run(options: argparse.Namespace) -> int:
     """Run one daemon to its end and return its exit code."""
+    os.umask(0o077)
+    if options.ready_fd is not None:
+        with contextlib.suppress(OSError):  # told when it is used
+            os.set_inheritable(options.ready_fd, False)
     try:
         settings = resolve(os.environ, options.socket, options.data_dir)
         settings = msgspec.structs.replace(settings, idle_exit_s=options.idle_exit)
-        inherited = systemd.inherited_sockets(os.environ)
-        app = App(settings, inherited[0] if inherited else None)
+        app = App(settings, systemd.inherited_socket(os.environ))
         anyio.run(_run, app, options.ready_fd, backend_options={"use_uvloop": _have_uvloop()})
-    except tuple(_EXITS) as error:
+    except tuple(EXITS) as error:
         logger.error("%s", error)
-        return next(code for kind, code in _EXITS.items() if isinstance(error, kind))
+        return next(code for kind, code in EXITS.items() if isinstance(error, kind))
+    except Exception:
+        logger.exception("the daemon ends: that is a fault of ours, please report it")
+        return FAULT
     return 0
 
 
 async def _run(app: App, ready_fd: int | None) -> None:
+    # A group would wrap what ends the daemon; the bare exception decides about the exit code.
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
-        group.start_soon(_tell_ready, app, ready_fd)
+        group.start_soon(_tell_manager, app, ready_fd)
         try:
             await app.run()
-        except tuple(_EXITS) as error:
+        except Exception as error:
             failure = error
         group.cancel_scope.cancel()
     if failure is not None:
         raise failure
 
 
-async def _tell_ready(app: App, ready_fd: int | None) -> None:
+async def _tell_manager(app: App, ready_fd: int | None) -> None:
+    """Say when the daemon serves, that it is well (as often as it is asked for), and when it begins to stop."""
     await app.ready.wait()
-    systemd.notify(os.environ, "READY=1", f"STATUS=Serving {app.settings.socket}")
     if ready_fd is not None:
-        os.write(ready_fd, b"ready\n")
-        os.close(ready_fd)
+        with contextlib.suppress(OSError):  # whoever waited has left
+            os.write(ready_fd, b"ready\n")
+        with contextlib.suppress(OSError):
+            os.close(ready_fd)
+    systemd.notify(os.environ, "READY=1", f"STATUS=Serving {app.settings.socket}")
+    async with anyio.create_task_group() as group:
+        if (interval := systemd.watchdog_s(os.environ)) is not None:
+            group.start_soon(_feed_watchdog, app, interval / 3)
+        await app.stopping.wait()
+        group.cancel_scope.cancel()
+    systemd.notify(os.environ, "STOPPING=1", "STATUS=Answering what was asked")
+
+
+async def _feed_watchdog(app: App, every_s: float) -> None:
+    while True:
+        await app.check()
+        systemd.notify(os.environ, "WATCHDOG=1")
+        await anyio.sleep(every_s)
 
 
 def _have_uvloop() -> bool:

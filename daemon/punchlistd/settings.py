@@ -38,7 +38,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     confirm_s: float = 300.0
     """How long a confirmation token is valid."""
 
-    watch_s: float = 2.0
+    watch_s: float = 1.0
     """How often an idle daemon looks whether its lock, log and socket are still its own."""
 
     drain_s: float = 2.0

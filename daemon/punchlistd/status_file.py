@@ -1,5 +1,6 @@
 """The line for shell prompts: `<socket directory>/status`, replaced whole whenever it changes."""
 
+import contextlib
 import logging
 import os
 
@@ -7,6 +8,9 @@ import anyio
 import anyio.to_thread
 
 logger = logging.getLogger(__name__)
+
+PAUSE_S = 0.1
+"""Shortest time between two writes."""
 
 
 def status_line(unfinished: int, in_progress: int) -> str:
@@ -25,6 +29,7 @@ class StatusFile:
         """A status file that is not there yet."""
         self._path = path
         self._line = ""
+        self._written: os.stat_result | None = None
         self._changed = anyio.Event()
 
     def show(self, unfinished: int, in_progress: int) -> None:
@@ -39,6 +44,7 @@ class StatusFile:
                 await self._changed.wait()
                 self._changed = anyio.Event()
                 await anyio.to_thread.run_sync(self._write, self._line)
+                await anyio.sleep(PAUSE_S)  # a prompt is not read more often, and under load a write per commit is dear
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self._remove)
@@ -48,13 +54,15 @@ class StatusFile:
         try:
             with open(temporary, "w", encoding="ascii") as file:
                 file.write(line + "\n")
+                written = os.fstat(file.fileno())
             os.replace(temporary, self._path)
+            self._written = written
         except OSError as error:  # a full disk must not stop the daemon: the line is a convenience
             logger.warning("%s could not be written: %s", self._path, error.strerror)
 
     def _remove(self) -> None:
-        for path in (self._path, f"{self._path}.{os.getpid()}"):
-            try:
-                os.unlink(path)
-            except OSError:
-                pass
+        with contextlib.suppress(OSError):
+            os.unlink(f"{self._path}.{os.getpid()}")
+        with contextlib.suppress(OSError):
+            if self._written is not None and os.path.samestat(os.lstat(self._path), self._written):
+                os.unlink(self._path)  # not one that a daemon after us wrote

@@ -5,6 +5,7 @@ bytes) and a directory swapped for a link meanwhile leads nowhere. A socket file
 it is refused; anything else unclear is left alone.
 """
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -12,75 +13,155 @@ import socket
 import stat
 
 BACKLOG = 1_024
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class SocketTaken(Exception):
     """Another daemon serves this socket."""
 
 
-class SocketUnusable(Exception):
-    """The socket's place can't be used; the message says why and what to do."""
+class PlaceUnusable(Exception):
+    """A socket's place or a directory can't be used; the message says why and what to do."""
 
 
 def private_directory(path: str) -> int:
-    """Open a directory of ours, made if need be, that nobody else may enter; a descriptor of it.
+    """Open a directory of ours, made with mode 0700 if need be; a descriptor of it.
+
+    One that exists keeps its mode: it may be a home directory, or root's /tmp.
 
     Raises:
-        SocketUnusable: it is somebody else's, not a directory, or can't be made.
+        PlaceUnusable: it is not a directory, a link, somebody else's, writable by others, or can't be made.
     """
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
-        raise SocketUnusable(f"{path} can't be used as a directory: {error.strerror}. Choose another one.") from error
+        if os.path.islink(path):
+            raise PlaceUnusable(f"{path} is a symbolic link. Name the directory that it leads to.") from error
+        raise PlaceUnusable(f"{path} can't be used as a directory: {error.strerror}. Choose another one.") from error
     status = os.fstat(descriptor)
+    said = None
     if status.st_uid != os.getuid():
+        said = f"belongs to another user (uid {status.st_uid}). Choose a directory of your own."
+    elif status.st_mode & OTHERS_WRITE:
+        said = "can be written by other users. Choose another directory, or take that from them: chmod go-w"
+    if said is not None:
         os.close(descriptor)
-        raise SocketUnusable(f"{path} belongs to another user (uid {status.st_uid}). Choose a directory of your own.")
-    if stat.S_IMODE(status.st_mode) & 0o077:
-        os.fchmod(descriptor, 0o700)
+        raise PlaceUnusable(f"{path} {said}")
     return descriptor
 
 
-class OwnSocket:
-    """A listening socket that we bound ourselves, with the lock that guards its place.
+class ListeningSocket:
+    """A listening socket and the path that leads to it.
+
+    Args:
+        path: where it is bound.
+        sock: it, listening.
+    """
+
+    def __init__(self, path: str, sock: socket.socket) -> None:
+        self.path = path
+        self.sock = sock
+        self._status = os.stat(path, follow_symlinks=False)
+
+    def still_ours(self) -> bool:
+        """Whether the path still leads to this socket."""
+        try:
+            return os.path.samestat(os.stat(self.path, follow_symlinks=False), self._status)
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Stop listening. Repeating it is harmless."""
+        self.sock.close()
+
+
+class InheritedSocket(ListeningSocket):
+    """A listening socket that the service manager has bound and passed on. It stays the manager's.
+
+    Raises:
+        PlaceUnusable: it is not what a daemon can serve safely.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        path = _path_of(sock)
+        if path is None or not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            raise PlaceUnusable("The inherited descriptor is no listening Unix socket. Use ListenStream=/a/path.")
+        if not _leads_to(path, sock):
+            restart = "systemctl --user restart punchlistd.socket"
+            raise PlaceUnusable(f"{path} does not lead to the inherited socket any more. Bind it again: {restart}")
+        directory = os.stat(os.path.dirname(path))
+        if directory.st_uid not in (os.getuid(), 0) or directory.st_mode & OTHERS_WRITE:
+            raise PlaceUnusable(f"{os.path.dirname(path)} is open to other users. Use DirectoryMode=0700.")
+        super().__init__(path, sock)
+        if self._status.st_mode & OTHERS_WRITE:
+            raise PlaceUnusable(f"Other users may connect to {path}. Use SocketMode=0600.")
+
+
+def _path_of(sock: socket.socket) -> str | None:
+    if sock.family != socket.AF_UNIX or sock.type != socket.SOCK_STREAM:
+        return None
+    name = sock.getsockname()
+    return name if isinstance(name, str) and name.startswith("/") else None
+
+
+def _leads_to(path: str, sock: socket.socket) -> bool:
+    """Whether whoever connects to `path` gets to `sock`: both were put to listen by one process."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+        try:
+            probe.connect(path)
+        except BlockingIOError:  # its queue is full: there is no lack of life
+            return True
+        except OSError:
+            return False
+        return _creator(probe) == _creator(sock)
+
+
+def _creator(sock: socket.socket) -> bytes:
+    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+
+
+class OwnSocket(ListeningSocket):
+    """A listening socket that we bound ourselves, mode 0600, with the lock that guards its place.
 
     Raises:
         SocketTaken: a daemon serves it already.
-        SocketUnusable: the place can't be used.
+        PlaceUnusable: the place can't be used.
     """
 
     def __init__(self, path: str) -> None:
-        """Bind and listen at `path`, mode 0600."""
-        self.path = path
         self._name = os.path.basename(path)
-        self._directory = private_directory(os.path.dirname(path))
-        try:
-            self._lock = self._take_lock()
-            self.sock = self._bind()
-        except BaseException:
-            os.close(self._directory)
-            raise
-        status = os.stat(self._name, dir_fd=self._directory, follow_symlinks=False)
-        self.identity = (status.st_dev, status.st_ino)
+        with contextlib.ExitStack() as stack:
+            self._directory = private_directory(os.path.dirname(path))
+            stack.callback(os.close, self._directory)
+            lock = self._take_lock(path)
+            stack.callback(os.close, lock)
+            try:
+                sock = self._bind(path)
+                stack.callback(sock.close)
+                super().__init__(path, sock)
+            except OSError as error:
+                raise PlaceUnusable(f"{path} can't be bound: {error.strerror or error}.") from error
+            self._held = stack.pop_all()
+        self._closed = False
 
-    def _take_lock(self) -> int:
+    def _take_lock(self, path: str) -> int:
         # Held while we live: two daemons with different data directories must not take one socket from each other.
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             lock = os.open(f"{self._name}.lock", flags, 0o600, dir_fd=self._directory)
         except OSError as error:
-            raise SocketUnusable(f"{self.path}.lock can't be opened: {error.strerror}.") from error
+            raise PlaceUnusable(f"{path}.lock can't be opened: {error.strerror}. Choose another path.") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(lock)
-            raise SocketTaken(f"Another daemon serves {self.path}.") from error
+            raise SocketTaken(_taken(path)) from error
         return lock
 
-    def _bind(self) -> socket.socket:
+    def _bind(self, path: str) -> socket.socket:
         address = f"/proc/self/fd/{self._directory}/{self._name}"
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         before = os.umask(0o177)
         try:
             try:
@@ -88,12 +169,9 @@ class OwnSocket:
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
                     raise
-                self._clear_stale(address)
+                self._clear_stale(path, address)
                 sock.bind(address)
             sock.listen(BACKLOG)
-        except OSError as error:
-            sock.close()
-            raise SocketUnusable(f"{self.path} can't be bound: {error.strerror}.") from error
         except BaseException:
             sock.close()
             raise
@@ -101,33 +179,32 @@ class OwnSocket:
             os.umask(before)
         return sock
 
-    def _clear_stale(self, address: str) -> None:
-        mode = os.stat(self._name, dir_fd=self._directory, follow_symlinks=False).st_mode
-        if not stat.S_ISSOCK(mode):
-            raise SocketUnusable(f"{self.path} exists and is no socket. Move it away, or choose another path.")
+    def _clear_stale(self, path: str, address: str) -> None:
+        status = os.stat(self._name, dir_fd=self._directory, follow_symlinks=False)
+        if not stat.S_ISSOCK(status.st_mode):
+            raise PlaceUnusable(f"{path} exists and is no socket. Move it away, or choose another path.")
+        if status.st_uid != os.getuid():
+            raise PlaceUnusable(f"{path} belongs to another user (uid {status.st_uid}). Choose another path.")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
             try:
                 probe.connect(address)
             except ConnectionRefusedError:
                 os.unlink(self._name, dir_fd=self._directory)
                 return
+            except BlockingIOError:  # so many wait there already that there is no room for one more
+                pass
             except OSError as error:
-                said = f"{self.path} exists, and whether a daemon lives there is unclear ({error.strerror})."
-                raise SocketUnusable(f"{said} Stop what uses it, or choose another path.") from error
-        raise SocketTaken(f"Another daemon serves {self.path}.")
-
-    def still_ours(self) -> bool:
-        """Whether the path still leads to this socket."""
-        try:
-            status = os.stat(self.path, follow_symlinks=False)
-        except OSError:
-            return False
-        return (status.st_dev, status.st_ino) == self.identity
+                said = f"{path} exists, and whether a daemon lives there is unclear ({error.strerror})."
+                raise PlaceUnusable(f"{said} Stop what uses it, or choose another path.") from error
+        raise SocketTaken(_taken(path))
 
     def close(self) -> None:
         """Stop listening and take the socket away, if it is still ours; the lock file stays for ever."""
-        self.sock.close()
-        if self.still_ours():
-            os.unlink(self._name, dir_fd=self._directory)
-        os.close(self._lock)
-        os.close(self._directory)
+        with self._held:
+            if not self._closed and self.still_ours():
+                os.unlink(self._name, dir_fd=self._directory)
+            self._closed = True  # the inode's number may come back with somebody else's socket
+
+
+def _taken(path: str) -> str:
+    return f"Another daemon serves {path}. Use that one, end it first, or give this one a --socket of its own."

@@ -1,43 +1,52 @@
 """What systemd and a daemon tell each other: sockets to inherit (sd_listen_fds(3)), words of state (sd_notify(3))."""
 
+import logging
 import os
 import socket
 from collections.abc import Mapping, MutableMapping
+
+from punchlistd.net.listener import InheritedSocket, PlaceUnusable
+
+logger = logging.getLogger(__name__)
 
 FIRST_DESCRIPTOR = 3
 """SD_LISTEN_FDS_START."""
 
 
-def inherited_sockets(env: MutableMapping[str, str]) -> list[socket.socket]:
-    """The listening sockets that systemd passed to this very process; the variables are taken out of `env`.
+def inherited_socket(env: MutableMapping[str, str]) -> InheritedSocket | None:
+    """The listening socket that systemd passed to this very process; the variables are taken out of `env`.
 
     Raises:
-        ValueError: the variables are not what sd_listen_fds(3) describes.
+        PlaceUnusable: there are several, or it is none that we can serve.
     """
     pid, count = env.pop("LISTEN_PID", ""), env.pop("LISTEN_FDS", "")
     env.pop("LISTEN_FDNAMES", None)
-    if not pid or int(pid) != os.getpid():
-        return []
-    descriptors = range(FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + int(count or "0"))
-    for descriptor in descriptors:
-        os.set_inheritable(descriptor, False)
-    return [socket.socket(fileno=descriptor) for descriptor in descriptors]
+    if pid != str(os.getpid()):
+        return None
+    if count != "1":
+        raise PlaceUnusable(f"The service manager passed LISTEN_FDS={count!r}; exactly one socket can be served.")
+    os.set_inheritable(FIRST_DESCRIPTOR, False)
+    return InheritedSocket(socket.socket(fileno=FIRST_DESCRIPTOR))
 
 
 def notify(env: Mapping[str, str], *words: str) -> bool:
-    """Tell the service manager something (`READY=1`, `STOPPING=1`, …); False if there is none to tell."""
+    """Tell the service manager something (`READY=1`, `STOPPING=1`, …); False if it could not be told."""
     address = env.get("NOTIFY_SOCKET", "")
     if not address:
         return False
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
-        sock.connect("\0" + address[1:] if address.startswith("@") else address)
-        sock.send("\n".join(words).encode())
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sock:
+            sock.connect("\0" + address[1:] if address.startswith("@") else address)
+            sock.send("\n".join(words).encode())
+    except OSError as error:  # it draws its own conclusions from our silence
+        logger.warning("%s could not be told %s: %s", address, words[0], error)
+        return False
     return True
 
 
 def watchdog_s(env: Mapping[str, str]) -> float | None:
     """How often, in seconds, the service manager wants to hear `WATCHDOG=1`; None if it does not care."""
     usec, pid = env.get("WATCHDOG_USEC", ""), env.get("WATCHDOG_PID", "")
-    if not usec.isdigit() or (pid and pid != str(os.getpid())):
+    if not usec.isdecimal() or (pid and pid != str(os.getpid())):
         return None
     return int(usec) / 1_000_000
