@@ -34,6 +34,10 @@ class DatabaseThread(aiosqlite.Connection):
         super().__init__(connector, iter_chunk_size=64)
         self._thread.daemon = True  # a log that nobody closed is no reason to stay: it is safe at every instant
 
+    def join(self) -> None:
+        """Wait for the end of a thread that failed to connect: its last answer must not meet a closed loop."""
+        self._thread.join()
+
     async def run(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
         """Run an operation in the thread. It runs to its end, also if the caller is cancelled."""
         return cast(T, await self._execute(operation, *args))  # pyright: ignore[reportUnknownMemberType]
@@ -117,7 +121,12 @@ class SqliteLog:
             return operations.connection
 
         thread = DatabaseThread(connector)
-        await thread
+        try:
+            await thread
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(thread.join)
+            raise
         return cls(thread, opened[0])
 
     @property
