@@ -111,7 +111,7 @@ def _daemon(target: Target) -> Iterator[Finding]:
         advice = "set PUNCHLIST_DATA_DIR for both, or restart the daemon"
         yield Finding("data in use", "warn", f"the daemon keeps its data in {status['data_dir']}", advice)
     yield from _figures(status)
-    yield _status_file(target.socket)
+    yield status_file(target.socket)
 
 
 def _versions(hello: dict[str, Any]) -> Finding:
@@ -143,7 +143,8 @@ def _figures(status: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("last error", "warn", str(error), f"see the log in {status['data_dir']}")
 
 
-def _status_file(socket: str) -> Finding:
+def status_file(socket: str) -> Finding:
+    """What the status file beside a running daemon's socket says."""
     path = status_path(socket)
     try:
         with open(path, encoding="utf-8", errors="replace") as file:

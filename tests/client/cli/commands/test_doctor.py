@@ -39,11 +39,11 @@ def test_a_dead_socket_and_open_directories_are_found(run: Any, home: Path) -> N
     assert "warn  daemon: none is running" in outcome.out
 
 
-def test_a_missing_status_file_is_told(punch: Any, home: Path) -> None:
-    (home / "run" / "status").unlink(missing_ok=True)
-    assert states(punch("doctor", "--json"))["status file"] == "warn"
-    (home / "run" / "status").write_text("1 open, 0 in progress\n")
-    assert states(punch("doctor", "--json"))["status file"] == "ok"
+def test_a_missing_status_file_is_told(tmp_path: Path) -> None:
+    socket = str(tmp_path / "daemon.sock")
+    assert doctor.status_file(socket).state == "warn"
+    (tmp_path / "status").write_text("1 open, 0 in progress\n")
+    assert doctor.status_file(socket).state == "ok"
 
 
 @pytest.mark.parametrize(

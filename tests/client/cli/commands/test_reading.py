@@ -74,12 +74,11 @@ def test_the_state_of_the_daemon(punch: Any) -> None:
     assert punch("status", "--json").json["seq"] == 2
 
 
-def test_the_line_for_prompts_comes_from_the_daemon_when_there_is_no_file(punch: Any, home: Any) -> None:
+def test_the_line_for_prompts_can_also_be_counted_by_the_daemon(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b")
     punch("start", "2")
-    (home / "run" / "status").unlink(missing_ok=True)
-    assert punch("status", "--line").out == "1 open, 1 in progress\n"
+    assert punch("status", "--line", "--actor", "takes-the-full-path").out == "1 open, 1 in progress\n"
 
 
 def test_the_line_for_prompts_comes_from_the_file_without_a_daemon(run: Any, home: Any) -> None:
