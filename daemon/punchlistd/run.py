@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from punchlistd.app import App
-from punchlistd.guards import Replaced
+from punchlistd.guards import Replaced, most_telling
 from punchlistd.lock import AlreadyRunning
 from punchlistd.net import systemd
 from punchlistd.net.listener import PlaceUnusable, SocketTaken
@@ -54,17 +54,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(app: App, ready_fd: int | None) -> None:
-    # A group would wrap what ends the daemon; the bare exception decides about the exit code.
-    failure: Exception | None = None
-    async with anyio.create_task_group() as group:
-        group.start_soon(_tell_manager, app, ready_fd)
-        try:
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_tell_manager, app, ready_fd)
             await app.run()
-        except Exception as error:
-            failure = error
-        group.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+            group.cancel_scope.cancel()
+    except ExceptionGroup as failures:
+        raise most_telling(failures, tuple(EXITS)) from None
 
 
 async def _tell_manager(app: App, ready_fd: int | None) -> None:

@@ -1,0 +1,189 @@
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from punchlist_testing.callers import Callers
+from punchlist_testing.daemon import Raw, running_daemon, spawned_daemon
+from punchlistd.app import App
+from punchlistd.lock import AlreadyRunning
+from punchlistd.settings import Settings
+
+# A daemon in which one thing fails 0.2 s after it began.
+PLANTED = """
+import sys
+sys.path[:0] = {path!r}
+import anyio
+import {module} as module
+from punchlistd.__main__ import main
+
+async def fail(*args, **options):
+    if "task_status" in options:
+        options["task_status"].started()
+    await anyio.sleep(0.2)
+    raise RuntimeError("planted")
+
+setattr(module{owner}, {name!r}, fail)
+sys.exit(main({arguments!r}))
+"""
+
+LONG_LIVED = [
+    ("punchlistd.engine.writer", ".Writer", "run"),
+    ("punchlistd.engine.writer", ".Writer", "_commit_batches"),
+    ("punchlistd.engine.writer", ".Writer", "_decide_calls"),
+    ("punchlistd.engine.upkeep", ".Upkeep", "recover"),
+    ("punchlistd.app", ".StatusFile", "run"),
+    ("punchlistd.app", "", "watch"),
+    ("punchlistd.app", ".App", "_heed_signals"),
+    ("punchlistd.app", ".App", "_watch_idleness"),
+    ("punchlistd.app", ".App", "_accept"),
+    ("punchlistd.app", ".App", "check"),
+    ("punchlistd.run", "", "_tell_manager"),
+    ("punchlistd.run", "", "_feed_watchdog"),
+]
+
+
+def places(directory: Path) -> list[str]:
+    return ["--socket", str(directory / "run" / "s"), "--data-dir", str(directory / "data")]
+
+
+@pytest.mark.parametrize(("module", "owner", "name"), LONG_LIVED)
+def test_an_exception_in_anything_long_lived_ends_the_process(
+    tmp_path: Path, module: str, owner: str, name: str
+) -> None:
+    arguments = [*places(tmp_path), "--idle-exit", "30"]
+    path = [each for each in sys.path if each]
+    code = PLANTED.format(path=path, module=module, owner=owner, name=name, arguments=arguments)
+    env = {**os.environ, "WATCHDOG_USEC": "30000000"}
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=10, check=False
+    )
+    assert ended.returncode == 70
+    assert "RuntimeError: planted" in ended.stderr
+    assert not (tmp_path / "run" / "s").exists()
+
+
+def test_an_exception_in_a_callback_of_the_loop_ends_the_process(tmp_path: Path) -> None:
+    path = [each for each in sys.path if each]
+    code = f"""
+import asyncio, sys
+sys.path[:0] = {path!r}
+from punchlistd.__main__ import main
+from punchlistd.net.session import Session
+Session.connection_made = lambda self, transport: asyncio.get_running_loop().call_soon(int, "planted")
+sys.exit(main({places(tmp_path)!r} + ["--ready-fd", "1"]))
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        Raw(str(tmp_path / "run" / "s")).close()
+        assert process.wait(10) == 70
+
+
+async def test_a_second_app_of_the_same_places_is_refused(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path) as daemon:
+        with pytest.raises(AlreadyRunning):
+            await App(Settings(socket=daemon.socket, data_dir=daemon.data_dir)).run(signals=False)
+        with anyio.fail_after(5):
+            await daemon.app.check()
+
+
+async def test_the_check_comes_through_while_the_daemon_is_busy(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path) as daemon:
+        callers = Callers(daemon.socket, "busy", 4)
+        await anyio.to_thread.run_sync(callers.__enter__)
+        for _ in range(20):
+            with anyio.fail_after(5):
+                await daemon.app.check()
+        await anyio.to_thread.run_sync(callers.__exit__)
+        assert callers.failed == []
+        assert await anyio.to_thread.run_sync(callers.lost) == []
+
+
+def test_stops_and_starts_under_load_lose_no_call(tmp_path: Path) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    with spawned_daemon(tmp_path) as daemon:
+        with Callers(daemon.socket, "load", 8) as callers:
+            for _ in range(5):
+                callers.wait_for(chance.randrange(200))
+                assert daemon.stop() == 0
+                daemon.start()
+            callers.wait_for(50)
+        assert callers.failed == []
+        assert callers.lost() == []
+        assert len(callers.acknowledged) > 50
+
+
+def test_a_stop_answers_what_was_taken_and_tells_the_rest_to_come_again(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path) as daemon:
+        assert daemon.process is not None
+        client = Raw(daemon.socket)
+        for number in range(300):
+            client.send("task.add", {"conversation": "c", "title": str(number), "key": str(number)}, id=number)
+        daemon.process.send_signal(signal.SIGTERM)
+        answers: list[Any] = []
+        try:
+            while (message := client.receive()) is not None:
+                answers.append(message)
+        except ConnectionError:  # what was never read ends so
+            pass
+        client.close()
+        assert daemon.process.wait(10) == 0
+        kinds = {answer["error"]["data"]["kind"] for answer in answers if "error" in answer}
+        assert kinds <= {"shutting_down"}
+        daemon.start()
+        client = Raw(daemon.socket)
+        found = {task["title"] for task in client.result("task.list", conversation="c")["tasks"]}
+        client.close()
+        assert {str(answer["id"]) for answer in answers if "result" in answer} == found
+
+
+def test_a_client_that_reads_nothing_does_not_hold_up_a_stop_for_long(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path) as daemon:
+        client = Raw(daemon.socket)
+        title = "x" * 400
+        for number in range(300):
+            client.send("task.add", {"conversation": "c", "title": title}, id=number)
+        sender = threading.Thread(target=flood, args=(client,))
+        sender.start()
+        assert daemon.stop() == 0  # within the time that `stop` waits
+        sender.join()
+        client.close()
+
+
+def flood(client: Raw) -> None:
+    try:
+        for number in range(300):
+            client.send("task.list", {"conversation": "c"}, id=number)
+    except OSError:
+        pass
+
+
+def test_who_knocks_while_the_daemon_stops_finds_the_data_directory_free_when_sent_away(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path) as daemon:
+        for _ in range(5):
+            stopping = threading.Thread(target=daemon.stop)
+            stopping.start()
+            knocked = 0
+            while True:
+                try:
+                    client = Raw(daemon.socket)
+                except FileNotFoundError:
+                    break
+                knocked += 1
+                try:
+                    client.call("daemon.hello")
+                except (EOFError, OSError):
+                    pass
+                client.close()
+            daemon.start()  # the lock is free as soon as the socket is gone
+            stopping.join()
