@@ -1,0 +1,1 @@
+"""The benchmark: every figure beside its anchor, measured in turn in the same run."""

@@ -1,0 +1,34 @@
+"""A big log, made by the daemon itself through its socket, so that it is laid out as one that grew in use."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from punchlist_bench.harness import Bench
+from punchlist_bench.requests import call, tasks
+from punchlist_bench.table import progress
+
+TASKS = 20
+EVENTS_EACH = 100
+"""Events of each conversation: one that opens it, its tasks, then changes of status."""
+
+STATUSES = ("in_progress", "completed", "pending", "in_progress")
+
+
+def build(bench: Bench) -> Path:
+    """Make the log; each conversation's events are spread over the whole of it."""
+    data = bench.fresh("big")
+    conversations = bench.big_conversations
+    events = conversations * EVENTS_EACH
+    with bench.daemon(data) as daemon:
+        for number, request in enumerate(_requests(), 1):
+            if number % 10 == 0:
+                progress(f"a log of {events:,} events: {number} of {EVENTS_EACH - TASKS}")
+            bench.load(daemon, [request], 64, depth=16, count=conversations, slots=conversations)
+    return data
+
+
+def _requests() -> Iterator[str]:
+    yield call("task.add_many", conversation="c-{slot}", tasks=tasks(TASKS))
+    for index in range(EVENTS_EACH - TASKS - 1):
+        task, status = str(index % TASKS + 1), STATUSES[index // TASKS]
+        yield call("task.set_status", conversation="c-{slot}", task=task, status=status)

@@ -1,0 +1,102 @@
+"""An anchor for small reads: the least that a Python server can do, a bare protocol with typed decoding.
+
+echo.py SOCKET
+"""
+
+import asyncio
+import sys
+from typing import Any, cast
+
+import msgspec
+
+
+class Params(msgspec.Struct):
+    """Of `task.get`."""
+
+    conversation: str
+    task: str
+
+
+class Request(msgspec.Struct):
+    """A call."""
+
+    id: int
+    method: str
+    params: Params
+    jsonrpc: str = "2.0"
+
+
+class Task(msgspec.Struct, omit_defaults=True):
+    """As long as ours."""
+
+    id: str
+    title: str
+    status: str = ""
+    created_at: int = 0
+    updated_at: int = 0
+    status_changed_at: int = 0
+    version: int = 0
+
+
+class Result(msgspec.Struct):
+    """Of `task.get`."""
+
+    task: Task
+    version: int
+    seq: int
+
+
+class Response(msgspec.Struct):
+    """An answer."""
+
+    id: int
+    result: Result
+    jsonrpc: str = "2.0"
+
+
+class Echo(asyncio.Protocol):
+    """Answers every line with a task."""
+
+    def __init__(self) -> None:
+        """Nothing read yet."""
+        self._rest = b""
+        self._decode = msgspec.json.Decoder(Request).decode
+        self._encode = msgspec.json.Encoder().encode
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Decode, answer."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        answers: list[bytes] = []
+        for line in lines:
+            request = self._decode(line)
+            at = 1763600000123
+            task = Task(request.params.task, "write the parser for the frame header", "pending", at, at, at, 17)
+            answers.append(self._encode(Response(request.id, Result(task, 50, 3200))))
+        if answers:
+            self._transport.write(b"\n".join(answers) + b"\n")
+
+
+async def serve(path: str) -> None:
+    """Serve for ever."""
+    server = await asyncio.get_running_loop().create_unix_server(Echo, path, backlog=4096)
+    await server.serve_forever()
+
+
+def main() -> None:
+    """Run on uvloop where it is."""
+    try:
+        import uvloop  # noqa: PLC0415
+    except ImportError:
+        asyncio.run(serve(sys.argv[1]))
+    else:
+        factory: Any = uvloop.new_event_loop
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(serve(sys.argv[1]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""What the figures were measured on, in a few words."""
+
+import os
+import platform
+import re
+import shutil
+import sqlite3
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+
+def describe(place: Path) -> str:
+    """Processor, cores, memory, kernel, the file system of `place`, and versions."""
+    cpu = re.search(r"model name\s*: (.*)", _read("/proc/cpuinfo"))
+    memory = re.search(r"MemTotal:\s+(\d+)", _read("/proc/meminfo"))
+    kind, device = filesystem(place)
+    words = [
+        f"{cpu[1].strip() if cpu else platform.machine()}, {os.cpu_count()} cores",
+        f"{int(memory[1]) / 2**20:.0f} GiB" if memory else "",
+        f"{platform.system()} {platform.release()}",
+        f"{kind} on {device}",
+        f"Python {platform.python_version()}",
+        f"SQLite {sqlite3.sqlite_version}",
+        f"uvloop {_version('uvloop')}",
+        f"msgspec {_version('msgspec')}",
+        redis_version(),
+    ]
+    return ", ".join(word for word in words if word)
+
+
+def filesystem(place: Path) -> tuple[str, str]:
+    """Type and device of the file system that holds a directory."""
+    mounts = (line.split()[:3] for line in _read("/proc/self/mounts").splitlines())
+    holding = [(mount, kind, device) for device, mount, kind in mounts if place.resolve().is_relative_to(mount)]
+    _, kind, device = max(holding, key=lambda found: len(found[0]), default=("", "unknown", "unknown"))
+    return kind, device
+
+
+def redis_version() -> str:
+    """`Redis 7.0.15`, or that there is none."""
+    if not (program := shutil.which("redis-server")):
+        return "no Redis"
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"v=(\S+)", said)
+    return f"Redis {found[1] if found else '?'}"
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "absent"
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,78 @@
+"""What a shell prompt waits for: whole processes."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from punchlist_bench import table
+from punchlist_bench.harness import Bench, middle, ratio
+from punchlist_bench.requests import tasks
+from punchlist_bench.servers import Client
+from punchlist_bench.table import Row
+
+PUNCH = Path(sys.executable).parent / "punch"
+
+
+def run(bench: Bench) -> list[Row]:
+    """`punch list` of 50 tasks and `punch status --line` beside a bare interpreter; the status file."""
+    if not PUNCH.exists():
+        return [table.skipped("punch list", f"there is no {PUNCH.name} beside the interpreter: pip install -e .")]
+    daemon = bench.daemon()
+    with Client(daemon.socket) as client:
+        client.call("task.add_many", conversation="default", tasks=tasks(50))
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(bench.work),
+        "PUNCHLIST_SOCKET": str(daemon.socket),
+        "LANG": "C.UTF-8",
+    }
+    commands = {
+        "list": [str(PUNCH), "list"],
+        "status": [str(PUNCH), "status", "--line"],
+        "python": [sys.executable, "-c", "pass"],
+        "sh": ["/bin/sh", "-c", f"read -r line < {daemon.socket.parent}/status"],
+    }
+    table.progress("whole processes")
+    taken = bench.in_turn(
+        {name: lambda command=command: _many(command, env, 6) for name, command in commands.items()}, bench.rounds * 2
+    )
+    anchor = f"python -c pass {middle(taken['python']):.1f} ms"
+    rows = [
+        table.compared(what, f"{middle(taken[name]):.1f} ms", anchor, ratio(taken[name], taken["python"]), target)
+        for name, what, target in (
+            ("list", "punch list of 50 tasks, whole process", "≤ 1.6 ×"),
+            ("status", "punch status --line, whole process", ""),
+            ("sh", "sh that reads the status file, whole process", ""),
+        )
+    ]
+    return [*rows, _status_file(daemon.socket.parent / "status")]
+
+
+def _many(command: Sequence[str], env: dict[str, str], times: int) -> float:
+    """The median of some runs, in milliseconds."""
+    return middle([_once(command, env) for _ in range(times)])
+
+
+def _once(command: Sequence[str], env: dict[str, str]) -> float:
+    """One run, in milliseconds; the spawn is the system's own and costs the same for all."""
+    begin = time.perf_counter()
+    quiet = [(os.POSIX_SPAWN_OPEN, descriptor, "/dev/null", os.O_RDWR, 0) for descriptor in (0, 1)]
+    pid = os.posix_spawn(command[0], list(command), env, file_actions=quiet)
+    _, status = os.waitpid(pid, 0)
+    spent = time.perf_counter() - begin
+    if status:
+        raise RuntimeError(f"{' '.join(command)} ended with {os.waitstatus_to_exitcode(status)}")
+    return spent * 1e3
+
+
+def _status_file(path: Path) -> Row:
+    """The file that prompts read without any process of ours."""
+    end = time.monotonic() + 5
+    while (
+        line := path.read_text().strip() if path.exists() else ""
+    ) != "50 open, 0 in progress" and time.monotonic() < end:
+        time.sleep(0.05)
+    met = line == "50 open, 0 in progress"
+    return Row("status file read by a shell", line or "absent", "", "", "no process", met)

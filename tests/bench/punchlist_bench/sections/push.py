@@ -1,0 +1,83 @@
+"""From an acknowledged write to its delivery, and how fast the log comes to one who was away."""
+
+import os
+
+from punchlist_bench import table
+from punchlist_bench.biglog import EVENTS_EACH
+from punchlist_bench.harness import Bench, Push, middle, ratio
+from punchlist_bench.requests import TITLE, call, redis, tasks
+from punchlist_bench.servers import Client, Daemon
+from punchlist_bench.table import Row
+
+SUBSCRIBERS = 1_000
+BACKLOG = [{"title": "x", "description": "x" * 50_000}] * 15
+"""More than a socket holds: who subscribes from before it and never reads is stuck at once."""
+
+
+def run(bench: Bench) -> list[Row]:
+    """Push to 1, to 1,000, and with 1,000 more who do not read; then catching up."""
+    return [*_push(bench), _catch_up(bench)]
+
+
+def _push(bench: Bench) -> list[Row]:
+    daemon = bench.daemon()
+    with Client(daemon.socket) as client:
+        client.call("task.add_many", conversation="push", tasks=tasks(50))
+        client.call("task.add_many", conversation="push", tasks=BACKLOG)
+    subscribe = call("event.subscribe", conversation="push")
+    behind = call("event.subscribe", conversation="push", after=0)
+
+    def ours(subscribers: int, stuck: int = 0) -> Push:
+        # A title that no task has had: an edit that changes nothing is no event.
+        write = call("task.edit", conversation="push", task="{task}", title=f"{TITLE} {os.urandom(3).hex()}-{{g}}")
+        return bench.push(daemon, subscribe, write, subscribers, stuck=stuck, stuck_subscribe=behind)
+
+    table.progress("push to one subscriber")
+    alone = [push.middle for push in bench.in_turn({"ours": lambda: ours(1)})["ours"]]
+    rows = [
+        table.absolute(
+            "push to 1 subscriber, answer → delivered, p50", table.micros(middle(alone)), middle(alone), "≤ 50 µs"
+        )
+    ]
+    peer = bench.redis(durable=False)
+    if peer is None:
+        return [*rows, table.skipped("push to 1,000 subscribers", "no Redis: apt-get install redis-server")]
+    payload = _notification(daemon)
+    publish = redis("PUBLISH", "channel", payload)
+    table.progress("push to 1,000 subscribers")
+    taken = bench.in_turn(
+        {
+            "ours": lambda: ours(SUBSCRIBERS),
+            "redis": lambda: bench.push(peer, redis("SUBSCRIBE", "channel"), publish, SUBSCRIBERS),
+            "stuck": lambda: ours(SUBSCRIBERS, SUBSCRIBERS),
+        }
+    )
+    last = {name: [push.last for push in pushes] for name, pushes in taken.items()}
+    anchor = f"PUBLISH {table.micros(middle(last['redis']))}"
+    for name, what, target in (
+        ("ours", "push to 1,000 subscribers, answer → last", "≤ 1.1 ×"),
+        ("stuck", "the same with 1,000 stuck ones beside", "≤ 1.2 ×"),
+    ):
+        figure = table.micros(middle(last[name]))
+        rows.append(table.compared(what, figure, anchor, ratio(last[name], last["redis"]), target))
+    return rows
+
+
+def _notification(daemon: Daemon) -> str:
+    """As many bytes as one of ours."""
+    with Client(daemon.socket) as client:
+        seq = client.call("task.edit", conversation="push", task="1", title=TITLE + " 123")["seq"]
+        events = client.call("event.read", conversation="push", after=seq - 1)["events"]
+    return call("events", subscription="1", events=events).replace("{id}", "")
+
+
+def _catch_up(bench: Bench) -> Row:
+    """The whole log, from its beginning, to one subscriber."""
+    events = bench.big_conversations * EVENTS_EACH
+    with bench.daemon(bench.big_log) as daemon:
+        table.progress(f"catching up with {events:,} events")
+        taken = bench.in_turn({"all": lambda: bench.catch_up(daemon, call("event.subscribe", after=0), events)})["all"]
+    rate = middle([each.rate for each in taken])
+    megabytes = middle([each.bytes / each.seconds for each in taken]) / 1e6
+    figure = f"{table.count(rate)} events/s ({megabytes:.0f} MB/s)"
+    return table.absolute(f"catch-up over {events:,} events, one subscriber", figure, rate, "≥ 300,000 events/s")

@@ -1,0 +1,99 @@
+"""Rows of figures beside anchors and targets, for a terminal and for a page."""
+
+import sys
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+HEAD = ("what", "punchlist", "anchor", "ratio", "target", "")
+GREEN, RED, DIM, PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[2m", "\x1b[0m"
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One figure.
+
+    `met` is None where there is no target, or no anchor to measure it by. `ratio` is that of figure to anchor.
+    """
+
+    what: str
+    figure: str
+    anchor: str = ""
+    ratio: str = ""
+    target: str = ""
+    met: bool | None = None
+
+    def verdict(self) -> str:
+        """`met`, `missed`, or nothing."""
+        return {True: "met", False: "missed", None: ""}[self.met]
+
+    def cells(self) -> tuple[str, ...]:
+        """As strings, in the order of the head."""
+        return (self.what, self.figure, self.anchor, self.ratio, self.target, self.verdict())
+
+
+def compared(what: str, figure: str, anchor: str, ratio: float, target: str) -> Row:
+    """A row whose target is about the ratio: `≥ 1.25 ×` or `≤ 1.1 ×`; without a target nothing is judged."""
+    met = _holds(ratio, target) if target else None
+    return Row(what, figure, anchor, f"{ratio:.2f}", target, met)
+
+
+def absolute(what: str, figure: str, value: float, target: str, anchor: str = "") -> Row:
+    """A row whose target is about the value itself, whatever stands behind its number: `≤ 10 ms`."""
+    return Row(what, figure, anchor, "", target, _holds(value, target))
+
+
+def skipped(what: str, why: str) -> Row:
+    """A row that could not be measured here."""
+    return Row(what, "skipped", why)
+
+
+def _holds(value: float, target: str) -> bool:
+    sign, limit = target.split()[:2]
+    number = float(limit.replace(",", ""))
+    return value >= number if sign == "≥" else value <= number
+
+
+def clients(number: int) -> str:
+    """`1 client`, `64 clients`."""
+    return f"{number} client{'s' if number > 1 else ''}"
+
+
+def count(value: float) -> str:
+    """A number with thousands separated, and with decimals where it is small."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def micros(value: float) -> str:
+    """A duration given in microseconds."""
+    return f"{value:,.0f} µs" if value < 10_000 else f"{value / 1000:,.1f} ms"
+
+
+def markdown(rows: Iterable[Row]) -> str:
+    """The table of a page."""
+    lines = [HEAD, ("---", "---:", "---:", "---:", "---", "---"), *(row.cells() for row in rows)]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def terminal(rows: Sequence[Row], *, colours: bool) -> str:
+    """The table for reading now."""
+    table = [HEAD, *(row.cells() for row in rows)]
+    widths = [max(len(cells[i]) for cells in table) for i in range(len(HEAD))]
+    lines: list[str] = []
+    for number, cells in enumerate(table):
+        words = [
+            cell.ljust(width) if i in (0, 4, 5) else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        colour = DIM if number == 0 else {"met": GREEN, "missed": RED}.get(cells[-1], "")
+        if colours and colour:
+            words[-1] = f"{colour}{words[-1]}{PLAIN}"
+        lines.append("  ".join(words).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def progress(text: str) -> None:
+    """Say what is being done: one line that is written over on a terminal, lines elsewhere."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{DIM}{text}{PLAIN}", end="", file=sys.stderr, flush=True)
+    else:
+        print(text, file=sys.stderr, flush=True)
