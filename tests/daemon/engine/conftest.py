@@ -1,0 +1,24 @@
+"""An engine over a log in memory, and a client of it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
+
+
+@pytest.fixture
+def log() -> TouchyLog:
+    return TouchyLog()
+
+
+@pytest.fixture
+async def running(tmp_path: Path, log: TouchyLog) -> AsyncIterator[Engine]:
+    async with engine(tmp_path, log) as made:
+        yield made
+
+
+@pytest.fixture
+async def peer(running: Engine) -> Peer:
+    return await running.connect()

@@ -1,0 +1,285 @@
+"""The daemon's middle over a log in memory that can be held up and refused, and a hand-made asyncio client."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+
+from punchlist_schemas.results import StatusResult
+from punchlistd.engine.fanout import Fanout
+from punchlistd.engine.reads import Reads
+from punchlistd.engine.registry import Registry
+from punchlistd.engine.totals import Totals
+from punchlistd.engine.writer import Writer
+from punchlistd.net.server import Server
+from punchlistd.net.session import Session
+from punchlistd.settings import Settings
+from punchlistd.store.memory import MemoryLog
+from punchlistd.store.port import Damaged, Sealed, StorageFailed, Stored
+
+PATIENCE_S = 5.0
+"""How long a test waits for anything, in seconds."""
+
+
+TURNS = 3
+"""How many turns of the loop a commit takes, as one in a thread would."""
+
+
+class TouchyLog(MemoryLog):
+    """A log in memory whose appends can be held up, before or after they are durable, and refused."""
+
+    def __init__(self) -> None:
+        """A log that does as it is told until told otherwise."""
+        super().__init__()
+        self.refusal: Exception | None = None
+        self.damaged: dict[str, int] = {}
+        self.sizes_of_appends: list[int] = []
+        self._gate_before = _Gate()
+        self._gate_after = _Gate()
+        self._gate_reads = _Gate()
+
+    def hold(self, after: bool = False) -> "_Gate":
+        """Hold up appends from now on, before (or right after) they are durable."""
+        gate = self._gate_after if after else self._gate_before
+        gate.shut()
+        return gate
+
+    def hold_reads(self) -> "_Gate":
+        """Hold up the results of reads."""
+        self._gate_reads.shut()
+        return self._gate_reads
+
+    async def append(self, entries: Sequence[Sealed]) -> None:
+        """Append, when let."""
+        self.sizes_of_appends.append(len(entries))
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        await self._gate_before.passed()
+        if self.refusal is not None:
+            raise self.refusal
+        await super().append(entries)
+        await self._gate_after.passed()
+
+    async def read(
+        self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
+    ) -> list[Stored]:
+        """Read, unless it is damaged there; the result may come late."""
+        if conversation in self.damaged:
+            raise Damaged(conversation, self.damaged[conversation], "a test said so")
+        found = await super().read(after, limit, conversation=conversation, max_bytes=max_bytes)
+        await self._gate_reads.passed()
+        return found
+
+
+class _Gate:
+    """Open until shut; `reached` once somebody waits at it."""
+
+    def __init__(self) -> None:
+        self._open: anyio.Event | None = None
+        self._arrived = anyio.Event()
+
+    def shut(self) -> None:
+        self._open = anyio.Event()
+        self._arrived = anyio.Event()
+
+    def open(self) -> None:
+        """Let everybody through from now on."""
+        if self._open is not None:
+            self._open.set()
+        self._open = None
+
+    async def passed(self) -> None:
+        if self._open is not None:
+            self._arrived.set()
+            await self._open.wait()
+
+    async def reached(self) -> None:
+        """Wait until somebody waits here."""
+        with anyio.fail_after(PATIENCE_S):
+            await self._arrived.wait()
+
+
+class Peer:
+    """A client of a few lines over asyncio; pushes that come between answers are kept in `pushes`."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: bool) -> None:
+        """Use `Engine.connect`."""
+        self.pushes: list[Any] = []
+        self.reader = reader
+        self.writer = writer
+        self._headers = headers
+        self._next = 1000
+
+    def request(self, method: str, params: Any = None, *, id: Any = 0) -> bytes:
+        """A framed request; id None makes it a notification."""
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params or {}}
+        if id is not None:
+            message["id"] = id
+        return self.frame(message)
+
+    def frame(self, message: Any) -> bytes:
+        """A framed message."""
+        payload = msgspec.json.encode(message)
+        return b"Content-Length: %d\r\n\r\n%b" % (len(payload), payload) if self._headers else payload + b"\n"
+
+    def send(self, method: str, params: Any = None, *, id: Any = 0) -> None:
+        """Send a request."""
+        self.writer.write(self.request(method, params, id=id))
+
+    def write(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self.writer.write(data)
+
+    async def raw(self) -> bytes:
+        """The next payload, b"" at the end of the stream."""
+        with anyio.fail_after(PATIENCE_S):
+            if not self._headers:
+                return await self.reader.readline()
+            head = await self.reader.readuntil(b"\r\n\r\n")
+            return await self.reader.readexactly(int(head.split(b":")[1]))
+
+    async def receive(self) -> Any:
+        """The next message; None at the end of the stream."""
+        payload = await self.raw()
+        return msgspec.json.decode(payload) if payload else None
+
+    async def answer(self, id: Any) -> Any:
+        """The answer to a request that was sent."""
+        while (message := await self.receive()) is not None:
+            if isinstance(message, dict) and "method" in message:
+                self.pushes.append(message)
+                continue
+            assert isinstance(message, list) or message["id"] == id, message
+            return message
+        raise EOFError("the daemon closed the connection")
+
+    async def call(self, method: str, **params: Any) -> Any:
+        """Send a request and return the whole answer."""
+        self._next += 1
+        self.send(method, params, id=self._next)
+        return await self.answer(self._next)
+
+    async def result(self, method: str, **params: Any) -> Any:
+        """Send a request and return its result."""
+        answer = await self.call(method, **params)
+        assert "result" in answer, answer
+        return answer["result"]
+
+    async def refusal(self, method: str, **params: Any) -> Any:
+        """Send a request that is refused; the error's data, with its code as `code`."""
+        answer = await self.call(method, **params)
+        assert "error" in answer, answer
+        return {**answer["error"]["data"], "code": answer["error"]["code"]}
+
+    async def push(self) -> Any:
+        """The next notification."""
+        if self.pushes:
+            return self.pushes.pop(0)
+        message = await self.receive()
+        assert message is not None and "method" in message, message
+        return message
+
+    async def events(self, count: int) -> list[Any]:
+        """The next so many pushed events."""
+        events: list[Any] = []
+        while len(events) < count:
+            events += (await self.push())["params"]["events"]
+        assert len(events) == count, "groups and tests agree"
+        return events
+
+    async def quiet(self) -> None:
+        """Check that nothing but the answer to a ping is under way."""
+        assert (await self.call("daemon.hello"))["result"] and not self.pushes, self.pushes
+
+    async def closed(self) -> None:
+        """Check that the daemon closes the connection, with nothing more to say."""
+        assert await self.raw() == b""
+
+    def close(self) -> None:
+        """Hang up."""
+        self.writer.close()
+
+
+class Engine:
+    """Everything between the socket and the log, connected."""
+
+    def __init__(self, log: MemoryLog, settings: Settings, background: Any) -> None:
+        """`background` is the task group for what runs beside."""
+
+        def spawn(work: Coroutine[Any, Any, None]) -> None:
+            background.start_soon(lambda: work)
+
+        self.log = log
+        self.settings = settings
+        self.totals: list[tuple[int, int]] = []
+        self.stopping = anyio.Event()
+        self.failure: BaseExceptionGroup[StorageFailed] | None = None
+        self.registry = Registry(log)
+        self.fanout = Fanout(log, self.registry, settings, spawn)
+        self.writer = Writer(
+            log, self.registry, self.fanout, Totals(lambda *now: self.totals.append(now)), settings, spawn=spawn
+        )
+        self.reads = Reads(
+            log, self.registry, self.fanout, refresh=self.writer.upkeep.refresh, status=self._no_status
+        )
+        self.server = Server(settings, self.writer, self.reads, self.fanout, spawn=spawn, stop=self.stopping.set)
+        self.background = background
+        self._peers: list[Peer] = []
+
+    async def _no_status(self) -> StatusResult:
+        raise NotImplementedError("the app reports")
+
+    async def connect(self, headers: bool = False, **hello: Any) -> Peer:
+        """A new client, introduced if it has something to say."""
+        reader, writer = await asyncio.open_unix_connection(self.settings.socket, limit=1 << 26)
+        peer = Peer(reader, writer, headers)
+        self._peers.append(peer)
+        if hello:
+            await peer.result("daemon.hello", **hello)
+        return peer
+
+    async def run(self) -> None:
+        """The writer; that its disk failed is noted."""
+        try:
+            await self.writer.run()
+        except* StorageFailed as failure:
+            self.failure = failure
+
+    def hang_up(self) -> None:
+        """Close all clients."""
+        for peer in self._peers:
+            peer.close()
+
+
+@asynccontextmanager
+async def engine(
+    directory: Path, log: MemoryLog | None = None, *, kill: bool = False, recover: bool = True, **settings: Any
+) -> AsyncGenerator[Engine]:
+    """An engine that serves a socket; `kill`: it ends without doing what is left to do."""
+    path = str(directory / f"{os.urandom(4).hex()}.sock")
+    chosen = msgspec.structs.replace(Settings(socket=path, data_dir=str(directory)), **settings)
+    async with anyio.create_task_group() as background:
+        running = Engine(log if log is not None else TouchyLog(), chosen, background)
+        loop = asyncio.get_running_loop()
+        acceptor = await loop.create_unix_server(lambda: Session(running.server), path)
+        async with anyio.create_task_group() as writing:
+            writing.start_soon(running.run)
+            if recover:
+                await running.writer.upkeep.recover()
+            try:
+                yield running
+            finally:
+                running.hang_up()
+                acceptor.close()
+                running.server.close()
+                if kill:
+                    writing.cancel_scope.cancel()
+                running.writer.close()
+        for session in list(running.server.sessions):
+            session.abort()
+        background.cancel_scope.cancel()
