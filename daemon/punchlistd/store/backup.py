@@ -169,14 +169,18 @@ def restore(backup: str, data_dir: str) -> Report:
     path = os.path.join(data_dir, LOG_NAME)
     if os.path.lexists(path) or size_of(write_ahead(path)):
         raise BackupFailed(f"{path} is there already; move it and what belongs to it away first")
-    _sound(backup)
+    head = _sound(backup).head
     unfinished = f"{path}.{secrets.token_hex(4)}.new"
     try:
         with _failing(path):
             os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_WRONLY, 0o600))
             shutil.copyfile(backup, unfinished)
+            if size_of(write_ahead(backup)):  # a log as a crash left it, not a backup of ours: SQLite puts it together
+                shutil.copyfile(write_ahead(backup), write_ahead(unfinished))
             with contextlib.closing(schema.connect(unfinished, "rw")) as copy:
                 copy.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (secrets.token_hex(8),))
+                if copy.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0] != head:
+                    raise BackupFailed(f"{backup} changed while it was copied; end the daemon that has it open")
         return finish(unfinished, path)
     finally:
         discard(unfinished)

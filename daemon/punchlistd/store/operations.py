@@ -5,7 +5,6 @@ unknown outcome everything refuses, because what a failed flush left behind can'
 after a restart).
 """
 
-import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Generator, Sequence
@@ -85,6 +84,7 @@ class Operations:
         """Leave the log in one file and let go of what is beside it. The connection is closed by its owner."""
         try:
             if not self.failed:
+                self.inodes.watch(())  # what else was watched may go before us
                 with suppress(StorageFull):
                     self.checkpoint()
         finally:
@@ -135,7 +135,10 @@ class Operations:
         """Run an operation unless the log has failed."""
         if self.failed:
             raise StorageFailed(self.failed)
-        return operation(*args)
+        try:
+            return operation(*args)
+        except sqlite3.Error as error:  # writing and reading lines have errors of their own
+            raise Damaged("", 0, f"the index can't be read: {error}") from error
 
     # Writing
 
@@ -184,4 +187,4 @@ class Operations:
 
     def sizes(self) -> tuple[int, int]:
         """Bytes of the log and of what was written ahead."""
-        return os.stat(self.path).st_size, size_of(write_ahead(self.path))
+        return size_of(self.path), size_of(write_ahead(self.path))

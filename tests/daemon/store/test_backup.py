@@ -144,6 +144,19 @@ async def test_a_restored_log_goes_on_under_a_new_epoch(backup: str, tmp_path: P
         await anyio.to_thread.run_sync(restore, backup, str(tmp_path / "home"))
 
 
+async def test_a_log_as_a_crash_left_it_can_be_restored_too(log: SqliteLog, tmp_path: Path) -> None:
+    await filled(log)
+    for name in ("crashed", "home"):
+        (tmp_path / name).mkdir()
+    for name in ("log.db", "log.db-wal"):
+        data = await anyio.Path(tmp_path / name).read_bytes()
+        await anyio.Path(tmp_path / "crashed" / name).write_bytes(data)
+    report = await anyio.to_thread.run_sync(restore, str(tmp_path / "crashed" / "log.db"), str(tmp_path / "home"))
+    assert (report.head, report.problems) == (90, [])
+    assert os.listdir(tmp_path / "home") == ["log.db"]
+    assert sorted(os.listdir(tmp_path / "crashed")) == ["log.db", "log.db-wal"]
+
+
 async def test_an_unsound_backup_is_not_restored(backup: str, tmp_path: Path) -> None:
     def spoil() -> None:
         with closing(connect(backup, "rw")) as connection:

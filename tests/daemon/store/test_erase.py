@@ -2,9 +2,11 @@ import zlib
 from contextlib import closing
 from pathlib import Path
 
+import anyio
 import pytest
 
 from punchlist_testing.store import CLEARED, DELETED, Scribe, said
+from punchlistd.store.mark import read_mark
 from punchlistd.store.port import Damaged
 from punchlistd.store.schema import connect
 from punchlistd.store.sqlite import SqliteLog
@@ -73,6 +75,8 @@ async def test_rows_and_checksums_stay_in_order(path: str) -> None:
     assert [(last, first) for last, first, _, _ in rows] == [(1, 1), (3, 2), (4, 4)]
     assert all(total == zlib.crc32(body) for _, _, total, body in rows) and rows[0][3] == b""
     assert sorted(parts) == [("a", 4), ("b", 3)]
+    noted = await anyio.to_thread.run_sync(read_mark, path.replace("log.db", "log.mark"))
+    assert noted and (noted.seq, noted.sum) == (4, rows[-1][2])
 
 
 async def test_a_damaged_row_is_not_rewritten(path: str) -> None:

@@ -113,6 +113,21 @@ def test_a_row_that_was_forged_with_a_right_checksum_is_found_by_its_chains_and_
     assert places(verify_file(closed))[: len(found)] == found
 
 
+def test_half_a_group_is_reported(path: str) -> None:
+    async def write() -> None:
+        log = await SqliteLog.open(path, reserve_bytes=0)
+        scribe = Scribe(log)
+        half = scribe.group("a", CLEARED, CLEARED)[:1]
+        await log.append([*half, *scribe.group("b", CLEARED, after=1)])
+        await log.append(scribe.group("c", CLEARED, CLEARED)[:1])
+        await log.close()
+
+    anyio.run(write)
+    report = verify_file(path)
+    assert places(report) == [("a", 2), ("c", 3)]
+    assert all("1 events of" in problem.reason for problem in report.problems)
+
+
 def test_a_missing_row_is_reported(closed: str) -> None:
     execute(closed, "DELETE FROM log WHERE seq = 8")
     report = verify_file(closed)
