@@ -38,6 +38,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     confirm_s: float = 300.0
     """How long a confirmation token is valid."""
 
+    grace_s: float = 10.0
+    """How long a claim outlives its connection, or a restart of the daemon."""
+
     watch_s: float = 1.0
     """How often an idle daemon looks whether its lock, log and socket are still its own."""
 

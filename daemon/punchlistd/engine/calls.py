@@ -11,6 +11,21 @@ from punchlist_schemas.methods import Method
 from punchlist_schemas.params import Mutation
 from punchlistd.domain.commands import Command
 
+
+class Holder(Protocol):
+    """A connection as the holder of claims."""
+
+    @property
+    def heard_at(self) -> float:
+        """When it was heard of last, in seconds of the monotonic clock."""
+        ...
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is closed."""
+        ...
+
+
 INTERNAL_ERROR = Rejection("internal_error", "That is a fault of ours; the daemon's log has the details.")
 
 
@@ -32,6 +47,11 @@ class Caller(Protocol):
         """Whether destructive calls are two-step."""
         ...
 
+    @property
+    def holder(self) -> Holder | None:
+        """The connection that holds what this caller claims, if it is one."""
+        ...
+
     def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
         """Put a reply (an encoded result or a refusal) into the outgoing bytes; nothing for a notification."""
         ...
@@ -41,15 +61,45 @@ class Caller(Protocol):
         ...
 
 
+class Nobody:
+    """On whose behalf the daemon itself acts: sees everything, is told nothing."""
+
+    actor = "punchlistd"
+    user = None
+    confirm = False
+    holder = None
+
+    def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
+        """Nobody listens."""
+
+    def flush(self) -> None:
+        """Nothing to hand on."""
+
+
 class Write:
     """A mutation waiting for its turn.
 
     `outcome` is its answer once decided; it is given only after the commit, and `done` says that it was. `repeat` marks
     a key that the log has seen before this batch: the answer is rebuilt from the log. `fresh` says that the log was
-    asked and the key is new.
+    asked and the key is new. `parked` marks a claim that found nothing and waits; `claims` are the tasks and fences
+    that a claim got, and `unwanted` is its answer if it was given up meanwhile.
     """
 
-    __slots__ = ("call", "caller", "command", "done", "fresh", "id", "method", "outcome", "params", "repeat")
+    __slots__ = (
+        "call",
+        "caller",
+        "claims",
+        "command",
+        "done",
+        "fresh",
+        "id",
+        "method",
+        "outcome",
+        "params",
+        "parked",
+        "repeat",
+        "unwanted",
+    )
 
     def __init__(self, caller: Caller, id: bytes | None, method: Method, params: Mutation, command: Command) -> None:
         """A mutation as asked by `caller` under the raw JSON request id `id` (None: a notification)."""
@@ -63,6 +113,9 @@ class Write:
         self.done = False
         self.repeat = False
         self.fresh = False
+        self.parked = False
+        self.claims: tuple[tuple[str, int], ...] = ()
+        self.unwanted: Rejection | None = None
 
     def answer(self, outcome: bytes | Rejection) -> None:
         """Answer the caller, once."""

@@ -4,24 +4,40 @@ Nothing is visible outside before the batch is in the log: the touched conversat
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import msgspec
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import AnyEvent, ConversationConfigured, ConversationDeleted, KnownEvent
-from punchlist_schemas.params import ConversationAttach, ListUndo
-from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.decide import decide
+from punchlist_schemas.events import (
+    AnyEvent,
+    Claimed,
+    ConversationConfigured,
+    ConversationDeleted,
+    Deleted,
+    KnownEvent,
+    ListCleared,
+    Released,
+    StatusChanged,
+)
+from punchlist_schemas.params import ConversationAttach, ListUndo, TaskClaim, TaskRenew
+from punchlist_schemas.results import ClaimResult, TaskResult, Written
+from punchlistd.domain.commands import Command, Decision, EndClaims
+from punchlistd.domain.decide import decide, follow_up
+from punchlistd.domain.decide.claim import may_come
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.outcome import outcome
+from punchlistd.domain.state import State
 from punchlistd.engine.calls import INTERNAL_ERROR, Item, Read, Write, key_conflict
 from punchlistd.engine.confirm import Confirmer
 from punchlistd.engine.facts import groups_of
 from punchlistd.engine.fanout import Line
+from punchlistd.engine.leases import Leases
 from punchlistd.engine.reads import read_state
 from punchlistd.engine.registry import Open, Registry, damage_of
 from punchlistd.engine.scope import out_of_scope
+from punchlistd.engine.waiters import Waiters
 from punchlistd.store.port import Damaged, EventLog, Sealed, Side
 from punchlistd.store.record import key_hash, seal
 
@@ -67,10 +83,16 @@ class Decider:
         log: for what deciding has to know of the past: keys, and the history that an undo takes back.
         registry: the conversations in use.
         confirm_s: how long a confirmation token is valid, in seconds.
+        leases: the time of claims.
+        waiters: the claims that wait.
     """
 
-    def __init__(self, log: EventLog, registry: Registry, confirm_s: float) -> None:
+    def __init__(
+        self, log: EventLog, registry: Registry, confirm_s: float, *, leases: Leases, waiters: Waiters
+    ) -> None:
         """A decider over what the daemon has."""
+        self._leases = leases
+        self._waiters = waiters
         self._log = log
         self._registry = registry
         self._confirmer = Confirmer(confirm_s)
@@ -122,7 +144,11 @@ class Decider:
             return not opened.dirty
         if not self._known(item, opened):
             decision = self._decision(item, opened)
-            if isinstance(decision, Rejection):
+            if isinstance(item.params, TaskClaim):
+                decision = self._claim(item, item.params, decision, opened)
+            if decision is None:
+                item.parked = True
+            elif isinstance(decision, Rejection):
                 item.outcome = decision
             else:
                 self._record(item, decision, opened, batch)
@@ -141,6 +167,8 @@ class Decider:
             return False
         if (kept := opened.replies.get(key)) is not None:
             item.outcome = kept[1] if kept[0] == item.call else key_conflict(key)
+            if isinstance(item.params, TaskClaim) and kept[0] == item.call:
+                self._leases.rejoin(opened.state, kept[1], item.caller.holder)
             return True
         item.repeat = not item.fresh and opened.keys is not None and key_hash(key) in opened.keys
         return item.repeat
@@ -149,14 +177,41 @@ class Decider:
         if (refused := self._refusal(item, opened)) is not None:
             return refused
         try:
-            decision = decide(opened.state, item.command)
+            decision = self._decided(item, opened.state)
             if isinstance(decision, Rejection):
-                return decision
+                return self._leases.told(opened.state, decision)
             # Last: nobody should confirm what is refused afterwards.
             asked = self._confirmer.check(item.params, opened.state, item.caller.confirm, item.command.at)
             return asked or decision
         except Exception:
             return _fault(item)
+
+    def _decided(self, item: Write, state: State) -> Decision | Rejection:
+        params = item.params
+        if isinstance(params, EndClaims):
+            item.command = msgspec.structs.replace(item.command, params=self._leases.due(params))
+        elif isinstance(params, TaskClaim):
+            if (unwanted := self._waiters.given_up(item)) is not None:
+                return unwanted
+            if self._waiters.yields(state, item, params):
+                return Decision()
+        elif (refused := self._leases.refusal(state, params, item.caller.holder)) is not None:
+            return refused
+        return decide(state, item.command)
+
+    def _claim(
+        self, item: Write, params: TaskClaim, decision: Decision | Rejection, opened: Open
+    ) -> Decision | Rejection | None:
+        """What becomes of a claim; None if it found nothing and waits."""
+        if isinstance(decision, Rejection):
+            in_vain = params.wait_ms > 0 and may_come(decision)
+        else:
+            in_vain = not decision.events
+        if in_vain and self._waiters.waits(item, params):
+            self._waiters.join(opened.state, item, params)
+            return None
+        self._waiters.forget(item)
+        return Decision() if in_vain else decision
 
     def _refusal(self, item: Write, opened: Open) -> Rejection | None:
         if opened.damage is not None:
@@ -187,18 +242,30 @@ class Decider:
         command, events = item.command, decision.events
         if events and isinstance(item.params, ConversationAttach):
             self._detach_first(item.params.session, opened, command, batch)
-        side = Side(item.params.key or "", item.call, max(0, len(events) - 1), decision.undoes)
-        self._append(events, opened, command, side, batch)
+        side = Side(item.params.key or "", item.call, undoes=decision.undoes)
+        following = follow_up(opened.state, item.params, events)
+        events = self._append(chain(events, following), opened, command, side, batch)
+        self._follow_claims(item, opened.state, events)
         try:
-            answer = outcome(item.params, opened.state, events, batch.head, decision.lines, command.actor)
+            answer: Written = outcome(item.params, opened.state, events, batch.head, decision.lines, command.actor)
         except Exception:
             item.outcome = _fault(item)
             return
-        item.outcome = _encode(answer)
+        item.outcome = _encode(_timed(answer, opened))
         if (key := item.params.key) is not None:
             opened.remember(key, item.call, item.outcome)
             if events and opened.keys is not None:
                 opened.keys.add(key_hash(key))
+
+    def _follow_claims(self, item: Write, state: State, events: Sequence[KnownEvent]) -> None:
+        """Claims begin and end with these events; their time is kept from now on."""
+        tasks = dict.fromkeys(event.task for event in events if isinstance(event, _TOUCH_CLAIMS))
+        if tasks or isinstance(item.params, TaskRenew):
+            self._leases.follow(state, item.params, item.caller.holder, tasks)
+        if isinstance(item.params, TaskClaim):
+            item.claims = tuple((task, state.claims[task].fence) for task in tasks if task in state.claims)
+        elif any(isinstance(event, ListCleared | ConversationDeleted) for event in events):
+            self._leases.clear(state.conversation)
 
     def _detach_first(self, session: str, target: Open, command: Command, batch: Batch) -> None:
         """A session attached elsewhere moves: its old conversation says so in its own log."""
@@ -206,27 +273,48 @@ class Decider:
         if holder is not None and holder is not target:
             self._append((ConversationConfigured(detached=session),), holder, command, Side(), batch)
 
-    def _append(self, events: Sequence[KnownEvent], opened: Open, command: Command, side: Side, batch: Batch) -> None:
-        """Add a group of events to the batch, and let the conversation's state run ahead by them."""
+    def _append(
+        self, events: Iterable[KnownEvent], opened: Open, command: Command, side: Side, batch: Batch
+    ) -> list[KnownEvent]:
+        """Let the conversation's state run ahead by a group of events, and add it to the batch; all of the events.
+
+        Each happens before the next one is asked for: some follow from what those before them did.
+        """
         state = opened.state
-        for index, event in enumerate(events):
-            if index:
-                side = Side(left=len(events) - 1 - index)
+        happened: list[tuple[int, int, str, KnownEvent]] = []
+        for event in events:
             seq, version, owner = batch.head + 1, state.version + 1, state.user
+            evolve(state, event, seq, version, command.at)
+            happened.append((seq, version, state.user or owner, event))
+            batch.head = opened.seq = seq
+        for left, (seq, version, owner, event) in zip(range(len(happened) - 1, -1, -1), happened, strict=True):
+            side = msgspec.structs.replace(side, left=left) if left == len(happened) - 1 else Side(left=left)
             wire = _encode(_Wire(seq, state.conversation, version, command.at, command.actor, event))
             line, opened.check = seal(opened.check, wire, side)
             batch.entries.append(Sealed(state.conversation, version, line, side.key))
-            evolve(state, event, seq, version, command.at)
-            batch.lines.append(Line(state.conversation, wire, side.left, state.user or owner))
-            batch.head = opened.seq = seq
+            batch.lines.append(Line(state.conversation, wire, left, owner))
             if isinstance(event, ConversationConfigured):
                 batch.sessions.append((state.conversation, event))
             elif isinstance(event, ConversationDeleted):
                 batch.deleted.append(state.conversation)
                 opened.forget_replies()
-        if events and state.conversation not in batch.touched:
+        if happened and state.conversation not in batch.touched:
             batch.touched[state.conversation] = opened
             opened.dirty += 1
+        return [event for *_, event in happened]
+
+
+_TOUCH_CLAIMS = (Claimed, Released, StatusChanged, Deleted)
+
+
+def _timed(answer: Written, opened: Open) -> Written:
+    """The answer with the time that the lease of its task has left."""
+    if isinstance(answer, ClaimResult) and answer.tasks:
+        tasks = tuple(opened.shown([*answer.tasks]))
+        return msgspec.structs.replace(answer, task=tasks[0], tasks=tasks)
+    if isinstance(answer, ClaimResult | TaskResult) and answer.task is not None:
+        return msgspec.structs.replace(answer, task=opened.shown([answer.task])[0])
+    return answer
 
 
 def _fault(item: Item) -> Rejection:

@@ -45,20 +45,23 @@ def _get_task(params: p.TaskGet, opened: Open, _head: int) -> Outcome:
     if task is None:
         where = f"in {opened.state.conversation}"
         return Rejection("not_found", f"There is no task {params.task} {where}.", {"what": "task", "id": params.task})
-    return b'{"task":%b}' % _encode(task)
+    return b'{"task":%b}' % _encode(opened.shown([task])[0])
 
 
 def _list_tasks(params: p.TaskList, opened: Open, head: int) -> Outcome:
     plain = params.status is params.owner is params.ready is params.limit is params.fields is None
     if plain and not params.offset:
         return _list_result(opened.list_json(), opened.state, head, len(opened.state.tasks))
-    return _filtered(params, opened.state, head)
+    return _filtered(params, opened.state, head, opened.shown)
 
 
-def _filtered(params: p.TaskList, state: State, head: int) -> Outcome:
+def _filtered(
+    params: p.TaskList, state: State, head: int, shown: Callable[[list[Task]], list[Task]] | None = None
+) -> Outcome:
     found = [task for task in state.ordered() if _matches(task, params, state)]
     end = None if params.limit is None else params.offset + params.limit
     page = found[params.offset : end]
+    page = page if shown is None else shown(page)
     if params.fields is None:
         return _list_result(_encode(page), state, head, len(found))
     unknown = [name for name in params.fields if name not in Task.__struct_fields__]

@@ -8,14 +8,19 @@ import anyio.lowlevel
 import msgspec
 
 from punchlist_schemas.errors import Rejection
+from punchlist_schemas.things import Task
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.facts import fact_of
+from punchlistd.engine.leases import Leases
 from punchlistd.store.port import Damaged, EventLog, Snapshot, Stored
 
 REPLIES_KEPT = 128
 """How many answers of keyed calls a loaded conversation remembers, so that a retry costs nothing."""
+
+LISTED_S = 5.0
+"""While tasks are claimed, an encoded list is used again for so long: signs of life move the leases' ends unseen."""
 
 SNAPSHOT_EVENTS = 64
 """A snapshot is taken when at least this many events, and as many as there are tasks, came since the last."""
@@ -34,6 +39,7 @@ class Open:
         "damage",
         "dirty",
         "keys",
+        "leases",
         "listed",
         "replies",
         "saved_version",
@@ -54,7 +60,8 @@ class Open:
         self.replies: dict[str, tuple[str, bytes]] = {}
         self.saved_version = saved_version
         self.summarised = saved_version
-        self.listed: tuple[int, bytes] = (-1, b"")
+        self.listed: tuple[int, int, bytes] = (-1, 0, b"")
+        self.leases: Leases | None = None
         self.used = time.monotonic()
         self.counted: tuple[int, int] = (0, 0)
 
@@ -78,10 +85,23 @@ class Open:
         self.keys = set()
 
     def list_json(self) -> bytes:
-        """The JSON array of all tasks in order, encoded once per version."""
-        if self.listed[0] != self.state.version:
-            self.listed = (self.state.version, msgspec.json.encode(self.state.ordered()))
-        return self.listed[1]
+        """The JSON array of all tasks in order, encoded once per version, or while claims last every few seconds."""
+        moment = int(time.monotonic() / LISTED_S) if self.state.claims else 0
+        if self.listed[:2] != (self.state.version, moment):
+            self.listed = (self.state.version, moment, msgspec.json.encode(self.shown(self.state.ordered())))
+        return self.listed[2]
+
+    def shown(self, tasks: list[Task]) -> list[Task]:
+        """Tasks with the time that their leases have left, which the state does not know."""
+        leases = self.leases.of(self.state.conversation) if self.leases is not None else None
+        if not leases:
+            return tasks
+        return [
+            task
+            if (lease := leases.get(task.id)) is None
+            else msgspec.structs.replace(task, lease_expires_at=lease.expires_at())
+            for task in tasks
+        ]
 
     def snapshot(self, full: bool) -> Snapshot:
         """What the store keeps so that the next opening costs the live size; not full: only what listing needs."""
@@ -115,6 +135,7 @@ class Registry:
         self._log = log
         self._loading: dict[str, anyio.Event] = {}
         self._recovered = False
+        self.leases: Leases | None = None
         self.open: dict[str, Open] = {}
         self.aliases: dict[str, str] = {}
 
@@ -172,7 +193,12 @@ class Registry:
         self._recovered = True
 
     def _keep(self, name: str, opened: Open) -> None:
-        opened = self.open.setdefault(name, opened)
+        if name not in self.open:
+            self.open[name] = opened
+            opened.leases = self.leases
+            if self.leases is not None:
+                self.leases.adopt(opened.state)
+        opened = self.open[name]
         self.aliases.update(dict.fromkeys(opened.state.sessions, name))
 
     async def _read(self, name: str) -> Open:
@@ -227,7 +253,8 @@ class Registry:
         """Forget what nobody used for `idle_s` seconds and what the store already has."""
         limit = time.monotonic() - idle_s
         for name, opened in list(self.open.items()):
-            if opened.used < limit and not opened.dirty and opened.summarised == opened.state.version:
+            in_use = opened.dirty or opened.state.claims or opened.used >= limit
+            if not in_use and opened.summarised == opened.state.version:
                 del self.open[name]
 
 

@@ -19,16 +19,18 @@ from typing import Any
 import anyio
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.params import ConversationAttach, ConversationDelete, ConversationDetach, ListUndo
+from punchlist_schemas.params import ConversationAttach, ConversationDelete, ConversationDetach, ListUndo, TaskClaim
 from punchlistd.engine.calls import Caller, Item, Read, Write
 from punchlistd.engine.decider import Batch, Decider
 from punchlistd.engine.fanout import Fanout
+from punchlistd.engine.leases import Leases
 from punchlistd.engine.meters import Meters
 from punchlistd.engine.registry import Registry
 from punchlistd.engine.repeats import rebuild
 from punchlistd.engine.signal import Signal
 from punchlistd.engine.totals import Totals
 from punchlistd.engine.upkeep import Upkeep
+from punchlistd.engine.waiters import Waiters
 from punchlistd.settings import Settings
 from punchlistd.store.port import EventLog, StorageFailed, StorageFull
 
@@ -69,7 +71,9 @@ class Writer:
         self._totals = totals
         self._settings = settings
         self._spawn = spawn
-        self._decider = Decider(log, registry, settings.confirm_s)
+        self.leases = registry.leases = Leases(settings.grace_s, self.submit)
+        self.waiters = Waiters(self.submit)
+        self._decider = Decider(log, registry, settings.confirm_s, leases=self.leases, waiters=self.waiters)
         self._queue: deque[Item] = deque()
         self._forming = Batch(log.head)
         self._work = Signal()  # something to decide, something due, or the end
@@ -87,7 +91,7 @@ class Writer:
     def submit(self, item: Item) -> None:
         """Queue a call; its caller is answered after the commit, or at once if the daemon is stopping."""
         if self._closing:
-            _refuse((item,), SHUTTING_DOWN)
+            self._refuse((item,), SHUTTING_DOWN)
             return
         self._queue.append(item)
         self._work.give()
@@ -119,7 +123,7 @@ class Writer:
         except* StorageFailed as failures:
             self._closing = True
             self.meters.error(f"outcome_unknown: {failures.exceptions[0]}")
-            _refuse((*self._forming.items, *self._deciding, *self._queue), OUTCOME_UNKNOWN)
+            self._refuse((*self._forming.items, *self._deciding, *self._queue), OUTCOME_UNKNOWN)
             raise
 
     # the first step: deciding
@@ -140,6 +144,7 @@ class Writer:
             else:
                 await self._work.take()
         await self._pause()
+        self.leases.close()
         await self.upkeep.run(everything=True)
 
     async def _decide_some(self) -> None:
@@ -223,7 +228,7 @@ class Writer:
             self._take_back(batch)
             return False
         except StorageFailed:
-            _refuse(batch.items, OUTCOME_UNKNOWN)
+            self._refuse(batch.items, OUTCOME_UNKNOWN)
             raise
         self.meters.commit(perf_counter_ns() - started, len(batch.entries))
         for name in batch.deleted:
@@ -238,7 +243,7 @@ class Writer:
             for name in each.touched:
                 self._registry.drop(name)
         items = [*batch.items, *later.items]
-        _refuse([item for item in items if isinstance(item, Write)], STORAGE_FULL)
+        self._refuse([item for item in items if isinstance(item, Write)], STORAGE_FULL)
         self._queue.extendleft(reversed([item for item in items if isinstance(item, Read)]))
         self._work.give()
         self._fanout.lead_lists()
@@ -254,19 +259,48 @@ class Writer:
         self._note_sessions(batch)
         callers: dict[int, Caller] = {}
         for item in batch.items:
+            if isinstance(item, Write) and item.unwanted is not None:
+                self._give_back(item)
             if item.outcome is not None:
                 item.answer(item.outcome)
                 callers[id(item.caller)] = item.caller
-            elif isinstance(item, Write):
-                self._spawn(self._answer_repeat(item))
-            elif item.run is not None:
-                item.run()
+            else:
+                self._answer_otherwise(item)
         for caller in callers.values():
             caller.flush()
+        self._wake_waiters(batch)
         if batch.lines:
             self._totals.follow(batch.touched.values())
             self._fanout.publish(batch.lines, batch.head)
             self.upkeep.plan()
+
+    def _answer_otherwise(self, item: Item) -> None:
+        if isinstance(item, Read):
+            assert item.run is not None, "a read that is decided has an outcome"
+            item.run()
+        elif item.parked:
+            self.waiters.park(item)
+        else:
+            self._spawn(self._answer_repeat(item))
+
+    def _give_back(self, item: Write) -> None:
+        """A claim was given up after it was decided: nobody is there to take what it got."""
+        if item.claims:
+            name = item.params.conversation
+            opened = self._registry.find(name)
+            self.leases.end(name if opened is None else opened.state.conversation, item.claims, "released")
+            item.outcome = item.unwanted
+
+    def _wake_waiters(self, batch: Batch) -> None:
+        """What was published may be what somebody waits for; who gave up makes room for those behind."""
+        if not self.waiters:
+            return
+        found = {id(opened): opened for opened in batch.touched.values()}
+        for item in batch.items:
+            if isinstance(item.params, TaskClaim) and (opened := self._registry.find(item.params.conversation)):
+                found[id(opened)] = opened
+        for opened in found.values():
+            self.waiters.wake(opened.state)
 
     def _note_sessions(self, batch: Batch) -> None:
         for name in batch.deleted:
@@ -284,11 +318,16 @@ class Writer:
             item.repeat, item.fresh = False, True
             self.submit(item)
         else:
+            if isinstance(item.params, TaskClaim) and isinstance(found, bytes):
+                opened = await self._registry.load(item.params.conversation)
+                self.leases.rejoin(opened.state, found, item.caller.holder)
+            self.waiters.forget(item)
             item.answer(found)
             item.caller.flush()
 
-
-def _refuse(items: Iterable[Item], rejection: Rejection) -> None:
-    for item in items:
-        item.answer(rejection)
-        item.caller.flush()
+    def _refuse(self, items: Iterable[Item], rejection: Rejection) -> None:
+        for item in items:
+            if isinstance(item, Write):
+                self.waiters.forget(item)
+            item.answer(rejection)
+            item.caller.flush()

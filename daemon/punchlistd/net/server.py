@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FEATURES = ("batch", "content-length", "event.subscribe", "event.wait", "keys", "undo", "at_version")
+FEATURES = ("batch", "content-length", "event.subscribe", "event.wait", "keys", "undo", "at_version", "claims")
 SPARE_DESCRIPTORS = 64
 """Descriptors that connections may not take: for the log, its helpers, and refusing one connection too many."""
 
@@ -176,7 +176,7 @@ class Server:
         if opened is not None:
             state = opened.state
             result = msgspec.structs.replace(
-                result, version=state.version, tasks=tuple(state.ordered()), counts=state.counts()
+                result, version=state.version, tasks=tuple(opened.shown(state.ordered())), counts=state.counts()
             )
         return _encode(result)
 

@@ -9,6 +9,7 @@ import logging
 import select
 import socket
 import struct
+import time
 from collections import deque
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from punchlist_schemas import jsonrpc
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.framing import Framer, FramingError
 from punchlist_schemas.methods import METHODS, Method
-from punchlist_schemas.params import Mutation, Params
+from punchlist_schemas.params import Mutation, Params, TaskClaim
 from punchlistd.engine.calls import INTERNAL_ERROR, Caller, Read, Write
 from punchlistd.engine.fanout import Subscription
 from punchlistd.engine.intake import now_ms, stamp
@@ -44,6 +45,7 @@ class Session(asyncio.Protocol):
         self.user: str | None = None
         self.confirm = False
         self.connected_at = now_ms()
+        self.heard_at = time.monotonic()
         self.subscriptions: dict[str, Subscription] = {}
         self.waiting = Waiting(server.settings.limits.in_flight)
         self._framer = Framer(server.settings.limits.frame_bytes)
@@ -83,10 +85,12 @@ class Session(asyncio.Protocol):
             self.server.fanout.remove(subscription)
         self.subscriptions.clear()
         self.waiting.cancel_all()
+        self.server.writer.leases.left(self)
         self.server.leave(self)
 
     def data_received(self, data: bytes) -> None:
         """Take the calls that these bytes complete."""
+        self.heard_at = time.monotonic()
         try:
             frames = self._framer.feed(data)
         except FramingError as error:
@@ -122,6 +126,16 @@ class Session(asyncio.Protocol):
         self._stuck = False
         self._resume()
         self.lead_on()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the connection is closed."""
+        return self._transport is None
+
+    @property
+    def holder(self) -> "Session":
+        """What is claimed here, this connection holds."""
+        return self
 
     @property
     def paused(self) -> bool:
@@ -187,9 +201,19 @@ class Session(asyncio.Protocol):
         command = stamp(caller, params)
         if isinstance(command, Rejection):
             caller.answer(id, command)
-        else:
-            self._last_write = write = Write(caller, id, method, params, command)
-            self.server.writer.submit(write)
+            return
+        waits = isinstance(params, TaskClaim) and params.wait_ms > 0
+        call = self._begin_waiting(caller, id) if waits else caller
+        if isinstance(call, Rejection):
+            caller.answer(id, call)
+            return
+        self._last_write = write = Write(call, id, method, params, command)
+        if isinstance(call, WaitingCall):
+            call.on_give_up = lambda: self.server.writer.waiters.give_up(write, self.server.given_up())
+        self.server.writer.submit(write)
+
+    def _begin_waiting(self, caller: Caller, id: bytes | None) -> WaitingCall | Rejection:
+        return SHUTTING_DOWN if self.server.closing else self.waiting.begin(caller, id)
 
     def _read(self, caller: Caller, id: bytes | None, method: Method, params: Params) -> None:
         server = self.server
@@ -208,7 +232,7 @@ class Session(asyncio.Protocol):
     def _read_later(self, caller: Caller, id: bytes | None, method: Method, params: Params, behind_write: bool) -> None:
         server = self.server
         if method.name in WAITING:
-            call = SHUTTING_DOWN if server.closing else self.waiting.begin(caller, id)
+            call = self._begin_waiting(caller, id)
             if isinstance(call, Rejection):
                 caller.answer(id, call)
                 return
@@ -391,6 +415,10 @@ class _BatchReply:
     @property
     def confirm(self) -> bool:
         return self._session.confirm
+
+    @property
+    def holder(self) -> Session:
+        return self._session
 
     def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
         self._session.settle(outcome)

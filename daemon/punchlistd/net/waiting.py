@@ -1,13 +1,13 @@
 """The calls of a connection that wait for something to happen, and can be given up by `rpc.cancel`."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 import anyio
 import msgspec
 
 from punchlist_schemas.errors import Rejection
-from punchlistd.engine.calls import Caller
+from punchlistd.engine.calls import Caller, Holder
 
 WAITING = frozenset({"event.wait"})
 """Methods that may wait for long; they do not hold up the other calls of their connection."""
@@ -29,6 +29,7 @@ class WaitingCall:
         self._caller = caller
         self._scope: anyio.CancelScope | None = None
         self._given_up = False
+        self.on_give_up: Callable[[], None] = lambda: None
 
     @property
     def actor(self) -> str:
@@ -44,6 +45,11 @@ class WaitingCall:
     def confirm(self) -> bool:
         """Whether destructive calls are two-step."""
         return self._caller.confirm
+
+    @property
+    def holder(self) -> Holder | None:
+        """The connection."""
+        return self._caller.holder
 
     def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
         """Answer, and wait no more."""
@@ -68,6 +74,7 @@ class WaitingCall:
         self._given_up = True
         if self._scope is not None:
             self._scope.cancel()
+        self.on_give_up()
 
 
 class Waiting:

@@ -24,8 +24,14 @@ def claim(state: State, params: p.TaskClaim, _command: Command) -> Decision | Re
     task = state.tasks.get(params.task)
     if task is None:
         return task_not_found(params.task)
-    refused = _refused(state, task, params.owner)
-    return refused or Decision((_claimed(state, task, params),))
+    return _refused(state, task, params.owner) or Decision((_claimed(state, task, params),))
+
+
+def is_decided(state: State, params: p.TaskClaim) -> bool:
+    """Whether a claim that names its task would be granted now, or refused for good."""
+    task = state.tasks.get(params.task or "")
+    refused = None if task is None else _refused(state, task, params.owner)
+    return refused is None or not may_come(refused)
 
 
 def available_count(state: State) -> int:
@@ -49,7 +55,7 @@ def available(state: State, count: int) -> list[Task]:
     return tasks + state.first(state.ready, count - len(tasks)) if len(tasks) < count else tasks
 
 
-def may_come(state: State, params: p.TaskClaim, refused: Rejection) -> bool:
+def may_come(refused: Rejection) -> bool:
     """Whether a claim that names its task may succeed later, so that waiting for it makes sense."""
     return refused.kind in ("lease_held", "blocked") or "running" in refused.data
 

@@ -1,0 +1,271 @@
+"""How long claims last: by the monotonic clock, without an event for a sign of life, with one timer for all.
+
+The log says who claimed what and how a claim ended; in between, the time of each claim is kept here. A connection keeps
+its claims in force by any call; when it closes, and after a restart of the daemon, they last for a short grace.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from heapq import heapify, heappop, heappush
+
+import msgspec
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.methods import METHODS
+from punchlist_schemas.params import Mutation, TaskClaim, TaskRelease, TaskRenew, TaskSetStatus
+from punchlistd.domain.commands import Command, EndClaims
+from punchlistd.domain.refusals import lease_held
+from punchlistd.domain.state import Claim, State
+from punchlistd.engine.calls import Holder, Nobody, Write
+from punchlistd.engine.intake import now_ms
+
+_SLACK = 1_000
+"""How many outdated entries the timer's queue may hold beside twice the valid ones."""
+
+_RELEASE = METHODS["task.release"]
+
+
+class Lease:
+    """The time of one claim. `reason` is what is told when it runs out; `asked` that this was asked for already."""
+
+    __slots__ = ("asked", "conversation", "deadline", "fence", "holder", "keep", "lease_s", "owner", "reason", "task")
+
+    def __init__(self, conversation: str, task: str, claim: Claim, deadline: float) -> None:
+        """A lease that nobody holds, up to `deadline` of the monotonic clock."""
+        self.conversation = conversation
+        self.task = task
+        self.owner = claim.owner
+        self.fence = claim.fence
+        self.lease_s = claim.lease_ms / 1000
+        self.deadline = deadline
+        self.holder: Holder | None = None
+        self.keep = False
+        self.reason = "expired"
+        self.asked = False
+
+    def ends_at(self) -> float:
+        """When it runs out if nothing more is heard of its holder."""
+        return self.deadline if self.holder is None else max(self.deadline, self.holder.heard_at + self.lease_s)
+
+    def expires_at(self) -> int:
+        """The same by the wall clock, in milliseconds."""
+        return now_ms() + int((self.ends_at() - time.monotonic()) * 1000)
+
+
+class _Fences(msgspec.Struct):
+    """What of an answer to a claim tells which claims they are."""
+
+    fence: int | None = None
+    fences: tuple[int, ...] = ()
+
+
+_NONE: Mapping[str, Lease] = {}
+
+
+class Leases:
+    """The leases of all claims.
+
+    Args:
+        grace_s: how long a claim outlives its connection, or a restart, in seconds.
+        submit: takes what ends claims.
+    """
+
+    def __init__(self, grace_s: float, submit: Callable[[Write], None]) -> None:
+        """No claims."""
+        self._grace_s = grace_s
+        self._submit = submit
+        self._held: dict[str, dict[str, Lease]] = {}
+        self._of_holder: dict[Holder, dict[Lease, None]] = {}
+        self._count = 0
+        self._queue: list[tuple[float, int, Lease]] = []
+        self._serial = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def of(self, conversation: str) -> Mapping[str, Lease]:
+        """The leases of one conversation, by task."""
+        return self._held.get(conversation, _NONE)
+
+    # what happens to claims
+
+    def adopt(self, state: State) -> None:
+        """A conversation was loaded: claims of which nothing is known here get a grace."""
+        name = state.conversation
+        for task in list(self.of(name)):
+            if task not in state.claims:
+                self._drop(name, task)
+        grace = time.monotonic() + self._grace_s
+        for task, claim in state.claims.items():
+            lease = self.of(name).get(task)
+            if lease is None or lease.fence != claim.fence:
+                lease = self._add(Lease(name, task, claim, grace))
+                lease.reason = "restarted"
+            elif lease.asked:
+                lease.asked = False
+                lease.deadline = grace
+            self._schedule(lease)
+
+    def follow(self, state: State, params: Mutation, holder: Holder | None, tasks: Iterable[str]) -> None:
+        """A call has changed the claims of these tasks."""
+        name = state.conversation
+        for task in tasks:
+            claim, lease = state.claims.get(task), self.of(name).get(task)
+            if claim is None:
+                self._drop(name, task)
+            elif lease is None or lease.fence != claim.fence:
+                lease = self._add(Lease(name, task, claim, 0.0))
+                lease.keep = isinstance(params, TaskClaim) and params.keep
+                self._hold(lease, holder)
+        if isinstance(params, TaskRenew) and (lease := self.of(name).get(params.task)) is not None:
+            lease.lease_s = lease.lease_s if params.lease_ms is None else params.lease_ms / 1000
+            self._hold(lease, holder)
+
+    def rejoin(self, state: State, reply: bytes, holder: Holder | None) -> None:
+        """A claim is answered again, since whoever made it lost the connection over it."""
+        result = msgspec.json.decode(reply, type=_Fences)
+        wanted = {result.fence, *result.fences}
+        for lease in self.of(state.conversation).values():
+            if lease.fence in wanted:
+                self._hold(lease, holder)
+
+    def clear(self, conversation: str) -> None:
+        """The list was cleared, or the conversation deleted."""
+        for task in list(self.of(conversation)):
+            self._drop(conversation, task)
+
+    def left(self, holder: Holder) -> None:
+        """A connection is closed: what it held lasts for the grace."""
+        grace = time.monotonic() + self._grace_s
+        for lease in self._of_holder.pop(holder, ()):
+            self._orphan(lease, grace)
+
+    def _hold(self, lease: Lease, holder: Holder | None) -> None:
+        now = time.monotonic()
+        self._let_go(lease)
+        if holder is not None and not lease.keep:
+            lease.holder = holder
+            self._of_holder.setdefault(holder, {})[lease] = None
+        lease.deadline = now + lease.lease_s
+        lease.reason = "expired"
+        lease.asked = False
+        self._schedule(lease)
+        if holder is not None and holder.is_gone:
+            self.left(holder)
+
+    def _let_go(self, lease: Lease) -> None:
+        holder, lease.holder = lease.holder, None
+        if holder is not None and (held := self._of_holder.get(holder)) is not None:
+            held.pop(lease, None)
+            if not held:
+                del self._of_holder[holder]
+
+    def _orphan(self, lease: Lease, grace: float) -> None:
+        ends = lease.ends_at()
+        self._let_go(lease)
+        lease.deadline = min(ends, grace)
+        if grace <= ends:
+            lease.reason = "disconnected"
+        self._schedule(lease)
+
+    # who may do what
+
+    def refusal(self, state: State, params: Mutation, holder: Holder | None) -> Rejection | None:
+        """Why a call that brings no fence is refused: somebody of another connection holds the task."""
+        if not isinstance(params, TaskRenew | TaskRelease | TaskSetStatus) or params.fence is not None:
+            return None
+        if isinstance(params, TaskSetStatus) and params.status not in ("completed", "failed"):
+            return None
+        lease = self.of(state.conversation).get(params.task)
+        if lease is None or lease.holder is None or lease.holder is holder:
+            return None
+        task = state.tasks[params.task]
+        return self.told(state, lease_held(task, f"{lease.owner} on another connection"))
+
+    def told(self, state: State, rejection: Rejection) -> Rejection:
+        """A refusal that also tells until when a task is held."""
+        if rejection.kind != "lease_held":
+            return rejection
+        lease = self.of(state.conversation).get(rejection.data["task"])
+        if lease is None:
+            return rejection
+        facts = {"owner": lease.owner, "expires_at": lease.expires_at()}
+        return Rejection(rejection.kind, rejection.message, rejection.data | facts)
+
+    # time
+
+    def end(self, conversation: str, claims: Iterable[tuple[str, int]], reason: str) -> None:
+        """Ask for the end of claims."""
+        params = EndClaims(conversation=conversation, claims=tuple(claims), reason=reason)
+        for task, fence in params.claims:
+            lease = self.of(conversation).get(task)
+            if lease is not None and lease.fence == fence:
+                lease.asked = True
+        command = Command(params=params, at=now_ms(), actor=Nobody.actor)
+        self._submit(Write(Nobody(), None, _RELEASE, params, command))
+
+    def due(self, params: EndClaims) -> EndClaims:
+        """What was asked for without the claims that were renewed since."""
+        held = self.of(params.conversation)
+        still = [one for one in params.claims if (lease := held.get(one[0])) is None or lease.asked]
+        return EndClaims(conversation=params.conversation, claims=tuple(still), reason=params.reason)
+
+    def _add(self, lease: Lease) -> Lease:
+        self._drop(lease.conversation, lease.task)
+        self._held.setdefault(lease.conversation, {})[lease.task] = lease
+        self._count += 1
+        return lease
+
+    def _drop(self, conversation: str, task: str) -> None:
+        held = self._held.get(conversation, {})
+        lease = held.pop(task, None)
+        if lease is not None:
+            self._let_go(lease)
+            self._count -= 1
+            if not held:
+                del self._held[conversation]
+
+    def _is_live(self, lease: Lease) -> bool:
+        return self.of(lease.conversation).get(lease.task) is lease
+
+    def _schedule(self, lease: Lease) -> None:
+        self._serial += 1
+        heappush(self._queue, (lease.ends_at(), self._serial, lease))
+        if len(self._queue) > 2 * self._count + _SLACK:
+            every = [lease for held in self._held.values() for lease in held.values()]
+            self._queue = [(lease.ends_at(), index, lease) for index, lease in enumerate(every)]
+            heapify(self._queue)
+        self._arm()
+
+    def _arm(self) -> None:
+        if not self._queue:
+            return
+        loop = asyncio.get_running_loop()
+        at = loop.time() + max(0.0, self._queue[0][0] - time.monotonic())
+        if self._timer is not None:
+            if self._timer.when() <= at:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_at(at, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        now = time.monotonic()
+        ended: dict[tuple[str, str], list[tuple[str, int]]] = {}
+        while self._queue and self._queue[0][0] <= now:
+            lease = heappop(self._queue)[2]
+            if not self._is_live(lease) or lease.asked:
+                continue
+            if (ends := lease.ends_at()) > now:
+                self._serial += 1
+                heappush(self._queue, (ends, self._serial, lease))
+                continue
+            ended.setdefault((lease.conversation, lease.reason), []).append((lease.task, lease.fence))
+        for (conversation, reason), claims in ended.items():
+            self.end(conversation, claims, reason)
+        self._arm()
+
+    def close(self) -> None:
+        """Watch the time no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
