@@ -7,6 +7,7 @@ after a restart).
 
 import secrets
 import sqlite3
+import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, TypeVarTuple
@@ -48,6 +49,7 @@ class Operations:
         self.reserve.ensure()
         self.erased = 0
         """How many times something was erased: a copy made meanwhile may hold it."""
+        self.append_s = 0.0
         self._pages = 0
 
     # Beginning and end
@@ -146,6 +148,7 @@ class Operations:
         """Commit lines as one row, and note how far the log has come."""
         if not entries:
             return
+        started = time.perf_counter()
         first, last = self.head + 1, self.head + len(entries)
         body = join([entry.line for entry in entries])
         total = checksum(body)
@@ -158,7 +161,13 @@ class Operations:
         except StorageFull:
             self._make_room()
             raise
-        self.wrote(2 + len(body) // _PAGE)
+        self._pages += 2 + len(body) // _PAGE
+        self.append_s = time.perf_counter() - started
+
+    @property
+    def checkpoint_due(self) -> bool:
+        """Whether so much was written ahead that it should be moved before more is."""
+        return self._pages >= CHECKPOINT_PAGES
 
     def _make_room(self) -> None:
         """Give back the reserve, once, and use it first to free what was written ahead for being written over."""
@@ -169,7 +178,7 @@ class Operations:
     def wrote(self, pages: int) -> None:
         """Count pages written ahead and move them into the database now and then; without space that can wait."""
         self._pages += pages
-        if self._pages >= CHECKPOINT_PAGES:
+        if self.checkpoint_due:
             with suppress(StorageFull):
                 self.checkpoint("PASSIVE")
 

@@ -87,8 +87,9 @@ def apply_settings(connection: sqlite3.Connection, settings: Sequence[tuple[str,
 
 
 def connect(path: str, mode: str) -> sqlite3.Connection:
-    """A connection in autocommit mode. `mode` is what the file may be opened for: `ro`, `rw` or `rwc`."""
-    return sqlite3.connect(f"file:{quote(path)}?mode={mode}", uri=True, isolation_level=None, timeout=BUSY_S)
+    """A connection in autocommit mode, for one thread at a time. `mode` is what it may do: `ro`, `rw` or `rwc`."""
+    uri = f"file:{quote(path)}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_S, check_same_thread=False)
 
 
 def identify(path: str, newest: int) -> bool:

@@ -1,7 +1,9 @@
-"""The log in SQLite: one file, one connection, one thread, one hop for each operation.
+"""The log in SQLite: one file, one connection, one thread, at most one hop for each operation.
 
 The only connection writes, reads and checkpoints, and locks everybody else out. Its thread runs one plain function
-after the other to its end, whoever may have stopped waiting for it.
+after the other to its end, whoever may have stopped waiting for it. A commit is made in the caller's thread as long as
+the disk is quick and the database thread has nothing to do: a flush of a quarter of a millisecond costs less than
+waking a thread and contending with it for the interpreter.
 """
 
 import sqlite3
@@ -19,6 +21,12 @@ from punchlistd.store.mounts import file_system_of, is_remote
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import Damaged, Loaded, LogUnusable, Sealed, Snapshot, StorageFailed, Stored
 from punchlistd.store.verify import Report
+
+SLOW_S = 0.003
+"""A commit that took longer than this, in seconds, is no longer made in the caller's thread."""
+
+COMMITS_IN_THREAD = 64
+"""How many quick commits the database thread has to make before the caller's thread makes them again."""
 
 RESERVE_BYTES = 16 << 20
 """Space set aside for finishing what is under way on a full disk."""
@@ -84,9 +92,12 @@ def open_log(
 class SqliteLog:
     """An `EventLog` in a SQLite file. Make one with `open`."""
 
-    def __init__(self, thread: DatabaseThread, operations: Operations) -> None:
+    def __init__(self, thread: DatabaseThread, operations: Operations, slow_s: float) -> None:
         self._thread = thread
         self._operations = operations
+        self._slow_s = slow_s
+        self._in_thread = 0 if slow_s > 0 else 1
+        self._running = 0
         self._closed = False
 
     @classmethod
@@ -96,6 +107,7 @@ class SqliteLog:
         *,
         watch: Sequence[str] = (),
         reserve_bytes: int = RESERVE_BYTES,
+        slow_s: float = SLOW_S,
         allow_network: bool = False,
         file_system: Callable[[str], str] = file_system_of,
     ) -> "SqliteLog":
@@ -105,6 +117,7 @@ class SqliteLog:
             path: The database; `.mark` and `.reserve` are kept beside it under the same name.
             watch: Further files whose removal or replacement ends everything (see `watch`).
             reserve_bytes: Space to set aside where there is plenty; 0 for none.
+            slow_s: A commit of more seconds sends the next ones to the thread; 0: all of them go there.
             allow_network: Whether to accept a network file system.
             file_system: Tells the type of the file system of a path.
 
@@ -127,7 +140,7 @@ class SqliteLog:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(thread.join)
             raise
-        return cls(thread, opened[0])
+        return cls(thread, opened[0], slow_s)
 
     @property
     def epoch(self) -> str:
@@ -178,7 +191,17 @@ class SqliteLog:
 
     async def append(self, entries: Sequence[Sealed]) -> None:
         """Commit lines at head + 1, head + 2, …, as one row."""
-        await self._run(self._operations.append, entries)
+        if self._operations.checkpoint_due:
+            await self._run(self._operations.wrote, 0)
+        if self._in_thread or self._running or self._closed:
+            await self._run(self._operations.append, entries)
+        else:
+            self._append_here(entries)
+        slow = self._operations.append_s > self._slow_s
+        self._in_thread = COMMITS_IN_THREAD if slow else max(0, self._in_thread - 1)
+
+    def _append_here(self, entries: Sequence[Sealed]) -> None:
+        self._operations.guarded(self._operations.append, entries)
 
     async def read(
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
@@ -277,4 +300,8 @@ class SqliteLog:
     async def _run(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
         if self._closed:
             raise StorageFailed("the log is closed")
-        return await self._thread.run(self._operations.guarded, operation, *args)
+        self._running += 1
+        try:
+            return await self._thread.run(self._operations.guarded, operation, *args)
+        finally:
+            self._running -= 1

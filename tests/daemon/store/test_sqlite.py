@@ -7,16 +7,18 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
+import threading
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from punchlist_testing.store import CLEARED, DELETED, Scribe, said
 from punchlistd.store import operations, schema
-from punchlistd.store.port import LogUnusable, StorageFailed, StorageFull
+from punchlistd.store.port import LogUnusable, Sealed, StorageFailed, StorageFull
 from punchlistd.store.sqlite import SqliteLog, open_log
 
 
@@ -61,7 +63,8 @@ async def test_everything_committed_is_there_after_a_crash(path: str, log: Sqlit
     await recovered.close()
 
 
-async def test_a_cancelled_caller_does_not_cancel_the_commit(log: SqliteLog) -> None:
+async def test_a_cancelled_caller_does_not_cancel_the_commit(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0, slow_s=0)
     scribe = Scribe(log)
     with anyio.CancelScope() as scope:
         scope.cancel()
@@ -71,6 +74,44 @@ async def test_a_cancelled_caller_does_not_cancel_the_commit(log: SqliteLog) -> 
     assert scope.cancelled_caught and log.head == 1
     await scribe.write("a", said("goes on"))
     assert len((await log.load("a")).tail) == 2
+    await log.close()
+
+
+async def threads_of_commits(path: str, slow_s: float, monkeypatch: pytest.MonkeyPatch) -> tuple[list[bool], SqliteLog]:
+    """For each commit from here on, whether it was made in this very thread; and the log."""
+    here, found = threading.get_ident(), list[bool]()
+    append = operations.Operations.append
+
+    def noted(self: operations.Operations, entries: Sequence[Sealed]) -> None:
+        found.append(threading.get_ident() == here)
+        append(self, entries)
+
+    monkeypatch.setattr(operations.Operations, "append", noted)
+    return found, await SqliteLog.open(path, reserve_bytes=0, slow_s=slow_s)
+
+
+async def test_commits_to_a_quick_disk_are_made_without_waking_the_thread(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, log = await threads_of_commits(path, 60.0, monkeypatch)
+    scribe = Scribe(log)
+    await scribe.write("a", CLEARED)
+    async with anyio.create_task_group() as group:
+        group.start_soon(log.read, 0, 9)
+        await anyio.lowlevel.checkpoint()
+        await scribe.write("a", CLEARED)  # the thread is reading: the connection is its own
+    await scribe.write("a", CLEARED)
+    assert found == [True, False, True]
+    await log.close()
+
+
+async def test_commits_to_a_slow_disk_leave_the_loop_free(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, log = await threads_of_commits(path, 1e-9, monkeypatch)
+    scribe = Scribe(log)
+    for _ in range(3):
+        await scribe.write("a", CLEARED)
+    assert found == [True, False, False], "a slow commit is found out once"
+    await log.close()
 
 
 async def test_nobody_else_gets_in_while_a_log_is_open(

@@ -17,6 +17,13 @@ from blockbuster import blockbuster_ctx
 from punchlistd.app import App
 from punchlistd.settings import Settings
 
+MAY_BLOCK = {
+    "punchlistd/lock.py": {"__init__", "close"},
+    "punchlistd/net/listener.py": {"private_directory", "__init__", "still_ours", "close"},
+    "punchlistd/store/sqlite.py": {"_append_here"},
+}
+"""Calls on local directory entries at start and stop, and commits while the disk is quick: file → functions."""
+
 READY_S = 20.0
 """How long a daemon may take to start before a test gives up, in seconds."""
 
@@ -31,12 +38,22 @@ class Running:
         self.data_dir = app.settings.data_dir
 
 
+@contextmanager
+def guarded_loop() -> Generator[None]:
+    """File, socket, sleep and SQLite calls of the daemon on the event loop raise `BlockingError`."""
+    with blockbuster_ctx("punchlistd") as guard:
+        for function in guard.functions.values():
+            for file, names in MAY_BLOCK.items():
+                function.can_block_in(file, names)
+        yield
+
+
 @asynccontextmanager
 async def running_daemon(directory: Path, **settings: Any) -> AsyncGenerator[Running]:
     """A daemon in this process, with everything it keeps below `directory`; blocking calls on its loop raise."""
     chosen = Settings(socket=str(directory / "run" / "daemon.sock"), data_dir=str(directory / "data"))
     app = App(msgspec.structs.replace(chosen, **settings))
-    with blockbuster_ctx("punchlistd"):
+    with guarded_loop():
         async with anyio.create_task_group() as group:
             group.start_soon(app.run, False)
             with anyio.fail_after(READY_S):
