@@ -1,0 +1,283 @@
+"""What an operation costs, counted instead of timed: commits, hops to the database's thread, encodings, calls, memory.
+
+Calls are counted on the event loop's thread, those of our own functions and those that they make into C. The counts are
+the same on every machine, so a loop over a whole list, an encoding per subscriber or a second hop shows in each run.
+"""
+
+import shutil
+import subprocess
+import sys
+import tracemalloc
+from collections import Counter
+from collections.abc import AsyncGenerator, Generator, Iterable
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import anyio
+import anyio.abc
+import msgspec
+import pytest
+
+from punchlist_testing.daemon import Raw, Running, running_daemon, spawned_daemon
+from punchlistd.store.sqlite import DatabaseThread
+
+OURS = ("/punchlistd/", "/punchlist_schemas/")
+QUIET = {"index_delay_s": 3600.0, "index_events": 1 << 30, "watch_s": 3600.0}
+"""Settings under which nothing happens but what is asked for."""
+
+PATIENCE_S = 10
+
+
+class Calls:
+    """How often each of our functions was called, and each function of C by one of ours."""
+
+    def __init__(self) -> None:
+        self.python: Counter[str] = Counter()
+        self.c: Counter[str] = Counter()
+
+    def note(self, frame: FrameType, event: str, arg: Any) -> None:
+        code = frame.f_code
+        if not any(folder in code.co_filename for folder in OURS):
+            return
+        if event == "call":
+            self.python[code.co_qualname] += 1
+        elif event == "c_call":
+            self.c[arg.__name__] += 1
+
+    @property
+    def total(self) -> int:
+        return self.python.total() + self.c.total()
+
+    @property
+    def encodings(self) -> int:
+        return self.c["encode"] + self.c["json_encode"]
+
+    def beyond(self, other: "Calls") -> str:
+        """What makes the difference, for the message of a failure."""
+        more = (self.python + self.c) - (other.python + other.c)
+        return f"{self.total} calls, not {other.total}: {more.most_common(8)}"
+
+
+@contextmanager
+def counted() -> Generator[Calls]:
+    calls = Calls()
+    sys.setprofile(calls.note)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)
+
+
+@contextmanager
+def hops(monkeypatch: pytest.MonkeyPatch) -> Generator[list[str]]:
+    """The operations that are handed to the database's thread meanwhile."""
+    seen: list[str] = []
+    run = DatabaseThread.run
+
+    async def noted(thread: DatabaseThread, operation: Any, *args: Any) -> Any:
+        seen.append(" ".join(each.__name__ for each in (operation, *args) if callable(each)))
+        return await run(thread, operation, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DatabaseThread, "run", noted)
+        yield seen
+
+
+class Line:
+    """A client in this process that sends lines and awaits them."""
+
+    def __init__(self, stream: anyio.abc.SocketStream) -> None:
+        self._stream = stream
+        self._rest = b""
+
+    async def send(self, *requests: dict[str, Any]) -> None:
+        await self._stream.send(b"".join(msgspec.json.encode({"jsonrpc": "2.0", **each}) + b"\n" for each in requests))
+
+    async def receive(self, count: int = 1) -> list[Any]:
+        with anyio.fail_after(PATIENCE_S):
+            while self._rest.count(b"\n") < count:
+                self._rest += await self._stream.receive(1 << 20)
+        *lines, self._rest = self._rest.split(b"\n", count)
+        return [msgspec.json.decode(line) for line in lines]
+
+    async def close(self) -> None:
+        await self._stream.aclose()
+
+    async def call(self, method: str, **params: Any) -> Any:
+        await self.send({"id": 1, "method": method, "params": params})
+        (answer,) = await self.receive()
+        assert "result" in answer, answer
+        return answer["result"]
+
+
+@asynccontextmanager
+async def connected(daemon: Running, number: int = 1) -> AsyncGenerator[list[Line]]:
+    lines: list[Line] = []
+    try:
+        for _ in range(number):
+            lines.append(Line(await anyio.connect_unix(daemon.socket)))
+        yield lines
+    finally:
+        for line in lines:
+            await line.close()
+
+
+def adds(conversation: str, count: int) -> Iterable[dict[str, Any]]:
+    for number in range(count):
+        params = {"conversation": conversation, "title": f"task {number}"}
+        yield {"id": number, "method": "task.add", "params": params}
+
+
+def titles(count: int) -> list[dict[str, str]]:
+    return [{"title": f"task {number}"} for number in range(count)]
+
+
+async def test_a_commit_is_at_most_one_hop_and_a_burst_is_few_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
+        await client.call("task.add", conversation="c", title="the first")
+        before = (await client.call("daemon.status"))["commits"]["count"]
+        with hops(monkeypatch) as seen:
+            await client.send(*adds("c", 64))
+            await client.receive(64)
+        burst = (await client.call("daemon.status"))["commits"]["count"] - before
+        assert burst <= 2
+        assert len(seen) <= burst
+        assert set(seen) <= {"guarded append"}
+        with hops(monkeypatch) as seen:
+            for _ in range(10):
+                await client.call("task.add", conversation="c", title="alone")
+        assert len(seen) <= 10
+
+
+async def test_a_read_of_the_state_takes_no_hop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
+        await client.call("task.add_many", conversation="c", tasks=titles(50))
+        with hops(monkeypatch) as seen:
+            await client.call("task.list", conversation="c")
+            await client.call("task.get", conversation="c", task="7")
+        assert seen == []
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "most"),
+    [
+        ("task.add", {"title": "one more"}, 285),
+        ("task.set_status", {"task": "7", "status": "in_progress"}, 310),
+        ("task.get", {"task": "7"}, 80),
+        ("task.list", {}, 80),
+    ],
+)
+async def test_a_call_makes_no_more_calls_than_it_did(
+    tmp_path: Path, method: str, params: dict[str, Any], most: int
+) -> None:
+    async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
+        await client.call("task.add_many", conversation="c", tasks=titles(50))
+        await client.call(method, conversation="c", **params)
+        with counted() as calls:
+            await client.call(method, conversation="c", **params)
+        assert calls.total <= most, calls.beyond(Calls())
+
+
+async def test_a_change_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
+        costs: dict[int, list[Calls]] = {}
+        peaks: dict[int, int] = {}
+        for length in (10, 3_000):
+            place = {"conversation": f"of-{length}"}
+            await client.call("task.add_many", **place, tasks=titles(length))
+            # The first answer with a next task builds the queue of ready ones.
+            await client.call("task.set_status", **place, task="1", status="completed")
+            await client.call("task.list", **place)
+            changes: list[tuple[str, dict[str, Any]]] = [
+                ("task.add", {"title": "one more"}),
+                ("task.set_status", {"task": "7", "status": "in_progress"}),
+                ("task.set_status", {"task": "7", "status": "completed"}),
+                ("task.edit", {"task": "5", "title": "another title"}),
+                ("task.get", {"task": "5"}),
+            ]
+            for method, params in changes:
+                with counted() as calls:
+                    await client.call(method, **place, **params)
+                costs.setdefault(length, []).append(calls)
+            tracemalloc.start()
+            await client.call("task.add", **place, title="the last")
+            peaks[length] = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        for short, long in zip(costs[10], costs[3_000], strict=True):
+            assert long.total <= short.total + 10, long.beyond(short)
+        # A copy or an encoding of the whole list would be one call, and half a megabyte.
+        assert peaks[3_000] <= peaks[10] + 100_000
+
+
+async def test_a_list_is_encoded_once_for_all_who_read_it(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
+        await client.call("task.add_many", conversation="c", tasks=titles(1_000))
+        with counted() as first:
+            await client.call("task.list", conversation="c")
+        with counted() as again:
+            await client.call("task.list", conversation="c")
+        assert again.total <= 80, again.beyond(Calls())
+        assert again.encodings == first.encodings - 1
+
+
+async def test_an_event_is_encoded_once_for_all_who_watch(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path, **QUIET) as daemon:
+        costs: dict[int, Calls] = {}
+        for watchers in (1, 41):
+            conversation = f"watched-by-{watchers}"
+            async with connected(daemon) as (client,), connected(daemon, watchers) as watching:
+                await client.call("task.add", conversation=conversation, title="the first")
+                for each in watching:
+                    await each.call("event.subscribe", conversation=conversation)
+                with counted() as calls:
+                    await client.call("task.add", conversation=conversation, title="seen by all")
+                    for each in watching:
+                        (told,) = await each.receive()
+                        assert told["method"] == "events"
+                costs[watchers] = calls
+        assert costs[41].encodings <= costs[1].encodings + 2, costs[41].beyond(costs[1])
+        each = (costs[41].total - costs[1].total) / 40
+        assert each <= 12, costs[41].beyond(costs[1])
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="counts system calls by strace")
+def test_a_durable_answer_is_one_flush_and_few_system_calls(tmp_path: Path) -> None:
+    changes = 100
+    with spawned_daemon(tmp_path) as daemon:
+        assert daemon.process is not None
+        client = Raw(daemon.socket)
+        client.result("task.add", conversation="c", title="the first")
+        report = tmp_path / "report"
+        tracer = subprocess.Popen(
+            ["strace", "-c", "-f", "-p", str(daemon.process.pid), "-o", str(report)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert tracer.stderr is not None
+        if "attached" not in (said := tracer.stderr.readline()):
+            tracer.wait(PATIENCE_S)
+            pytest.skip(f"strace may not attach here: {said}")
+        for number in range(changes):
+            client.result("task.add", conversation="c", title=f"task {number}")
+        client.close()
+        tracer.terminate()
+        tracer.wait(PATIENCE_S)
+        tracer.stderr.close()
+    counts = system_calls(report.read_text())
+    assert changes <= counts["fdatasync"] <= changes + 8, counts
+    each = {
+        name: counts[name] / changes for name in ("fdatasync", "pwrite64", "epoll_wait", "epoll_pwait", "newfstatat")
+    }
+    assert each["pwrite64"] <= 5, each
+    assert each["epoll_wait"] + each["epoll_pwait"] <= 7, each
+    assert each["newfstatat"] <= 5, each
+
+
+def system_calls(report: str) -> Counter[str]:
+    """Name → number of calls, from `strace -c`."""
+    rows = (line.split() for line in report.splitlines())
+    return Counter({row[-1]: int(row[3]) for row in rows if len(row) >= 5 and row[3].isdigit() and row[-1] != "total"})
