@@ -1,0 +1,204 @@
+import os
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+
+from punchlist_schemas.errors import ERRORS
+from punchlist_schemas.results import Limits
+from punchlist_testing.daemon import Raw, running_daemon
+from punchlist_testing.engine import Peer, TouchyLog, engine
+from punchlistd.store.port import StorageFailed, StorageFull
+
+C = "c"
+
+# method, params, what the error's data has to say: one row for each refusal of the contract that a call can meet
+REFUSALS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
+    ("method_not_found", "task.ad", {}, {"method": "task.ad", "nearest": "task.add"}),
+    ("invalid_params", "task.add", {"conversation": C, "titel": "x"}, {"field": "titel", "nearest": "title"}),
+    ("invalid_params", "task.add", {"conversation": C}, {"field": "title"}),
+    ("not_found", "task.get", {"conversation": C, "task": "9"}, {"what": "task", "id": "9"}),
+    ("not_found", "event.unsubscribe", {"subscription": "x"}, {"what": "subscription", "id": "x"}),
+    ("not_found", "message.list", {"conversation": C, "after": "m"}, {"what": "message", "id": "m"}),
+    ("not_found", "conversation.delete", {"conversation": "no"}, {"what": "conversation", "id": "no"}),
+    ("version_conflict", "list.clear", {"conversation": C, "expect_version": 1}, {"expected": 1, "actual": 6}),
+    (
+        "illegal_transition",
+        "task.set_status",
+        {"conversation": C, "task": "1", "status": "paused"},
+        {"from": "completed", "to": "paused", "allowed": ["pending", "in_progress"]},
+    ),
+    (
+        "blocked",
+        "task.set_status",
+        {"conversation": C, "task": "3", "status": "completed"},
+        {"blockers": [{"id": "2", "title": "b"}]},
+    ),
+    (
+        "dependency_cycle",
+        "task.edit",
+        {"conversation": C, "task": "2", "add_blocked_by": ["3"]},
+        {"path": ["2", "3", "2"]},
+    ),
+    ("key_conflict", "task.add", {"conversation": C, "title": "other", "key": "k"}, {"key": "k"}),
+    ("confirmation_required", "conversation.delete", {"conversation": C}, {}),
+    ("wrong_epoch", "event.read", {"after": 0, "epoch": "other"}, {"epoch": "other"}),
+    ("wrong_epoch", "event.subscribe", {"after": 999}, {}),
+    ("wrong_epoch", "event.wait", {"after": 999, "timeout_ms": 1000}, {}),
+    ("invalid_params", "conversation.list", {"cursor": "x"}, {"field": "cursor"}),
+    ("invalid_params", "task.list", {"conversation": C, "fields": ["titel"]}, {"field": "fields"}),
+    ("invalid_params", "task.list", {"conversation": C, "at_version": 99}, {"field": "at_version"}),
+]
+
+
+async def filled(peer: Peer) -> None:
+    await peer.result("task.add", conversation=C, title="a", key="k")
+    await peer.result("task.add", conversation=C, title="b")
+    await peer.result("task.add", conversation=C, title="c", blocked_by=["2"])
+    await peer.result("task.set_status", conversation=C, task="1", status="completed")
+    await peer.result("message.append", conversation=C, role="user", content=1)
+
+
+@pytest.mark.parametrize(("kind", "method", "params", "facts"), REFUSALS)
+async def test_a_refusal_has_its_code_kind_and_facts_and_changes_nothing(
+    tmp_path: Path, kind: str, method: str, params: dict[str, Any], facts: dict[str, Any]
+) -> None:
+    log = TouchyLog()
+    async with engine(tmp_path, log) as running:
+        peer = await running.connect()
+        await filled(peer)
+        head, before = log.head, await peer.result("task.list", conversation=C)
+        refused = await peer.refusal(method, **params)
+        assert (refused["kind"], refused["code"]) == (kind, ERRORS[kind].code)
+        assert {name: refused.get(name) for name in facts} == facts
+        assert set(refused) <= {"kind", "code", *ERRORS[kind].data}
+        assert log.head == head and await peer.result("task.list", conversation=C) == before
+
+
+async def test_refusals_of_the_disk_have_their_codes(tmp_path: Path) -> None:
+    log = TouchyLog()
+    async with engine(tmp_path, log) as running:
+        peer = await running.connect()
+        for kind, refusal in (("storage_full", StorageFull()), ("outcome_unknown", StorageFailed())):
+            log.refusal = refusal
+            refused = await peer.refusal("task.add", conversation=C, title="a")
+            assert (refused["kind"], refused["code"]) == (kind, ERRORS[kind].code)
+        refused = await peer.refusal("task.add", conversation=C, title="a")
+        assert (refused["kind"], refused["code"]) == ("shutting_down", -32012)
+
+
+@pytest.mark.parametrize(
+    ("frame", "kind"),
+    [
+        (b'{"jsonrpc":"2.0","id":1', "parse_error"),
+        (b'{"jsonrpc":"1.0","id":1,"method":"x"}', "invalid_request"),
+        (b'[]', "invalid_request"),
+        (b'{"a":{"a":' + b"[" * 40 + b"]" * 40 + b"}}", "limit_exceeded"),
+        (b"[" + b",".join([b"{}"] * 101) + b"]", "limit_exceeded"),
+    ],
+)
+async def test_a_frame_that_is_no_call_is_refused_and_the_connection_goes_on(
+    tmp_path: Path, frame: bytes, kind: str
+) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        peer.write(frame + b"\n")
+        error = (await peer.receive())["error"]
+        assert (error["code"], error["data"]["kind"]) == (ERRORS[kind].code, kind)
+        await peer.quiet()
+
+
+async def test_hello_tells_who_answers_and_the_limits_in_force(tmp_path: Path) -> None:
+    async with engine(tmp_path, limits=Limits(batch=7, frame_seconds=3.5)) as running:
+        peer = await running.connect()
+        told = await peer.result("daemon.hello", client={"name": "me", "version": "1"})
+        assert (told["name"], told["protocol"], told["pid"]) == ("punchlistd", 1, os.getpid())
+        assert (told["limits"]["batch"], told["limits"]["frame_seconds"]) == (7, 3.5)
+        assert told["epoch"] == running.log.epoch and told["limits"]["connections"] > 0
+        added = await peer.result("message.append", conversation=C, role="user", content=1)
+        assert added["message"]["actor"] == "me"
+
+
+async def test_discover_gives_the_whole_contract(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        document = await (await running.connect()).result("rpc.discover")
+        assert {"task.add", "event.subscribe"} <= {method["name"] for method in document["methods"]}
+
+
+async def test_one_connection_too_many_is_told_so_and_closed(tmp_path: Path) -> None:
+    async with engine(tmp_path, limits=Limits(connections=3)) as running:
+        peers = [await running.connect() for _ in range(3)]
+        for peer in peers:
+            await peer.quiet()
+        late = await running.connect()
+        error = (await late.receive())["error"]["data"]
+        assert (error["kind"], error["limit"], error["value"], error["maximum"]) == (
+            "limit_exceeded",
+            "connections",
+            4,
+            3,
+        )
+        await late.closed()
+        peers[0].close()
+        with anyio.fail_after(5):
+            while len(running.server.sessions) == 3:
+                await anyio.sleep(0)
+        await (await running.connect()).quiet()
+
+
+async def test_a_connection_has_a_limit_of_subscriptions(tmp_path: Path) -> None:
+    async with engine(tmp_path, limits=Limits(subscriptions=2)) as running:
+        peer = await running.connect()
+        for _ in range(2):
+            await peer.result("event.subscribe")
+        assert (await peer.refusal("event.subscribe"))["limit"] == "subscriptions"
+        await peer.result("event.unsubscribe", subscription="1")
+        assert (await peer.result("event.subscribe"))["subscription"] == "3"
+
+
+async def test_a_subscription_begins_with_the_list_of_its_position(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        await filled(peer)
+        shown = await peer.result("event.subscribe", conversation=C, view="list", after=1)
+        listed = await peer.result("task.list", conversation=C)
+        assert {name: shown[name] for name in ("tasks", "counts", "version", "seq")} == {
+            name: listed[name] for name in ("tasks", "counts", "version", "seq")
+        }
+        await peer.quiet()
+
+
+async def test_the_figures_of_the_status_are_real(tmp_path: Path) -> None:
+    def look(path: str) -> dict[str, Any]:
+        peer, other = Raw(path), Raw(path)
+        try:
+            peer.result("daemon.hello", client={"name": "me"})
+            for number in range(5):
+                peer.result("task.add", conversation=C, title=str(number))
+            peer.call("task.get", conversation=C, task="99")
+            other.result("event.subscribe", conversation=C)
+            return peer.result("daemon.status")
+        finally:
+            peer.close()
+            other.close()
+
+    async with running_daemon(tmp_path) as daemon:
+        told = await anyio.to_thread.run_sync(look, daemon.socket)
+    assert (told["pid"], told["seq"], told["commits"]["count"]) == (os.getpid(), 6, 5)
+    assert (told["calls"], told["refused"]) == (8, 1)
+    assert 0 < told["commits"]["p50_us"] <= told["commits"]["p99_us"]
+    assert {client["name"] for client in told["clients"]} == {"me", ""}
+    assert told["subscriptions"] == [
+        {"subscription": "1", "client": "", "view": "events", "lag": 0, "conversation": C}
+    ]
+    assert told["log_bytes"] > 0 and told["socket"].endswith(".sock") and told["uptime_ms"] >= 0
+    assert msgspec.json.encode(told)
+
+
+async def test_shutdown_is_answered_and_asks_the_daemon_to_stop(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        assert await (await running.connect()).result("daemon.shutdown") == {"stopping": True}
+        with anyio.fail_after(5):
+            await running.stopping.wait()

@@ -1,0 +1,311 @@
+import asyncio
+import socket
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+
+from punchlist_schemas.results import Limits
+from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
+from punchlistd.net.session import Session
+
+C = "c"
+
+
+async def until(check: Any) -> None:
+    with anyio.fail_after(5):
+        while not check():
+            await asyncio.sleep(0)
+
+
+def add(title: str) -> dict[str, Any]:
+    return {"conversation": C, "title": title}
+
+
+def only_session(running: Engine) -> Session:
+    (session,) = running.server.sessions
+    return session
+
+
+def unsent(running: Engine) -> int:
+    transport = only_session(running)._transport  # pyright: ignore[reportPrivateUsage]
+    assert transport is not None
+    return transport.get_write_buffer_size()
+
+
+# framing
+
+
+async def test_content_length_framing_holds_for_answers_batches_and_pushes(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect(headers=True)
+        await peer.result("event.subscribe", conversation=C)
+        peer.send("task.add", add("ä\nb"[0]), id=1)
+        assert (await peer.receive())["id"] == 1
+        assert (await peer.receive())["method"] == "events"
+        peer.write(peer.frame([{"jsonrpc": "2.0", "id": id, "method": "daemon.hello"} for id in (1, 2)]))
+        assert {answer["id"] for answer in await peer.receive()} == {1, 2}
+        whole = peer.request("daemon.hello", id=3)
+        for byte in whole:
+            peer.write(bytes([byte]))
+            await asyncio.sleep(0)
+        assert (await peer.receive())["id"] == 3
+
+
+async def test_an_http_client_gets_one_readable_line_and_a_closed_connection(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        peer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert "not HTTP" in (await peer.receive())["error"]["message"]
+        await peer.closed()
+
+
+async def test_calls_before_a_broken_frame_are_answered(tmp_path: Path) -> None:
+    async with engine(tmp_path, limits=Limits(frame_bytes=2_000)) as running:
+        peer = await running.connect()
+        calls = [peer.request("task.add", add(str(number)), id=number) for number in range(100)]
+        peer.write(b"".join(calls) + peer.request("event.wait", {"after": 999, "timeout_ms": 10_000}, id=100))
+        peer.write(b'{"x":"' + b"x" * 3_000)
+        answers = {answer["id"]: answer for answer in [await peer.receive() for _ in range(102)]}
+        assert answers[None]["error"]["data"]["limit"] == "frame_bytes"
+        assert all("result" in answers[number] for number in range(100))
+        await peer.closed()
+
+
+async def test_a_last_line_needs_no_newline(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        peer.write(peer.request("task.add", add("a"), id=1).rstrip(b"\n"))
+        peer.writer.write_eof()
+        assert "result" in await peer.receive()
+        await peer.closed()
+
+
+async def test_after_a_half_close_everything_asked_for_is_answered_and_then_it_closes(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        for number in range(200):
+            peer.send("task.add", add(str(number)), id=number)
+        peer.send("event.wait", {"after": 0, "timeout_ms": 50, "conversation": "quiet"}, id=200)
+        peer.writer.write_eof()
+        assert {(await peer.receive())["id"] for _ in range(201)} == set(range(201))
+        await peer.closed()
+
+
+# the time of a frame
+
+
+async def test_a_frame_must_be_finished_in_time(tmp_path: Path) -> None:
+    async with engine(tmp_path, limits=Limits(frame_seconds=0.05)) as running:
+        peer = await running.connect()
+        peer.write(b'{"jsonrpc"')
+        error = (await peer.receive())["error"]["data"]
+        assert (error["kind"], error["limit"]) == ("limit_exceeded", "frame_seconds")
+        await peer.closed()
+
+
+async def test_an_idle_connection_and_a_steady_stream_are_not_late(tmp_path: Path) -> None:
+    async with engine(tmp_path, limits=Limits(frame_seconds=0.1)) as running:
+        peer = await running.connect()
+        await peer.quiet()
+        frame = peer.request("daemon.hello", id=1)
+        peer.write(frame[:10])
+        for _ in range(10):  # there is always a frame begun, and never one that takes long
+            await anyio.sleep(0.03)
+            peer.write(frame[10:] + frame[:10])
+            assert "result" in await peer.receive()
+        peer.write(frame[10:])
+        assert "result" in await peer.receive()
+        await anyio.sleep(0.15)
+        await peer.quiet()
+
+
+async def test_a_frame_is_not_late_while_it_is_the_daemon_that_does_not_read(tmp_path: Path) -> None:
+    log = TouchyLog()
+    async with engine(tmp_path, log, limits=Limits(frame_seconds=0.05, in_flight=4)) as running:
+        peer = await running.connect()
+        gate = log.hold()
+        frames = [peer.request("task.add", add(str(number)), id=number) for number in range(8)]
+        peer.write(b"".join(frames)[:-5])
+        await gate.reached()
+        await anyio.sleep(0.15)
+        gate.open()
+        peer.write(frames[-1][-5:])
+        assert {(await peer.receive())["id"] for _ in range(8)} == set(range(8))
+
+
+# many calls
+
+
+async def test_five_thousand_calls_sent_without_reading_are_held_back_and_all_answered(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        for number in range(5_000):
+            peer.send("task.add", add(f"task {number}"), id=number)
+        await until(lambda: running.server.sessions and only_session(running).paused)
+        assert unsent(running) < 200_000 and running.log.head < 5_000
+        peer.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        answers = [await peer.receive() for _ in range(5_000)]
+        assert {answer["id"]: answer["result"]["task"]["id"] for answer in answers} == {
+            number: str(number + 1) for number in range(5_000)
+        }
+
+
+async def test_a_peer_that_does_not_read_is_not_worked_for(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        await peer.result("task.add", **add("a"), description="d" * 60_000)
+        peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        for number in range(500):
+            peer.send("task.list", {"conversation": C}, id=number)
+        await until(lambda: only_session(running).paused)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert unsent(running) < 300_000
+        peer.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert [(await peer.receive())["id"] for _ in range(500)] == list(range(500))
+
+
+async def test_no_more_calls_are_in_flight_than_the_limit(tmp_path: Path) -> None:
+    log = TouchyLog()
+    async with engine(tmp_path, log, limits=Limits(in_flight=5)) as running:
+        peer = await running.connect()
+        gate = log.hold()
+        for number in range(20):
+            peer.send("task.add", add(str(number)), id=number)
+        await gate.reached()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert only_session(running)._in_flight == 5  # pyright: ignore[reportPrivateUsage]
+        gate.open()
+        assert [(await peer.receive())["id"] for _ in range(20)] == list(range(20))
+
+
+# batches
+
+
+async def test_a_batch_is_answered_by_one_array_in_any_order_without_its_notifications(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        calls = [
+            {"jsonrpc": "2.0", "id": "add", "method": "task.add", "params": add("a")},
+            {"jsonrpc": "2.0", "method": "task.add", "params": add("b")},
+            {"jsonrpc": "2.0", "id": "list", "method": "task.list", "params": {"conversation": C}},
+            {"jsonrpc": "2.0", "id": "events", "method": "event.read", "params": {"after": 0}},
+            {"jsonrpc": "2.0", "id": "none", "method": "no.such"},
+            {"jsonrpc": "2.0", "method": "no.such"},
+            1,
+            {"jsonrpc": "2.0", "id": "hello", "method": "daemon.hello"},
+        ]
+        peer.write(peer.frame(calls))
+        answers = {answer["id"]: answer for answer in await peer.receive()}
+        assert set(answers) == {"add", "list", "events", "none", None, "hello"}
+        assert [task["title"] for task in answers["list"]["result"]["tasks"]] == ["a", "b"]
+        assert len(answers["events"]["result"]["events"]) == 3
+        assert answers["none"]["error"]["code"] == -32601 and answers[None]["error"]["code"] == -32600
+
+
+async def test_notifications_are_executed_and_never_answered(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        peer.send("task.add", add("a"), id=None)
+        peer.send("task.add", {"conversation": C}, id=None)
+        peer.write(peer.frame([{"jsonrpc": "2.0", "method": "task.add", "params": add("b")}] * 2))
+        listed = await peer.result("task.list", conversation=C)
+        assert [task["title"] for task in listed["tasks"]] == ["a", "b", "b"]
+
+
+async def test_pushes_wait_for_the_answer_of_a_batch_however_slow_its_other_calls_are(tmp_path: Path) -> None:
+    async with engine(tmp_path, batch_calls=2) as running:
+        peer = await running.connect()
+        await peer.result("event.subscribe", conversation=C)
+        writes = [{"jsonrpc": "2.0", "id": id, "method": "task.add", "params": add(str(id))} for id in range(5)]
+        waits = {"conversation": "quiet", "after": 0, "timeout_ms": 30}
+        subscribe = {"jsonrpc": "2.0", "id": 6, "method": "event.subscribe", "params": {"after": 0}}
+        peer.write(
+            peer.frame([*writes, subscribe, {"jsonrpc": "2.0", "id": 7, "method": "event.wait", "params": waits}])
+        )
+        assert len(await peer.receive()) == 7
+        events: dict[str, list[int]] = {"1": [], "2": []}
+        while any(seqs[-1:] != [6] for seqs in events.values()):
+            params = (await peer.push())["params"]
+            events[params["subscription"]] += [event["seq"] for event in params["events"]]
+        assert events == {"1": [1, 2, 3, 4, 5, 6], "2": [1, 2, 3, 4, 5, 6]}
+        await peer.result("task.add", **add("after"))
+        await peer.events(2)
+
+
+# ends
+
+
+async def test_a_peer_that_vanishes_leaves_nothing_behind(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        other = await running.connect()
+        for number in range(20):
+            peer = await running.connect()
+            await peer.result("event.subscribe")
+            peer.send("event.wait", {"after": 0, "timeout_ms": 60_000}, id=1)
+            peer.send("task.add", add(str(number)), id=2)
+            peer.write(b'{"half')
+            await peer.writer.drain()
+            peer.close()
+        await until(lambda: len(running.server.sessions) == 1)
+        assert len((await other.result("task.list", conversation=C))["tasks"]) == 20
+        assert not running.fanout._everything  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_a_stop_answers_reads_under_way_before_the_connection_ends(tmp_path: Path) -> None:
+    log = TouchyLog()
+    async with engine(tmp_path, log) as running:
+        peer = await running.connect()
+        await peer.result("task.add", **add("a"))
+        slow = log.hold_reads()
+        peer.send("event.read", {"after": 0}, id=1)
+        await slow.reached()
+        only_session(running).finish()
+        slow.open()
+        assert len((await peer.receive())["result"]["events"]) == 2
+        await peer.closed()
+
+
+async def test_somebody_elses_process_is_sent_away(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        running.server.uids = frozenset({12345})
+        peer = await running.connect()
+        await peer.closed()
+        assert not running.server.sessions
+
+
+async def test_a_fault_of_ours_is_an_internal_error_and_no_end(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        refused = await peer.refusal("daemon.status")  # nobody reports here
+        assert (refused["kind"], refused["code"]) == ("internal_error", -32603)
+        await peer.quiet()
+        assert "daemon.status" in running.server.meters.errors[0]
+
+
+async def test_no_bytes_at_all_take_the_daemon_down(tmp_path: Path) -> None:
+    from punchlist_testing.malformed import BAD_VALUES, PLACES
+
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        for place in PLACES.values():
+            for value in BAD_VALUES.values():
+                if b"\n" in value:
+                    continue
+                peer.write(place % value + b"\n")
+                assert b'"error"' in await peer.raw(), value
+        for junk in (b"\x00" * 100, b"\xff\xfe", b"Content-Length: -1\r\n\r\n", b"C" * 5_000, b"CONNECT x"):
+            with socket.socket(socket.AF_UNIX) as sock:
+                sock.setblocking(False)
+                sock.connect(running.settings.socket)
+                sock.send(junk)
+                await asyncio.sleep(0.001)
+        await (await running.connect()).quiet()
+        assert msgspec.json.encode(running.log.head) == b"0"
+
+
