@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from punchlist.scope import conversation, current_conversation
     from punchlist.sync import Client, Conversation, Watch, connect
+    from punchlist.work import AsyncClaim, AsyncWork, Claim, Work
     from punchlist_schemas.params import NewTask
     from punchlist_schemas.results import SetStatusResult
     from punchlist_schemas.things import Counts, Message, SettingsPatch, Task
@@ -63,12 +64,15 @@ __version__ = "0.1.0"
 
 __all__ = [
     "__version__",
+    "AsyncClaim",
     "AsyncClient",
     "AsyncConversation",
     "AsyncWatch",
+    "AsyncWork",
     "Blocked",
     "Cancelled",
     "Change",
+    "Claim",
     "Client",
     "ConfirmationRequired",
     "ConnectionLost",
@@ -106,6 +110,7 @@ __all__ = [
     "TimedOut",
     "VersionConflict",
     "Watch",
+    "Work",
     "WrongEpoch",
     "connect",
     "connect_async",
@@ -124,6 +129,7 @@ _MODULES = {
     ),
     "punchlist.scope": "conversation current_conversation",
     "punchlist.sync": "Client Conversation Watch connect",
+    "punchlist.work": "AsyncClaim AsyncWork Claim Work",
     "punchlist_schemas.params": "NewTask",
     "punchlist_schemas.results": "SetStatusResult",
     "punchlist_schemas.things": "Counts Message SettingsPatch Task",

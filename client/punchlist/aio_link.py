@@ -7,7 +7,7 @@ from typing import cast
 
 import anyio.to_thread
 
-from punchlist.core import Profile, Request, Wire, check_hello, result_of
+from punchlist.core import Profile, Request, Wire, check_hello, given_back, result_of
 from punchlist.errors import ConnectionLost, PunchlistError
 from punchlist_schemas.jsonrpc import Notice, Reply
 from punchlist_schemas.results import HelloResult
@@ -24,6 +24,7 @@ class Link(asyncio.Protocol):
     def __init__(self) -> None:
         self._wire = Wire()
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
+        self._abandoned: dict[int, Request] = {}
         self._notices: deque[Notice] = deque()
         self._news = asyncio.Event()
         self._lost: PunchlistError | None = None
@@ -60,9 +61,14 @@ class Link(asyncio.Protocol):
         except asyncio.CancelledError:
             if self._lost is None:
                 self._transport.write(self._wire.cancel(request_id))
+                self._abandoned[request_id] = request
             raise
         finally:
             del self._waiting[request_id]
+
+    def post(self, request: Request) -> None:
+        """Send a request whose answer nobody waits for."""
+        self._transport.write(self._wire.send(request)[1])
 
     async def receive(self) -> Notice:
         """The next notification."""
@@ -108,6 +114,9 @@ class Link(asyncio.Protocol):
         for message in messages:
             if isinstance(message, Notice):
                 self._notices.append(message)
+            elif (request := self._abandoned.pop(cast(int, message.id), None)) is not None:
+                for release in given_back(request, message):
+                    self.post(release)
             elif (answer := self._waiting.get(cast(int, message.id))) is not None and not answer.done():
                 answer.set_result(message)
         if self._notices:

@@ -34,8 +34,8 @@ from punchlist_schemas import jsonrpc
 from punchlist_schemas.framing import Framer, FramingError
 from punchlist_schemas.jsonrpc import Notice, Reply
 from punchlist_schemas.methods import METHODS, PROTOCOL
-from punchlist_schemas.params import ClientInfo, EventWait, Hello, Mutation, Params, TaskClaim
-from punchlist_schemas.results import HelloResult
+from punchlist_schemas.params import ClientInfo, EventWait, Hello, Mutation, Params, TaskClaim, TaskRelease
+from punchlist_schemas.results import ClaimResult, HelloResult
 
 T = TypeVar("T")
 
@@ -154,6 +154,23 @@ def result_of(reply: Reply, type_: type[T]) -> T:
     if reply.result is UNSET:
         raise failure(reply) or ProtocolError("The daemon sent an empty answer.")
     return decode(reply.result, type_)
+
+
+def given_back(request: Request, reply: Reply) -> list[Request]:
+    """The calls that give back what a claim got whose caller waits no more."""
+    if request.method != "task.claim" or reply.result is UNSET:
+        return []
+    claim = msgspec.convert(msgspec.to_builtins(request.params), TaskClaim)
+    result = result_of(reply, ClaimResult)
+    tasks = result.tasks or (() if result.task is None else (result.task,))
+    fences = result.fences or (result.fence,)
+    return [
+        Request.of(
+            "task.release",
+            TaskRelease(conversation=claim.conversation, task=task.id, owner=claim.owner, fence=fence),
+        )
+        for task, fence in zip(tasks, fences, strict=False)
+    ]
 
 
 class Retry:

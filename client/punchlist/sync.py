@@ -19,6 +19,7 @@ from punchlist.core import Options, Profile, Request, Retry, failure, is_passing
 from punchlist.cursor import Change, Cursor, EventsView, ListView, TaskList, Until, condition
 from punchlist.errors import ConnectionLost, PunchlistError, TimedOut
 from punchlist.sync_link import FOR_EVER, Link
+from punchlist.work import FOLLOW_MS, Claim, Terms, Work
 from punchlist_schemas.jsonrpc import Notice, Reply
 from punchlist_schemas.results import HelloResult, SubscribeResult
 
@@ -229,6 +230,37 @@ class Conversation:
         if view == "list":
             return self.client.follow(Cursor(self.id, ListView()))
         return self.client.follow(Cursor(self.id, EventsView(), after, epoch))
+
+    def work(self, owner: str, *, lease_ms: int = 60_000, wait_ms: int = 0, follow: bool = False) -> "Work":
+        """Claims one task after the other for a `for` loop. See `punchlist.work`.
+
+        Each is finished by how the body ended, and its claim renewed while the body runs. The loop ends when there is
+        no task to be had.
+
+        Args:
+            owner: Who works.
+            lease_ms: How long a claim outlives the last sign of life of this process.
+            wait_ms: How long to wait for a task before the loop ends.
+            follow: Wait for ever.
+
+        Raises:
+            LeaseLost: A claim was lost while the body ran, and the task is open again.
+            LeaseHeld: The same, and somebody else has it by now.
+        """
+        return Work(self, Terms(owner, None, lease_ms, FOLLOW_MS if follow else min(wait_ms, FOLLOW_MS - 1)))
+
+    def claim(self, owner: str, task: str | None = None, *, lease_ms: int = 60_000, wait_ms: int = 0) -> "Claim":
+        """One task for a `with`: the named one or the next ready one; None if there is none to be had.
+
+        Its end completes the task, an exception fails it; see `punchlist.work`. `take` claims and does nothing more.
+
+        Args:
+            owner: Who works.
+            task: Its id; by default the next ready one.
+            lease_ms: How long the claim outlives the last sign of life of this process.
+            wait_ms: How long to wait for it.
+        """
+        return Claim(Work(self, Terms(owner, task, lease_ms, wait_ms)))
 
     def wait(self, until: Until = "done", *, timeout_s: float | None = None) -> TaskList:
         """Wait until the list is as wanted, and return it.

@@ -25,6 +25,9 @@ DIFFERENT = {
 BY_HAND = {"daemon.hello", "rpc.cancel", "event.subscribe", "event.unsubscribe", "event.wait"}
 """Methods that the library itself uses: connections, cancelled calls, watches and waits."""
 
+ASYNC_ONLY = {"post"}
+"""What an object that goes away outside of any coroutine needs."""
+
 SAMPLES: dict[str, tuple[Any, ...]] = {
     "add": ("t",), "add_many": (["t"],), "get": ("1",), "edit": ("1",), "set_status": ("1", "paused"),
     "move": ("1",), "delete": ("1",), "replace": ([],), "attach": ("s",), "detach": ("s",),
@@ -101,7 +104,7 @@ def test_what_the_faces_add_by_hand_is_the_same_on_both(one: type, other: type) 
     for name, method in methods(one).items():
         twin = getattr(other, twins.get(name, name))
         assert list(inspect.signature(method).parameters) == list(inspect.signature(twin).parameters), name
-    assert {twins.get(name, name) for name in methods(one)} == set(methods(other))
+    assert {twins.get(name, name) for name in methods(one)} == set(methods(other)) - ASYNC_ONLY
 
 
 @pytest.mark.parametrize("name", sorted(BUILDERS))
