@@ -25,8 +25,16 @@ class Context:
     def __init__(self, args: Namespace) -> None:
         self.args = args
         self.look: Look = look_of(os.environ, now=int(time.time() * 1000))
-        self.conversation: str = conversation_of(os.environ, args.conversation)
         self._client: Client | None = None
+
+    @cached_property
+    def conversation(self) -> str:
+        """The list that is meant.
+
+        Raises:
+            ProjectFileError: The project file can't be understood.
+        """
+        return conversation_of(os.environ, self.args.conversation)
 
     @cached_property
     def target(self) -> Target:

@@ -7,6 +7,7 @@ from typing import Any
 from punchlist.cli.formats.document import FormatError
 from punchlist.cli.safe import safe, safe_block
 from punchlist.errors import ConnectionLost, DaemonUnavailable, PunchlistError, RequestRefused
+from punchlist.project import ProjectFileError
 
 REFUSED = 1
 USAGE = 2
@@ -101,6 +102,7 @@ _TELLERS: tuple[tuple[type[Exception], Callable[[Any], int]], ...] = (
     (TimeoutError, _teller("timed_out", "", REFUSED)),
     (FormatError, _teller("unreadable_file", "nothing was imported", REFUSED)),
     (UsageError, _teller("usage", "see --help", USAGE)),
+    (ProjectFileError, _teller("configuration", "put it right, or name a list: punch -c NAME", CONFIGURATION)),
     (PunchlistError, _teller("protocol", "punch doctor", REFUSED)),
     (OSError, _tell_file),
 )

@@ -7,6 +7,7 @@ holds this), and hands everything unusual, from an unknown option to a missing d
 import os
 import time
 
+from punchlist import project
 from punchlist.cli import render, wire
 from punchlist.cli.look import encoding, look_of
 from punchlist.cli.safe import safe_json
@@ -27,8 +28,12 @@ DEFAULT_CONVERSATION = "default"
 
 
 def conversation_of(env: "Mapping[str, str]", option: "str | None") -> str:
-    """The conversation a command means: the option, PUNCHLIST_CONVERSATION, or `default`."""
-    return option or env.get("PUNCHLIST_CONVERSATION") or DEFAULT_CONVERSATION
+    """The conversation a command means: the option, PUNCHLIST_CONVERSATION, the project file's, or `default`.
+
+    Raises:
+        ProjectFileError: The project file can't be understood.
+    """
+    return option or env.get("PUNCHLIST_CONVERSATION") or project.conversation() or DEFAULT_CONVERSATION
 
 
 def task_id(text: str) -> str:
@@ -43,7 +48,10 @@ def run(argv: "Sequence[str]", env: "Mapping[str, str]") -> "int | None":
         return None
     words, options = parsed
     handler = _HANDLERS.get(words[0]) if words else None
-    return handler(words[1:], options, env) if handler else None
+    try:
+        return handler(words[1:], options, env) if handler else None
+    except project.ProjectFileError:
+        return None  # the full path says what is wrong
 
 
 def write(text: str) -> int:

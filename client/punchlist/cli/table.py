@@ -270,4 +270,25 @@ COMMANDS = (
         (_flag("--fast", text="plain output, in seconds"),),
         ("punch demo", "punch demo --fast"),
     ),
+    Command(
+        "attach",
+        "attach",
+        "Let the id of a host's session or thread find this list.",
+        (Argument(("session",), "the outside id", {"metavar": "SESSION"}),),
+        ("punch attach 7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66 -c website",),
+    ),
+    Command(
+        "detach",
+        "attach",
+        "Undo an attach.",
+        (Argument(("session",), "the outside id", {"metavar": "SESSION"}),),
+        ("punch detach 7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66",),
+    ),
+    Command(
+        "init",
+        "init",
+        "Write the project file .punchlist.toml, which names this directory's list.",
+        (Argument(("name",), "the list (a fresh one)", {"metavar": "NAME", "nargs": "?"}),),
+        ("punch init", "punch init website"),
+    ),
 )

@@ -1,0 +1,24 @@
+"""`punch attach` and `punch detach`: let the id of a host's session find a list, so that a resume finds it again."""
+
+from punchlist.cli.context import Context
+from punchlist.cli.safe import safe
+
+
+def run_attach(context: Context) -> int:
+    """Make a session's id stand for this list; one that stood for another list moves here."""
+    result = context.change("conversation.attach", session=context.args.session)
+    line = f"{safe(context.args.session)} now finds {result['conversation']['conversation']}"
+    return context.answer(result, [line])
+
+
+def run_detach(context: Context) -> int:
+    """Make a session's id stand for itself again."""
+    session = context.args.session
+    if not context.args.conversation:
+        # The session's own id leads to the list that it is attached to.
+        place = context.call("conversation.get", conversation=session)["conversation"]["conversation"]
+        result = context.call("conversation.detach", conversation=place, session=session, actor=context.args.actor)
+    else:
+        result = context.change("conversation.detach", session=session)
+    line = f"{safe(session)} no longer finds {result['conversation']['conversation']}"
+    return context.answer(result, [line])

@@ -1,0 +1,31 @@
+from typing import Any
+
+SESSION = "7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66"
+
+
+def test_an_attached_session_finds_the_list_until_it_is_detached(punch: Any) -> None:
+    punch("add", "a", "-c", "website")
+    assert punch("attach", SESSION, "-c", "website").lines == [f"{SESSION} now finds website"]
+    assert punch("list", "-c", SESSION, "--json").json["tasks"][0]["title"] == "a"
+    assert punch("detach", SESSION).lines == [f"{SESSION} no longer finds website"]
+    assert punch("list", "-c", SESSION, "--json").json["tasks"] == []
+
+
+def test_attaching_again_moves_the_session(punch: Any) -> None:
+    punch("add", "a", "-c", "one")
+    punch("add", "b", "-c", "two")
+    punch("attach", SESSION, "-c", "one")
+    punch("attach", SESSION, "-c", "two")
+    assert punch("list", "-c", SESSION, "--json").json["tasks"][0]["title"] == "b"
+
+
+def test_detaching_what_is_not_attached_is_refused_or_changes_nothing(punch: Any) -> None:
+    punch("add", "a", "-c", "website")
+    assert punch("detach", "nobody").code == 1
+    punch("detach", "nobody", "-c", "website")
+    assert punch("log", "-c", "website", "--json").out.count("detached") == 0
+
+
+def test_who_attached_is_recorded(punch: Any) -> None:
+    punch("attach", SESSION, "-c", "website", "--actor", "ada")
+    assert '"actor":"ada"' in punch("log", "-c", "website", "--json").out
