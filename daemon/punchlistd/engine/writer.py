@@ -3,7 +3,8 @@
 It is a line of two steps. Deciding takes calls as they come and adds their events to the batch that is forming, while
 the batch before it is being committed; as soon as that is durable the next one is sent on its way, and while the disk
 has it the first is published. So processor and disk work at the same time, and everything that came during a commit
-shares the next one.
+shares the next one. Where the log can commit at once, because the disk is quick, there is nothing to overlap, and both
+steps are one.
 
 States run ahead of the log: a conversation is dirty as long as a batch that touches it is not published, and nobody
 reads a dirty one except in turn. A refused append drops all that was decided since, and every call in it gets the
@@ -164,7 +165,7 @@ class Writer:
                 queue.extendleft(reversed(items[index:]))
                 break
             self._decide_one(item)
-        if self._forming.items:
+        if self._forming.items and not self._commit_at_once():
             self._formed.give()
         if alone:
             await self._drained()
@@ -189,6 +190,29 @@ class Writer:
         """Wait until everything that was decided is published."""
         while self._forming.items or self._committing:
             await self._moved.take()
+
+    def _commit_at_once(self) -> bool:
+        """Commit and publish what has formed without waiting; False: the second step has to do it."""
+        batch = self._forming
+        if self._committing or batch.deleted:
+            return False
+        self._forming = Batch(batch.head)
+        started = perf_counter_ns()
+        try:
+            if batch.entries and not self._log.append_now(batch.entries):
+                self._forming = batch
+                return False
+        except StorageFull:
+            self._take_back(batch)
+            return True
+        except StorageFailed:
+            self._refuse(batch.items, OUTCOME_UNKNOWN)
+            raise
+        if batch.entries:
+            self.meters.commit(perf_counter_ns() - started, len(batch.entries))
+        self._publish(batch)
+        self._moved.give()
+        return True
 
     # the second step: committing
 

@@ -14,7 +14,12 @@ _NAMES = re.compile(rb'"conversation":"([A-Za-z0-9_.:-]{1,128})"')
 Row = tuple[int, int, int, bytes]
 """Last position, first position, checksum and body of a row."""
 
-ROW = "log.seq, log.first, log.sum, log.body"
+ROW = """log.seq, ifnull(CAST(log.first AS INTEGER), log.seq), ifnull(CAST(log.sum AS INTEGER), 0),
+    ifnull(CAST(log.body AS BLOB), x'')"""
+"""The columns of a row, of the right types whatever a damaged record makes of them."""
+
+MAX_SPAN = 1 << 20
+"""No commit has more events; a damaged row may claim any number."""
 
 
 def checksum(body: bytes) -> int:
@@ -66,6 +71,7 @@ def salvage(row: Row, check_before: Callable[[str, int], str]) -> Salvage:
         check_before: Gives the check of a conversation's last event before a position, "" where there is none.
     """
     last, first, _, body = row
+    first = max(first, last - MAX_SPAN, 1)
     pieces = body.split(b"\n")
     found, broken = _recognize(pieces, first, last)
     culprits = set[str]().union(*map(names_in, broken))

@@ -14,9 +14,14 @@ from punchlistd.store.record import is_tombstone, key_hash, take_groups, verify_
 
 
 class MemoryLog:
-    """An `EventLog` in memory. `read`, `load` and the others complete at once."""
+    """An `EventLog` in memory. `read`, `load` and the others complete at once.
 
-    def __init__(self) -> None:
+    Args:
+        at_once: Whether `append_now` commits, as on a quick disk, or never does, as on a slow one.
+    """
+
+    def __init__(self, at_once: bool = False) -> None:
+        self._at_once = at_once
         self.epoch = secrets.token_hex(8)
         self.regressed: tuple[int, int] | None = None
         self._lines: list[bytes] = []  # b"" where a line was erased
@@ -42,8 +47,17 @@ class MemoryLog:
         """Conversations with events that `maintain` has not seen."""
         return [name for name, seqs in self._seqs.items() if seqs and seqs[-1] > self._indexed]
 
+    def append_now(self, entries: Sequence[Sealed]) -> bool:
+        """As `append`, where the log was made to commit at once."""
+        if self._at_once:
+            self._append(entries)
+        return self._at_once
+
     async def append(self, entries: Sequence[Sealed]) -> None:
         """Append lines at head + 1, head + 2, …."""
+        self._append(entries)
+
+    def _append(self, entries: Sequence[Sealed]) -> None:
         for entry in entries:
             self._lines.append(entry.line)
             self._seqs.setdefault(entry.conversation, []).append(self.head)

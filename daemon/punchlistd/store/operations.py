@@ -164,6 +164,11 @@ class Operations:
         self._pages += 2 + len(body) // _PAGE
         self.append_s = time.perf_counter() - started
 
+    def append_and_checkpoint(self, entries: Sequence[Sealed]) -> None:
+        """Commit lines, and move what was written ahead if that is due."""
+        self.append(entries)
+        self.wrote(0)
+
     @property
     def checkpoint_due(self) -> bool:
         """Whether so much was written ahead that it should be moved before more is."""

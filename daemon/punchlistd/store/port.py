@@ -186,6 +186,15 @@ class EventLog(Protocol):
         """Conversations with events that the index does not hold: their saved summaries are out of date."""
         ...
 
+    def append_now(self, entries: Sequence[Sealed]) -> bool:
+        """As `append`, but without a wait; False, and nothing done, if that would hold up the caller for long.
+
+        Raises:
+            StorageFull: Nothing was written.
+            StorageFailed: The outcome is unknown.
+        """
+        ...
+
     async def append(self, entries: Sequence[Sealed]) -> None:
         """Append lines at head + 1, head + 2, …: all or none, and durable on return.
 

@@ -213,7 +213,7 @@ def _check_before(log: Operations, conversation: str, seq: int) -> str:
         (conversation, seq),
     ).fetchone()[0]
     known = max([indexed, *(row for row in log.tail.rows.get(conversation, ()) if row < seq)])
-    row = log.connection.execute("SELECT body FROM log WHERE seq = ?", (known,)).fetchone()
+    row = log.connection.execute(f"SELECT {ROW} FROM log WHERE seq = ?", (known,)).fetchone()
     marker = b',"conversation":"%s","' % conversation.encode()
-    lines = [line for line in row[0].split(b"\n") if marker in line[:200]] if row else []
+    lines = [line for line in row[3].split(b"\n") if marker in line[:200]] if row else []
     return lines[-1].rpartition(b"\t")[2].decode("ascii", "replace") if lines else ""

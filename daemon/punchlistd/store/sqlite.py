@@ -191,17 +191,20 @@ class SqliteLog:
 
     async def append(self, entries: Sequence[Sealed]) -> None:
         """Commit lines at head + 1, head + 2, …, as one row."""
-        if self._operations.checkpoint_due:
-            await self._run(self._operations.wrote, 0)
-        if self._in_thread or self._running or self._closed:
-            await self._run(self._operations.append, entries)
-        else:
-            self._append_here(entries)
+        await self._run(self._operations.append_and_checkpoint, entries)
+        self._note_pace()
+
+    def append_now(self, entries: Sequence[Sealed]) -> bool:
+        """Commit them in the caller's thread, if commits are quick now and the connection is free."""
+        if self._in_thread or self._running or self._closed or self._operations.checkpoint_due:
+            return False
+        self._operations.guarded(self._operations.append, entries)
+        self._note_pace()
+        return True
+
+    def _note_pace(self) -> None:
         slow = self._operations.append_s > self._slow_s
         self._in_thread = COMMITS_IN_THREAD if slow else max(0, self._in_thread - 1)
-
-    def _append_here(self, entries: Sequence[Sealed]) -> None:
-        self._operations.guarded(self._operations.append, entries)
 
     async def read(
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20

@@ -7,7 +7,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ import anyio.lowlevel
 import pytest
 
 from punchlist_testing.store import CLEARED, DELETED, Scribe, said
-from punchlistd.store import operations, schema
+from punchlistd.store import operations, schema, sqlite
 from punchlistd.store.port import LogUnusable, Sealed, StorageFailed, StorageFull
 from punchlistd.store.sqlite import SqliteLog, open_log
 
@@ -77,40 +76,34 @@ async def test_a_cancelled_caller_does_not_cancel_the_commit(path: str) -> None:
     await log.close()
 
 
-async def threads_of_commits(path: str, slow_s: float, monkeypatch: pytest.MonkeyPatch) -> tuple[list[bool], SqliteLog]:
-    """For each commit from here on, whether it was made in this very thread; and the log."""
-    here, found = threading.get_ident(), list[bool]()
-    append = operations.Operations.append
-
-    def noted(self: operations.Operations, entries: Sequence[Sealed]) -> None:
-        found.append(threading.get_ident() == here)
-        append(self, entries)
-
-    monkeypatch.setattr(operations.Operations, "append", noted)
-    return found, await SqliteLog.open(path, reserve_bytes=0, slow_s=slow_s)
-
-
-async def test_commits_to_a_quick_disk_are_made_without_waking_the_thread(
-    path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found, log = await threads_of_commits(path, 60.0, monkeypatch)
+async def test_a_quick_disk_is_committed_to_at_once_unless_the_thread_is_at_work(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0, slow_s=60.0)
     scribe = Scribe(log)
-    await scribe.write("a", CLEARED)
+    assert log.append_now(scribe.group("a", CLEARED))
     async with anyio.create_task_group() as group:
         group.start_soon(log.read, 0, 9)
         await anyio.lowlevel.checkpoint()
-        await scribe.write("a", CLEARED)  # the thread is reading: the connection is its own
-    await scribe.write("a", CLEARED)
-    assert found == [True, False, True]
+        assert not log.append_now([]), "the connection belongs to who reads"
+    assert log.append_now(scribe.group("a", said("again")))
+    assert [stored.version for stored in await log.read(0, 9)] == [1, 2]
     await log.close()
+    assert not log.append_now([])
 
 
-async def test_commits_to_a_slow_disk_leave_the_loop_free(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, log = await threads_of_commits(path, 1e-9, monkeypatch)
-    scribe = Scribe(log)
-    for _ in range(3):
-        await scribe.write("a", CLEARED)
-    assert found == [True, False, False], "a slow commit is found out once"
+async def test_one_slow_commit_sends_the_next_ones_to_the_thread(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    durations = iter([9.0, 0.0, 0.0, 0.0])
+
+    def append(self: operations.Operations, _entries: Sequence[Sealed]) -> None:
+        self.append_s = next(durations)
+
+    monkeypatch.setattr(operations.Operations, "append", append)
+    monkeypatch.setattr(sqlite, "COMMITS_IN_THREAD", 2)
+    log = await SqliteLog.open(path, reserve_bytes=0, slow_s=1.0)
+    assert log.append_now([])
+    for _ in range(2):
+        assert not log.append_now([])
+        await log.append([])
+    assert log.append_now([])
     await log.close()
 
 

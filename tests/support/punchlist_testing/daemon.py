@@ -20,7 +20,7 @@ from punchlistd.settings import Settings
 MAY_BLOCK = {
     "punchlistd/lock.py": {"__init__", "close"},
     "punchlistd/net/listener.py": {"private_directory", "__init__", "still_ours", "close"},
-    "punchlistd/store/sqlite.py": {"_append_here"},
+    "punchlistd/store/sqlite.py": {"append_now"},
 }
 """Calls on local directory entries at start and stop, and commits while the disk is quick: file → functions."""
 
