@@ -98,7 +98,7 @@ class Line:
     async def receive(self, count: int = 1) -> list[Any]:
         with anyio.fail_after(PATIENCE_S):
             while self._rest.count(b"\n") < count:
-                self._rest += await self._stream.receive(1 << 20)
+                self._rest += await self._stream.receive(1 << 16)
         *lines, self._rest = self._rest.split(b"\n", count)
         return [msgspec.json.decode(line) for line in lines]
 
@@ -145,12 +145,11 @@ async def test_a_commit_is_at_most_one_hop_and_a_burst_is_few_commits(
             await client.receive(64)
         burst = (await client.call("daemon.status"))["commits"]["count"] - before
         assert burst <= 2
-        assert len(seen) <= burst
-        assert set(seen) <= {"guarded append"}
+        assert len(seen) <= burst + 1  # one more where what was written ahead is moved into the database
         with hops(monkeypatch) as seen:
             for _ in range(10):
                 await client.call("task.add", conversation="c", title="alone")
-        assert len(seen) <= 10
+        assert len(seen) <= 10 + 1
 
 
 async def test_a_read_of_the_state_takes_no_hop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +185,7 @@ async def test_a_change_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
         costs: dict[int, list[Calls]] = {}
         peaks: dict[int, int] = {}
-        for length in (10, 3_000):
+        for length in (10, 10_000):
             place = {"conversation": f"of-{length}"}
             await client.call("task.add_many", **place, tasks=titles(length))
             # The first answer with a next task builds the queue of ready ones.
@@ -207,10 +206,10 @@ async def test_a_change_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
             await client.call("task.add", **place, title="the last")
             peaks[length] = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
-        for short, long in zip(costs[10], costs[3_000], strict=True):
+        for short, long in zip(costs[10], costs[10_000], strict=True):
             assert long.total <= short.total + 10, long.beyond(short)
-        # A copy or an encoding of the whole list would be one call, and half a megabyte.
-        assert peaks[3_000] <= peaks[10] + 100_000
+        # An encoding of the whole list is one call, but far more than the 256 KiB that reading a socket takes.
+        assert peaks[10_000] <= peaks[10] + 20_000
 
 
 async def test_a_list_is_encoded_once_for_all_who_read_it(tmp_path: Path) -> None:
