@@ -41,7 +41,9 @@ async def test_a_repeated_call_gives_its_first_answer_byte_for_byte_from_memory_
 
     async with engine(tmp_path, log, kill=True) as running:
         peer = await running.connect(client={"name": "me"})
-        await peer.result("task.add_many", conversation=C, tasks=[{"title": "a", "ref": "r"}, {"title": "b", "blocked_by": ["r"]}])
+        await peer.result(
+            "task.add_many", conversation=C, tasks=[{"title": "a", "ref": "r"}, {"title": "b", "blocked_by": ["r"]}]
+        )
         first = await ask(peer)
         assert b'"result"' in first
         head = log.head

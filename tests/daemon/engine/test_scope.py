@@ -1,9 +1,9 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
-from pathlib import Path
 
 C = "c"
 READS = ("conversation.get", "task.list", "message.list")

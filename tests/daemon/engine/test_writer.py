@@ -4,7 +4,8 @@ from typing import Any
 import anyio
 import pytest
 
-from punchlist_testing.engine import Engine, Peer, TouchyLog
+from punchlist_testing.engine import Engine, Peer, TouchyLog, until
+from punchlistd.engine import decider
 from punchlistd.store.port import StorageFailed, StorageFull
 
 C = "c"
@@ -16,12 +17,6 @@ async def titles(peer: Peer, conversation: str = C) -> list[str]:
 
 def add(title: str, conversation: str = C, **more: Any) -> dict[str, Any]:
     return {"conversation": conversation, "title": title, **more}
-
-
-async def until(check: Any) -> None:
-    with anyio.fail_after(5):
-        while not check():
-            await asyncio.sleep(0)
 
 
 # deciding
@@ -64,8 +59,6 @@ async def test_a_refused_call_changes_nothing_and_is_not_in_the_log(peer: Peer, 
 async def test_a_fault_in_one_call_is_an_internal_error_and_the_others_go_on(
     running: Engine, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from punchlistd.engine import decider
-
     real = decider.decide
 
     def decide(state: Any, command: Any) -> Any:
@@ -242,9 +235,7 @@ async def test_a_client_that_hangs_up_does_not_cancel_its_commit(running: Engine
     assert await titles(await running.connect()) == ["a", "b"]
 
 
-async def test_closing_drains_what_was_taken_and_refuses_the_rest(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_closing_drains_what_was_taken_and_refuses_the_rest(running: Engine, peer: Peer, log: TouchyLog) -> None:
     gate = log.hold()
     peer.send("task.add", add("a"), id=1)
     await gate.reached()
@@ -385,7 +376,7 @@ async def test_a_deletion_is_durable_even_if_the_erasing_finds_no_room(
         await peer.result("conversation.delete", conversation=C, confirm=token)
         assert await titles(peer) == [] and await log.unerased() == [C]
     with anyio.fail_after(5):
-        while await log.unerased():
+        while await log.unerased():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

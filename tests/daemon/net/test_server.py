@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import pytest
 
@@ -94,7 +95,7 @@ async def test_refusals_of_the_disk_have_their_codes(tmp_path: Path) -> None:
     [
         (b'{"jsonrpc":"2.0","id":1', "parse_error"),
         (b'{"jsonrpc":"1.0","id":1,"method":"x"}', "invalid_request"),
-        (b'[]', "invalid_request"),
+        (b"[]", "invalid_request"),
         (b'{"a":{"a":' + b"[" * 40 + b"]" * 40 + b"}}", "limit_exceeded"),
         (b"[" + b",".join([b"{}"] * 101) + b"]", "limit_exceeded"),
     ],
@@ -144,7 +145,7 @@ async def test_one_connection_too_many_is_told_so_and_closed(tmp_path: Path) -> 
         peers[0].close()
         with anyio.fail_after(5):
             while len(running.server.sessions) == 3:
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
         await (await running.connect()).quiet()
 
 
@@ -190,9 +191,7 @@ async def test_the_figures_of_the_status_are_real(tmp_path: Path) -> None:
     assert (told["calls"], told["refused"]) == (8, 1)
     assert 0 < told["commits"]["p50_us"] <= told["commits"]["p99_us"]
     assert {client["name"] for client in told["clients"]} == {"me", ""}
-    assert told["subscriptions"] == [
-        {"subscription": "1", "client": "", "view": "events", "lag": 0, "conversation": C}
-    ]
+    assert told["subscriptions"] == [{"subscription": "1", "client": "", "view": "events", "lag": 0, "conversation": C}]
     assert told["log_bytes"] > 0 and told["socket"].endswith(".sock") and told["uptime_ms"] >= 0
     assert msgspec.json.encode(told)
 

@@ -5,19 +5,13 @@ from typing import Any
 
 import anyio
 import msgspec
-import pytest
 
 from punchlist_schemas.results import Limits
-from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
+from punchlist_testing.engine import Engine, TouchyLog, engine, until
+from punchlist_testing.malformed import BAD_VALUES, PLACES
 from punchlistd.net.session import Session
 
 C = "c"
-
-
-async def until(check: Any) -> None:
-    with anyio.fail_after(5):
-        while not check():
-            await asyncio.sleep(0)
 
 
 def add(title: str) -> dict[str, Any]:
@@ -27,12 +21,6 @@ def add(title: str) -> dict[str, Any]:
 def only_session(running: Engine) -> Session:
     (session,) = running.server.sessions
     return session
-
-
-def unsent(running: Engine) -> int:
-    transport = only_session(running)._transport  # pyright: ignore[reportPrivateUsage]
-    assert transport is not None
-    return transport.get_write_buffer_size()
 
 
 # framing
@@ -142,12 +130,12 @@ async def test_a_frame_is_not_late_while_it_is_the_daemon_that_does_not_read(tmp
 async def test_five_thousand_calls_sent_without_reading_are_held_back_and_all_answered(tmp_path: Path) -> None:
     async with engine(tmp_path) as running:
         peer = await running.connect()
-        peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        peer.stop_reading()
         for number in range(5_000):
             peer.send("task.add", add(f"task {number}"), id=number)
         await until(lambda: running.server.sessions and only_session(running).paused)
-        assert unsent(running) < 200_000 and running.log.head < 5_000
-        peer.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert running.unsent(only_session(running)) < 200_000 and running.log.head < 5_000
+        peer.read_on()
         answers = [await peer.receive() for _ in range(5_000)]
         assert {answer["id"]: answer["result"]["task"]["id"] for answer in answers} == {
             number: str(number + 1) for number in range(5_000)
@@ -158,14 +146,14 @@ async def test_a_peer_that_does_not_read_is_not_worked_for(tmp_path: Path) -> No
     async with engine(tmp_path) as running:
         peer = await running.connect()
         await peer.result("task.add", **add("a"), description="d" * 60_000)
-        peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        peer.stop_reading()
         for number in range(500):
             peer.send("task.list", {"conversation": C}, id=number)
         await until(lambda: only_session(running).paused)
         for _ in range(50):
             await asyncio.sleep(0)
-        assert unsent(running) < 300_000
-        peer.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert running.unsent(only_session(running)) < 300_000
+        peer.read_on()
         assert [(await peer.receive())["id"] for _ in range(500)] == list(range(500))
 
 
@@ -289,8 +277,6 @@ async def test_a_fault_of_ours_is_an_internal_error_and_no_end(tmp_path: Path) -
 
 
 async def test_no_bytes_at_all_take_the_daemon_down(tmp_path: Path) -> None:
-    from punchlist_testing.malformed import BAD_VALUES, PLACES
-
     async with engine(tmp_path) as running:
         peer = await running.connect()
         for place in PLACES.values():
@@ -307,5 +293,3 @@ async def test_no_bytes_at_all_take_the_daemon_down(tmp_path: Path) -> None:
                 await asyncio.sleep(0.001)
         await (await running.connect()).quiet()
         assert msgspec.json.encode(running.log.head) == b"0"
-
-

@@ -1,18 +1,10 @@
-import asyncio
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from punchlist_schemas.results import Limits
-from punchlist_testing.engine import Engine, engine
-
-
-async def until(check: Any) -> None:
-    with anyio.fail_after(5):
-        while not check():
-            await asyncio.sleep(0)
+from punchlist_testing.engine import Engine, engine, until
 
 
 def wait(after: int = 0, timeout_ms: int = 60_000, **more: Any) -> dict[str, Any]:

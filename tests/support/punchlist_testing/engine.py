@@ -2,10 +2,10 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import msgspec
@@ -28,6 +28,13 @@ PATIENCE_S = 5.0
 
 TURNS = 3
 """How many turns of the loop a commit takes, as one in a thread would."""
+
+
+async def until(check: Callable[[], object]) -> None:
+    """Wait until something is so."""
+    with anyio.fail_after(PATIENCE_S):
+        while not check():  # noqa: ASYNC110 - what is waited for tells nobody
+            await asyncio.sleep(0)
 
 
 class TouchyLog(MemoryLog):
@@ -122,6 +129,14 @@ class Peer:
             message["id"] = id
         return self.frame(message)
 
+    def stop_reading(self) -> None:
+        """Take no bytes any more, as a program that hangs."""
+        cast(asyncio.Transport, self.writer.transport).pause_reading()
+
+    def read_on(self) -> None:
+        """Take bytes again."""
+        cast(asyncio.Transport, self.writer.transport).resume_reading()
+
     def frame(self, message: Any) -> bytes:
         """A framed message."""
         payload = msgspec.json.encode(message)
@@ -151,11 +166,10 @@ class Peer:
     async def answer(self, id: Any) -> Any:
         """The answer to a request that was sent."""
         while (message := await self.receive()) is not None:
-            if isinstance(message, dict) and "method" in message:
-                self.pushes.append(message)
-                continue
-            assert isinstance(message, list) or message["id"] == id, message
-            return message
+            if "method" not in message:
+                assert message["id"] == id, message
+                return message
+            self.pushes.append(message)
         raise EOFError("the daemon closed the connection")
 
     async def call(self, method: str, **params: Any) -> Any:
@@ -221,15 +235,20 @@ class Engine:
         self.failure: BaseExceptionGroup[StorageFailed] | None = None
         self.registry = Registry(log)
         self.fanout = Fanout(log, self.registry, settings, spawn)
-        self.writer = Writer(
-            log, self.registry, self.fanout, Totals(lambda *now: self.totals.append(now)), settings, spawn=spawn
-        )
-        self.reads = Reads(
-            log, self.registry, self.fanout, refresh=self.writer.upkeep.refresh, status=self._no_status
-        )
+        totals = Totals(self._note_totals)
+        self.writer = Writer(log, self.registry, self.fanout, totals, settings, spawn=spawn)
+        self.reads = Reads(log, self.registry, self.fanout, refresh=self.writer.upkeep.refresh, status=self._no_status)
         self.server = Server(settings, self.writer, self.reads, self.fanout, spawn=spawn, stop=self.stopping.set)
         self.background = background
         self._peers: list[Peer] = []
+
+    def _note_totals(self, unfinished: int, in_progress: int) -> None:
+        self.totals.append((unfinished, in_progress))
+
+    def unsent(self, session: Session) -> int:
+        """How many bytes wait for a peer to take them."""
+        transport = session._transport  # pyright: ignore[reportPrivateUsage]
+        return transport.get_write_buffer_size() if transport is not None else 0
 
     async def _no_status(self) -> StatusResult:
         raise NotImplementedError("the app reports")

@@ -1,0 +1,143 @@
+import asyncio
+from typing import Any
+
+import pytest
+
+from punchlist_testing.engine import Engine, Peer, TouchyLog
+
+C = "c"
+
+
+async def ids(peer: Peer, **params: Any) -> list[str]:
+    return [task["id"] for task in (await peer.result("task.list", conversation=C, **params))["tasks"]]
+
+
+async def filled(peer: Peer) -> None:
+    tasks = [
+        {"title": "a", "owner": "me"},
+        {"title": "b", "status": "in_progress"},
+        {"title": "c", "ref": "c"},
+        {"title": "d", "blocked_by": ["c"], "owner": "me"},
+        {"title": "e", "status": "completed"},
+    ]
+    await peer.result("task.add_many", conversation=C, tasks=tasks)
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({}, "12345"),
+        ({"status": "pending"}, "134"),
+        ({"status": ["completed", "in_progress"]}, "25"),
+        ({"status": []}, ""),
+        ({"owner": "me"}, "14"),
+        ({"ready": True}, "13"),
+        ({"ready": False}, "245"),
+        ({"limit": 2}, "12"),
+        ({"offset": 3}, "45"),
+        ({"limit": 2, "offset": 2}, "34"),
+        ({"limit": 1, "offset": 99}, ""),
+        ({"status": "pending", "owner": "me", "ready": True}, "1"),
+    ],
+)
+async def test_a_list_is_filtered_and_cut(peer: Peer, params: dict[str, Any], expected: str) -> None:
+    await filled(peer)
+    assert await ids(peer, **params) == list(expected)
+
+
+async def test_a_list_shows_only_the_members_asked_for_and_counts_everything(peer: Peer) -> None:
+    await filled(peer)
+    listed = await peer.result("task.list", conversation=C, fields=["title"], limit=1)
+    assert listed["tasks"] == [{"id": "1", "title": "a"}]
+    assert (listed["total"], listed["counts"]["pending"], listed["version"], listed["seq"]) == (5, 3, 6, 6)
+
+
+async def test_a_list_of_the_past_is_as_it_was(peer: Peer) -> None:
+    shown: list[Any] = []
+    for number in range(6):
+        await peer.result("task.add", conversation=C, title=str(number))
+        if number % 2:
+            await peer.result("task.move", conversation=C, task=str(number + 1), before="1")
+        shown.append(await peer.result("task.list", conversation=C))
+    for listed in shown:
+        assert await peer.result("task.list", conversation=C, at_version=listed["version"]) == listed
+    assert (await peer.result("task.list", conversation=C, at_version=0))["tasks"] == []
+
+
+async def test_an_unknown_conversation_is_an_empty_one_at_version_0(peer: Peer, log: TouchyLog) -> None:
+    listed = await peer.result("task.list", conversation="new")
+    assert (listed["tasks"], listed["version"]) == ([], 0)
+    assert (await peer.result("conversation.get", conversation="new"))["conversation"]["version"] == 0
+    assert (await peer.result("message.list", conversation="new")) == {"messages": [], "has_more": False}
+    assert log.head == 0
+
+
+async def test_messages_are_paged_in_both_orders(peer: Peer) -> None:
+    for number in range(7):
+        await peer.result("message.append", conversation=C, role="user", content=number)
+        await peer.result("task.add", conversation=C, title="between")
+    for order in ("asc", "desc"):
+        found: list[int] = []
+        after: dict[str, Any] = {}
+        more = True
+        while more:
+            page = await peer.result("message.list", conversation=C, limit=3, order=order, **after)
+            found += [message["content"] for message in page["messages"]]
+            after, more = {"after": page["messages"][-1]["message"]}, page["has_more"]
+        assert found == (list(range(7)) if order == "asc" else list(range(6, -1, -1)))
+
+
+async def test_events_are_read_in_pages_of_whole_calls(peer: Peer) -> None:
+    ends: list[int] = []
+    for _ in range(5):
+        ends.append((await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * 4))["seq"])
+        ends.append((await peer.result("task.add", conversation="other", title="y"))["seq"])
+    for named in ({}, {"conversation": C}):
+        seen: list[int] = []
+        after = 0
+        while (page := await peer.result("event.read", after=after, limit=3, **named))["events"]:
+            assert page["events"][-1]["seq"] in ends
+            seen += [event["seq"] for event in page["events"]]
+            after = page["next"]
+        assert seen == sorted(set(seen)) and len(seen) == (21 if named else 27)
+        assert page["next"] == 27
+
+
+async def test_conversations_are_listed_with_what_was_just_acknowledged(peer: Peer) -> None:
+    for number in range(5):
+        await peer.result("task.add", conversation=f"c{number}", title="x")
+    await peer.result("task.set_status", conversation="c0", task="1", status="completed")
+    page = await peer.result("conversation.list", limit=3)
+    rest = await peer.result("conversation.list", limit=3, cursor=page["next_cursor"])
+    names = [each["conversation"] for each in page["conversations"] + rest["conversations"]]
+    assert sorted(names) == [f"c{number}" for number in range(5)] and "next_cursor" not in rest
+    assert [
+        each["conversation"] for each in (await peer.result("conversation.list", active=False))["conversations"]
+    ] == ["c0"]
+    found = (await peer.result("conversation.list", query="C3"))["conversations"]
+    assert [each["counts"]["pending"] for each in found] == [1]
+
+
+async def test_events_wait_for_a_bound_user_alone(running: Engine) -> None:
+    alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
+    alice.send("event.wait", {"after": 0, "timeout_ms": 5_000}, id=1)
+    await bob.result("task.add", conversation="his", title="x")
+    for _ in range(20):
+        await asyncio.sleep(0)
+    hers = await running.connect(user="alice")
+    await hers.result("task.add", conversation="hers", title="y")
+    answer = (await alice.answer(1))["result"]
+    assert {event["conversation"] for event in answer["events"]} == {"hers"} and answer["next"] == 4
+
+
+async def test_a_damaged_history_is_a_typed_refusal(peer: Peer, log: TouchyLog) -> None:
+    await peer.result("message.append", conversation=C, role="user", content=1)
+    log.damaged[C] = 1
+    for method, params in [
+        ("message.list", {}),
+        ("task.list", {"at_version": 1}),
+        ("event.read", {"after": 0}),
+        ("event.wait", {"after": 0, "timeout_ms": 1000}),
+    ]:
+        refused = await peer.refusal(method, conversation=C, **params)
+        assert (refused["kind"], refused["code"], refused["conversation"]) == ("damaged", -32016, C)

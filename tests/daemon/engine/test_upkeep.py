@@ -1,0 +1,60 @@
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from punchlist_testing.engine import TouchyLog, engine
+from punchlistd.store.port import StorageFull
+
+C = "c"
+
+
+async def until(check: Any) -> None:
+    with anyio.fail_after(5):
+        while not check():  # noqa: ASYNC110 - it is a moment that is waited for
+            await asyncio.sleep(0.001)
+
+
+async def test_the_log_is_indexed_a_moment_after_the_last_change(tmp_path: Path) -> None:
+    log = TouchyLog()
+    async with engine(tmp_path, log, index_delay_s=0.01) as running:
+        await (await running.connect()).result("task.add", conversation=C, title="a")
+        assert log.unindexed == 2
+        await until(lambda: log.unindexed == 0)
+
+
+async def test_the_log_is_indexed_at_once_when_much_is_not(tmp_path: Path) -> None:
+    log = TouchyLog()
+    async with engine(tmp_path, log, index_delay_s=1_000.0, index_events=10) as running:
+        peer = await running.connect()
+        for number in range(12):
+            await peer.result("task.add", conversation=C, title=str(number))
+        assert log.unindexed < 10
+
+
+async def test_a_full_disk_puts_indexing_off_and_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = TouchyLog()
+
+    async def no_room(snapshots: Any) -> None:
+        raise StorageFull
+
+    async with engine(tmp_path, log, index_delay_s=0.01, index_events=1) as running:
+        peer = await running.connect()
+        with monkeypatch.context() as patch:
+            patch.setattr(log, "maintain", no_room)
+            await peer.result("task.add", conversation=C, title="a")
+            await until(lambda: "storage_full while indexing" in running.writer.meters.errors)
+            await peer.result("task.add", conversation=C, title="b")
+            assert "conversations" in await peer.result("conversation.list")
+        await until(lambda: log.unindexed == 0)
+        assert len((await peer.result("conversation.list"))["conversations"]) == 1
+
+
+async def test_closing_leaves_a_full_snapshot_of_everything(tmp_path: Path) -> None:
+    log = TouchyLog()
+    async with engine(tmp_path, log) as running:
+        await (await running.connect()).result("task.add", conversation=C, title="a")
+    loaded = await log.load(C)
+    assert (loaded.version, loaded.tail, log.unindexed) == (2, [], 0)
