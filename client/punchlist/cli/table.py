@@ -291,4 +291,14 @@ COMMANDS = (
         (Argument(("name",), "the list (a fresh one)", {"metavar": "NAME", "nargs": "?"}),),
         ("punch init", "punch init website"),
     ),
+    Command(
+        "prime",
+        "prime",
+        "Print open tasks and what changed since a session last looked, for its model's context.",
+        (
+            _value("--session", text="whose looks are remembered; an attached one's list is taken", metavar="ID"),
+            _flag("--hook", text="read a hook's event from standard input, never fail"),
+        ),
+        ("punch prime", "punch prime --session 7f3c2d10"),
+    ),
 )

@@ -1,0 +1,121 @@
+"""`punch prime`: what a host's hook puts into the model's context, and the reminder when an agent stops.
+
+With `--hook` the event comes as JSON on standard input, as Claude Code sends it
+(https://code.claude.com/docs/en/hooks): `session_id`, `hook_event_name`, and for Stop `stop_hook_active`. What
+SessionStart and UserPromptSubmit hooks print is added to the context; a Stop hook that prints
+`{"decision": "block", "reason": …}` makes the agent go on. A hook never stands in the way: whatever fails ends with
+code 0 and a line on standard error.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from punchlist import project
+from punchlist.cli.context import Context
+from punchlist.cli.fast import conversation_of
+from punchlist.cli.safe import safe_block
+from punchlist.cursor import Change, TaskList
+from punchlist.errors import PunchlistError, WrongEpoch
+from punchlist.hosts.briefing import briefing, news, reminder
+from punchlist.hosts.looked import Looked, Looks
+from punchlist_schemas.things import Task
+
+HOST_ACTOR = "claude-code"
+"""The name by which the host's MCP client introduces itself: its own changes are no news to it."""
+
+_MAX_STDIN = 1 << 20
+_MAX_CHANGES = 1_000
+
+
+class HookInput(msgspec.Struct, frozen=True):
+    """What we use of a hook's input."""
+
+    session_id: str = ""
+    hook_event_name: str = "SessionStart"
+    stop_hook_active: bool = False
+
+
+def run_prime(context: Context) -> int:
+    """Print open tasks and what changed since; nothing when there is nothing to say."""
+    if context.args.hook:
+        try:
+            return _run_hook(context, _hook_input())
+        except (PunchlistError, project.ProjectFileError, OSError) as error:
+            context.note(f"punchlist: {safe_block(str(error)).splitlines()[0]}")
+            return 0
+    return _prime(context, context.args.session or "", briefing)
+
+
+def _hook_input() -> HookInput:
+    try:
+        return msgspec.json.decode(sys.stdin.buffer.read(_MAX_STDIN), type=HookInput)
+    except (msgspec.MsgspecError, UnicodeError):
+        return HookInput()
+
+
+def _run_hook(context: Context, given: HookInput) -> int:
+    session = given.session_id or context.args.session or ""
+    if given.hook_event_name == "Stop":
+        return _stop(context, session, given)
+    return _prime(context, session, news if given.hook_event_name == "UserPromptSubmit" else briefing)
+
+
+def _prime(context: Context, session: str, tell: Callable[[str, TaskList, list[Change]], str]) -> int:
+    name = _conversation(context, session)
+    looks = Looks(context.target.data_dir)
+    looked = looks.of(session, name) if session else Looked()
+    epoch = context.client.open().epoch
+    # Changes are read before the list: what happens in between is then shown with the list and told once more.
+    changes = _changes(context, name, looked, epoch)
+    tasks = context.client.conversation(name).list()
+    text = tell(name, tasks, changes)
+    if text:
+        context.lines([text])
+    if session and (looked.epoch, looked.seq) != (epoch, tasks.seq):
+        looks.save(session, name, msgspec.structs.replace(looked, epoch=epoch, seq=tasks.seq))
+    return 0
+
+
+def _changes(context: Context, name: str, looked: Looked, epoch: str) -> list[Change]:
+    if looked.seq is None or looked.epoch != epoch:
+        return []
+    try:
+        changes = context.client.read(looked.seq, name, limit=_MAX_CHANGES, epoch=epoch)
+    except WrongEpoch:
+        return []
+    own = context.args.actor or (HOST_ACTOR if context.args.hook else None)
+    return [change for change in changes if change.actor != own]
+
+
+def _stop(context: Context, session: str, given: HookInput) -> int:
+    if given.stop_hook_active or not session:
+        return 0
+    name = _conversation(context, session)
+    looks = Looks(context.target.data_dir)
+    looked = looks.of(session, name)
+    tasks = context.client.conversation(name).list(status="in_progress")
+    ours = [task for task in tasks if task.owner in ("", HOST_ACTOR, "agent", session, context.args.actor)]
+    fresh = [task for task in ours if _mark(task) not in looked.reminded]
+    if not fresh:
+        return 0
+    reminded = tuple(_mark(task) for task in ours)
+    looks.save(session, name, msgspec.structs.replace(looked, reminded=reminded))
+    context.json({"decision": "block", "reason": reminder(name, fresh)})
+    return 0
+
+
+def _mark(task: Task) -> str:
+    return f"{task.id}@{task.status_changed_at}"
+
+
+def _conversation(context: Context, session: str) -> str:
+    """The list that is meant: `-c`, the one that the session is attached to, and then as everywhere."""
+    if not context.args.conversation and session and project.is_conversation_id(session):
+        found: dict[str, Any] = context.call("conversation.get", conversation=session)["conversation"]
+        if session in found.get("sessions", ()):
+            return str(found["conversation"])
+    return conversation_of(os.environ, context.args.conversation)

@@ -1,0 +1,61 @@
+"""How far each session has looked into a list, kept in small files so that it survives a restart of everything."""
+
+import hashlib
+import os
+import time
+
+import msgspec
+
+_KEEP_S = 30 * 86_400
+"""A session that has not looked for so long, in seconds, is forgotten."""
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """What a session has seen.
+
+    `seq` is the position in the log of `epoch`; `reminded` are `ID@TIME` of the tasks in progress that it has been
+    reminded of, with the time of their start.
+    """
+
+    epoch: str = ""
+    seq: int | None = None
+    reminded: tuple[str, ...] = ()
+
+
+class Looks:
+    """The looks of all sessions.
+
+    Args:
+        data_dir: The data directory.
+    """
+
+    def __init__(self, data_dir: str) -> None:
+        self._directory = os.path.join(data_dir, "looked")
+
+    def of(self, session: str, conversation: str) -> Looked:
+        """What the session has seen of the list; nothing if that can't be told."""
+        try:
+            with open(self._path(session, conversation), "rb") as file:
+                return msgspec.json.decode(file.read(), type=Looked)
+        except (OSError, msgspec.MsgspecError, UnicodeError):
+            return Looked()
+
+    def save(self, session: str, conversation: str, looked: Looked) -> None:
+        """Remember it, and forget sessions that are long gone."""
+        os.makedirs(self._directory, 0o700, exist_ok=True)
+        path = self._path(session, conversation)
+        beside = f"{path}.{os.getpid()}"
+        with open(beside, "wb") as file:
+            file.write(msgspec.json.encode(looked))
+        os.replace(beside, path)
+        self._forget(time.time() - _KEEP_S)
+
+    def _path(self, session: str, conversation: str) -> str:
+        name = hashlib.sha256(f"{conversation}\0{session}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        return os.path.join(self._directory, name)
+
+    def _forget(self, before: float) -> None:
+        with os.scandir(self._directory) as entries:
+            for entry in entries:
+                if entry.stat(follow_symlinks=False).st_mtime < before:
+                    os.unlink(entry.path)
