@@ -115,12 +115,18 @@ class Peer:
     """A client of a few lines over asyncio; pushes that come between answers are kept in `pushes`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: bool) -> None:
-        """Use `Engine.connect`."""
+        """Use `open`."""
         self.pushes: list[Any] = []
         self.reader = reader
         self.writer = writer
         self._headers = headers
         self._next = 1000
+
+    @classmethod
+    async def open(cls, path: str, headers: bool = False) -> "Peer":
+        """Connect to a socket, to speak in lines or with headers."""
+        reader, writer = await asyncio.open_unix_connection(path, limit=1 << 26)
+        return cls(reader, writer, headers)
 
     def request(self, method: str, params: Any = None, *, id: Any = 0) -> bytes:
         """A framed request; id None makes it a notification."""
@@ -255,8 +261,7 @@ class Engine:
 
     async def connect(self, headers: bool = False, **hello: Any) -> Peer:
         """A new client, introduced if it has something to say."""
-        reader, writer = await asyncio.open_unix_connection(self.settings.socket, limit=1 << 26)
-        peer = Peer(reader, writer, headers)
+        peer = await Peer.open(self.settings.socket, headers)
         self._peers.append(peer)
         if hello:
             await peer.result("daemon.hello", **hello)

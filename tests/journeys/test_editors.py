@@ -1,0 +1,219 @@
+"""Clients that are not ours: a shell, fifteen lines of Python, an editor's JSON-RPC library, an editor."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from punchlist_testing.daemon import Raw, Spawned, spawned_daemon
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+PATIENCE_S = 20
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spawned]:
+    # The README speaks of $XDG_RUNTIME_DIR/punchlist/daemon.sock.
+    directory = tmp_path_factory.mktemp("runtime")
+    (directory / "punchlist").symlink_to("run")
+    with spawned_daemon(directory) as running:
+        yield running
+
+
+@pytest.fixture
+def environment(daemon: Spawned, tmp_path: Path) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "XDG_RUNTIME_DIR": str(daemon.directory),
+        "PUNCHLIST_SOCKET": daemon.socket,
+        "PUNCHLIST_DATA_DIR": daemon.data_dir,
+        "PUNCHLIST_AUTOSTART": "0",
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+    }
+
+
+def need(program: str) -> str:
+    found = shutil.which(program)
+    if found is None:
+        pytest.skip(f"{program} is not installed")
+    return found
+
+
+def block(language: str, marker: str) -> str:
+    """The README's block in this language that says `marker`."""
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    (found,) = [each for each in blocks if marker in each]
+    return found
+
+
+def titles(daemon: Spawned, conversation: str) -> list[str]:
+    peer = Raw(daemon.socket)
+    try:
+        return [task["title"] for task in peer.result("task.list", conversation=conversation)["tasks"]]
+    finally:
+        peer.close()
+
+
+def test_the_readmes_lines_for_netcat_work(daemon: Spawned, environment: dict[str, str]) -> None:
+    netcat = need("nc")
+    if "-N" not in subprocess.run([netcat, "-h"], capture_output=True, text=True, check=False).stderr:
+        pytest.skip("this nc does not close its side at the end of its input")
+    command, *calls = block("console", "nc -U").splitlines()
+    assert command.startswith("$ nc -U ")
+    said = subprocess.run(
+        ["sh", "-c", command.removeprefix("$ ").replace("nc -U", "nc -N -U")],
+        input="\n".join(calls) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env=environment,
+        check=True,
+    ).stdout.splitlines()
+    messages = [json.loads(line) for line in said]
+    assert {message.get("id") for message in messages} >= {1, 2}
+    assert "From a bare socket" in titles(daemon, "default")
+
+
+FIFTEEN_LINES = """
+import json, os, socket
+daemon = socket.socket(socket.AF_UNIX)
+daemon.connect(os.environ["PUNCHLIST_SOCKET"])
+lines = daemon.makefile("rw")
+def call(id, method, **params):
+    print(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}), file=lines, flush=True)
+    while (answer := json.loads(lines.readline())).get("id") != id:
+        print("pushed:", answer["method"])
+    return answer["result"]
+call(1, "event.subscribe", conversation="fifteen", view="list")
+call(2, "task.add", conversation="fifteen", title="by hand")
+call(3, "task.set_status", conversation="fifteen", task="1", status="completed")
+print([task["status"] for task in call(4, "task.list", conversation="fifteen")["tasks"]])
+"""
+
+
+def test_fifteen_lines_of_python_without_any_library_are_a_client(environment: dict[str, str]) -> None:
+    assert len(FIFTEEN_LINES.strip().splitlines()) <= 15
+    said = subprocess.run(
+        [sys.executable, "-I", "-c", FIFTEEN_LINES],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env=environment,
+        check=True,
+    ).stdout
+    assert said.splitlines()[-1] == "['completed']" and "pushed: list" in said
+
+
+def test_the_readmes_python_sample_works(daemon: Spawned, environment: dict[str, str]) -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", block("python", "punchlist.connect()")],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env=environment,
+        check=True,
+    ).stdout
+    assert said == "1 in_progress Write the parser\n"
+    assert titles(daemon, "release-1.0") == ["Write the parser"]
+
+
+EDITOR_LIBRARY = """
+const net = require("net"), rpc = require("vscode-jsonrpc/node");
+const socket = net.connect(process.env.PUNCHLIST_SOCKET);
+const connection = rpc.createMessageConnection(
+  new rpc.StreamMessageReader(socket), new rpc.StreamMessageWriter(socket));
+const pushed = [];
+connection.onNotification("list", (params) => pushed.push(params));
+connection.listen();
+(async () => {
+  const hello = await connection.sendRequest("daemon.hello", { client: { name: "editor" } });
+  await connection.sendRequest("event.subscribe", { conversation: "editor", view: "list" });
+  const added = await connection.sendRequest("task.add", { conversation: "editor", title: "für später" });
+  let refused;
+  try { await connection.sendRequest("task.get", { conversation: "editor", task: "9" }); }
+  catch (error) { refused = { code: error.code, kind: error.data.kind }; }
+  await connection.sendNotification("task.add", { conversation: "editor", title: "unanswered" });
+  while (pushed.length < 2) await new Promise((done) => setTimeout(done, 5));
+  const titles = pushed[1].tasks.map((task) => task.title);
+  console.log(JSON.stringify({ name: hello.name, id: added.task.id, refused, titles }));
+  connection.dispose(); socket.end();
+})();
+"""
+
+
+def test_the_json_rpc_library_of_vs_code_works_over_content_length(environment: dict[str, str], tmp_path: Path) -> None:
+    node, npm = need("node"), need("npm")
+    install = [npm, "install", "--no-audit", "--no-fund", "--prefer-offline", "vscode-jsonrpc@8.2.1"]
+    try:
+        got = subprocess.run(install, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.skip("the package registry does not answer")
+    if got.returncode:
+        pytest.skip(f"vscode-jsonrpc can't be installed: {got.stderr[-200:]}")
+    (tmp_path / "client.js").write_text(EDITOR_LIBRARY, "utf-8")
+    said = subprocess.run(
+        [node, "client.js"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env=environment,
+        check=True,
+    ).stdout
+    assert json.loads(said) == {
+        "name": "punchlistd",
+        "id": "1",
+        "refused": {"code": -32001, "kind": "not_found"},
+        "titles": ["für später", "unanswered"],
+    }
+
+
+def test_the_readmes_lines_for_neovim_show_the_list(
+    daemon: Spawned, environment: dict[str, str], tmp_path: Path
+) -> None:
+    neovim = need("nvim")
+    shown = tmp_path / "shown"
+    source = block("lua", "new_pipe").replace("print(data)", "shown(data)").replace('"default"', '"neovim"')
+    script = f"""
+local seen = ""
+local function shown(data)
+  seen = seen .. (data or "")
+  local file = io.open("{shown}", "w"); file:write(seen); file:close()
+end
+{source}
+"""
+    (tmp_path / "client.lua").write_text(script, "utf-8")
+    editor = subprocess.Popen(
+        [neovim, "--headless", "--clean", "-c", f"luafile {tmp_path}/client.lua"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**environment, "TERM": "dumb"},
+    )
+    peer = Raw(daemon.socket)
+    try:
+        after = 0
+        while not any(each["conversation"] == "neovim" for each in _subscriptions(peer)):
+            assert editor.poll() is None, editor.communicate()[1]
+            after = peer.result("event.wait", after=after, timeout_ms=10)["next"]
+        peer.result("task.add", conversation="neovim", title="seen in the editor")
+        while not (shown.exists() and "seen in the editor" in shown.read_text("utf-8")):
+            peer.result("event.wait", after=peer.result("daemon.status")["seq"], timeout_ms=10)
+    finally:
+        peer.close()
+        editor.kill()
+        editor.communicate()
+    lines = [json.loads(line) for line in shown.read_text("utf-8").splitlines()]
+    assert [line.get("method", "answer") for line in lines] == ["answer", "list"]
+
+
+def _subscriptions(peer: Raw) -> list[dict[str, str]]:
+    return [each for each in peer.result("daemon.status")["subscriptions"] if "conversation" in each]
