@@ -30,7 +30,7 @@ from punchlistd.domain.evolve import evolve
 from punchlistd.domain.outcome import outcome
 from punchlistd.domain.state import State
 from punchlistd.engine.calls import INTERNAL_ERROR, Item, Read, Write, key_conflict
-from punchlistd.engine.confirm import Confirmer
+from punchlistd.engine.confirm import DESTRUCTIVE, Confirmer
 from punchlistd.engine.facts import groups_of
 from punchlistd.engine.fanout import Line
 from punchlistd.engine.leases import Leases
@@ -143,7 +143,7 @@ class Decider:
             item.outcome = self._looked_up(item, opened, batch.head)
             return not opened.dirty
         if not self._known(item, opened):
-            decision = self._decision(item, opened)
+            decision: Decision | Rejection | None = self._decision(item, opened)
             if isinstance(item.params, TaskClaim):
                 decision = self._claim(item, item.params, decision, opened)
             if decision is None:
@@ -180,9 +180,11 @@ class Decider:
             decision = self._decided(item, opened.state)
             if isinstance(decision, Rejection):
                 return self._leases.told(opened.state, decision)
-            # Last: nobody should confirm what is refused afterwards.
-            asked = self._confirmer.check(item.params, opened.state, item.caller.confirm, item.command.at)
-            return asked or decision
+            if isinstance(item.params, DESTRUCTIVE):
+                # Last: nobody should confirm what is refused afterwards.
+                asked = self._confirmer.check(item.params, opened.state, item.caller.confirm, item.command.at)
+                return asked or decision
+            return decision
         except Exception:
             return _fault(item)
 
@@ -245,13 +247,15 @@ class Decider:
         side = Side(item.params.key or "", item.call, undoes=decision.undoes)
         following = follow_up(opened.state, item.params, events)
         events = self._append(chain(events, following), opened, command, side, batch)
-        self._follow_claims(item, opened.state, events)
+        if isinstance(item.params, TaskClaim) or self._leases.of(opened.state.conversation):
+            self._follow_claims(item, opened.state, events)
         try:
             answer: Written = outcome(item.params, opened.state, events, batch.head, decision.lines, command.actor)
         except Exception:
             item.outcome = _fault(item)
             return
-        item.outcome = _encode(_timed(answer, opened))
+        held = self._leases.of(opened.state.conversation)
+        item.outcome = _encode(_timed(answer, opened) if held else answer)
         if (key := item.params.key) is not None:
             opened.remember(key, item.call, item.outcome)
             if events and opened.keys is not None:
@@ -264,7 +268,7 @@ class Decider:
             self._leases.follow(state, item.params, item.caller.holder, tasks)
         if isinstance(item.params, TaskClaim):
             item.claims = tuple((task, state.claims[task].fence) for task in tasks if task in state.claims)
-        elif any(isinstance(event, ListCleared | ConversationDeleted) for event in events):
+        elif any(isinstance(event, _END_CLAIMS) for event in events):
             self._leases.clear(state.conversation)
 
     def _detach_first(self, session: str, target: Open, command: Command, batch: Batch) -> None:
@@ -281,38 +285,48 @@ class Decider:
         Each happens before the next one is asked for: some follow from what those before them did.
         """
         state = opened.state
+        name, at, actor = state.conversation, command.at, command.actor
         happened: list[tuple[int, int, str, KnownEvent]] = []
         for event in events:
             seq, version, owner = batch.head + 1, state.version + 1, state.user
-            evolve(state, event, seq, version, command.at)
+            evolve(state, event, seq, version, at)
             happened.append((seq, version, state.user or owner, event))
             batch.head = opened.seq = seq
-        for left, (seq, version, owner, event) in zip(range(len(happened) - 1, -1, -1), happened, strict=True):
-            side = msgspec.structs.replace(side, left=left) if left == len(happened) - 1 else Side(left=left)
-            wire = _encode(_Wire(seq, state.conversation, version, command.at, command.actor, event))
+        left = len(happened)
+        for seq, version, owner, event in happened:
+            left -= 1
+            if left:
+                side = msgspec.structs.replace(side, left=left)
+            wire = _encode(_Wire(seq, name, version, at, actor, event))
             line, opened.check = seal(opened.check, wire, side)
-            batch.entries.append(Sealed(state.conversation, version, line, side.key))
-            batch.lines.append(Line(state.conversation, wire, left, owner))
+            batch.entries.append(Sealed(name, version, line, side.key))
+            batch.lines.append(Line(name, wire, left, owner))
+            side = _NO_SIDE
             if isinstance(event, ConversationConfigured):
-                batch.sessions.append((state.conversation, event))
+                batch.sessions.append((name, event))
             elif isinstance(event, ConversationDeleted):
-                batch.deleted.append(state.conversation)
+                batch.deleted.append(name)
                 opened.forget_replies()
-        if happened and state.conversation not in batch.touched:
-            batch.touched[state.conversation] = opened
+        if happened and name not in batch.touched:
+            batch.touched[name] = opened
             opened.dirty += 1
         return [event for *_, event in happened]
 
 
+_NO_SIDE = Side()
+_END_CLAIMS = (ListCleared, ConversationDeleted)
+_WITH_LEASES = (ClaimResult, TaskResult)
 _TOUCH_CLAIMS = (Claimed, Released, StatusChanged, Deleted)
 
 
 def _timed(answer: Written, opened: Open) -> Written:
     """The answer with the time that the lease of its task has left."""
+    if not isinstance(answer, _WITH_LEASES):
+        return answer
     if isinstance(answer, ClaimResult) and answer.tasks:
         tasks = tuple(opened.shown([*answer.tasks]))
         return msgspec.structs.replace(answer, task=tasks[0], tasks=tasks)
-    if isinstance(answer, ClaimResult | TaskResult) and answer.task is not None:
+    if answer.task is not None:
         return msgspec.structs.replace(answer, task=opened.shown([answer.task])[0])
     return answer
 

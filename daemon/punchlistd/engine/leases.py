@@ -24,6 +24,7 @@ _SLACK = 1_000
 """How many outdated entries the timer's queue may hold beside twice the valid ones."""
 
 _RELEASE = METHODS["task.release"]
+_OF_HOLDERS = (TaskRenew, TaskRelease, TaskSetStatus)
 
 
 class Lease:
@@ -171,11 +172,12 @@ class Leases:
 
     def refusal(self, state: State, params: Mutation, holder: Holder | None) -> Rejection | None:
         """Why a call that brings no fence is refused: somebody of another connection holds the task."""
-        if not isinstance(params, TaskRenew | TaskRelease | TaskSetStatus) or params.fence is not None:
+        held = self._held.get(state.conversation)
+        if held is None or not isinstance(params, _OF_HOLDERS) or params.fence is not None:
             return None
         if isinstance(params, TaskSetStatus) and params.status not in ("completed", "failed"):
             return None
-        lease = self.of(state.conversation).get(params.task)
+        lease = held.get(params.task)
         if lease is None or lease.holder is None or lease.holder is holder:
             return None
         task = state.tasks[params.task]

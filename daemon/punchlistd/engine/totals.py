@@ -43,4 +43,4 @@ class Totals:
 
 def counted(opened: Open) -> tuple[int, int]:
     """Unfinished tasks of a conversation, and those of them in progress."""
-    return opened.state.remaining, opened.state.counts().in_progress
+    return opened.state.remaining, len(opened.state.running)
