@@ -3,6 +3,7 @@
 import argparse
 import datetime
 import resource
+import signal
 import statistics
 import sys
 import time
@@ -48,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run; 0 when everything was measured, met or not."""
     options = parser().parse_args(argv)
     _raise_descriptors()
+    signal.signal(signal.SIGTERM, _leave)
     chosen = [name for name in SECTIONS if not options.only or name in options.only]
     begin = time.monotonic()
     measured: dict[str, list[Row]] = {}
@@ -70,6 +72,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         page.parent.mkdir(exist_ok=True)
         page.write_text(_page(measured, measured_on, bench, closing))
     return 0
+
+
+def _leave(_number: int, _frame: object) -> None:
+    """By an exception, so that the servers are stopped on the way out."""
+    raise SystemExit(143)
 
 
 def _closing(measured: dict[str, list[Row]], seconds: float, loudness: float) -> str:

@@ -69,8 +69,8 @@ class Bench:
         """A run over a fresh directory."""
         self.quick = quick
         self.rounds = 3 if quick else 5
-        self.seconds = 0.4 if quick else 1.0
-        self.patience_s = 10.0 if quick else 240.0
+        self.seconds = 0.3 if quick else 1.0
+        self.patience_s = 5.0 if quick else 240.0
         self.work = work
         self.bin = ROOT / "build/bench/bin"
         self.loudness: list[float] = []
