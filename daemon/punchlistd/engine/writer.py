@@ -248,15 +248,15 @@ class Writer:
         started = perf_counter_ns()
         try:
             await self._log.append(batch.entries)
+            self.meters.commit(perf_counter_ns() - started, len(batch.entries))
+            for name in batch.deleted:
+                await self.upkeep.erase(name)
         except StorageFull:
             self._take_back(batch)
             return False
         except StorageFailed:
             self._refuse(batch.items, OUTCOME_UNKNOWN)
             raise
-        self.meters.commit(perf_counter_ns() - started, len(batch.entries))
-        for name in batch.deleted:
-            await self.upkeep.erase(name)
         return True
 
     def _take_back(self, batch: Batch) -> None:

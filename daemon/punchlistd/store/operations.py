@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, TypeVarTuple
 
-from punchlistd.store.files import Inodes, Reserve, beside, size_of, write_ahead
+from punchlistd.store.files import Inodes, Reserve, beside, size_of, sync_directory, write_ahead
 from punchlistd.store.lines import checksum, join
 from punchlistd.store.mark import ANY_SUM, Mark
 from punchlistd.store.port import Damaged, LogUnusable, Sealed, StorageFailed, StorageFull
@@ -43,6 +43,7 @@ class Operations:
         self.head: int = connection.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0]
         self.mark = Mark(beside(path, ".mark"))
         self.regressed = self._compare_with_mark()
+        sync_directory(path)  # SQLite goes on where that fails for the file it writes ahead to
         self.inodes = Inodes((path, write_ahead(path)))
         self.inodes.watch(watch)
         self.reserve = Reserve(beside(path, ".reserve"), reserve_bytes)

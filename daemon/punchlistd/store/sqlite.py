@@ -15,7 +15,7 @@ import aiosqlite
 import anyio
 import anyio.to_thread
 
-from punchlistd.store import erase, index, reading, schema
+from punchlistd.store import erase, index, reading, schema, whole
 from punchlistd.store.backup import Copy, finish
 from punchlistd.store.mounts import file_system_of, is_remote
 from punchlistd.store.operations import Operations
@@ -75,8 +75,10 @@ def open_log(
     try:
         if not schema.identify(path, 1 + len(schema.UPGRADES)):
             schema.create(path)
+        whole.check_pages(path)
         connection = schema.connect(path, "rw")
         schema.apply_settings(connection)
+        whole.check_names(connection, path)
         schema.upgrade(connection, path, schema.UPGRADES)
         operations = Operations(connection, path, reserve_bytes, watch)
         reading.scan(operations)

@@ -78,6 +78,24 @@ async def test_a_lost_line_break_is_damage_to_whose_lines_it_joined(path: str, i
 
 
 @pytest.mark.parametrize("indexed", [False, True])
+async def test_a_row_whose_values_are_gone_is_damage(path: str, indexed: bool) -> None:
+    """A sector of zeroes makes NULL of what the table says can't be NULL, and any number of where a row begins."""
+    await written(path, indexed=indexed)
+    with closing(connect(path, "rw")) as connection:
+        connection.execute("PRAGMA writable_schema = ON").close()
+        connection.execute(
+            "UPDATE sqlite_schema SET sql = replace(replace(sql, ' NOT NULL', ''), ' STRICT', '')"
+        ).close()
+    with closing(connect(path, "rw")) as connection:
+        connection.execute("UPDATE log SET first = -4611686018427387904, sum = NULL, body = NULL WHERE seq = 6").close()
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    for name in ("anna", "bert"):
+        with pytest.raises(Damaged):
+            await log.load(name)
+    await log.close()
+
+
+@pytest.mark.parametrize("indexed", [False, True])
 async def test_no_flipped_bit_of_a_row_is_ever_served_as_an_event(path: str, indexed: bool) -> None:
     lines = await written(path, indexed=indexed)
     with closing(connect(path, "rw")) as connection:

@@ -1,0 +1,56 @@
+"""Whether a database file has all its pages and its index of names is sound, which SQLite does not look at by itself.
+
+A file that was cut short reads as zeroes behind the cut, and an index of zeroes finds nothing: conversations would be
+missing without a word.
+"""
+
+import os
+import sqlite3
+from contextlib import suppress
+
+from punchlistd.store.files import size_of, write_ahead
+from punchlistd.store.port import LogUnusable
+
+_HEADER = 32
+_FRAME = 24
+
+
+def check_pages(path: str) -> None:
+    """Look whether every page is in the file or was written ahead of it. Nothing is changed.
+
+    Raises:
+        LogUnusable: The file was cut short.
+    """
+    with open(path, "rb") as file:
+        header = file.read(100)
+        length = os.fstat(file.fileno()).st_size
+    page = int.from_bytes(header[16:18], "big")
+    page = 1 << 16 if page == 1 else page
+    counted = header[24:28] == header[92:96]  # otherwise no size was noted
+    pages = int.from_bytes(header[28:32], "big") if counted else 0
+    if page < 512 or length >= pages * page:  # noqa: PLR2004 - the smallest there is
+        return
+    missing = set(range(length // page + 1, pages + 1)) - _written_ahead(write_ahead(path), page)
+    if missing:
+        lost = f"{len(missing)} of {pages} pages are missing"
+        raise LogUnusable(f"{path} was cut short: {lost}; put a backup in its place: punch restore")
+
+
+def _written_ahead(path: str, page: int) -> set[int]:
+    """The pages in a write-ahead file, whether they count or not."""
+    found = set[int]()
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        for place in range(_HEADER, size_of(path) - _FRAME, _FRAME + page):
+            found.add(int.from_bytes(os.pread(file.fileno(), 4, place), "big"))
+    return found
+
+
+def check_names(connection: sqlite3.Connection, path: str) -> None:
+    """Compare the table of conversations with its indexes, through which they are found.
+
+    Raises:
+        LogUnusable: They differ.
+    """
+    problem = connection.execute("PRAGMA integrity_check(conversations)").fetchone()[0]
+    if problem != "ok":
+        raise LogUnusable(f"the index in {path} is damaged ({problem}); put a backup in its place: punch restore")
