@@ -219,6 +219,15 @@ async def test_an_unknown_outcome_is_told_to_every_waiting_call_and_ends_the_wri
     assert log.head == 0
 
 
+async def test_a_deletion_whose_erasure_fails_is_of_unknown_outcome(running: Engine, peer: Peer, log: TouchyLog) -> None:
+    await peer.result("task.add", **add("a"))
+    asked = await peer.refusal("conversation.delete", conversation=C)
+    log.erase_refusal = StorageFailed("EIO")
+    refused = await peer.refusal("conversation.delete", conversation=C, confirm=asked["token"])
+    assert refused["kind"] == "outcome_unknown"
+    await until(lambda: running.failure is not None)
+
+
 # nobody cancels a commit
 
 

@@ -44,6 +44,7 @@ class TouchyLog(MemoryLog):
         """A log that does as it is told until told otherwise."""
         super().__init__()
         self.refusal: Exception | None = None
+        self.erase_refusal: Exception | None = None
         self.damaged: dict[str, int] = {}
         self.sizes_of_appends: list[int] = []
         self._gate_before = _Gate()
@@ -71,6 +72,12 @@ class TouchyLog(MemoryLog):
             raise self.refusal
         await super().append(entries)
         await self._gate_after.passed()
+
+    async def erase(self, conversation: str) -> None:
+        """Erase, unless told to fail."""
+        if self.erase_refusal is not None:
+            raise self.erase_refusal
+        await super().erase(conversation)
 
     async def read(
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
