@@ -1,0 +1,96 @@
+"""The tool surfaces that agents call: five dialects over one list, for any agent loop.
+
+```python
+from punchlist import tools
+
+definitions = tools.definitions("claude", "anthropic")          # give these to the model
+reply = tools.call("claude", "TaskCreate", {"subject": "Write the copy", "description": "…"}, conversation="website")
+print(reply.text)                                               # give this back to it
+```
+
+`call` never raises for what a model or the daemon can cause: a refusal is a reply with `refused`. `Toolbox` and
+`AsyncToolbox` do the same on a client of yours. `punchlist.tools.functions` makes Python callables of the tools,
+`punchlist.tools.adapters` what agent frameworks take.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from punchlist.core import Options
+from punchlist.errors import PunchlistError
+from punchlist.sync import connect
+from punchlist.tools import registry, schema
+from punchlist.tools.memory import Memory
+from punchlist.tools.model import Dialect, Problem, Question, Reply, Tool
+from punchlist.tools.refusals import problem_of
+from punchlist.tools.registry import dialect, names
+from punchlist.tools.schema import FORMATS, Format
+from punchlist.tools.toolbox import AsyncToolbox, Seat, Toolbox
+
+__all__ = [
+    "FORMATS",
+    "AsyncToolbox",
+    "Dialect",
+    "Format",
+    "Problem",
+    "Question",
+    "Reply",
+    "Seat",
+    "Tool",
+    "Toolbox",
+    "call",
+    "definitions",
+    "dialect",
+    "names",
+    "prompt",
+]
+
+_MEMORY = Memory()
+
+
+def definitions(dialect: str | Iterable[str], form: Format = "mcp") -> list[dict[str, Any]]:
+    """The tool definitions of one or several dialects.
+
+    Args:
+        dialect: A dialect's name, or several.
+        form: `openai` (Chat Completions), `responses` (OpenAI's Responses API), `anthropic`, or `mcp`.
+
+    Raises:
+        Problem: There is no such dialect.
+    """
+    chosen = [dialect] if isinstance(dialect, str) else dialect
+    return [one for name in chosen for one in schema.definitions(registry.dialect(name), form)]
+
+
+def prompt(dialect: str) -> str:
+    """What to tell a model about a dialect, as a section of its prompt."""
+    return registry.dialect(dialect).prompt
+
+
+def call(
+    dialect: str,
+    name: str,
+    arguments: object = None,
+    *,
+    conversation: str | None = None,
+    actor: str = "agent",
+    user: str | None = None,
+) -> Reply:
+    """Call one tool on a connection of its own. Loops that make many calls keep a `Toolbox`.
+
+    Args:
+        dialect: The dialect's name.
+        name: The tool's name.
+        arguments: What the model sent: an object, JSON text of one, or nothing.
+        conversation: The list; by default the scope's (`punchlist.conversation`) or PUNCHLIST_CONVERSATION.
+        actor: The agent's name, recorded with its changes.
+        user: Confine the call to this user's conversations.
+    """
+    options: Options = {"name": actor}
+    if user is not None:
+        options["user"] = user
+    try:
+        with connect(**options) as client:
+            return Toolbox(client, Seat(conversation, actor, user), _MEMORY).call(dialect, name, arguments)
+    except PunchlistError as error:
+        return registry.dialect(dialect).refuse(problem_of(error))

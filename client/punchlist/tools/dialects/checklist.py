@@ -1,0 +1,212 @@
+"""`checklist`: a plain list of things to tick off, with JSON replies."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from punchlist.cursor import TaskList
+from punchlist.errors import Blocked, RequestRefused
+from punchlist.tools.fit import compact, fitting, more, one_line, shorten
+from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
+from punchlist.tools.refusals import problem_of
+from punchlist_schemas.params import NewTask
+from punchlist_schemas.results import SetStatusResult
+from punchlist_schemas.things import Task
+
+NO_CONVERSATION = "Error: Task list is not available (no conversation context)."
+CORRUPT = "Error: Task file is corrupt or invalid."
+NOT_FOUND = "Task not found"
+_IN_A_LIST = 2_000
+"""How many characters of a description are shown in a list."""
+
+TaskId = Annotated[str, Meta(description="The task's id")]
+
+
+class AddTask(Arguments, frozen=True):
+    """What AddTask takes."""
+
+    title: Annotated[str, Meta(description="Short title of the task")]
+    description: str = ""
+
+
+class OneTask(Arguments, frozen=True, rename="camel"):
+    """What the tools for one task take."""
+
+    task_id: TaskId
+
+
+class DeleteTask(OneTask, frozen=True, rename="camel"):
+    """What DeleteTask takes."""
+
+    confirm: Confirm = ""
+
+
+class CompleteTasks(Arguments, frozen=True, rename="camel"):
+    """What CompleteTasks takes."""
+
+    task_ids: Annotated[tuple[str, ...], Meta(description="The ids of the tasks")]
+
+
+class Item(Struct, frozen=True):
+    """One task of SetTaskList."""
+
+    title: str
+    description: str = ""
+
+
+class SetTaskList(Arguments, frozen=True):
+    """What SetTaskList takes."""
+
+    tasks: Annotated[tuple[Item, ...], Meta(description="The whole new list")]
+
+
+class ClearTasks(Arguments, frozen=True):
+    """What ClearTasks takes."""
+
+    confirm: Confirm = ""
+
+
+def item(task: Task, most: int = _IN_A_LIST) -> dict[str, Any]:
+    """A task in the form of this dialect."""
+    description = shorten(task.description, most)
+    return {"id": task.id, "title": task.title, "description": description, "done": task.status == "completed"}
+
+
+def _json(data: dict[str, Any], *, refused: bool = False) -> Reply:
+    return Reply(text=compact(data), data=data, refused=refused)
+
+
+def _tasks(tasks: Iterable[Task], offset: int = 0) -> Reply:
+    shown, left_out = fitting(tasks, item)
+    data: dict[str, Any] = {"tasks": shown}
+    if left_out:
+        data |= {"omitted": left_out, "hint": more(left_out, offset + len(shown), "ListTasks")}
+    return _json(data)
+
+
+def _list(desk: Desk, args: Listing) -> Steps:
+    tasks: TaskList = yield desk.calls.list(offset=args.offset)
+    return _tasks(tasks, args.offset)
+
+
+def _add(desk: Desk, args: AddTask) -> Steps:
+    task: Task = yield desk.calls.add(one_line(args.title), description=args.description)
+    return _json(item(task))
+
+
+def _complete(desk: Desk, args: OneTask) -> Steps:
+    result: SetStatusResult = yield desk.calls.complete(args.task_id)
+    following = None if result.next_task is None else item(result.next_task)
+    return _json({"ok": True, "task": item(result.task), "nextTask": following, "remaining": result.remaining})
+
+
+def _uncomplete(desk: Desk, args: OneTask) -> Steps:
+    result: SetStatusResult = yield desk.calls.reopen(args.task_id)
+    return _json({"ok": True, "task": item(result.task)})
+
+
+def _delete(desk: Desk, args: DeleteTask) -> Steps:
+    yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
+    return _json({"ok": True})
+
+
+def _complete_all(desk: Desk, args: CompleteTasks) -> Steps:
+    wanted = list(dict.fromkeys(args.task_ids))
+    if not wanted:
+        raise Problem("invalid_arguments", "taskIds must be a non-empty array of task ids.")
+    tasks: TaskList = yield desk.calls.list()
+    known = {task.id: task for task in tasks}
+    errors = {one: _obstacle(known.get(one)) for one in wanted}
+    waiting = [one for one in wanted if not errors[one]]
+    completed: list[str] = []
+    last: SetStatusResult | None = None
+    while waiting:
+        blocked: list[str] = []
+        for one in waiting:
+            try:
+                last = yield desk.calls.complete(one)
+                completed.append(one)
+            except Blocked as error:
+                errors[one] = _sentence(problem_of(error))
+                blocked.append(one)  # another one of them may be what it waits for
+            except RequestRefused as error:
+                errors[one] = _sentence(problem_of(error))
+        waiting = blocked if len(blocked) < len(waiting) else []
+    failed = [{"id": one, "error": errors[one]} for one in wanted if one not in completed]
+    return _json(
+        {
+            "ok": True,
+            "completed": completed,
+            "failed": failed,
+            "nextTask": _following(last, tasks),
+            "remaining": tasks.remaining if last is None else last.remaining,
+        }
+    )
+
+
+def _obstacle(task: Task | None) -> str:
+    if task is None:
+        return NOT_FOUND
+    return "Task already done" if task.status == "completed" else ""
+
+
+def _following(last: SetStatusResult | None, tasks: TaskList) -> dict[str, Any] | None:
+    if last is not None:
+        return item(last.next_task) if last.next_task else None
+    ready = (task for task in tasks if task.status in ("pending", "in_progress") and not task.open_blockers)
+    return next((item(task) for task in ready), None)
+
+
+def _set(desk: Desk, args: SetTaskList) -> Steps:
+    if not args.tasks:
+        raise Problem("invalid_arguments", "tasks must be a non-empty array of task objects.")
+    new = [NewTask(title=one_line(one.title), description=one.description) for one in args.tasks]
+    tasks: tuple[Task, ...] = yield desk.calls.replace(new, keep_unfinished=False)
+    return _tasks(tasks)
+
+
+def _clear(desk: Desk, args: ClearTasks) -> Steps:
+    yield desk.calls.clear(confirm=args.confirm or None)
+    return _json({"ok": True})
+
+
+def _refuse(problem: Problem) -> Reply:
+    if problem.kind == "no_conversation":
+        return Reply(text=NO_CONVERSATION, refused=True)
+    if problem.kind == "damaged":
+        return Reply(text=CORRUPT, refused=True)
+    if problem.kind == "not_found" and problem.data.get("what") == "task":
+        return _json({"ok": False, "error": NOT_FOUND}, refused=True)
+    if problem.kind in ("blocked", "illegal_transition", "lease_held", "lease_lost", "confirmation_required"):
+        return _json({"ok": False, "error": _sentence(problem)}, refused=True)
+    return Reply(text=f"Error: {problem.text}", refused=True)
+
+
+def _sentence(problem: Problem) -> str:
+    return problem.text[:1].upper() + problem.text[1:]
+
+
+_PROMPT = """# Task list
+Keep the conversation's task list current with these tools.
+- For work of several steps call SetTaskList once, or AddTask for each step, before you begin.
+- Call CompleteTask as soon as a task is done; its reply names the next one, so there is no need to list again.
+- A task that turns out not to be done: UncompleteTask. Ids come from the replies; never invent one."""
+
+DIALECT = Dialect(
+    name="checklist",
+    summary="A plain list to tick off: ListTasks, AddTask, CompleteTask, UncompleteTask, DeleteTask, and three more.",
+    prompt=_PROMPT,
+    refuse=_refuse,
+    falls_back=False,
+    tools=(
+        Tool("ListTasks", "List all tasks of this conversation.", Listing, _list, "reads"),
+        Tool("AddTask", "Add a task to the list.", AddTask, _add, "adds"),
+        Tool("CompleteTask", "Mark a task as done; the reply names the next one.", OneTask, _complete),
+        Tool("UncompleteTask", "Mark a task as not done.", OneTask, _uncomplete),
+        Tool("DeleteTask", "Delete a task.", DeleteTask, _delete, "destroys"),
+        Tool("CompleteTasks", "Mark several tasks as done.", CompleteTasks, _complete_all),
+        Tool("SetTaskList", "Replace the whole task list.", SetTaskList, _set, "destroys"),
+        Tool("ClearTasks", "Remove all tasks.", ClearTasks, _clear, "destroys"),
+    ),
+)

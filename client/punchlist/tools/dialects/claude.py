@@ -1,0 +1,299 @@
+"""`claude`: the task tools of Claude Code, with its names and texts."""
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from punchlist.calls import Call
+from punchlist.cursor import TaskList
+from punchlist.errors import DependencyCycle, NotFound, RequestRefused
+from punchlist.tools.fit import MANY_IDS, fitting, joined, more, one_line, shorten
+from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
+from punchlist.tools.refusals import problem_of
+from punchlist_schemas.params import NewTask
+from punchlist_schemas.results import SetStatusResult
+from punchlist_schemas.things import Metadata, Task
+
+Ids = tuple[str, ...]
+TaskId = Annotated[str, Meta(description="The task's ID")]
+
+
+class TaskCreate(Arguments, frozen=True, rename="camel"):
+    """What TaskCreate takes."""
+
+    subject: Annotated[str, Meta(description="Brief title in imperative form")]
+    description: Annotated[str, Meta(description="What needs to be done")]
+    active_form: Annotated[str, Meta(description='Shown while in progress, e.g. "Running tests"')] = ""
+    metadata: Annotated[Metadata, Meta(description="Anything to keep with the task")] = {}
+    add_blocked_by: Annotated[Ids, Meta(description="IDs of tasks that must be completed first")] = ()
+
+
+class TaskGet(Arguments, frozen=True, rename="camel"):
+    """What TaskGet takes."""
+
+    task_id: TaskId
+
+
+class TaskUpdate(Arguments, frozen=True, rename="camel"):
+    """What TaskUpdate takes."""
+
+    task_id: TaskId
+    status: Literal["pending", "in_progress", "completed", "deleted"] | None = None
+    subject: str = ""
+    description: str = ""
+    active_form: str = ""
+    owner: Annotated[str, Meta(description="Who works on it")] = ""
+    metadata: Annotated[Metadata | None, Meta(description="Merged in; a null value deletes a key")] = None
+    add_blocks: Annotated[Ids, Meta(description="IDs of tasks that wait for this one")] = ()
+    add_blocked_by: Annotated[Ids, Meta(description="IDs of tasks that this one waits for")] = ()
+    remove_blocks: Ids = ()
+    remove_blocked_by: Ids = ()
+    confirm: Confirm = ""
+
+
+class Todo(Struct, frozen=True, rename="camel"):
+    """One line of TodoWrite."""
+
+    content: str
+    status: Literal["pending", "in_progress", "completed"] = "pending"
+    active_form: str = ""
+
+
+class TodoWrite(Arguments, frozen=True):
+    """What TodoWrite takes."""
+
+    todos: Annotated[tuple[Todo, ...], Meta(description="The whole new list")]
+
+
+def _create(desk: Desk, args: TaskCreate) -> Steps:
+    members: dict[str, Any] = {
+        "description": args.description,
+        "active_form": args.active_form,
+        "metadata": args.metadata,
+    }
+    subject = one_line(args.subject)
+    refused: list[str] = []
+    blockers = list(dict.fromkeys(args.add_blocked_by))
+    while True:
+        try:
+            task: Task = yield desk.calls.add(subject, blocked_by=blockers, **members)
+            break
+        except NotFound as error:
+            if error.id not in blockers:
+                raise
+            blockers.remove(error.id)
+            refused.append(f"not blocked by {error.id}: task {error.id} not found")
+    text = "\n".join([f"Task #{task.id} created: {task.title}", *refused])
+    return Reply(text=text, data={"task": {"id": task.id, "subject": task.title}})
+
+
+def _get(desk: Desk, args: TaskGet) -> Steps:
+    task: Task = yield desk.calls.get(args.task_id)
+    lines = [
+        f"Task #{task.id}: {task.title}",
+        f"Status: {task.status}",
+        *_labelled("Description", shorten(task.description)),
+        *_labelled("Active form", task.active_form),
+        *_labelled("Owner", task.owner),
+        *_labelled("Blocks", joined(task.blocks)),
+        *_labelled("Blocked by (open)", joined(task.open_blockers)),
+        *_labelled("Result", shorten(task.result_summary)),
+        *_labelled("Failed because", shorten(task.fail_reason)),
+    ]
+    data = {
+        "id": task.id,
+        "subject": task.title,
+        "description": shorten(task.description),
+        "status": task.status,
+        "blocks": task.blocks[:MANY_IDS],
+        "blockedBy": task.blocked_by[:MANY_IDS],
+    }
+    return Reply(text="\n".join(lines), data={"task": data})
+
+
+def _labelled(label: str, text: str) -> list[str]:
+    return [f"{label}: {text}"] if text else []
+
+
+def _list(desk: Desk, args: Listing) -> Steps:
+    tasks: TaskList = yield desk.calls.list(offset=args.offset)
+    rows, left_out = fitting(tasks, _row)
+    lines = [list_line(task) for task in tasks[: len(rows)]]
+    data: dict[str, Any] = {"tasks": rows}
+    if left_out:
+        data["omitted"] = left_out
+        lines.append(f"… {more(left_out, args.offset + len(rows), 'TaskList')}")
+    return Reply(text="\n".join(lines) or "No tasks found.", data=data)
+
+
+def list_line(task: Task) -> str:
+    """A task as TaskList shows it."""
+    owner = f" (owner: {task.owner})" if task.owner else ""
+    blocked = f" [blocked by: {joined(task.open_blockers)}]" if task.open_blockers else ""
+    return f"{_icon(task)} #{task.id}: {task.title} [{task.status}]{owner}{blocked}"
+
+
+def _icon(task: Task) -> str:
+    icons = {"completed": "✓", "in_progress": "⠋", "failed": "✗"}
+    return icons.get(task.status) or ("▸" if task.open_blockers else "☐")
+
+
+def _row(task: Task) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": task.id, "subject": task.title, "status": task.status}
+    if task.owner:
+        row["owner"] = task.owner
+    return row | {"blockedBy": task.open_blockers[:MANY_IDS]}
+
+
+_MEMBERS = {"subject": "title", "description": "description", "active_form": "active_form", "owner": "owner"}
+_EDGES = {
+    "remove_blocks": "removeBlocks",
+    "remove_blocked_by": "removeBlockedBy",
+    "add_blocks": "addBlocks",
+    "add_blocked_by": "addBlockedBy",
+}
+
+
+def _update(desk: Desk, args: TaskUpdate) -> Steps:
+    if args.status == "deleted":
+        yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
+        data = {"success": True, "taskId": args.task_id, "updatedFields": ["deleted"]}
+        return Reply(text=f"Task #{args.task_id} deleted", data=data)
+    before: Task = yield desk.calls.get(args.task_id)
+    updated: list[str] = []
+    refused: list[str] = []
+    yield from _edit_members(desk, args, updated)
+    yield from _edit_edges(desk, args, updated, refused)
+    data: dict[str, Any] = {"success": True, "taskId": args.task_id, "updatedFields": updated}
+    unblocked: Ids = ()
+    if args.status:
+        try:
+            result: SetStatusResult = yield desk.calls.set_status(args.task_id, args.status)
+        except RequestRefused as error:
+            refused.append(problem_of(error).text)
+        else:
+            unblocked = result.unblocked
+            updated.append("status")
+            if before.status != args.status:
+                data["statusChange"] = {"from": before.status, "to": args.status}
+    if not updated and not refused:
+        raise Problem("invalid_arguments", "no updates specified")
+    return _updated(args.task_id, data, unblocked, refused)
+
+
+def _updated(task: str, data: dict[str, Any], unblocked: Ids, refused: list[str]) -> Reply:
+    if not data["updatedFields"]:
+        text = "; ".join(refused)
+        return Reply(text=text, data={**data, "success": False, "error": text}, refused=True)
+    done = f"Updated task #{task}"
+    if unblocked:
+        done += f" (unblocked: {joined(unblocked)})"
+    if refused:
+        done += f" ({', '.join(data['updatedFields'])})"
+        data["error"] = "; ".join(refused)
+    return Reply(text="\n".join([done, *(f"Refused: {one}" for one in refused)]), data=data)
+
+
+def _edit_members(desk: Desk, args: TaskUpdate, updated: list[str]) -> Generator[Call[Any], Any, None]:
+    given: dict[str, Any] = {wire: getattr(args, name) for name, wire in _MEMBERS.items() if getattr(args, name)}
+    if "title" in given:
+        given["title"] = one_line(given["title"])
+    if args.metadata is not None:
+        given["metadata"] = args.metadata
+    if given:
+        yield desk.calls.edit(args.task_id, **given)
+    names = {"title": "subject", "active_form": "activeForm"}
+    updated += [names.get(name, name) for name in given]
+
+
+def _edit_edges(
+    desk: Desk, args: TaskUpdate, updated: list[str], refused: list[str]
+) -> Generator[Call[Any], Any, None]:
+    given: dict[str, Any] = {name: getattr(args, name) for name in _EDGES if getattr(args, name)}
+    if not given:
+        return
+    try:
+        yield desk.calls.edit(args.task_id, **given)
+        updated += [_EDGES[name] for name in given]
+        return
+    except (NotFound, DependencyCycle):
+        pass  # one edge spoils them all: each is tried by itself
+    for name, others in given.items():
+        done = False
+        for other in others:
+            try:
+                one: dict[str, Any] = {name: (other,)}
+                yield desk.calls.edit(args.task_id, **one)
+                done = True
+            except (NotFound, DependencyCycle) as error:
+                refused.append(f"{_EDGES[name]} {other}: {problem_of(error).text}")
+        if done:
+            updated.append(_EDGES[name])
+
+
+def _write(desk: Desk, args: TodoWrite) -> Steps:
+    old: TaskList = yield desk.calls.list()
+    wanted = [
+        NewTask(title=one_line(todo.content), status=todo.status, active_form=todo.active_form) for todo in args.todos
+    ]
+    yield desk.calls.replace(wanted, keep_unfinished=False)
+    new: TaskList = yield desk.calls.list()
+    parts: list[str] = []
+    for label, tasks in (("Old", old), ("New", new)):
+        lines, left_out = fitting(tasks, list_line, budget=16_000)
+        note = [f"… {left_out} more"] if left_out else []
+        parts += [f"{label} ({len(tasks)}):", *(lines or ["No tasks found."]), *note]
+    data = {"oldTodos": _todos(old), "newTodos": _todos(new)}
+    return Reply(text="\n".join(["Todos updated.", *parts]), data=data)
+
+
+def _todos(tasks: Sequence[Task]) -> list[dict[str, str]]:
+    def todo(task: Task) -> dict[str, str]:
+        return {"content": task.title, "status": task.status, "activeForm": task.active_form}
+
+    return fitting(tasks, todo, budget=16_000)[0]
+
+
+def _refuse(problem: Problem) -> Reply:
+    if problem.kind == "not_found" and problem.data.get("what") == "task":
+        return Reply(text=f"task {problem.data.get('id')} not found", data={"task": None}, refused=True)
+    return Reply(text=problem.text, refused=True)
+
+
+_PROMPT = """# Tasks
+Use the task tools for work of three or more steps, or when the user gives you a list; never for a single trivial step.
+- Create all tasks up front with TaskCreate, in the order in which they should be done; wire what depends on what with \
+addBlockedBy.
+- TaskUpdate to in_progress before you begin a task, to completed as soon as it is fully done, never before.
+- After completing one, take the lowest pending task that is not blocked. TaskList shows what others have changed.
+- Keep a task in_progress if you are stuck, and create one that describes what has to be resolved."""
+
+_TOOLS: tuple[tuple[str, str, type[Arguments], Callable[[Desk, Any], Steps], Any], ...] = (
+    (
+        "TaskCreate",
+        "Create a task in the task list. It starts pending; its ID is in the reply.",
+        TaskCreate,
+        _create,
+        "adds",
+    ),
+    (
+        "TaskUpdate",
+        "Update a task: its status, details, owner or dependencies. Set in_progress before starting, completed when"
+        " fully done; deleted removes it.",
+        TaskUpdate,
+        _update,
+        "destroys",
+    ),
+    ("TaskGet", "Get a task's full description and dependencies by ID.", TaskGet, _get, "reads"),
+    ("TaskList", "List all tasks with status, owner and open blockers.", Listing, _list, "reads"),
+    ("TodoWrite", "Replace the whole task list by these todos.", TodoWrite, _write, "destroys"),
+)
+
+DIALECT = Dialect(
+    name="claude",
+    summary="The task tools of Claude Code: TaskCreate, TaskUpdate, TaskGet, TaskList, TodoWrite.",
+    prompt=_PROMPT,
+    tools=tuple(Tool(*row) for row in _TOOLS),
+    refuse=_refuse,
+)

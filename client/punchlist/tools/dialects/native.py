@@ -1,0 +1,430 @@
+"""`native`: few tools, small replies, deltas. The dialect to prefer where there is a choice."""
+
+import time
+from collections.abc import Generator, Iterable, Sequence
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from punchlist.calls import Call
+from punchlist.cursor import TaskList
+from punchlist.errors import Gap, LeaseHeld, WrongEpoch
+from punchlist.tools import news
+from punchlist.tools.fit import cut, fitting, joined, one_line, shorten
+from punchlist.tools.model import (
+    Arguments,
+    Confirm,
+    Desk,
+    Dialect,
+    Offset,
+    Problem,
+    Question,
+    Reply,
+    Steps,
+    Tool,
+)
+from punchlist_schemas.params import NewTask
+from punchlist_schemas.results import ClaimResult, EventsResult, SetStatusResult
+from punchlist_schemas.things import FINISHED, Counts, Priority, Task
+
+Ids = tuple[str, ...]
+_TITLE = 100
+_BRIEF = 140
+"""How many characters of a title and a description `next` shows."""
+_ROWS = 50
+_LEASE_MS = 2 * 3_600_000
+"""How long a task taken by `next` is its taker's without a sign of life, in milliseconds."""
+_SOME = 4
+_RANGES = 20
+_DETAILS = 20
+
+
+class Step(Struct, frozen=True):
+    """One task of a plan."""
+
+    title: str
+    description: str = ""
+    ref: str = ""
+    after: Ids = ()
+    priority: Priority = "normal"
+
+
+class Plan(Arguments, frozen=True):
+    """What plan takes."""
+
+    tasks: Annotated[tuple[Step, ...], Meta(description="ref: temporary name; after: refs or ids to be done before")]
+    replace: Annotated[bool, Meta(description="Drop all tasks that are not among these")] = False
+    confirm: Confirm = ""
+
+
+class Next(Arguments, frozen=True):
+    """What next takes."""
+
+    result: Annotated[str, Meta(description="What came of the current task; completes it")] = ""
+    failed: Annotated[str, Meta(description="Instead of result: why it can't be done")] = ""
+    id: Annotated[str, Meta(description="The task to finish, if not your current one")] = ""
+
+
+class Update(Arguments, frozen=True):
+    """What update takes."""
+
+    id: str
+    status: Literal["pending", "in_progress", "paused", "completed", "failed", "deleted"] | None = None
+    note: Annotated[str, Meta(description="Result or reason that goes with the status")] = ""
+    title: str = ""
+    description: str = ""
+    priority: Priority | None = None
+    owner: str = ""
+    after: Annotated[Ids, Meta(description="Wait for these ids")] = ()
+    not_after: Annotated[Ids, Meta(description="No longer wait for these ids")] = ()
+    confirm: Confirm = ""
+
+
+class Tasks(Arguments, frozen=True):
+    """What tasks takes."""
+
+    since: Annotated[str, Meta(description='"last", or a seq: only what others changed since')] = ""
+    ids: Annotated[Ids, Meta(description="Full details of these")] = ()
+    all: Annotated[bool, Meta(description="Finished ones too")] = False
+    offset: Offset = 0
+
+
+class Wait(Arguments, frozen=True):
+    """What wait takes."""
+
+    seconds: Annotated[int, Meta(ge=1, le=600)] = 60
+
+
+def _plan(desk: Desk, args: Plan) -> Steps:
+    if not args.tasks:
+        raise Problem("invalid_arguments", "tasks is required: at least one task with a title")
+    new = [
+        NewTask(
+            title=one_line(step.title),
+            description=step.description,
+            ref=step.ref or None,
+            blocked_by=step.after,
+            priority=step.priority,
+        )
+        for step in args.tasks
+    ]
+    yield from news.seen(desk)
+    if args.replace:
+        asked = yield from _asked(desk, args, {task.title for task in new})
+        if asked:
+            return asked
+        listed: tuple[Task, ...] = yield desk.calls.replace(new, keep_unfinished=False)
+    else:
+        listed = yield desk.calls.add_many(new)
+    ids = [task.id for task in listed]
+    open_ = [task for task in listed if task.status not in FINISHED]
+    ready = [task.id for task in open_ if task.status == "pending" and not task.open_blockers]
+    verb = "The list is" if args.replace else "Added"
+    text = f"{verb} {_span(ids)}. Ready: {joined(ready[:_SOME], '#') or 'none'}{_rest(len(ready))}. Call next to begin."
+    return Reply(text=text, data={"added": ids[:1_000], "ready": ready[:1_000]})
+
+
+def _rest(count: int) -> str:
+    return f" and {count - _SOME} more" if count > _SOME else ""
+
+
+def _span(ids: Sequence[str]) -> str:
+    """Ids as ranges: `#1-#7, #9`."""
+    parts: list[list[int]] = []
+    for number in sorted(int(one) for one in ids):
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    shown = [f"#{low}" if low == high else f"#{low}-#{high}" for low, high in parts[:_RANGES]]
+    return ", ".join(shown) + (" …" if len(parts) > _RANGES else "")
+
+
+def _asked(desk: Desk, args: Plan, titles: set[str]) -> Generator[Call[Any], Any, Reply | None]:
+    """The question before unfinished tasks are dropped."""
+    tasks: TaskList = yield desk.calls.list(status=("pending", "in_progress", "paused"))
+    dropped = [task.id for task in tasks if task.title not in titles]
+    facts = (desk.conversation, desk.actor, "replace", *dropped)
+    if not dropped or desk.memory.confirms(args.confirm, *facts):
+        return None
+    token, expires_at = desk.memory.token(*facts)
+    question = f"Replace the list and drop {len(dropped)} unfinished tasks ({_span(dropped)})? (yes/no)"
+    text = f"Confirmation required: {question} To do it, repeat the call with confirm={token}; or leave replace out."
+    data = {"status": "confirmation_required", "question": question, "confirm": token, "expires_at": expires_at}
+    return Reply(text=text, data=data, question=Question(question, token, expires_at))
+
+
+def _next(desk: Desk, args: Next) -> Steps:
+    last = yield from news.seen(desk)
+    running: TaskList = yield desk.calls.list(status="in_progress")
+    current = args.id or next((task.id for task in _mine(desk, running)), "")
+    lines: list[str] = []
+    data: dict[str, Any] = {}
+    if args.result or args.failed:
+        if not current:
+            raise Problem("invalid_arguments", "you have no task in progress: call next without result, or name an id")
+        done: SetStatusResult = yield (
+            desk.calls.fail(current, args.failed) if args.failed else desk.calls.complete(current, args.result)
+        )
+        lines.append(_finished(done))
+        data |= {"finished": current, "unblocked": done.unblocked[:100]}
+    elif current and not args.id:
+        task = next(task for task in running if task.id == current)
+        return (yield from _answer(desk, last, ["You are at it already."], data, task))
+    claim: ClaimResult = yield desk.calls.take(desk.actor, lease_ms=_LEASE_MS, keep=True)
+    return (yield from _answer(desk, last, lines, data, claim.task))
+
+
+def _mine(desk: Desk, running: Iterable[Task]) -> list[Task]:
+    """Tasks in progress that are the agent's, its own before those of nobody."""
+    mine = [task for task in running if task.owner in (desk.actor, "")]
+    return sorted(mine, key=lambda task: task.owner == "")
+
+
+def _finished(done: SetStatusResult) -> str:
+    task = done.task
+    freed = f"; unblocked {joined(done.unblocked[:_SOME], '#')}{_rest(len(done.unblocked))}" if done.unblocked else ""
+    word = {"completed": "done", "failed": "failed"}.get(task.status, f"{task.status} again")
+    return f"#{task.id} {word}{freed}."
+
+
+def _answer(desk: Desk, last: int | None, lines: list[str], data: dict[str, Any], task: Task | None) -> Steps:
+    """The reply of `next`: the task, how many remain, and in a line what others have changed."""
+    tasks: TaskList = yield desk.calls.list(limit=1)
+    if task is None:
+        lines.append(_nothing(tasks.counts))
+    else:
+        urgent = f" [{task.priority}]" if task.priority != "normal" else ""
+        lines.append(f"Now #{task.id}: {cut(task.title, _TITLE)}{urgent}")
+        lines += [_brief(task)] if task.description else []
+        data["next"] = {"id": task.id, "title": task.title, "description": cut(task.description, _BRIEF)}
+    lines.append(f"{tasks.remaining} left, seq {tasks.seq}.")
+    others = yield from _others(desk, last)
+    return Reply(text="\n".join(lines + others), data={"next": None, **data, "remaining": tasks.remaining})
+
+
+def _brief(task: Task) -> str:
+    text = one_line(task.description)
+    return text if len(text) <= _BRIEF else f"{cut(text, _BRIEF)} (all of it: tasks ids={task.id})"
+
+
+def _nothing(counts: Counts) -> str:
+    if not counts.pending + counts.in_progress + counts.paused:
+        return "Nothing left: all tasks are finished."
+    return (
+        f"Nothing ready: {counts.in_progress} in progress, {counts.blocked} blocked, {counts.paused} paused."
+        " Call wait, or tasks to see why."
+    )
+
+
+def _others(desk: Desk, last: int | None) -> Generator[Call[Any], Any, list[str]]:
+    """A line about what others have done since the agent last looked, which it has seen with this."""
+    if last is None:
+        tasks: TaskList = yield desk.calls.list(limit=1)
+        news.mark(desk, tasks.seq)
+        return []
+    told = yield from news.since(desk, last)
+    news.mark(desk, told.seq)
+    touched = [*told.changed, *told.gone]
+    if not touched:
+        return []
+    return [f"Others changed {joined(touched[:_SOME], '#')}{_rest(len(touched))}: tasks since={last} tells."]
+
+
+def _update(desk: Desk, args: Update) -> Steps:
+    last = yield from news.seen(desk)
+    members: dict[str, Any] = {
+        "title": one_line(args.title),
+        "description": args.description,
+        "priority": args.priority,
+        "owner": args.owner,
+        "add_blocked_by": args.after,
+        "remove_blocked_by": args.not_after,
+    }
+    given = {name: value for name, value in members.items() if value}
+    if not given and not args.status:
+        raise Problem("invalid_arguments", "nothing to update: give a status or another member")
+    text = f"#{args.id} updated."
+    if args.status == "deleted":
+        yield desk.calls.delete(args.id, confirm=args.confirm or None)
+        text = f"#{args.id} deleted."
+    else:
+        if given:
+            yield desk.calls.edit(args.id, **given)
+        if args.status:
+            text = yield from _set_status(desk, args)
+    others = yield from _others(desk, last)
+    return Reply(text="\n".join([text, *others]), data={"id": args.id, "updated": _names(args)})
+
+
+def _names(args: Update) -> list[str]:
+    names = ("status", "title", "description", "priority", "owner", "after", "not_after")
+    return [name for name in names if getattr(args, name)]
+
+
+def _set_status(desk: Desk, args: Update) -> Generator[Call[Any], Any, str]:
+    if args.status == "in_progress":
+        # Claimed, so that nobody else's `next` hands it out; what can't be claimed (paused, say) is started.
+        task: Task = yield desk.calls.get(args.id)
+        if task.status == "pending":
+            try:
+                yield desk.calls.take(desk.actor, args.id, lease_ms=_LEASE_MS, keep=True)
+                return f"#{args.id} is yours."
+            except LeaseHeld as error:
+                if error.owner == desk.actor:
+                    return f"#{args.id} is yours already."
+                raise
+    wanted: Any = args.status
+    done: SetStatusResult = yield desk.calls.set_status(
+        args.id,
+        wanted,
+        result_summary=args.note or None if args.status == "completed" else None,
+        fail_reason=args.note or None if args.status == "failed" else None,
+    )
+    return _finished(done) if args.status in FINISHED else f"#{args.id} {done.task.status}."
+
+
+def line(task: Task) -> str:
+    """A task as `tasks` shows it."""
+    state = [] if task.status == "pending" else [task.status]
+    state += [task.priority] if task.priority != "normal" else []
+    state += [task.owner] if task.owner else []
+    mark = f" [{' '.join(state)}]" if state else ""
+    waits = f" (after {joined(task.open_blockers[:_SOME], '#')}{_rest(len(task.open_blockers))})"
+    return f"#{task.id}{mark} {task.title}{waits if task.open_blockers else ''}"
+
+
+def _row(task: Task) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": task.id, "title": task.title, "status": task.status}
+    row |= {"owner": task.owner} if task.owner else {}
+    return row | ({"after": task.open_blockers[:100]} if task.open_blockers else {})
+
+
+def _tasks(desk: Desk, args: Tasks) -> Steps:
+    if args.ids:
+        return (yield from _details(desk, args.ids))
+    if args.since:
+        after = yield from _after(desk, args.since)
+        if after is not None:
+            told = yield from news.since(desk, after)
+            if not told.everything:
+                return (yield from _changes(desk, told))
+    statuses = None if args.all else ("pending", "in_progress", "paused")
+    tasks: TaskList = yield desk.calls.list(status=statuses, offset=args.offset)
+    news.mark(desk, tasks.seq)
+    shown, _ = fitting(tasks[:_ROWS], line)
+    head = f"{_summary(tasks.counts)}, seq {tasks.seq}"
+    left_out = len(tasks) - len(shown)
+    foot = [f"… {left_out} more: tasks offset={args.offset + len(shown)}"] if left_out else []
+    data = {"tasks": [_row(task) for task in tasks[: len(shown)]], "left_out": left_out, "seq": tasks.seq}
+    return Reply(text="\n".join([head, *shown, *foot]), data=data)
+
+
+def _summary(counts: Counts) -> str:
+    names = ("in_progress", "pending", "paused", "failed", "completed")
+    parts = [f"{getattr(counts, name)} {name}" for name in names if getattr(counts, name)]
+    return ", ".join(parts) or "No tasks"
+
+
+def _after(desk: Desk, text: str) -> Generator[Call[Any], Any, int | None]:
+    if text == "last":
+        return (yield from news.seen(desk))
+    if not text.isdecimal():
+        raise Problem("invalid_arguments", 'since must be "last" or the seq of an earlier reply')
+    return int(text)
+
+
+def _changes(desk: Desk, told: news.News) -> Steps:
+    tasks: TaskList = yield desk.calls.list()
+    news.mark(desk, told.seq)
+    changed = [task for task in tasks if task.id in told.changed]
+    gone = [one for one in told.gone if one not in {task.id for task in tasks}]
+    if not changed and not gone:
+        return Reply(text=f"Nothing changed, seq {told.seq}.", data={"tasks": [], "gone": [], "seq": told.seq})
+
+    def render(task: Task) -> str:
+        return f"{line(task)} — by {told.changed[task.id]}"
+
+    shown, _ = fitting(changed[:_ROWS], render)
+    left_out = len(changed) - len(shown)
+    foot = [f"gone: {joined(gone, '#')}"] if gone else []
+    foot += [f"… {left_out} more: call tasks for the list"] if left_out else []
+    data = {"tasks": [_row(task) for task in changed[: len(shown)]], "gone": gone[:1_000], "seq": told.seq}
+    return Reply(text="\n".join([f"{len(changed)} changed, seq {told.seq}", *shown, *foot]), data=data)
+
+
+def _details(desk: Desk, ids: Ids) -> Steps:
+    tasks: list[Task] = []
+    for one in ids[:_DETAILS]:
+        tasks.append((yield desk.calls.get(one)))
+    share = 30_000 // len(tasks)
+    blocks = ["\n".join(_detail(task, share)) for task in tasks]
+    note = [f"… {len(ids) - _DETAILS} more: at most {_DETAILS} at once"] if len(ids) > _DETAILS else []
+    data = [_row(task) | {"description": shorten(task.description, share)} for task in tasks]
+    return Reply(text="\n\n".join([*blocks, *note]), data={"tasks": data})
+
+
+def _detail(task: Task, share: int) -> list[str]:
+    parts = [line(task), shorten(task.description, share)]
+    parts += [f"Result: {shorten(task.result_summary, share)}"] if task.result_summary else []
+    parts += [f"Failed: {shorten(task.fail_reason, share)}"] if task.fail_reason else []
+    parts += [f"Before: {joined(task.blocks[:100], '#')}"] if task.blocks else []
+    return [part for part in parts if part]
+
+
+def _wait(desk: Desk, args: Wait) -> Steps:
+    after = yield from news.seen(desk)
+    if after is None:
+        tasks: TaskList = yield desk.calls.list(limit=1)
+        after = tasks.seq
+    position, deadline = after, time.monotonic() + args.seconds
+    while (left_ms := int((deadline - time.monotonic()) * 1_000)) > 0:
+        try:
+            result: EventsResult = yield news.wait(desk, position, left_ms)
+        except (Gap, WrongEpoch):
+            return (yield from _tasks(desk, Tasks()))
+        if news.is_others(desk, result):
+            return (yield from _tasks(desk, Tasks(since=str(after))))
+        position = max(position, result.next)
+    news.mark(desk, position)
+    text = f"Nothing changed within {args.seconds} s, seq {position}."
+    return Reply(text=text, data={"tasks": [], "gone": [], "seq": position})
+
+
+def _refuse(problem: Problem) -> Reply:
+    text = f"Refused: {problem.text}"
+    return Reply(text=text, data={"refused": problem.kind, "why": problem.text}, refused=True)
+
+
+_PROMPT = """# Task list
+Work of three or more steps goes on the task list.
+- plan once, with all tasks and what each has to come after; then next to get the first.
+- When a task is fully done, call next with its result: it is completed and you get the next one. If it can't be \
+done: next with failed and the reason. Never leave a task behind without either.
+- New work that turns up: plan it. Others may work on the same list: replies tell what they changed, tasks since=last \
+shows it, and wait waits for it."""
+
+DIALECT = Dialect(
+    name="native",
+    summary="Ours, the recommended one: plan, next, update, tasks, wait; small replies and deltas.",
+    prompt=_PROMPT,
+    refuse=_refuse,
+    tools=(
+        Tool("plan", "Add tasks to the task list, with their order, all in one call.", Plan, _plan, "destroys"),
+        Tool(
+            "next",
+            "Finish your current task with its result, and take the next ready one. Without arguments: only take one.",
+            Next,
+            _next,
+        ),
+        Tool("update", "Change a task: status, title, owner, order.", Update, _update, "destroys"),
+        Tool(
+            "tasks",
+            "Show the task list, what others changed since you last looked, or details.",
+            Tasks,
+            _tasks,
+            "reads",
+        ),
+        Tool("wait", "Wait until others change the task list.", Wait, _wait, "reads"),
+    ),
+)

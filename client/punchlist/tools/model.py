@@ -1,0 +1,124 @@
+"""What a dialect is made of: tools with their arguments as msgspec types, handlers that ask the daemon, replies.
+
+A handler is a generator: it yields the calls it wants made and is sent their results. So it is written once, and the
+blocking and the asyncio face both run it (`punchlist.tools.toolbox`).
+"""
+
+from collections.abc import Callable, Generator
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from punchlist.calls import Call
+from punchlist.conversation_calls import ConversationCalls
+from punchlist.tools.memory import Memory
+
+HIDDEN = "x-hidden"
+Hidden = msgspec.Meta(extra_json_schema={HIDDEN: True})
+"""Marks an argument that works but is not advertised: a reply tells of it when it is of use."""
+
+Confirm = Annotated[str, Hidden]
+Offset = Annotated[int, msgspec.Meta(ge=0), Hidden]
+
+
+class Arguments(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of every tool's arguments, as the model names them. An empty text or null counts as not given."""
+
+
+class Nothing(Arguments, frozen=True):
+    """No arguments."""
+
+
+class Listing(Arguments, frozen=True):
+    """No arguments that are advertised: `offset` skips so many tasks of a list that is too long for one reply."""
+
+    offset: Offset = 0
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What the user has to agree to. The same call with `confirm` set to `token` does it, until `expires_at` (ms)."""
+
+    text: str
+    token: str
+    expires_at: int
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool answers: `text` for the model, `data` the same as plain JSON values.
+
+    `refused` tells that the tool did not do what it was asked for; `text` then says why and what would work.
+    """
+
+    text: str
+    data: Any = None
+    refused: bool = False
+    question: Question | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Problem(Exception):
+    """Why a tool did not do what it was asked for, in a sentence that the model can act on.
+
+    Attributes:
+        kind: A kind of the wire contract, or `invalid_arguments`, `no_conversation`, `unavailable`.
+        text: The sentence.
+        data: The facts.
+    """
+
+    def __init__(self, kind: str, text: str, data: dict[str, Any] | None = None) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.text = text
+        self.data = data or {}
+
+
+class Desk(msgspec.Struct, frozen=True):
+    """What a handler works with: who calls, on which list."""
+
+    calls: ConversationCalls
+    actor: str
+    user: str | None
+    memory: Memory
+
+    @property
+    def conversation(self) -> str:
+        """The id of the list."""
+        return self.calls.id
+
+
+Steps = Generator[Call[Any], Any, Reply]
+"""A handler at work."""
+
+Effect = Literal["reads", "adds", "changes", "destroys"]
+"""What a tool does to the list: nothing, only additions, changes that a repetition does not add to, or destruction."""
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """One tool. The first sentence of `text` must find it: hosts load definitions by search."""
+
+    name: str
+    text: str
+    arguments: type[Arguments]
+    run: Callable[[Desk, Any], Steps]
+    effect: Effect = "changes"
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """A named set of tools over a list.
+
+    `refuse` wears a problem in the dialect's own form, `wrap` marks a reply with the conversation that was fallen back
+    to. `falls_back` tells whether a missing conversation may be taken from the environment.
+    """
+
+    name: str
+    summary: str
+    prompt: str
+    tools: tuple[Tool, ...]
+    refuse: Callable[[Problem], Reply]
+    falls_back: bool = True
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of this name."""
+        return next((tool for tool in self.tools if tool.name == name), None)

@@ -1,0 +1,157 @@
+"""Runs tools: finds them, takes their arguments for what was meant, asks the daemon, wears refusals in their dialect.
+
+`Toolbox` blocks, `AsyncToolbox` awaits. Neither raises for anything that a model or a daemon can cause.
+"""
+
+import os
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from punchlist import scope
+from punchlist.aio import AsyncClient
+from punchlist.conversation_calls import ConversationCalls
+from punchlist.errors import PunchlistError
+from punchlist.sync import Client
+from punchlist.tools import registry
+from punchlist.tools.fit import BUDGET, shorten
+from punchlist.tools.memory import Memory
+from punchlist.tools.model import Desk, Dialect, Problem, Reply, Steps
+from punchlist.tools.refusals import problem_of
+from punchlist.tools.repair import arguments_of
+
+
+class Seat(NamedTuple):
+    """For whom tools run, where a call does not say otherwise.
+
+    Attributes:
+        conversation: The list; None for the scope's or the environment's.
+        actor: The agent's name, recorded with its changes.
+        user: The user that the client's connection is confined to.
+        fallback: The list where nothing names one.
+    """
+
+    conversation: str | None = None
+    actor: str = "agent"
+    user: str | None = None
+    fallback: str | None = None
+
+
+NOBODY = Seat()
+
+
+def steps(seat: Seat, dialect_name: str, tool_name: str, arguments: object, memory: Memory) -> Steps:
+    """One call of one tool, from what the model sent to the reply, as a generator of calls to the daemon."""
+    try:
+        dialect = registry.dialect(dialect_name)
+    except Problem as problem:
+        return Reply(text=problem.text, refused=True)
+    try:
+        reply = yield from _steps(seat, dialect, tool_name, arguments, memory)
+    except Problem as problem:
+        reply = dialect.refuse(problem)
+    except PunchlistError as error:
+        reply = dialect.refuse(problem_of(error))
+    return reply
+
+
+def _steps(seat: Seat, dialect: Dialect, tool_name: str, arguments: object, memory: Memory) -> Steps:
+    tool = dialect.tool(tool_name)
+    if tool is None:
+        there = ", ".join(tool.name for tool in dialect.tools)
+        raise Problem("unknown_tool", f"there is no tool {tool_name[:60]!r}; there are: {there}")
+    conversation, is_told = _place(seat, dialect)
+    prepared = arguments_of(tool.arguments, arguments)
+    desk = Desk(ConversationCalls(conversation, seat.actor), seat.actor, seat.user, memory)
+    reply = yield from tool.run(desk, prepared)
+    return reply if is_told else _telling(reply, conversation)
+
+
+def _place(seat: Seat, dialect: Dialect) -> tuple[str, bool]:
+    """The conversation, and whether the caller has named it."""
+    named = seat.conversation or scope.current_conversation()
+    if named:
+        return named, True
+    found = os.environ.get("PUNCHLIST_CONVERSATION") or seat.fallback
+    if found and dialect.falls_back:
+        return found, False
+    raise Problem("no_conversation", "no conversation is named: set PUNCHLIST_CONVERSATION or pass conversation=…")
+
+
+def _telling(reply: Reply, conversation: str) -> Reply:
+    """The reply with the conversation that was fallen back to."""
+    if isinstance(reply.data, dict):
+        data = {**cast("dict[str, Any]", reply.data), "conversation": conversation}
+        if reply.text.startswith("{"):
+            return msgspec.structs.replace(reply, text=msgspec.json.encode(data).decode(), data=data)
+        reply = msgspec.structs.replace(reply, data=data)
+    if reply.text.startswith("["):
+        return reply
+    return msgspec.structs.replace(reply, text=f"{reply.text}\n(conversation: {conversation})")
+
+
+class Toolbox:
+    """Tools over a blocking client.
+
+    Args:
+        client: The connected client.
+        seat: For whom the tools run.
+        memory: What other toolboxes of the same log remember, to be shared.
+    """
+
+    def __init__(self, client: Client, seat: Seat = NOBODY, memory: Memory | None = None) -> None:
+        self._client = client
+        self.seat = seat
+        self._memory = memory or Memory()
+
+    def call(self, dialect: str, name: str, arguments: object = None) -> Reply:
+        """Call a tool by its name, with what the model sent."""
+        running = steps(self.seat, dialect, name, arguments, self._memory)
+        try:
+            call = next(running)
+            while True:
+                try:
+                    result: Any = self._client.run(call)
+                except PunchlistError as error:
+                    call = running.throw(error)
+                else:
+                    call = running.send(result)
+        except StopIteration as stop:
+            return _bounded(stop.value)
+
+
+class AsyncToolbox:
+    """Tools over an asyncio client.
+
+    Args:
+        client: The client.
+        seat: For whom the tools run.
+        memory: What other toolboxes of the same log remember, to be shared.
+    """
+
+    def __init__(self, client: AsyncClient, seat: Seat = NOBODY, memory: Memory | None = None) -> None:
+        self._client = client
+        self.seat = seat
+        self._memory = memory or Memory()
+
+    async def call(self, dialect: str, name: str, arguments: object = None, seat: Seat | None = None) -> Reply:
+        """Call a tool by its name, with what the model sent."""
+        running = steps(seat or self.seat, dialect, name, arguments, self._memory)
+        try:
+            call = next(running)
+            while True:
+                try:
+                    result: Any = await self._client.run(call)
+                except PunchlistError as error:
+                    call = running.throw(error)
+                else:
+                    call = running.send(result)
+        except StopIteration as stop:
+            return _bounded(stop.value)
+
+
+def _bounded(reply: Reply) -> Reply:
+    """The last guard of the ceiling; dialects cut in better places."""
+    if len(reply.text) <= BUDGET + 2_000:
+        return reply
+    return Reply(text=shorten(reply.text, BUDGET), refused=reply.refused)

@@ -1,0 +1,153 @@
+"""The transcript of each dialect, word by word, and what holds for all of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist import Client, connect, tools
+from punchlist.tools import Seat, Toolbox
+from punchlist.tools.fit import MAX_TOKENS, compact, tokens
+from punchlist_testing.daemon import Running
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "dialects"
+LISTERS = {
+    "native": "tasks",
+    "claude": "TaskList",
+    "checklist": "ListTasks",
+    "queue": "list_tasks",
+    "todo": "list_todo_tasks",
+}
+
+
+def filled(value: Any, token: str) -> Any:
+    return json.loads(json.dumps(value).replace("<token>", token))
+
+
+@pytest.mark.parametrize("name", tools.names())
+def test_a_dialect_answers_as_its_transcript_says(name: str, daemon: Running) -> None:
+    steps = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
+    token = ""
+    with connect(socket=daemon.socket, autostart=False, name="ann", user="ann") as client:
+        box = Toolbox(client, Seat("golden", "ann", "ann"))
+        for step in steps:
+            reply = box.call(name, step["tool"], filled(step["arguments"], token))
+            text, data = reply.text, json.loads(compact(reply.data))
+            if reply.question is not None:
+                token = reply.question.token
+                text = text.replace(token, "<token>").replace(str(reply.question.expires_at), "0")
+                data |= {"confirm": "<token>", "expires_at": 0}
+            told = (step["tool"], text, reply.refused)
+            assert told == (step["tool"], step["text"], step.get("refused", False))
+            if "data" in step:
+                assert data == step["data"]
+
+
+@pytest.mark.parametrize("name", tools.names())
+def test_each_tool_is_in_the_transcript(name: str) -> None:
+    steps = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
+    assert {step["tool"] for step in steps} == {tool.name for tool in tools.dialect(name).tools}
+
+
+@pytest.mark.parametrize("name", tools.names())
+def test_a_long_list_is_cut_and_says_how_to_get_the_rest(name: str, client: Client) -> None:
+    plan = client.conversation("long")
+    plan.add_many([f"Task number {number} of a list that is far too long for one reply" for number in range(3_000)])
+    box = Toolbox(client, Seat("long", "ann"))
+    reply = box.call(name, LISTERS[name])
+    assert tokens(reply.text) <= MAX_TOKENS
+    assert tokens(compact(reply.data)) <= MAX_TOKENS
+    assert "more" in reply.text
+    assert "offset=" in reply.text
+    offset = int(reply.text.split("offset=")[1].split(" ")[0].split('"')[0])
+    rest = box.call(name, LISTERS[name], {"offset": offset})
+    assert f"number {offset - 1} " in reply.text
+    assert f"number {offset} " in rest.text
+
+
+@pytest.mark.parametrize("name", tools.names())
+def test_texts_of_the_greatest_length_stay_below_the_ceiling(name: str, client: Client) -> None:
+    plan = client.conversation("wide")
+    ids = [plan.add("W" * 500, description="d" * 65_000).id for _ in range(6)]
+    box = Toolbox(client, Seat("wide", "ann"))
+    readers = {"native": ("tasks", {"ids": ids}), "claude": ("TaskGet", {"taskId": "1"})}
+    readers |= {"todo": ("get_todo_task", {"task_id": 1})}
+    for tool, arguments in [(LISTERS[name], {}), readers.get(name, (LISTERS[name], {}))]:
+        reply = box.call(name, tool, arguments)
+        assert not reply.refused
+        assert tokens(reply.text) <= MAX_TOKENS
+        assert tokens(compact(reply.data)) <= MAX_TOKENS
+
+
+@pytest.mark.parametrize("name", tools.names())
+@pytest.mark.parametrize("hostile", ["\0", "\ud800", "\u202e", "'; DROP TABLE log; --", "𝔘" * 300, "</tool>", "{}"])
+def test_hostile_text_is_kept_or_refused_in_words(name: str, hostile: str, box: Toolbox) -> None:
+    adders: dict[str, tuple[str, dict[str, Any]]] = {
+        "native": ("plan", {"tasks": [{"title": hostile}]}),
+        "claude": ("TaskCreate", {"subject": hostile, "description": hostile}),
+        "checklist": ("AddTask", {"title": hostile}),
+        "queue": ("add_task", {"description": hostile}),
+        "todo": ("create_todo_task", {"title": hostile}),
+    }
+    reply = box.call(name, *adders[name])
+    assert reply.text
+    assert "Traceback" not in reply.text
+
+
+@pytest.mark.parametrize("name", tools.names())
+def test_a_huge_description_is_refused_without_being_repeated(name: str, box: Toolbox) -> None:
+    huge = "x" * (1 << 20)
+    adders: dict[str, tuple[str, dict[str, Any]]] = {
+        "native": ("plan", {"tasks": [{"title": "t", "description": huge}]}),
+        "claude": ("TaskCreate", {"subject": "t", "description": huge}),
+        "checklist": ("AddTask", {"title": "t", "description": huge}),
+        "queue": ("add_task", {"description": huge}),
+        "todo": ("add_task", {"user_id": "ann", "title": "t", "description": huge}),
+    }
+    reply = box.call(name, *adders[name])
+    assert reply.refused
+    assert tokens(reply.text) < 300
+    assert not box.call(name, LISTERS[name]).refused
+
+
+def test_all_dialects_work_on_one_list(box: Toolbox) -> None:
+    box.call("claude", "TaskCreate", {"subject": "One", "description": "first"})
+    box.call("checklist", "AddTask", {"title": "Two"})
+    box.call("todo", "create_todo_task", {"title": "Three"})
+    box.call("native", "plan", {"tasks": ["Four"]})
+    box.call("checklist", "CompleteTask", {"taskId": "2"})
+    assert box.call("claude", "TaskList").text.splitlines() == [
+        "☐ #1: One [pending]",
+        "✓ #2: Two [completed]",
+        "☐ #3: Three [pending]",
+        "☐ #4: Four [pending]",
+    ]
+
+
+def test_an_existing_list_does_not_become_serial_by_a_tool_of_the_queue(client: Client, box: Toolbox) -> None:
+    plan = client.conversation("work")
+    plan.add("before")
+    box.call("queue", "add_task", {"description": "after"})
+    assert plan.info().settings.execution == "manual"
+
+
+def test_two_agents_are_never_given_the_same_task(client: Client, box: Toolbox) -> None:
+    other = Toolbox(client, Seat("work", "bob"))
+    box.call("native", "plan", {"tasks": ["One", "Two"]})
+    first, second = box.call("native", "next"), other.call("native", "next")
+    assert {first.data["next"]["id"], second.data["next"]["id"]} == {"1", "2"}
+
+
+def test_a_reply_of_next_stays_within_120_tokens(client: Client, box: Toolbox) -> None:
+    long = [{"title": f"{number}{'t' * 480}", "description": "d" * 9_000, "priority": "urgent"} for number in range(9)]
+    box.call("native", "plan", {"tasks": [{"title": "root", "ref": "root"}, *long]})
+    for number in range(2, 11):
+        client.conversation("work").edit(str(number), add_blocked_by=["1"])
+    box.call("native", "update", {"id": "1", "status": "in_progress"})
+    Toolbox(client, Seat("work", "bob")).call("claude", "TaskUpdate", {"taskId": "3", "subject": "by bob"})
+    client.conversation("work", actor="carl").edit("4", description="by carl")
+    reply = box.call("native", "next", {"result": "r" * 5_000})
+    assert "unblocked" in reply.text
+    assert "Others changed" in reply.text
+    assert tokens(reply.text) <= 120

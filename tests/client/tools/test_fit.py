@@ -1,0 +1,17 @@
+from punchlist.tools import fit
+
+
+def test_what_does_not_fit_is_counted() -> None:
+    assert fit.fitting(["a", "bb", "ccc"], str, budget=5) == (["a", "bb"], 1)
+    assert fit.fitting(["a" * 9, "b"], str, budget=5) == ([], 2)
+
+
+def test_a_cut_is_announced() -> None:
+    assert fit.shorten("abcdef", 3) == "abc… [3 characters left out]"
+    assert fit.shorten("abc", 3) == "abc"
+    assert fit.cut("abcdef", 3) == "ab…"
+    assert fit.joined([str(number) for number in range(202)]).endswith("199 and 2 more")
+
+
+def test_tokens_are_characters_by_four_rounded_up() -> None:
+    assert [fit.tokens(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]

@@ -1,0 +1,32 @@
+from pathlib import Path
+
+import pytest
+
+from punchlist import tools
+from punchlist_testing.daemon import Running
+
+
+def test_an_agent_may_call_without_keeping_anything(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUNCHLIST_SOCKET", daemon.socket)
+    first = tools.call("todo", "create_todo_task", {"title": "Milk"}, conversation="c", user="ann")
+    asked = tools.call("todo", "delete_todo_task", {"task_id": 1}, conversation="c", user="ann")
+    assert first.data["id"] == 1
+    assert asked.question
+    done = tools.call(
+        "todo", "delete_todo_task", {"id": 1, "confirm": asked.question.token}, conversation="c", user="ann"
+    )
+    assert done.data["status"] == "deleted"
+
+
+def test_without_a_daemon_the_reply_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUNCHLIST_SOCKET", str(tmp_path / "none.sock"))
+    monkeypatch.setenv("PUNCHLIST_AUTOSTART", "0")
+    reply = tools.call("claude", "TaskList", conversation="c")
+    assert reply.refused
+    assert "can't be reached" in reply.text
+
+
+def test_definitions_of_several_dialects_come_in_one_list() -> None:
+    names = [one["name"] for one in tools.definitions(["native", "checklist"])]
+    assert names[:2] == ["plan", "next"]
+    assert names[-1] == "ClearTasks"

@@ -1,0 +1,38 @@
+import pytest
+
+from punchlist.errors import ConnectionLost, NoConversation, refusal
+from punchlist.tools.refusals import problem_of
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "text"),
+    [
+        ("not_found", {"what": "task", "id": "9"}, "task 9 not found"),
+        ("dependency_cycle", {"path": ["1", "2", "1"]}, "the dependency would close a cycle: 1 -> 2 -> 1"),
+        ("lease_held", {"task": "3", "owner": "bob"}, "task 3 is being worked on by bob: take another one"),
+        (
+            "illegal_transition",
+            {"task": "3", "from": "failed", "to": "paused", "allowed": ["pending"]},
+            "task 3 is failed and can't become paused; it can become: pending",
+        ),
+        (
+            "blocked",
+            {"task": "2", "blockers": [{"id": "1", "title": "Copy"}]},
+            "task 2 is blocked by #1 Copy: complete that first, or remove the dependency",
+        ),
+        ("from_a_newer_daemon", {}, "as the daemon said"),
+    ],
+)
+def test_a_refusal_becomes_a_sentence_that_says_what_would_work(kind: str, data: dict[str, object], text: str) -> None:
+    problem = problem_of(refusal(-32000, "as the daemon said", {"kind": kind, **data}))
+    assert problem.text == text
+
+
+def test_faults_of_the_connection_say_that_nothing_is_lost() -> None:
+    problem = problem_of(ConnectionLost("the daemon went away"))
+    assert (problem.kind, "nothing is lost" in problem.text) == ("unavailable", True)
+    assert problem_of(NoConversation("none")).kind == "no_conversation"
+
+
+def test_a_long_message_is_cut() -> None:
+    assert len(problem_of(refusal(-1, "x" * 90_000, {"kind": "internal_error"})).text) < 1_100

@@ -1,0 +1,36 @@
+from pathlib import Path
+
+import pytest
+
+from punchlist import tools
+from punchlist.tools import dialects
+
+SIXTH = """
+from punchlist.tools.model import Dialect, Nothing, Reply, Tool
+
+def run(desk, args):
+    tasks = yield desk.calls.list()
+    return Reply(text=f"{len(tasks)} in {desk.conversation}")
+
+DIALECT = Dialect(
+    name="sixth", summary="s", prompt="# p", refuse=lambda problem: Reply(text=problem.text, refused=True),
+    tools=(Tool("count", "Count the tasks.", Nothing, run, "reads"),),
+)
+"""
+
+
+def test_the_five_dialects_are_there_ours_first() -> None:
+    assert tools.names() == ("native", "checklist", "claude", "queue", "todo")
+
+
+def test_a_sixth_dialect_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, box: tools.Toolbox) -> None:
+    (tmp_path / "sixth.py").write_text(SIXTH)
+    monkeypatch.setattr(dialects, "__path__", [*dialects.__path__, str(tmp_path)])
+    assert "sixth" in tools.names()
+    assert tools.definitions("sixth")[0]["name"] == "count"
+    assert box.call("sixth", "count").text == "0 in work"
+
+
+def test_an_unknown_dialect_is_a_problem() -> None:
+    with pytest.raises(tools.Problem, match="there is no dialect"):
+        tools.dialect("../claude")

@@ -1,0 +1,95 @@
+from pathlib import Path
+
+import pytest
+
+import punchlist
+from punchlist import Client, connect, connect_async
+from punchlist.tools import AsyncToolbox, Seat, Toolbox
+from punchlist_testing.daemon import Running, Spawned, running_daemon
+
+
+def test_without_a_conversation_checklist_says_so_whatever_the_environment(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PUNCHLIST_CONVERSATION", "elsewhere")
+    reply = Toolbox(client).call("checklist", "ListTasks")
+    assert reply.text == "Error: Task list is not available (no conversation context)."
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool", "text"),
+    [
+        ("claude", "TaskList", "No tasks found.\n(conversation: around)"),
+        ("queue", "list_tasks", '{"tasks":[],"conversation":"around"}'),
+        ("todo", "list_todo_tasks", "[]"),
+        ("native", "tasks", "No tasks, seq 0\n(conversation: around)"),
+    ],
+)
+def test_a_conversation_that_was_fallen_back_to_is_told(
+    dialect: str, tool: str, text: str, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PUNCHLIST_CONVERSATION", "around")
+    assert Toolbox(client).call(dialect, tool).text == text
+
+
+def test_without_any_conversation_the_reply_says_how_to_name_one(client: Client) -> None:
+    reply = Toolbox(client).call("claude", "TaskList")
+    assert reply.refused
+    assert "PUNCHLIST_CONVERSATION" in reply.text
+
+
+def test_the_scope_around_the_call_names_the_conversation(client: Client) -> None:
+    with punchlist.conversation("scoped"):
+        Toolbox(client).call("checklist", "AddTask", {"title": "Here"})
+    assert [task.title for task in client.conversation("scoped").list()] == ["Here"]
+
+
+def test_an_unknown_tool_or_dialect_is_a_reply(box: Toolbox) -> None:
+    assert "there are: TaskCreate, TaskUpdate" in box.call("claude", "TaskDestroy").text
+    assert "there are: native, checklist" in box.call("klingon", "x").text
+
+
+def test_changes_are_recorded_for_the_agent(client: Client, box: Toolbox) -> None:
+    box.call("checklist", "AddTask", {"title": "Mine"})
+    assert {change.actor for change in client.read(0)} == {"ann"}
+
+
+def test_a_toolbox_goes_on_after_the_daemon_was_killed(process: Spawned) -> None:
+    with connect(socket=process.socket, autostart=False, timeout_s=0.3) as client:
+        box = Toolbox(client, Seat("work", "ann"))
+        assert not box.call("claude", "TaskCreate", {"subject": "One", "description": "d"}).refused
+        process.kill()
+        down = box.call("claude", "TaskList")
+        assert down.refused
+        assert "nothing is lost" in down.text
+        process.start()
+        assert box.call("claude", "TaskList").text == "☐ #1: One [pending]"
+
+
+def test_on_a_connection_that_confirms_the_token_is_taken_by_each_dialect(daemon: Running) -> None:
+    with connect(socket=daemon.socket, autostart=False, confirm=True) as client:
+        box = Toolbox(client, Seat("work", "ann"))
+        deleters: list[tuple[str, str, dict[str, str]]] = [
+            ("claude", "TaskUpdate", {"taskId": "1", "status": "deleted"}),
+            ("checklist", "ClearTasks", {}),
+            ("queue", "delete_task", {"task_id": "1"}),
+            ("native", "update", {"id": "1", "status": "deleted"}),
+        ]
+        for dialect, tool, arguments in deleters:
+            client.conversation("work").add("Doomed")
+            ids = [task.id for task in client.conversation("work").list()]
+            given = {name: ids[0] if value == "1" else value for name, value in arguments.items()}
+            asked = box.call(dialect, tool, given)
+            assert asked.refused
+            token = asked.text.split("confirm=")[1].split('"')[0].strip()
+            assert not box.call(dialect, tool, {**given, "confirm": token}).refused, asked.text
+            assert client.conversation("work").list() == []
+
+
+async def test_the_asyncio_face_runs_the_same_tools(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path) as daemon, connect_async(socket=daemon.socket, autostart=False) as client:
+        box = AsyncToolbox(client, Seat("work", "ann"))
+        assert (await box.call("claude", "TaskGet", {"id": 9})).text == "task 9 not found"
+        assert (await box.call("claude", "TaskList")).text == "No tasks found."
+        elsewhere = await box.call("claude", "TaskList", seat=Seat(fallback="default"))
+        assert elsewhere.text.endswith("(conversation: default)")
