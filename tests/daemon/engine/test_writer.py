@@ -182,21 +182,39 @@ async def test_keys_are_still_known_after_a_refused_append_dropped_the_list(
 async def test_what_was_loaded_for_a_call_and_dropped_meanwhile_is_loaded_again(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
-    await peer.result("task.add", **add("a"))
+    first = await peer.result("task.add", **add("a", key="k"))
+    other = await running.connect()
     gate, log.refusal = log.hold(), StorageFull("full")
     peer.send("task.add", add("b"), id=1)
     await gate.reached()
-    slow = log.hold_reads()
-    undo = {"conversation": "elsewhere", "preview": True}
-    peer.send("task.add", add("c", key="fresh"), id=2)
-    peer.send("list.undo", undo, id=3)
-    await asyncio.sleep(0)
+    loading = log.hold_loads()
+    other.send("task.add", add("a", key="k"), id=1)
+    other.send("task.add", add("c", key="c"), id=2)
+    other.send("task.list", {"conversation": C}, id=3)
+    other.send("task.add", add("x", "elsewhere"), id=4)
+    await loading.reached()
     gate.open()
     assert (await peer.answer(1))["error"]["data"]["kind"] == "storage_full"
-    slow.open()
-    assert [(await peer.receive())["id"] for _ in range(2)] == [2, 3]
     log.refusal = None
-    assert (await peer.result("task.add", **add("d")))["task"]["id"] == "2"
+    loading.open()
+    answers = {message["id"]: message["result"] for message in [await other.receive() for _ in range(4)]}
+    assert answers[1] == first and answers[2]["task"]["id"] == "2"
+    assert [task["title"] for task in answers[3]["tasks"]] == ["a", "c"]
+
+
+async def test_calls_that_are_being_prepared_are_told_of_a_failed_disk_too(
+    running: Engine, peer: Peer, log: TouchyLog
+) -> None:
+    other = await running.connect()
+    gate, log.refusal = log.hold(), StorageFailed("EIO")
+    peer.send("task.add", add("a"), id=1)
+    await gate.reached()
+    loading = log.hold_loads()
+    other.send("task.add", add("x", "elsewhere"), id=1)
+    await loading.reached()
+    gate.open()
+    for each in (peer, other):
+        assert (await each.answer(1))["error"]["data"]["kind"] == "outcome_unknown"
 
 
 async def test_an_unknown_outcome_is_told_to_every_waiting_call_and_ends_the_writer(
@@ -219,7 +237,9 @@ async def test_an_unknown_outcome_is_told_to_every_waiting_call_and_ends_the_wri
     assert log.head == 0
 
 
-async def test_a_deletion_whose_erasure_fails_is_of_unknown_outcome(running: Engine, peer: Peer, log: TouchyLog) -> None:
+async def test_a_deletion_whose_erasure_fails_is_of_unknown_outcome(
+    running: Engine, peer: Peer, log: TouchyLog
+) -> None:
     await peer.result("task.add", **add("a"))
     asked = await peer.refusal("conversation.delete", conversation=C)
     log.erase_refusal = StorageFailed("EIO")
@@ -314,26 +334,29 @@ async def test_subscribing_under_load_has_neither_gap_nor_doubles(running: Engin
                 group.start_soon(watch, peer, delay)
 
 
-async def test_who_needs_a_settled_list_gets_it_however_busy_it_is(running: Engine) -> None:
+async def test_who_needs_a_settled_list_gets_it_however_busy_it_is(running: Engine, log: TouchyLog) -> None:
     writer, reader = await running.connect(), await running.connect()
+    await writer.result("task.add", **add("a"))
+    edits = [{"conversation": C, "task": "1", "title": f"t{number}"} for number in range(30)]
+    burst = b"".join(writer.request("task.edit", edit, id=1) for edit in edits)
     stop = False
 
     async def write() -> None:
-        with anyio.fail_after(20):
-            while not stop:
-                writer.write(b"".join(writer.request("task.edit", edit, id=1) for edit in edits))
-                for _ in edits:
-                    await writer.answer(1)
+        """Always more under way than one batch takes."""
+        writer.write(burst * 2)
+        while not stop:
+            for _ in edits:
+                await writer.answer(1)
+            writer.write(burst)
 
-    await writer.result("task.add", **add("a"))
-    edits = [{"conversation": C, "task": "1", "title": f"t{number}"} for number in range(60)]
     async with anyio.create_task_group() as group:
         group.start_soon(write)
         for _ in range(5):
             assert (await reader.result("message.list", conversation=C))["messages"] == []
             shown = await reader.result("event.subscribe", conversation=C, view="list")
             assert len(shown["tasks"]) == 1
-        assert (await reader.push())["method"] == "list"
+        for _ in range(20):
+            assert (await reader.push())["method"] == "list"
         stop = True
 
 

@@ -20,7 +20,7 @@ from punchlistd.net.server import Server
 from punchlistd.net.session import Session
 from punchlistd.settings import Settings
 from punchlistd.store.memory import MemoryLog
-from punchlistd.store.port import Damaged, Sealed, StorageFailed, Stored
+from punchlistd.store.port import Damaged, Loaded, Sealed, StorageFailed, Stored
 
 PATIENCE_S = 5.0
 """How long a test waits for anything, in seconds."""
@@ -50,6 +50,7 @@ class TouchyLog(MemoryLog):
         self._gate_before = _Gate()
         self._gate_after = _Gate()
         self._gate_reads = _Gate()
+        self._gate_loads = _Gate()
 
     def hold(self, after: bool = False) -> "_Gate":
         """Hold up appends from now on, before (or right after) they are durable."""
@@ -61,6 +62,16 @@ class TouchyLog(MemoryLog):
         """Hold up the results of reads."""
         self._gate_reads.shut()
         return self._gate_reads
+
+    def hold_loads(self) -> "_Gate":
+        """Hold up the loading of conversations."""
+        self._gate_loads.shut()
+        return self._gate_loads
+
+    async def load(self, conversation: str) -> Loaded:
+        """Load, when let."""
+        await self._gate_loads.passed()
+        return await super().load(conversation)
 
     async def append(self, entries: Sequence[Sealed]) -> None:
         """Append, when let."""
