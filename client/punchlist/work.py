@@ -152,15 +152,15 @@ class Work:
         self._renewer.hold(self._held)
         return None if self._held is None else self._held.task
 
-    def complete(self) -> None:
-        """Complete the present task, unless it was finished or laid aside already.
+    def complete(self, result: str | None = None) -> None:
+        """Complete the present task, saying in `result` what came of it, unless it was finished or laid aside already.
 
         Raises:
             LeaseLost: The claim was lost meanwhile, and the task is somebody else's or open again.
             LeaseHeld: Somebody else has it by now.
         """
         if (held := self._let_go()) is not None:
-            self._finish(lambda: self._conversation.complete(held.task.id, fence=held.fence))
+            self._finish(lambda: self._conversation.complete(held.task.id, result, fence=held.fence))
 
     def fail(self, reason: str) -> None:
         """Give the present task up as failed; raises as `complete` does."""
@@ -256,12 +256,12 @@ class AsyncWork:
         """The number of the present claim."""
         return None if self._held is None else self._held.fence
 
-    async def take(self) -> Task | None:
-        """Claim the next task; None if there is none to be had."""
+    async def take(self, task: str | None = None) -> Task | None:
+        """Claim the next task, or a named one; None if there is none to be had."""
         terms = self._terms
         while True:
             result = await self._conversation.take(
-                terms.owner, terms.task, lease_ms=terms.lease_ms, wait_ms=terms.wait_ms
+                terms.owner, task or terms.task, lease_ms=terms.lease_ms, wait_ms=terms.wait_ms
             )
             self._held = Held.of(result)
             if self._held is not None or terms.wait_ms < FOLLOW_MS:
@@ -271,15 +271,15 @@ class AsyncWork:
         self._renewing = asyncio.create_task(_renew(self._conversation, terms, self._held))
         return self._held.task
 
-    async def complete(self) -> None:
-        """Complete the present task, unless it was finished or laid aside already.
+    async def complete(self, result: str | None = None) -> None:
+        """Complete the present task, saying in `result` what came of it, unless it was finished or laid aside already.
 
         Raises:
             LeaseLost: The claim was lost meanwhile, and the task is somebody else's or open again.
             LeaseHeld: Somebody else has it by now.
         """
         if (held := self._let_go()) is not None:
-            await self._finish(self._conversation.complete(held.task.id, fence=held.fence))
+            await self._finish(self._conversation.complete(held.task.id, result, fence=held.fence))
 
     async def fail(self, reason: str) -> None:
         """Give the present task up as failed; raises as `complete` does."""

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from punchlist.cli.duration import milliseconds, positive
 from punchlist.cli.formats.detect import FORMATS
 from punchlist_schemas.things import PRIORITIES, STATUSES
 
@@ -77,6 +78,12 @@ _MEMBERS = (
 _PLACES = (
     _value("--before", text="in front of this task", metavar="ID"),
     _value("--after", text="behind this task", metavar="ID"),
+)
+_OWNER = _value("-o", "--owner", text="who takes it (PUNCHLIST_OWNER, else: the user)", metavar="NAME")
+_CLAIMS = (
+    _OWNER,
+    _value("--lease", text="for how long, at most 24h (1h)", metavar="TIME", type=milliseconds),
+    _value("--wait", text="wait so long for one: 30s, 10m", metavar="TIME", type=milliseconds),
 )
 
 COMMANDS = (
@@ -179,6 +186,60 @@ COMMANDS = (
         "Show the list live; in a pipe print each event as a line of JSON.",
         (_flag("--all-conversations", text="events of all lists (in a pipe)"),),
         ("punch watch", "punch watch -c website | jq .event.type"),
+    ),
+    Command(
+        "claim",
+        "claim",
+        "Take the next ready task, or named ones; nobody else gets them.",
+        (
+            Argument(("tasks",), "these tasks: 3 or #3", {"metavar": "ID", "nargs": "*"}),
+            *_CLAIMS,
+            _value("-n", "--count", text="up to so many of the next ready ones", metavar="N", type=int),
+        ),
+        ("punch claim --owner ann", "punch claim 3 --lease 2h", "punch claim --wait 10m"),
+    ),
+    Command(
+        "release",
+        "claim",
+        "Give claimed tasks back.",
+        (_TASKS, _OWNER, _value("--fence", text="only if the claim has this number", metavar="N", type=int)),
+        ("punch release 3 --owner ann",),
+    ),
+    Command(
+        "next",
+        "claim",
+        "Complete what you have in progress, and take the next task.",
+        (
+            *_CLAIMS,
+            _value("--done", text="which one is completed, if you have several", metavar="ID"),
+            _value("-r", "--result", text="what came out of it"),
+        ),
+        ('punch next --owner ann --result "in docs/copy.md"',),
+    ),
+    Command("why", "why", "Tell why a task is not ready, as a short tree.", (_TASK,), ("punch why 3",)),
+    Command(
+        "run",
+        "run",
+        "Run a command for each task: one after the other, or several at a time.",
+        (
+            Argument(
+                ("argv",),
+                "the command; {title}, {description} and {id} are filled in, the task is JSON on its standard input",
+                {"metavar": "COMMAND", "nargs": "+"},
+                "command",
+            ),
+            _value("-j", "--jobs", text="so many at a time (1)", metavar="N", type=positive, default=1),
+            _flag("-k", "--keep-going", text="go on after a failure, also where the list stops"),
+            _value("--timeout", text="stop a command after so long: 90s, 10m", metavar="TIME", type=milliseconds),
+            _flag("-f", "--follow", text="wait for new tasks"),
+            _OWNER,
+            Argument(("--log-dir",), "where the output of each task is kept", {"metavar": "DIR"}, "file"),
+        ),
+        (
+            "punch run -- make {title}",
+            "punch run --timeout 10m -- claude -p {description}",
+            "punch run -j 4 -- ./do.sh",
+        ),
     ),
     Command(
         "wait",

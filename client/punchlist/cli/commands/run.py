@@ -1,0 +1,77 @@
+"""`punch run`: claims tasks one by one and runs a command for each."""
+
+import asyncio
+import os
+import signal
+
+from punchlist.aio import connect_async
+from punchlist.cli.context import Context
+from punchlist.cli.failure import INTERRUPTED, REFUSED
+from punchlist.cli.runner.lanes import Lanes, Plan
+from punchlist.cli.runner.show import Show
+from punchlist.core import Options
+from punchlist_schemas.rendezvous import data_dir, socket_path
+
+
+def run_run(context: Context) -> int:
+    """Run the command for each task; exit code 1 if one of them failed."""
+    return asyncio.run(_run(context))
+
+
+async def _run(context: Context) -> int:
+    target, args = context.target, context.args
+    show = Show(context.look)
+    options: Options = {"name": "punch run", "autostart": target.autostart}
+    async with connect_async(**options | {"socket": target.socket, "data_dir": target.data_dir}) as client:
+        conversation = client.conversation(context.conversation, actor=args.actor)
+        lanes = Lanes(conversation, _plan(context), show)
+        _heed_signals(lanes, show)
+        try:
+            await lanes.run()
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None  # whatever stopped one lane has stopped them all
+        finally:
+            show.close()
+    if args.json:
+        context.json({"completed": lanes.done, "failed": lanes.failed})
+    if lanes.was_stopped:
+        return INTERRUPTED
+    return REFUSED if lanes.failed else 0
+
+
+def _plan(context: Context) -> Plan:
+    args = context.args
+    data = data_dir(os.environ, args.data_dir)
+    known = {
+        "PUNCHLIST_CONVERSATION": context.conversation,
+        "PUNCHLIST_SOCKET": socket_path(os.environ, args.socket, args.data_dir),
+        "PUNCHLIST_DATA_DIR": data,
+    }
+    return Plan(
+        command=tuple(args.argv),
+        owner=args.owner or f"punch-run-{os.getpid()}",
+        log_dir=args.log_dir or os.path.join(data, "runs", context.conversation),
+        env=known,
+        jobs=args.jobs,
+        keep_going=args.keep_going,
+        follow=args.follow,
+        timeout_ms=args.timeout,
+    )
+
+
+def _heed_signals(lanes: Lanes, show: Show) -> None:
+    """The first interrupt lets what runs come to its end, the second one stops it; SIGTERM stops at once."""
+    interrupts = 0
+
+    def on_interrupt() -> None:
+        nonlocal interrupts
+        interrupts += 1
+        if interrupts == 1:
+            show.note("finishing what runs; once more stops it and gives it back")
+            lanes.finish()
+        else:
+            lanes.stop()
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, on_interrupt)
+    loop.add_signal_handler(signal.SIGTERM, lanes.stop)

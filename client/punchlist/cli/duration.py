@@ -1,0 +1,33 @@
+"""Durations and counts as people write them on a command line."""
+
+from argparse import ArgumentTypeError
+
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def milliseconds(text: str) -> int:
+    """`90`, `90s`, `1.5m`, `500ms`, `2h` as milliseconds; a bare number is seconds.
+
+    Raises:
+        ArgumentTypeError: It is none.
+    """
+    number = text.strip().rstrip("smhd")
+    unit = text.strip()[len(number) :] or "s"
+    try:
+        value = float(number)
+    except ValueError:
+        value = -1.0
+    if unit not in _UNITS_MS or not 0 <= value < 1e9:  # noqa: PLR2004 - a bound of sense, against overflow
+        raise ArgumentTypeError(f"{text!r} is no duration; write 90s, 10m or 2h")
+    return round(value * _UNITS_MS[unit])
+
+
+def positive(text: str) -> int:
+    """A count of at least one.
+
+    Raises:
+        ArgumentTypeError: It is none.
+    """
+    if not text.isdecimal() or not int(text):
+        raise ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)

@@ -1,0 +1,1 @@
+"""`punch run`: a command for each task."""

@@ -1,0 +1,197 @@
+"""One command for one task: what it is given, its output line by line, and how it ended."""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from punchlist_schemas.things import Task
+
+Stream = Literal["out", "err"]
+
+TAIL_LINES = 20
+TAIL_CHARS = 2_000
+"""How much of the end of an output is told in a result or a reason."""
+
+MAX_LINE = 1 << 16
+"""A longer line is cut into several, in bytes."""
+
+_KILL_AFTER_S = 5.0
+"""How long a command has to end after it was asked to."""
+
+_DRAIN_S = 0.5
+"""How long output is still read after the command has ended: what it left running may hold the pipes for ever."""
+
+_CHUNK = 1 << 16
+_MAX_ENV = 100_000
+"""Longest value for the environment, in bytes: Linux takes 128 KiB for a name with its value."""
+
+_PLACEHOLDER = re.compile(r"\{(title|description|id)\}")
+
+
+def substituted(command: Sequence[str], task: Task) -> list[str]:
+    """The command's words with {title}, {description} and {id} filled in; what is filled in is not looked at again."""
+    return [_PLACEHOLDER.sub(lambda found: str(getattr(task, found[1])), word) for word in command]
+
+
+def environment(task: Task, **more: str) -> dict[str, str]:
+    """What the environment tells of a task; what does not fit in there is on standard input."""
+    told = {
+        "PUNCHLIST_TASK": task.id,
+        "PUNCHLIST_TITLE": task.title,
+        "PUNCHLIST_DESCRIPTION": task.description,
+        "PUNCHLIST_ATTEMPT": str(task.attempts),
+        **more,
+    }
+    return {name: value for name, value in told.items() if "\0" not in value and len(value.encode()) <= _MAX_ENV}
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How a command ended: its exit code (negative: the signal), and the ends of its outputs."""
+
+    code: int
+    out: str
+    err: str
+    timed_out: bool = False
+
+    def reason(self, timeout_ms: int | None) -> str:
+        """Why it failed."""
+        if self.timed_out:
+            head = f"timed out after {(timeout_ms or 0) / 1000:g} s"
+        elif self.code < 0:
+            head = f"killed by {_signal_name(-self.code)}"
+        else:
+            head = f"exit code {self.code}"
+        tail = self.err or self.out
+        return f"{head}: {tail}" if tail else head
+
+
+class Child:
+    """A running command, in a session of its own: it and what it starts can be stopped together, and Ctrl-C is ours.
+
+    Args:
+        words: The command.
+        env: Its whole environment.
+        stdin: What it may read.
+        on_line: Told each line of its output, without the newline.
+
+    Raises:
+        OSError: It can't be started.
+        ValueError: A word holds a null byte.
+    """
+
+    def __init__(
+        self, words: Sequence[str], env: dict[str, str], stdin: bytes, on_line: Callable[[Stream, str], None]
+    ) -> None:
+        given = os.memfd_create("task", os.MFD_CLOEXEC)
+        try:
+            os.write(given, stdin)
+            os.lseek(given, 0, os.SEEK_SET)
+            self._process = subprocess.Popen(
+                words, env=env, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            )
+        finally:
+            os.close(given)
+        loop = asyncio.get_running_loop()
+        assert self._process.stdout is not None and self._process.stderr is not None, "asked for"
+        self._outputs = {
+            "out": _Output(self._process.stdout.fileno(), lambda line: on_line("out", line)),
+            "err": _Output(self._process.stderr.fileno(), lambda line: on_line("err", line)),
+        }
+        self._ended = loop.create_future()
+        self._pidfd = os.pidfd_open(self._process.pid)
+        loop.add_reader(self._pidfd, self._on_end)
+
+    def _on_end(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self._process.wait()
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    async def wait(self, timeout_s: float | None) -> Ending:
+        """How it ends; after `timeout_s` it is stopped."""
+        timed_out = False
+        try:
+            await asyncio.wait_for(asyncio.shield(self._ended), timeout_s)
+        except TimeoutError:
+            timed_out = True
+            self.stop()
+            await self._ended
+        await asyncio.wait([output.ended for output in self._outputs.values()], timeout=_DRAIN_S)
+        for output in self._outputs.values():
+            output.close()
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+        return Ending(self._process.returncode, self._outputs["out"].tail(), self._outputs["err"].tail(), timed_out)
+
+    def stop(self) -> None:
+        """Ask it, and what it has started, to end; whoever does not is killed."""
+        self._signal(signal.SIGTERM)
+        asyncio.get_running_loop().call_later(_KILL_AFTER_S, self._signal, signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        if self._process.returncode is None:
+            try:
+                os.killpg(self._process.pid, number)
+            except ProcessLookupError:
+                return
+
+
+class _Output:
+    """One output: told line by line, its end kept."""
+
+    def __init__(self, fd: int, on_line: Callable[[str], None]) -> None:
+        self._fd = fd
+        self._on_line = on_line
+        self._rest = b""
+        self._tail: deque[str] = deque(maxlen=TAIL_LINES)
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        os.set_blocking(fd, False)
+        asyncio.get_running_loop().add_reader(fd, self._read)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._fd, _CHUNK)
+        except BlockingIOError:
+            return
+        if not data:
+            self.close()
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > MAX_LINE:
+            lines, self._rest = [*lines, self._rest], b""
+        self._tell(lines)
+
+    def _tell(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            text = line.decode("utf-8", "replace").rstrip("\r")
+            if text.strip():
+                self._tail.append(text[:TAIL_CHARS])
+            self._on_line(text)
+
+    def tail(self) -> str:
+        """The last lines, bounded."""
+        return "\n".join(self._tail)[-TAIL_CHARS:]
+
+    def close(self) -> None:
+        """Read no more."""
+        if not self.ended.done():
+            asyncio.get_running_loop().remove_reader(self._fd)
+            self.ended.set_result(None)
+            if self._rest:
+                self._tell([self._rest])
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,111 @@
+"""`punch run` with real commands: what they are given, and what becomes of their tasks."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist import Client
+from punchlist_testing.daemon import Running
+
+SHOW = "import json, os, sys; t = json.load(sys.stdin); print(sys.argv[1:], t['id'], os.environ['PUNCHLIST_TITLE'])"
+
+
+@pytest.fixture
+def plan(punch: Any) -> Any:
+    for title in ("a b; $(touch x)", "{id}", "c"):
+        punch("add", title, "-d", f"about {title}")
+    return punch
+
+
+def statuses(punch: Any) -> list[str]:
+    return [task["status"] for task in punch("list", "--all", "--json").json["tasks"]]
+
+
+def task(punch: Any, number: int) -> dict[str, Any]:
+    return punch("show", str(number), "--json").json["task"]
+
+
+def test_each_task_is_given_to_a_command_in_arguments_environment_and_input(plan: Any) -> None:
+    done = plan("run", "--", sys.executable, "-c", SHOW, "{title}", "x{id}x", "{description}")
+    assert done.code == 0, done.err
+    assert done.lines[0] == "#1 ['a b; $(touch x)', 'x1x', 'about a b; $(touch x)'] 1 a b; $(touch x)"
+    assert done.lines[2].startswith("#2 ['{id}', 'x2x'"), "what is filled in is not looked at again"
+    assert statuses(plan) == ["completed"] * 3
+    assert task(plan, 3)["result_summary"] == "['c', 'x3x', 'about c'] 3 c"
+
+
+def test_a_failing_command_fails_its_task_with_the_end_of_its_errors(plan: Any, home: Path) -> None:
+    done = plan("run", "--", "sh", "-c", 'echo out; echo broken >&2; test "$0" != c', "{title}")
+    assert done.code == 1
+    assert statuses(plan) == ["completed", "completed", "failed"]
+    assert task(plan, 3)["fail_reason"] == "exit code 1: broken"
+    log = home / "data" / "runs" / "default" / "3.1.log"
+    assert sorted(log.read_text().splitlines()) == ["broken", "out"]
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_can_not_be_started_fails_the_task_and_the_list_decides_whether_to_go_on(plan: Any) -> None:
+    plan("call", "conversation.configure", "conversation=default", 'settings={"on_failure":"stop"}')
+    done = plan("run", "--", "/no/such/command")
+    assert done.code == 1
+    assert statuses(plan) == ["failed", "pending", "pending"]
+    assert task(plan, 1)["fail_reason"] == "can't start /no/such/command: No such file or directory"
+    assert plan("run", "--keep-going", "--", "true").code == 0
+    assert statuses(plan) == ["failed", "completed", "completed"]
+
+
+def test_a_command_that_takes_too_long_is_stopped(punch: Any) -> None:
+    punch("add", "a")
+    assert punch("run", "--timeout", "200ms", "--", "sleep", "60").code == 1
+    assert task(punch, 1)["fail_reason"] == "timed out after 0.2 s"
+
+
+def test_a_killed_command_says_by_what(punch: Any) -> None:
+    punch("add", "a")
+    punch("run", "--", "sh", "-c", "kill -SEGV $$")
+    assert task(punch, 1)["fail_reason"] == "killed by SIGSEGV"
+
+
+def test_output_is_made_safe_bounded_and_shown_with_its_task(punch: Any) -> None:
+    punch("add", "a")
+    done = punch("run", "--", "sh", "-c", r"printf '\033[31mred\n'; seq 100; printf '\377tail'")
+    assert "#1 \\x1b[31mred" in done.lines
+    assert done.lines[-2] == "#1 �tail"
+    assert task(punch, 1)["result_summary"].splitlines() == [str(n) for n in range(82, 101)] + ["�tail"]
+
+
+def test_a_title_with_a_null_byte_and_a_huge_description_are_handled(punch: Any, daemon: Running) -> None:
+    with Client(socket=daemon.socket) as client:
+        client.conversation("default").add("nul\0byte")
+        client.conversation("default").add("b", description="é" * 60_000)
+    counted = "import json, sys; print(len(json.load(sys.stdin).get('description', '')))"
+    assert punch("run", "--", sys.executable, "-c", counted, "{title}").code == 1
+    assert "null byte" in task(punch, 1)["fail_reason"]
+    assert task(punch, 2)["result_summary"] == "60000"
+
+
+def test_many_at_a_time_wait_for_what_the_others_make_ready(punch: Any) -> None:
+    punch("add", "first")
+    for title in "xyz":
+        punch("add", title, "-b", "1")
+    assert punch("run", "-j", "4", "--", "sleep", "0.05").code == 0
+    assert statuses(punch) == ["completed"] * 4
+
+
+def test_a_serial_list_runs_in_order_with_retries(punch: Any, home: Path) -> None:
+    settings = 'settings={"execution":"serial","max_attempts":2}'
+    punch("call", "conversation.open", "conversation=default", settings)
+    for title in "abc":
+        punch("add", title)
+    script = 'echo $PUNCHLIST_TASK.$PUNCHLIST_ATTEMPT >> "$0"; test "$PUNCHLIST_TASK" != 2'
+    assert punch("run", "--json", "--", "sh", "-c", script, str(home / "order")).code == 1
+    assert (home / "order").read_text().split() == ["1.1", "2.1", "2.2", "3.1"]
+    assert statuses(punch) == ["completed", "failed", "completed"]
+
+
+def test_running_with_nothing_to_run_is_no_use(punch: Any) -> None:
+    assert punch("run").code == 2
+    assert punch("run", "-j", "0", "--", "true").code == 2
+    assert punch("run", "--", "true").code == 0

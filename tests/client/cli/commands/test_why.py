@@ -1,0 +1,44 @@
+from typing import Any
+
+
+def test_what_is_ready_tells_its_place(punch: Any) -> None:
+    punch("add", "a")
+    punch("add", "b", "-p", "low")
+    assert punch("why", "1").lines == ["#1 a", "  ← it is ready, and the next one to be claimed"]
+    assert punch("why", "2").lines[1] == "  ← it is ready; 1 is before it, #1 a first"
+    assert punch("why", "2", "--json").json["ready"] is True
+
+
+def test_causes_stand_below_what_they_cause_and_are_told_once(punch: Any) -> None:
+    punch("add", "a")
+    punch("add", "b", "-b", "1")
+    punch("add", "c", "-b", "1", "-b", "2")
+    punch("claim", "1", "-o", "ann")
+    assert punch("why", "3").lines == [
+        "#3 c",
+        "  ← waits for #1 a (in_progress)",
+        "    ← it is in progress with ann",
+        "  ← waits for #2 b (pending)",
+        "    ← waits for #1 a (in_progress) (see above)",
+    ]
+
+
+def test_a_parent_a_stopped_queue_and_a_serial_list_are_told(punch: Any) -> None:
+    punch("add", "a")
+    punch("add", "b", "--parent", "1")
+    punch("pause", "1")
+    assert punch("why", "2").lines[1] == "  ← its parent #1 a is paused"
+    punch("fail", "1")
+    punch("call", "conversation.configure", "conversation=default", 'settings={"on_failure":"stop"}')
+    punch("add", "c")
+    assert punch("why", "3").lines[1].startswith("  ← the list stops at failures, and #1 a has failed")
+    punch("rm", "1", "--yes")
+    punch("call", "conversation.configure", "conversation=default", 'settings={"execution":"serial"}')
+    assert punch("why", "3").lines[1] == "  ← the list runs one task at a time, and #2 b is in progress"
+    punch("done", "3")
+    assert punch("why", "3").lines[1] == "  ← it is completed: punch reopen 3"
+
+
+def test_an_unknown_task_is_refused(punch: Any) -> None:
+    punch("add", "a")
+    assert punch("why", "9").code == 1

@@ -1,0 +1,67 @@
+"""A command and its output, without a daemon."""
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from punchlist.cli.runner.child import MAX_LINE, Child, Ending, environment, substituted
+from punchlist_schemas.things import Task
+
+
+def task(**members: str) -> Task:
+    base = {"id": "7", "title": "t", "status": "in_progress", "priority": "normal"}
+    return Task(**{**base, **members}, created_at=1, updated_at=1, status_changed_at=1, version=1)  # pyright: ignore[reportArgumentType]
+
+
+async def run(*words: str, stdin: bytes = b"", timeout_s: float | None = None) -> tuple[Ending, list[str]]:
+    lines: list[str] = []
+    with anyio.fail_after(10):
+        child = Child(words, dict(os.environ), stdin, lambda stream, line: lines.append(f"{stream}:{line}"))
+        return await child.wait(timeout_s), lines
+
+
+def test_placeholders_are_filled_in_once_and_nothing_else_is_touched() -> None:
+    words = substituted(["x{id}-{title}", "{description}", "{unknown}", "{}"], task(title="{id}", description="$(d)"))
+    assert words == ["x7-{id}", "$(d)", "{unknown}", "{}"]
+
+
+def test_what_does_not_fit_into_the_environment_is_left_out() -> None:
+    told = environment(task(title="a\0b", description="é" * 60_000), PUNCHLIST_LOG="l")
+    assert told == {"PUNCHLIST_TASK": "7", "PUNCHLIST_ATTEMPT": "0", "PUNCHLIST_LOG": "l"}
+
+
+async def test_a_command_reads_its_input_and_is_heard_line_by_line() -> None:
+    ending, lines = await run("sh", "-c", "cat; echo oops >&2; printf rest; exit 3", stdin=b"a\r\nb\n")
+    assert sorted(lines) == ["err:oops", "out:a", "out:b", "out:rest"]
+    assert (ending.code, ending.out, ending.err) == (3, "a\nb\nrest", "oops")
+    assert ending.reason(None) == "exit code 3: oops"
+
+
+async def test_a_line_without_end_is_cut_and_the_told_end_is_bounded() -> None:
+    ending, lines = await run(sys.executable, "-c", f"print('x' * {3 * MAX_LINE})")
+    assert len(lines) >= 2
+    assert sum(len(line) - 4 for line in lines) == 3 * MAX_LINE
+    assert len(ending.out) == 2_000
+
+
+async def test_what_a_command_left_running_does_not_hold_up_its_end() -> None:
+    with anyio.fail_after(5):
+        ending, _ = await run("sh", "-c", "sleep 60 & echo $!; exit 0")
+    os.kill(int(ending.out), 9)
+    assert ending.code == 0
+
+
+async def test_a_command_and_what_it_started_are_stopped_together(tmp_path: Path) -> None:
+    ending, _ = await run("sh", "-c", "sleep 60; echo never", timeout_s=0.1)
+    assert ending.timed_out
+    assert ending.reason(100) == "timed out after 0.1 s"
+
+
+async def test_what_can_not_be_started_says_so() -> None:
+    with pytest.raises(FileNotFoundError):
+        await run("/no/such/command")
+    with pytest.raises(ValueError, match="null byte"):
+        await run("echo", "a\0b")

@@ -1,0 +1,26 @@
+from argparse import ArgumentTypeError
+
+import pytest
+
+from punchlist.cli.duration import milliseconds, positive
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("90", 90_000), ("90s", 90_000), ("1.5m", 90_000), ("500ms", 500), ("2h", 7_200_000), ("1d", 86_400_000)],
+)
+def test_a_duration_has_a_unit_or_is_in_seconds(text: str, expected: int) -> None:
+    assert milliseconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1", "1w", "m", "nan", "inf", "1e99", "5 minutes", "1sm"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="is no duration"):
+        milliseconds(text)
+
+
+def test_a_count_begins_at_one() -> None:
+    assert positive("3") == 3
+    for text in ("0", "-1", "x", "1.5"):
+        with pytest.raises(ArgumentTypeError):
+            positive(text)
