@@ -318,6 +318,18 @@ COMMANDS = (
         ("ssh host punch rpc --stdio",),
     ),
     Command(
+        "service",
+        "service",
+        "Have systemd's user manager start and watch the daemon.",
+        (
+            _choice("action", text="install, status or uninstall", choices=("install", "status", "uninstall")),
+            _flag("--now", text="start, or stop, it at once"),
+            _flag("--hardened", text="install: hide everything from the daemon but its own data"),
+            _flag("--print", text="install: print the units, change nothing"),
+        ),
+        ("punch service install --now", "punch service install --print", "punch service status"),
+    ),
+    Command(
         "completion",
         "shells",
         "Print the completion script of a shell.",

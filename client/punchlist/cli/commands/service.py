@@ -1,0 +1,213 @@
+"""`punch service`: the daemon under systemd's user manager, started by the first connection."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from punchlist.cli.context import Context
+from punchlist.cli.failure import CONFIGURATION, REFUSED, tell
+from punchlist.cli.units import (
+    HARDENING,
+    SERVICE,
+    SOCKET,
+    Places,
+    UnitError,
+    program_paths,
+    rendered,
+)
+from punchlist.errors import PunchlistError
+from punchlist.launch import Target
+from punchlist.sync import Client
+
+_WANTED = f"sockets.target.wants/{SOCKET}"
+_LEAVE_S = 10.0
+_MANAGER_S = 90
+_LINGER = "to have it without being logged in: loginctl enable-linger"
+_SHOWN = ("LoadState", "ActiveState", "SubState", "MainPID", "NRestarts", "Result", "StatusText")
+
+
+class _Manager:
+    """The user manager, if one answers."""
+
+    def __init__(self) -> None:
+        self.trouble = ""
+        self.trouble = self._run("show", "--property=Version")[1]
+
+    def _run(self, *words: str) -> tuple[str, str]:
+        """Output, and what went wrong."""
+        try:
+            done = subprocess.run(
+                ["systemctl", "--user", "--no-pager", *words],
+                capture_output=True,
+                text=True,
+                timeout=_MANAGER_S,
+                check=False,
+            )
+        except FileNotFoundError:
+            return "", "there is no systemctl on this machine"
+        except subprocess.TimeoutExpired:
+            return "", f"systemctl did not answer within {_MANAGER_S} s"
+        return done.stdout, "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
+
+    def do(self, *words: str) -> str:
+        """Have something done; what went wrong, or nothing."""
+        return self.trouble or self._run(*words)[1]
+
+    def show(self, unit: str) -> dict[str, str]:
+        """Properties of a unit."""
+        lines = self._run("show", unit, f"--property={','.join(_SHOWN)}")[0].splitlines()
+        return {name: value for name, _, value in (line.partition("=") for line in lines)}
+
+
+def run_service(context: Context) -> int:
+    """Do what the action says; 0 when it is done."""
+    try:
+        return {"install": _install, "status": _status, "uninstall": _uninstall}[context.args.action](context)
+    except UnitError as error:
+        tell("configuration", str(error))
+        return CONFIGURATION
+
+
+def _directory() -> Path:
+    config = os.environ.get("XDG_CONFIG_HOME", "")
+    return Path(config if config.startswith("/") else Path.home() / ".config") / "systemd" / "user"
+
+
+def _units(target: Target, hardened: bool) -> dict[str, str]:
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    return rendered(
+        Places(target.socket, target.data_dir, runtime_dir=runtime, programs=program_paths()), hardened=hardened
+    )
+
+
+def _install(context: Context) -> int:
+    units = _units(context.target, context.args.hardened)
+    if context.args.print:
+        context.lines(f"# {_directory() / name}\n{text}" for name, text in units.items())
+        return 0
+    os.makedirs(context.target.data_dir, mode=0o700, exist_ok=True)
+    for name, text in units.items():
+        context.lines([f"{_write(_directory() / name, text)} {_directory() / name}"])
+    context.lines([f"{_enable()} {_directory() / _WANTED}"])
+    manager = _Manager()
+    if manager.trouble:
+        return _without_manager(context, manager.trouble)
+    steps = [("daemon-reload",)]
+    if context.args.now:
+        if manager.show(SOCKET).get("ActiveState") != "active":
+            _ask_to_leave(context)
+        steps += [("start", SOCKET), ("try-restart", SERVICE)]
+    for step in steps:
+        if trouble := manager.do(*step):
+            tell("manager", f"systemctl --user {' '.join(step)}: {trouble}", f"see: journalctl --user -u {SERVICE}")
+            return REFUSED
+        context.lines([f"did systemctl --user {' '.join(step)}"])
+    if not context.args.now:
+        context.note(f"takes effect at the next login; to begin at once: punch service install --now; {_LINGER}")
+    return 0
+
+
+def _without_manager(context: Context, trouble: str) -> int:
+    said = f"no user manager answers ({trouble})"
+    if context.args.now:
+        tell("manager", f"{said}: nothing could be started", f"log in through a session of systemd, or {_LINGER}")
+        return REFUSED
+    context.note(f"{said}; the units take effect once there is one: at the next login, or {_LINGER}")
+    return 0
+
+
+def _write(path: Path, text: str) -> str:
+    """Make a file hold a text; what that took."""
+    before = path.read_text("utf-8") if path.is_file() else None
+    if before == text:
+        return "unchanged"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.write_text(text, "utf-8")
+    fresh.replace(path)
+    return "wrote" if before is None else "rewrote"
+
+
+def _enable() -> str:
+    """What `systemctl --user enable` does, which needs a manager for it."""
+    link = _directory() / _WANTED
+    if link.is_symlink() or link.exists():
+        return "unchanged"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(f"../{SOCKET}")
+    return "linked"
+
+
+def _ask_to_leave(context: Context) -> None:
+    """End a daemon that runs by itself, so that the manager can have its socket."""
+    target = context.target
+    try:
+        client = Client(socket=target.socket, data_dir=target.data_dir, autostart=False)
+        client.open()
+        client.call("daemon.shutdown")
+        client.close()
+    except PunchlistError:
+        return
+    deadline = time.monotonic() + _LEAVE_S
+    while os.path.exists(target.socket) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    context.lines(["ended the daemon that ran by itself"])
+
+
+def _uninstall(context: Context) -> int:
+    manager = _Manager()
+    if context.args.now and (trouble := manager.do("stop", SOCKET, SERVICE)) and not manager.trouble:
+        context.note(f"systemctl --user stop: {trouble}")
+    found = [path for name in (_WANTED, HARDENING, SERVICE, SOCKET) if os.path.lexists(path := _directory() / name)]
+    for path in found:
+        path.unlink()
+        context.lines([f"removed {path}"])
+    folder = _directory() / os.path.dirname(HARDENING)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+    if not found:
+        context.lines(["nothing is installed"])
+    elif manager.trouble:
+        context.note(f"no user manager answers ({manager.trouble}), so there was nothing to tell")
+    elif trouble := manager.do("daemon-reload"):
+        tell("manager", f"systemctl --user daemon-reload: {trouble}")
+        return REFUSED
+    context.note(f"the lists stay where they are: {context.target.data_dir}")
+    return 0
+
+
+def _status(context: Context) -> int:
+    hardened = (_directory() / HARDENING).exists()
+    files = {name: _state(_directory() / name, text) for name, text in _units(context.target, hardened).items()}
+    manager = _Manager()
+    found: dict[str, Any] = {"files": files, "manager": manager.trouble or "answers"}
+    lines = [f"{_directory() / name}: {state}" for name, state in files.items()]
+    if manager.trouble:
+        lines.append(f"no user manager answers ({manager.trouble})")
+    else:
+        found["units"] = {unit: manager.show(unit) for unit in (SOCKET, SERVICE)}
+        lines += [_unit_line(unit, shown) for unit, shown in found["units"].items()]
+    context.answer(found, lines)
+    active = found.get("units", {}).get(SOCKET, {}).get("ActiveState") == "active"
+    return 0 if active else REFUSED
+
+
+def _state(path: Path, text: str) -> str:
+    if not path.is_file():
+        return "not installed"
+    return "installed" if path.read_text("utf-8") == text else "installed, differs from what install would write"
+
+
+def _unit_line(unit: str, shown: dict[str, str]) -> str:
+    told = [f"{shown.get('ActiveState')} ({shown.get('SubState')})"]
+    if shown.get("MainPID", "0") != "0":
+        told.append(f"process {shown['MainPID']}")
+    if shown.get("NRestarts", "0") != "0":
+        told.append(f"{shown['NRestarts']} restarts")
+    if shown.get("Result", "success") != "success":
+        told.append(shown["Result"])
+    if shown.get("StatusText"):
+        told.append(shown["StatusText"])
+    return f"{unit}: {', '.join(told)}"

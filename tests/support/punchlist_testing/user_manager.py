@@ -1,0 +1,209 @@
+"""A real, unprivileged `systemd --user`, for tests that run as root on a machine that may have no systemd running.
+
+It lives in a mount namespace of its own with a fresh view of the cgroups, as the user nobody.
+"""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+NOBODY = 65534
+AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+NEEDED = ("aiosqlite", "anyio", "msgspec", "watchfiles", "idna", "sniffio", "typing_extensions", "uvloop")
+ANSWERS_S = 15.0
+RUNTIME = Path(f"/run/user/{NOBODY}")
+"""Where a login would put it. systemd looks there by the user id alone for what hides paths from a service."""
+
+START = """
+set -e
+mount --make-rprivate /
+umount -R /sys/fs/cgroup 2>/dev/null || true
+mount -t cgroup2 none /sys/fs/cgroup
+mount --rbind /run /run  # systemd would put an empty one in its place before some services, were it no mount
+mkdir -p /run/systemd; mount -t tmpfs none /run/systemd; mkdir -p /run/systemd/system
+group=/sys/fs/cgroup/$1; mkdir $group
+chown 65534:65534 $group $group/cgroup.procs $group/cgroup.subtree_control $group/cgroup.threads
+echo $$ > $group/cgroup.procs
+shift
+exec "$@"
+"""
+CLEAN = """
+mount --make-rprivate /
+umount -R /sys/fs/cgroup 2>/dev/null || true
+mount -t cgroup2 none /sys/fs/cgroup && find /sys/fs/cgroup/$1 -depth -type d -exec rmdir {} +
+"""
+
+
+class Unavailable(Exception):
+    """This machine can't run a user manager; the message says why."""
+
+
+def systemd_program() -> str:
+    """The program of the manager.
+
+    Raises:
+        Unavailable: it can't be run here.
+    """
+    found = next(
+        (path for path in ("/usr/lib/systemd/systemd", "/lib/systemd/systemd") if os.access(path, os.X_OK)), ""
+    )
+    for missing, why in (
+        (os.getuid() != 0, "only root can make the namespace for it"),
+        (not found, "systemd is not installed (apt-get install systemd)"),
+        (not all(map(shutil.which, ("unshare", "setpriv", "systemctl"))), "unshare, setpriv or systemctl is missing"),
+    ):
+        if missing:
+            raise Unavailable(why)
+    if RUNTIME.exists():
+        raise Unavailable(f"{RUNTIME} exists: another manager of this user may be running")
+    tried = "mount --make-rprivate / && mount -t cgroup2 none /mnt"
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", tried], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unavailable(f"no cgroups can be mounted in a namespace: {done.stderr.strip()}")
+    return found
+
+
+def interpreter() -> str:
+    """A Python of our version that the user nobody may run.
+
+    Raises:
+        Unavailable: there is none.
+    """
+    asked = "import sys, sqlite3; print(*sys.version_info[:2])"
+    for path in (os.path.realpath(sys.executable), "/usr/bin/python3", "/usr/local/bin/python3"):
+        # Through a shell: setpriv itself still has root's way through directories when it executes a program.
+        command = [*AS_NOBODY, "sh", "-c", 'exec "$0" "$@"', path, "-I", "-c", asked]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.stdout.split() == [str(number) for number in sys.version_info[:2]]:
+            return path
+    raise Unavailable(f"no Python {sys.version_info[0]}.{sys.version_info[1]} that the user nobody may run")
+
+
+class UserManager:
+    """A running manager, its user's home and runtime directory, and a readable copy of the program."""
+
+    def __init__(self, base: Path) -> None:
+        self.home = base / "home"
+        self.runtime = RUNTIME
+        self.program = base / "program"
+        self.units = self.home / ".config" / "systemd" / "user"
+        self.socket = str(self.runtime / "punchlist" / "daemon.sock")
+        self.data_dir = str(self.home / ".local" / "share" / "punchlist")
+        self.python = ""
+        self.pid = 0
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "XDG_RUNTIME_DIR": str(self.runtime),
+            "PYTHONPATH": os.pathsep.join(
+                str(self.program / each) for each in ("packages", "daemon", "client", "schemas")
+            ),
+        }
+
+    def run(self, *command: str, check: bool = True) -> str:
+        """Run a command as the user; its output."""
+        done = subprocess.run(
+            [*AS_NOBODY, *command], env=self.env, capture_output=True, text=True, timeout=60, cwd="/", check=False
+        )
+        assert not check or done.returncode == 0, (
+            f"{command}: {done.returncode}\n{done.stdout}{done.stderr}{self.log()}"
+        )
+        return done.stdout + done.stderr
+
+    def punch(self, *words: str) -> str:
+        """Run the command line as the user."""
+        return self.run(self.python, "-P", "-m", "punchlist.cli", *words)
+
+    def systemctl(self, *words: str) -> str:
+        """Tell the manager something."""
+        return self.run("systemctl", "--user", *words)
+
+    def show(self, name: str, unit: str = "punchlistd.service") -> str:
+        """A property of a unit."""
+        return self.systemctl("show", unit, "--value", "-p", name).strip()
+
+    def log(self) -> str:
+        """What manager and daemon said."""
+        return "".join(
+            path.read_text(errors="replace")
+            for path in (self.home / "manager.log", self.home / "daemon.log")
+            if path.exists()
+        )
+
+
+def _copy_program(manager: UserManager) -> None:
+    for folder in ("daemon", "client", "schemas", "systemd"):
+        shutil.copytree(ROOT / folder, manager.program / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in NEEDED:
+        found = importlib.util.find_spec(name)
+        if found is None or found.origin is None:
+            continue
+        origin = Path(found.origin)
+        if found.submodule_search_locations:
+            shutil.copytree(
+                origin.parent, manager.program / "packages" / name, ignore=shutil.ignore_patterns("__pycache__")
+            )
+        else:
+            (manager.program / "packages").mkdir(exist_ok=True)
+            shutil.copy(origin, manager.program / "packages")
+    for path in (manager.program, *manager.program.rglob("*")):
+        path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))
+
+
+@contextmanager
+def user_manager() -> Generator[UserManager]:
+    """A manager that answers; gone, with all it started, at the end.
+
+    Raises:
+        Unavailable: this machine can't run one.
+    """
+    program, python = systemd_program(), interpreter()
+    is_new = not RUNTIME.parent.exists()
+    with tempfile.TemporaryDirectory(prefix="punchlist-manager-", dir="/run", ignore_cleanup_errors=True) as name:
+        base = Path(name)
+        base.chmod(0o755)
+        manager = UserManager(base)
+        manager.python = python
+        for place in (manager.home, manager.runtime):
+            place.mkdir(mode=0o700, parents=True)
+        _copy_program(manager)
+        for place in (manager.home, manager.runtime):
+            os.chown(place, NOBODY, NOBODY)
+        with open(manager.home / "manager.log", "ab") as log:
+            user = [*AS_NOBODY, "--inh-caps=-all", program, "--user", "--log-level=info", "--log-target=console"]
+            group = base.name
+            process = subprocess.Popen(
+                ["unshare", "--mount", "sh", "-c", START, "sh", group, *user], env=manager.env, stdout=log, stderr=log
+            )
+        manager.pid = process.pid
+        try:
+            _until_it_answers(manager, process)
+            yield manager
+        finally:
+            manager.run("systemctl", "--user", "stop", "punchlistd.socket", "punchlistd.service", check=False)
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            subprocess.run(["unshare", "--mount", "sh", "-c", CLEAN, "sh", group], capture_output=True, check=False)
+            shutil.rmtree(manager.runtime, ignore_errors=True)
+            if is_new:
+                manager.runtime.parent.rmdir()
+
+
+def _until_it_answers(manager: UserManager, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + ANSWERS_S
+    while "Version=" not in manager.run("systemctl", "--user", "show", "--property=Version", check=False):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise Unavailable(f"the manager does not answer: {manager.log()[-500:]}")
+        time.sleep(0.05)

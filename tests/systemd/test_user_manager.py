@@ -1,0 +1,186 @@
+"""The shipped units under a real user manager."""
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from punchlist_testing.callers import Callers
+from punchlist_testing.daemon import Raw
+from punchlist_testing.user_manager import Unavailable, UserManager, user_manager
+
+SOON_S = 15.0
+
+
+EXTRA = """\
+[Unit]
+{unit}
+[Service]
+Environment=PYTHONPATH={path}
+StandardError=append:{home}/daemon.log
+WatchdogSec=1
+"""
+
+
+def configure(manager: UserManager, unit: str = "StartLimitBurst=100") -> None:
+    """What the tests need beside the shipped units: where the copied program is, a log, and haste."""
+    extra = manager.units / "punchlistd.service.d" / "test.conf"
+    manager.run("mkdir", "-p", str(extra.parent))
+    extra.write_text(EXTRA.format(unit=unit, path=manager.env["PYTHONPATH"], home=manager.home))
+    manager.systemctl("daemon-reload")
+
+
+@pytest.fixture(scope="module")
+def manager() -> Iterator[UserManager]:
+    """A manager in which the service was installed and started."""
+    try:
+        with user_manager() as manager:
+            configure(manager)
+            assert "did systemctl --user start punchlistd.socket" in manager.punch("service", "install", "--now")
+            yield manager
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+def until(manager: UserManager, condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SOON_S
+    while not condition():
+        assert time.monotonic() < deadline, manager.log()
+        time.sleep(0.02)
+
+
+def pid_of_the_daemon(manager: UserManager) -> int:
+    client = Raw(manager.socket)
+    try:
+        return int(client.result("daemon.status")["pid"])
+    finally:
+        client.close()
+
+
+def test_the_first_connection_starts_it_with_a_private_socket(manager: UserManager) -> None:
+    pid = pid_of_the_daemon(manager)
+    assert manager.show("MainPID") == str(pid)
+    assert manager.show("StatusText") == f"Serving {manager.socket}"
+    assert oct(os.stat(manager.socket).st_mode & 0o777) == "0o600"
+    assert oct(os.stat(os.path.dirname(manager.socket)).st_mode & 0o777) == "0o700"
+    assert f"punchlistd.service: active (running), process {pid}" in manager.punch("service", "status")
+
+
+def test_what_needs_no_namespaces_takes_effect(manager: UserManager) -> None:
+    status = Path("/proc", str(pid_of_the_daemon(manager)), "status").read_text()
+    assert "NoNewPrivs:\t1" in status
+    assert "Seccomp:\t2" in status
+    assert "Umask:\t0077" in status
+    assert "CapEff:\t0000000000000000" in status
+
+
+def test_after_a_crash_it_is_started_again_and_the_socket_survives(manager: UserManager) -> None:
+    first = pid_of_the_daemon(manager)
+    inode, restarts = os.stat(manager.socket).st_ino, int(manager.show("NRestarts"))
+    os.kill(first, signal.SIGKILL)
+    assert pid_of_the_daemon(manager) != first
+    until(manager, lambda: int(manager.show("NRestarts")) == restarts + 1)
+    assert os.stat(manager.socket).st_ino == inode
+
+
+def test_a_daemon_that_does_not_answer_any_more_is_killed_by_the_watchdog_and_started_again(
+    manager: UserManager,
+) -> None:
+    first = pid_of_the_daemon(manager)
+    restarts = int(manager.show("NRestarts"))
+    os.kill(first, signal.SIGSTOP)
+    assert pid_of_the_daemon(manager) != first
+    until(manager, lambda: int(manager.show("NRestarts")) == restarts + 1)
+
+
+def test_a_healthy_daemon_is_left_alone_by_the_watchdog(manager: UserManager) -> None:
+    first = pid_of_the_daemon(manager)
+    with Callers(manager.socket, "busy", 4) as callers:
+        time.sleep(2.2)  # more than twice WatchdogSec
+    assert callers.failed == []
+    assert pid_of_the_daemon(manager) == first
+
+
+def test_restarts_under_load_lose_no_call(manager: UserManager) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    with Callers(manager.socket, "load", 8) as callers:
+        for _ in range(4):
+            callers.wait_for(chance.randrange(1, 100))
+            manager.systemctl("restart", "punchlistd.service")
+        callers.wait_for(50)
+    assert callers.failed == []
+    assert callers.lost() == []
+    print(f"{len(callers.acknowledged)} calls, the slowest took {callers.slowest_s * 1000:.0f} ms")
+
+
+def test_a_daemon_that_could_only_fail_again_is_given_up_and_clients_can_tell(manager: UserManager) -> None:
+    manager.systemctl("stop", "punchlistd.service")
+    configure(manager, "")
+    log = Path(manager.data_dir, "log.db")
+    log.rename(log.with_suffix(".aside"))
+    log.write_bytes(b"no database " * 500)
+    manager.systemctl("reset-failed")
+    before = manager.log().count("is not a punchlist log")
+    try:
+        client = Raw(manager.socket)
+        until(manager, lambda: manager.show("Result", "punchlistd.socket") == "service-start-limit-hit")
+        client.close()
+        assert 1 <= manager.log().count("is not a punchlist log") - before <= 5
+        assert not os.path.exists(manager.socket)
+    finally:
+        log.unlink()
+        log.with_suffix(".aside").rename(log)
+        configure(manager)
+        manager.systemctl("reset-failed")
+        manager.systemctl("start", "punchlistd.socket")
+    assert pid_of_the_daemon(manager)
+
+
+def test_a_daemon_that_runs_by_itself_makes_room(manager: UserManager) -> None:
+    manager.systemctl("stop", "punchlistd.socket", "punchlistd.service")
+    manager.punch("add", "by itself")
+    assert os.path.exists(manager.socket)
+    assert manager.show("MainPID") == "0"
+    assert "ended the daemon that ran by itself" in manager.punch("service", "install", "--now")
+    assert str(pid_of_the_daemon(manager)) == manager.show("MainPID")
+    assert "by itself" in manager.punch("list")
+
+
+def test_a_daemon_that_lost_its_socket_to_the_manager_makes_room(manager: UserManager) -> None:
+    manager.systemctl("stop", "punchlistd.socket", "punchlistd.service")
+    manager.punch("add", "once more")
+    manager.systemctl("start", "punchlistd.socket")  # takes the path without asking
+    assert str(pid_of_the_daemon(manager)) == manager.show("MainPID")
+
+
+def test_the_hardened_unit_serves_and_sees_nothing_but_its_own(manager: UserManager) -> None:
+    said = manager.punch("service", "install", "--now", "--hardened")
+    assert "hardening.conf" in said
+    pid = pid_of_the_daemon(manager)
+    for namespace in ("user", "net", "mnt", "ipc"):
+        assert os.readlink(f"/proc/{pid}/ns/{namespace}") != os.readlink(f"/proc/{manager.pid}/ns/{namespace}")
+    mounts = Path("/proc", str(pid), "mountinfo").read_text()
+    seen = {line.split()[4]: line.split()[5].split(",")[0] for line in mounts.splitlines()}
+    assert (seen["/"], seen[manager.data_dir]) == ("ro", "rw")
+    assert {"/home", "/root", "/run/user", "/tmp"} <= set(seen)
+    below = f"/proc/{pid}/root"
+    assert os.listdir(f"{below}/root") == os.listdir(f"{below}/home") == []
+    assert sorted(os.listdir(f"{below}{manager.runtime}")) == ["punchlist", "systemd"]
+    assert os.listdir(f"{below}{manager.runtime}/systemd") == ["notify"]
+    manager.punch("add", "hardened")
+    until(manager, (manager.runtime / "punchlist" / "status").exists)
+
+
+def test_after_uninstalling_nothing_is_left_and_the_log_stays(manager: UserManager) -> None:
+    said = manager.punch("service", "uninstall", "--now")
+    assert "removed" in said
+    assert not os.path.exists(manager.socket)
+    assert sorted(path.name for path in manager.units.rglob("*") if path.is_file()) == ["test.conf"]
+    assert Path(manager.data_dir, "log.db").exists()
+    assert manager.show("LoadState") == "not-found"
