@@ -86,6 +86,8 @@ _CLAIMS = (
     _value("--wait", text="wait so long for one: 30s, 10m", metavar="TIME", type=milliseconds),
 )
 
+_HOSTS = ("claude-code", "codex", "cursor", "vscode", "gemini")
+
 COMMANDS = (
     Command(
         "add",
@@ -373,5 +375,17 @@ COMMANDS = (
             _flag("--hook", text="read a hook's event from standard input, never fail"),
         ),
         ("punch prime", "punch prime --session 7f3c2d10"),
+    ),
+    Command(
+        "setup",
+        "setup",
+        "Tell an agent's host of punchlist: its MCP server, and for Claude Code hooks.",
+        (
+            _choice("host", text="which host", choices=_HOSTS),
+            _choice("--scope", text="this user, or this directory", choices=("user", "project"), default="user"),
+            _flag("--print", text="only show the difference"),
+            _flag("--remove", text="take it back"),
+        ),
+        ("punch setup claude-code", "punch setup vscode --scope project", "punch setup codex --remove"),
     ),
 )

@@ -1,0 +1,73 @@
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist.cli.table import COMMANDS
+from punchlist.hosts import jsonc
+from punchlist.hosts.catalog import HOSTS, Host, Place, Scope, host_named
+from punchlist.hosts.configure import Configurator
+
+
+def configured(tmp_path: Path, host: str, scope: Scope = "user", **env: str) -> dict[str, Any]:
+    """What the files of a host say, by their path below the home or project directory."""
+    place = Place(scope, str(tmp_path), {"HOME": str(tmp_path), **env}, "/bin/punch")
+    found: dict[str, Any] = {}
+    for wanted in host_named(host).files(place):
+        text = (Configurator(str(tmp_path)).plan(wanted).after or b"").decode()
+        name = str(Path(wanted.path).relative_to(tmp_path))
+        found[name] = tomllib.loads(text) if wanted.form == "toml" else jsonc.parse(text).value
+    return found
+
+
+SERVER = {"command": "/bin/punch", "args": ["mcp", "--dialect", "native"]}
+
+
+def test_the_command_line_offers_the_hosts_there_are() -> None:
+    setup = next(command for command in COMMANDS if command.name == "setup")
+    assert setup.arguments[0].options["choices"] == tuple(host.name for host in HOSTS)
+
+
+@pytest.mark.parametrize(
+    ("host", "scope", "path", "members"),
+    [
+        ("cursor", "user", ".cursor/mcp.json", {"mcpServers": {"punchlist": SERVER}}),
+        ("cursor", "project", ".cursor/mcp.json", {"mcpServers": {"punchlist": SERVER}}),
+        ("gemini", "user", ".gemini/settings.json", {"mcpServers": {"punchlist": SERVER}}),
+        ("vscode", "user", ".config/Code/User/mcp.json", {"servers": {"punchlist": {"type": "stdio", **SERVER}}}),
+        ("vscode", "project", ".vscode/mcp.json", {"servers": {"punchlist": {"type": "stdio", **SERVER}}}),
+        ("claude-code", "user", ".claude.json", {"mcpServers": {"punchlist": {"type": "stdio", **SERVER}}}),
+        ("claude-code", "project", ".mcp.json", {"mcpServers": {"punchlist": {"type": "stdio", **SERVER}}}),
+    ],
+)
+def test_a_host_is_told_of_the_server_where_it_looks(
+    tmp_path: Path, host: str, scope: Scope, path: str, members: dict[str, Any]
+) -> None:
+    assert configured(tmp_path, host, scope)[path] == members
+
+
+def test_codex_hands_the_variables_on_that_find_the_daemon(tmp_path: Path) -> None:
+    table = configured(tmp_path, "codex")[".codex/config.toml"]["mcp_servers"]["punchlist"]
+    assert table["command"] == "/bin/punch"
+    assert {"PUNCHLIST_SOCKET", "XDG_RUNTIME_DIR"} <= set(table["env_vars"])
+    assert set(configured(tmp_path, "codex", CODEX_HOME=str(tmp_path / "elsewhere"))) == {"elsewhere/config.toml"}
+
+
+def test_claude_code_runs_one_command_for_three_events(tmp_path: Path) -> None:
+    hooks = configured(tmp_path, "claude-code")[".claude/settings.json"]["hooks"]
+    assert set(hooks) == {"SessionStart", "UserPromptSubmit", "Stop"}
+    for entries in hooks.values():
+        assert [hook["command"] for entry in entries for hook in entry["hooks"]] == ["/bin/punch prime --hook"]
+    moved = configured(tmp_path, "claude-code", CLAUDE_CONFIG_DIR=str(tmp_path / "x"))
+    assert set(moved) == {"x/.claude.json", "x/settings.json"}
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
+def test_a_named_list_goes_into_every_hosts_configuration(tmp_path: Path, host: Host) -> None:
+    place = Place("user", str(tmp_path), {"HOME": str(tmp_path)}, "/a b/punch", "website")
+    for wanted in host.files(place):
+        text = (Configurator(str(tmp_path)).plan(wanted).after or b"").decode()
+        assert "website" in text
+        if "prime" in text:
+            assert "'/a b/punch' prime --hook -c website" in text
