@@ -4,7 +4,7 @@ A handler is a generator: it yields the calls it wants made and is sent their re
 blocking and the asyncio face both run it (`punchlist.tools.toolbox`).
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -12,10 +12,26 @@ import msgspec
 from punchlist.calls import Call
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.tools.memory import Memory
+from punchlist_schemas.things import PRIORITIES, STATUSES
 
 HIDDEN = "x-hidden"
 Hidden = msgspec.Meta(extra_json_schema={HIDDEN: True})
 """Marks an argument that works but is not advertised: a reply tells of it when it is of use."""
+
+_CHOICES: tuple[tuple[str, ...], ...] = (
+    PRIORITIES,
+    (*STATUSES, "deleted"),
+    ("pending", "in_progress", "completed", "deleted"),
+    ("pending", "in_progress", "completed"),
+    ("all", "pending", "completed"),
+)
+
+
+def choices(words: Iterable[str]) -> tuple[str, ...]:
+    """Choices in the order in which people say them; msgspec sorts them."""
+    found = tuple(words)
+    return next((known for known in _CHOICES if set(known) == set(found)), found)
+
 
 Confirm = Annotated[str, Hidden]
 Offset = Annotated[int, msgspec.Meta(ge=0), Hidden]

@@ -29,11 +29,7 @@ from msgspec.inspect import (
     type_info,
 )
 
-from punchlist.tools.model import HIDDEN, Arguments, Problem
-from punchlist_schemas.things import PRIORITIES, STATUSES
-
-_CHOICES: tuple[tuple[str, ...], ...] = (STATUSES, PRIORITIES, ("pending", "in_progress", "completed", "deleted"))
-"""Choices in the order in which people say them; msgspec sorts them."""
+from punchlist.tools.model import HIDDEN, Arguments, Problem, choices
 
 _TASK_NAMES = frozenset({"id", "task", "taskid", "tasknumber", "todoid", "todotaskid"})
 """What models call the argument that names a task, without case and punctuation."""
@@ -161,7 +157,7 @@ def _number(kind: Type, name: str, value: Any) -> Any:
 
 
 def _choice(kind: Any, name: str, value: Any) -> Any:
-    words = next((words for words in _CHOICES if set(words) == set(kind.values)), tuple(kind.values))
+    words = choices(kind.values)
     plain = str(value).strip().lower().replace("-", "_").replace(" ", "_")
     if plain in ("", *words):
         return plain

@@ -6,7 +6,7 @@ from typing import Any, Literal, cast, get_args
 
 import msgspec
 
-from punchlist.tools.model import HIDDEN, Arguments, Dialect, Tool
+from punchlist.tools.model import HIDDEN, Arguments, Dialect, Tool, choices
 
 Format = Literal["openai", "responses", "anthropic", "mcp"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -37,6 +37,11 @@ def _inlined(node: Any, components: dict[str, Any]) -> Any:
     members = cast("dict[str, Any]", node)
     if "$ref" in members:
         return _inlined(components[members["$ref"].removeprefix(_REF)], components)
+    if "anyOf" in members:  # with null, which is what leaving it out means
+        rest = {name: value for name, value in members.items() if name != "anyOf"}
+        members = {**rest, **next(one for one in members["anyOf"] if one != {"type": "null"})}
+    if "enum" in members:
+        members = {"type": "string", **members, "enum": list(choices(members["enum"]))}
     return dict(_members(members, components))
 
 

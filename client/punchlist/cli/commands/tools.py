@@ -1,0 +1,44 @@
+"""`punch tools`: what to give to a model so that it can work on a list."""
+
+import json
+
+import msgspec
+
+from punchlist.cli.context import Context
+from punchlist.cli.failure import UsageError
+from punchlist.tools import registry, schema
+from punchlist.tools.fit import compact, tokens
+from punchlist.tools.model import Problem
+
+
+def run_tools(context: Context) -> int:
+    """Print the dialects, the definitions of one, or its section of a prompt."""
+    args = context.args
+    if args.dialect is None:
+        return _overview(context)
+    try:
+        dialect = registry.dialect(args.dialect)
+    except Problem as problem:
+        raise UsageError(problem.text) from None
+    if args.prompt:
+        return context.answer({"dialect": dialect.name, "prompt": dialect.prompt}, [dialect.prompt])
+    if args.format == "python":
+        source = schema.python_source(dialect)
+        return context.answer({"dialect": dialect.name, "python": source}, [source.rstrip()])
+    definitions = schema.definitions(dialect, args.format)
+    text = msgspec.json.format(json.dumps(definitions, ensure_ascii=False), indent=2)
+    return context.answer(definitions, [text])
+
+
+def _overview(context: Context) -> int:
+    rows = [
+        {
+            "dialect": dialect.name,
+            "summary": dialect.summary,
+            "tools": [tool.name for tool in dialect.tools],
+            "tokens": tokens(compact(schema.definitions(dialect, "anthropic"))),
+        }
+        for dialect in map(registry.dialect, registry.names())
+    ]
+    lines = [f"{row['dialect']:<10} {row['tokens']:>5} tokens  {row['summary']}" for row in rows]
+    return context.answer(rows, [*lines, "punch tools DIALECT prints its definitions, --prompt what to tell the model"])

@@ -1,0 +1,86 @@
+"""Adapters for agent frameworks and model APIs. A framework is imported only by the function that is about it."""
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any, cast
+
+from punchlist.tools.model import Reply
+from punchlist.tools.registry import dialect
+from punchlist.tools.schema import parameters
+from punchlist.tools.toolbox import AsyncToolbox, Toolbox
+
+
+def agents_tools(name: str, box: AsyncToolbox) -> list[Any]:
+    """The tools of a dialect as `FunctionTool`s of the OpenAI Agents SDK, for `Agent(tools=...)`.
+
+    Args:
+        name: The dialect.
+        box: Where the calls go.
+
+    Raises:
+        ImportError: `openai-agents` is not installed.
+    """
+    function_tool: Any = import_module("agents").FunctionTool
+
+    def made(tool_name: str) -> Any:
+        async def invoke(_context: object, arguments: str) -> str:
+            return (await box.call(name, tool_name, arguments)).text
+
+        return invoke
+
+    return [
+        function_tool(
+            name=tool.name,
+            description=tool.text,
+            params_json_schema={"properties": {}, **parameters(tool.arguments)},
+            on_invoke_tool=made(tool.name),
+            strict_json_schema=False,
+        )
+        for tool in dialect(name).tools
+    ]
+
+
+def answer_openai(name: str, box: Toolbox, message: Any) -> list[dict[str, Any]]:
+    """The messages that answer an assistant message of the Chat Completions API, one for each of its tool calls.
+
+    Args:
+        name: The dialect.
+        box: Where the calls go.
+        message: The message, as the SDK's object or as a dict.
+    """
+    answers: list[dict[str, Any]] = []
+    for call in _member(message, "tool_calls") or ():
+        function = _member(call, "function")
+        reply = box.call(name, _member(function, "name"), _member(function, "arguments"))
+        answers.append({"role": "tool", "tool_call_id": _member(call, "id"), "content": reply.text})
+    return answers
+
+
+def answer_responses(name: str, box: Toolbox, output: Iterable[Any]) -> list[dict[str, Any]]:
+    """The input items that answer the output of OpenAI's Responses API, one for each `function_call` in it."""
+    answers: list[dict[str, Any]] = []
+    for item in output:
+        if _member(item, "type") == "function_call":
+            reply = box.call(name, _member(item, "name"), _member(item, "arguments"))
+            answer = {"type": "function_call_output", "call_id": _member(item, "call_id"), "output": reply.text}
+            answers.append(answer)
+    return answers
+
+
+def answer_anthropic(name: str, box: Toolbox, content: Iterable[Any]) -> dict[str, Any] | None:
+    """The user message that answers the content of an Anthropic message, or None if it calls no tool."""
+    results: list[dict[str, Any]] = []
+    for block in content:
+        if _member(block, "type") == "tool_use":
+            reply = box.call(name, _member(block, "name"), _member(block, "input"))
+            results.append(_tool_result(_member(block, "id"), reply))
+    return {"role": "user", "content": results} if results else None
+
+
+def _tool_result(call: str, reply: Reply) -> dict[str, Any]:
+    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": call, "content": reply.text}
+    return result | ({"is_error": True} if reply.refused else {})
+
+
+def _member(value: Any, name: str) -> Any:
+    return cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else getattr(value, name, None)

@@ -1,0 +1,74 @@
+import json
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from punchlist import connect_async
+from punchlist.tools import AsyncToolbox, Seat, Toolbox
+from punchlist.tools.adapters import agents_tools, answer_anthropic, answer_openai, answer_responses
+from punchlist_testing.daemon import running_daemon
+
+TASK = {"subject": "Copy", "description": "All of it"}
+
+
+def test_an_anthropic_message_is_answered_block_by_block(box: Toolbox) -> None:
+    content = [
+        {"type": "text", "text": "I'll add it."},
+        {"type": "tool_use", "id": "t1", "name": "TaskCreate", "input": TASK},
+        SimpleNamespace(type="tool_use", id="t2", name="TaskGet", input={"taskId": "9"}),
+    ]
+    answer = answer_anthropic("claude", box, content)
+    assert answer == {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "t1", "content": "Task #1 created: Copy"},
+            {"type": "tool_result", "tool_use_id": "t2", "content": "task 9 not found", "is_error": True},
+        ],
+    }
+    assert answer_anthropic("claude", box, content[:1]) is None
+
+
+def test_the_calls_of_a_chat_completion_are_answered(box: Toolbox) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "TaskCreate", "arguments": json.dumps(TASK)}}
+    empty = {"id": "c2", "type": "function", "function": {"name": "TaskList", "arguments": ""}}
+    answers = answer_openai("claude", box, {"role": "assistant", "content": None, "tool_calls": [call, empty]})
+    assert [one["tool_call_id"] for one in answers] == ["c1", "c2"]
+    assert [one["content"] for one in answers] == ["Task #1 created: Copy", "☐ #1: Copy [pending]"]
+    assert answer_openai("claude", box, {"role": "assistant", "content": "Done."}) == []
+
+
+def test_the_output_of_a_response_is_answered(box: Toolbox) -> None:
+    output: list[Any] = [
+        {"type": "message", "content": []},
+        SimpleNamespace(type="function_call", call_id="f1", name="TaskCreate", arguments=json.dumps(TASK)),
+    ]
+    assert answer_responses("claude", box, output) == [
+        {"type": "function_call_output", "call_id": "f1", "output": "Task #1 created: Copy"}
+    ]
+
+
+@pytest.mark.skipif(find_spec("agents") is None, reason="openai-agents is not installed: make conformance has it")
+async def test_an_agent_of_the_openai_sdk_works_a_list_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sdk: Any = import_module("agents")
+    script: Any = import_module("agents.testing")
+    monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")
+    turns: list[list[Any]] = [
+        [script.function_call("plan", {"tasks": ["Copy", "Publish"]}, call_id="a")],
+        [script.function_call("next", {}, call_id="b")],
+        [script.function_call("next", {"result": "in docs/copy.md"}, call_id="c")],
+        [script.function_call("next", {"result": "it is out"}, call_id="d")],
+        [script.assistant_message("All done.")],
+    ]
+    async with running_daemon(tmp_path) as daemon, connect_async(socket=daemon.socket, autostart=False) as client:
+        box = AsyncToolbox(client, Seat("agents", "ann"))
+        agent: Any = sdk.Agent(name="worker", model=script.ScriptedModel(turns), tools=agents_tools("native", box))
+        result: Any = await sdk.Runner.run(agent, "Work.", run_config=sdk.RunConfig(tracing_disabled=True))
+        assert result.final_output == "All done."
+        tasks = await client.conversation("agents").list()
+        assert [(task.status, task.owner) for task in tasks] == [("completed", "ann"), ("completed", "ann")]

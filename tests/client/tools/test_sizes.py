@@ -1,0 +1,78 @@
+"""What each dialect costs in tokens, and the README's table of it (written anew with PUNCHLIST_WRITE=1)."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist import Client, tools
+from punchlist.tools import Seat, Toolbox
+from punchlist.tools.fit import MAX_TOKENS, compact, tokens
+
+README = Path(__file__).resolve().parents[3] / "README.md"
+MARKS = ("<!-- sizes -->\n", "<!-- /sizes -->")
+LENGTHS = (7, 50, 1_000)
+
+LIST = {
+    "native": "tasks",
+    "claude": "TaskList",
+    "checklist": "ListTasks",
+    "queue": "list_tasks",
+    "todo": "list_todo_tasks",
+}
+FINISH: dict[str, tuple[str, dict[str, Any]]] = {
+    "native": ("next", {"result": "Written, in docs/copy.md"}),
+    "claude": ("TaskUpdate", {"taskId": "1", "status": "completed"}),
+    "checklist": ("CompleteTask", {"taskId": "1"}),
+    "queue": ("complete_task", {"task_id": "1", "result_summary": "Written, in docs/copy.md"}),
+    "todo": ("complete_todo_task", {"task_id": 1}),
+}
+
+
+def filled(client: Client, name: str, count: int) -> Toolbox:
+    """A list as they are: some words each, a sentence to explain, some of it done by one of two agents."""
+    box = Toolbox(client, Seat(f"{name}-{count}", "ann"))
+    steps = [
+        {"title": f"Write part {number} of the guide", "description": "Short sentences, an example for each rule."}
+        for number in range(1, count + 1)
+    ]
+    box.call("native", "plan", {"tasks": steps})
+    box.call("native", "next")
+    for number in range(2, count // 3):
+        client.conversation(f"{name}-{count}", actor="bob").complete(str(number))
+    return box
+
+
+def sizes(client: Client, name: str) -> list[int]:
+    listed: list[int] = []
+    for count in LENGTHS:
+        reply = filled(client, name, count).call(name, LIST[name])
+        assert not reply.refused
+        listed.append(tokens(reply.text))
+    finished = filled(client, f"{name}-end", 7).call(name, *FINISH[name])
+    assert not finished.refused
+    return [tokens(compact(tools.definitions(name, "anthropic"))), tokens(finished.text), *listed]
+
+
+def test_the_table_in_the_readme_is_measured(client: Client) -> None:
+    lengths = " | ".join(f"list of {count:,}" for count in LENGTHS)
+    lines = [f"| dialect | definitions | finish one | {lengths} |", "|---|---|---|---|---|---|"]
+    measured = {name: sizes(client, name) for name in tools.names()}
+    lines += [f"| `{name}` | {' | '.join(f'{one:,}' for one in row)} |" for name, row in measured.items()]
+    table = "\n".join(lines) + "\n"
+    text = README.read_text("utf-8")
+    head, _, rest = text.partition(MARKS[0])
+    _, _, tail = rest.partition(MARKS[1])
+    wanted = f"{head}{MARKS[0]}{table}{MARKS[1]}{tail}"
+    if os.environ.get("PUNCHLIST_WRITE"):
+        README.write_text(wanted, "utf-8")
+    assert text == wanted, "PUNCHLIST_WRITE=1 pytest tests/client/tools/test_sizes.py"
+    assert max(one for row in measured.values() for one in row) <= MAX_TOKENS
+    assert measured["native"][0] <= 1_000
+    assert measured["native"][1] <= 120
+
+
+@pytest.mark.parametrize("name", tools.names())
+def test_a_dialect_stays_within_what_a_host_can_bear(name: str) -> None:
+    assert tokens(compact(tools.definitions(name, "mcp"))) <= 1_500
