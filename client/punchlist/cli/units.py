@@ -45,7 +45,7 @@ def shipped(name: str) -> str:
     except PackageNotFoundError:
         installed = []
     for path in installed:
-        if str(path).endswith(f"share/systemd/user/{name}"):
+        if str(path).endswith((f"share/systemd/user/{name}", f"share/punchlist/{name}")):
             return path.read_text("utf-8")
     raise UnitError(f"{name} is not part of this installation: install punchlist again, as a wheel")
 
