@@ -14,7 +14,7 @@ SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test check bench bench-quick race fmt clean
+.PHONY: help setup demo test check bench bench-quick race drain fmt clean
 
 help: ## Show this list.
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name text; do \
@@ -42,6 +42,9 @@ bench-quick: $(READY) ## The same figures from fewer rounds.
 
 race: $(READY) ## Start 50 daemons at once, 50 times: one may live (RACE="--starters 8 --rounds 4 --seed 1").
 	@PYTHONPATH=tests/support $(BIN)/python tests/crash/race.py $(RACE)
+
+drain: $(READY) ## Let 64 workers drain 10,000 tasks while they and the daemon are killed (DRAIN="--tasks 1000 --seed 1").
+	@PYTHONPATH=tests/support $(BIN)/python tests/crash/drain.py $(DRAIN)
 
 fmt: $(READY) ## Format, fix what lint can fix, write the generated files anew.
 	@$(BIN)/ruff check --quiet --fix-only .

@@ -30,6 +30,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--data-dir", metavar="DIR", help="where the log lives (default: ~/.local/share/punchlist)")
     made.add_argument("--ready-fd", metavar="N", type=int, help="write a line to this descriptor once serving")
     made.add_argument("--idle-exit", metavar="S", type=float, help="stop after S seconds without any connection")
+    made.add_argument(
+        "--grace", metavar="S", type=float, default=10.0, help="how long a claim outlives its connection (default: 10)"
+    )
     made.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     made.add_argument("--log-format", choices=("human", "json"), default="human")
     made.add_argument("--version", action="version", version=f"punchlistd {__version__}")

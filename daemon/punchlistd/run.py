@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
             os.set_inheritable(options.ready_fd, False)
     try:
         settings = resolve(os.environ, options.socket, options.data_dir)
-        settings = msgspec.structs.replace(settings, idle_exit_s=options.idle_exit)
+        settings = msgspec.structs.replace(settings, idle_exit_s=options.idle_exit, grace_s=options.grace)
         app = App(settings, systemd.inherited_socket(os.environ))
         anyio.run(_run, app, options.ready_fd, backend_options={"use_uvloop": _have_uvloop()})
     except tuple(EXITS) as error:

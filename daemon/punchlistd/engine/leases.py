@@ -82,6 +82,7 @@ class Leases:
         self._queue: list[tuple[float, int, Lease]] = []
         self._serial = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = 0.0
 
     def of(self, conversation: str) -> Mapping[str, Lease]:
         """The leases of one conversation, by task."""
@@ -241,13 +242,13 @@ class Leases:
     def _arm(self) -> None:
         if not self._queue:
             return
-        loop = asyncio.get_running_loop()
-        at = loop.time() + max(0.0, self._queue[0][0] - time.monotonic())
+        at = self._queue[0][0]
         if self._timer is not None:
-            if self._timer.when() <= at:
+            if self._rings_at <= at:
                 return
             self._timer.cancel()
-        self._timer = loop.call_at(at, self._ring)
+        self._rings_at = at
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, at - time.monotonic()), self._ring)
 
     def _ring(self) -> None:
         self._timer = None
