@@ -138,6 +138,8 @@ def create(path: str) -> None:
     with contextlib.closing(connect(unfinished, "rw")) as connection:
         apply_settings(connection)
         build(connection)
+        # Closing would do this too, but not say that it failed: an empty file would be published.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
     publish(unfinished, path)
 
 
