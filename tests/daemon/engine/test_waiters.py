@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
@@ -42,7 +43,7 @@ async def waiting(running: Engine, owner: str, **more: Any) -> Peer:
 async def until(check: Any) -> None:
     with anyio.fail_after(5):
         while not check():
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
 
 
 async def add(peer: Peer, *titles: str) -> None:
