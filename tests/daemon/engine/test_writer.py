@@ -334,30 +334,25 @@ async def test_subscribing_under_load_has_neither_gap_nor_doubles(running: Engin
                 group.start_soon(watch, peer, delay)
 
 
-async def test_who_needs_a_settled_list_gets_it_however_busy_it_is(running: Engine, log: TouchyLog) -> None:
-    writer, reader = await running.connect(), await running.connect()
-    await writer.result("task.add", **add("a"))
-    edits = [{"conversation": C, "task": "1", "title": f"t{number}"} for number in range(30)]
-    burst = b"".join(writer.request("task.edit", edit, id=1) for edit in edits)
-    stop = False
-
-    async def write() -> None:
-        """Always more under way than one batch takes."""
-        writer.write(burst * 2)
-        while not stop:
-            for _ in edits:
-                await writer.answer(1)
-            writer.write(burst)
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(write)
-        for _ in range(5):
-            assert (await reader.result("message.list", conversation=C))["messages"] == []
-            shown = await reader.result("event.subscribe", conversation=C, view="list")
-            assert len(shown["tasks"]) == 1
-        for _ in range(20):
-            assert (await reader.push())["method"] == "list"
-        stop = True
+async def test_who_needs_a_settled_list_gets_it_before_anything_more_is_decided(
+    running: Engine, peer: Peer, log: TouchyLog
+) -> None:
+    await peer.result("message.append", conversation=C, role="user", content=0)
+    reader = await running.connect()
+    gate = log.hold()
+    peer.send("message.append", {"conversation": C, "role": "user", "content": 1}, id=1)
+    await gate.reached()
+    peer.send("message.append", {"conversation": C, "role": "user", "content": 2}, id=2)
+    await until(lambda: len(running.writer._forming.items) == 1)  # pyright: ignore[reportPrivateUsage]
+    reader.send("message.list", {"conversation": C}, id=1)
+    await reader.quiet()
+    peer.send("message.append", {"conversation": C, "role": "user", "content": 3}, id=3)
+    await peer.quiet()
+    assert len(running.writer._queue) == 1  # pyright: ignore[reportPrivateUsage]
+    gate.open()
+    messages = (await reader.answer(1))["result"]["messages"]
+    assert [message["content"] for message in messages] == [0, 1, 2]
+    assert [(await peer.receive())["id"] for _ in range(3)] == [1, 2, 3]
 
 
 # names that lead elsewhere
