@@ -28,7 +28,7 @@ async def fail(*args, **options):
     if "task_status" in options:
         options["task_status"].started()
     await anyio.sleep(0.2)
-    raise RuntimeError("planted")
+    raise {error}("planted")
 
 setattr(module{owner}, {name!r}, fail)
 sys.exit(main({arguments!r}))
@@ -60,7 +60,7 @@ def test_an_exception_in_anything_long_lived_ends_the_process(
 ) -> None:
     arguments = [*places(tmp_path), "--idle-exit", "30"]
     path = [each for each in sys.path if each]
-    code = PLANTED.format(path=path, module=module, owner=owner, name=name, arguments=arguments)
+    code = PLANTED.format(path=path, module=module, owner=owner, name=name, arguments=arguments, error="RuntimeError")
     env = {**os.environ, "WATCHDOG_USEC": "30000000"}
     ended = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=10, check=False
@@ -68,6 +68,17 @@ def test_an_exception_in_anything_long_lived_ends_the_process(
     assert ended.returncode == 70
     assert "RuntimeError: planted" in ended.stderr
     assert not (tmp_path / "run" / "s").exists()
+
+
+def test_trouble_with_the_system_ends_the_process_as_a_failed_write_does(tmp_path: Path) -> None:
+    path = [each for each in sys.path if each]
+    code = PLANTED.format(
+        path=path, module="punchlistd.app", owner="", name="watch", arguments=places(tmp_path), error="OSError"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=10, check=False)
+    assert ended.returncode == 74
+    assert "planted" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_an_exception_in_a_callback_of_the_loop_ends_the_process(tmp_path: Path) -> None:
@@ -84,7 +95,10 @@ sys.exit(main({places(tmp_path)!r} + ["--ready-fd", "1"]))
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         Raw(str(tmp_path / "run" / "s")).close()
-        assert process.wait(10) == 70
+        try:
+            assert process.wait(10) == 70
+        finally:
+            process.kill()
 
 
 async def test_a_second_app_of_the_same_places_is_refused(tmp_path: Path) -> None:
