@@ -22,6 +22,7 @@ from punchlistd.engine.calls import INTERNAL_ERROR, Caller, Read, Write
 from punchlistd.engine.fanout import Subscription
 from punchlistd.engine.intake import now_ms, stamp
 from punchlistd.engine.writer import SHUTTING_DOWN
+from punchlistd.net.hangup import HangUp
 from punchlistd.net.server import Server
 from punchlistd.net.waiting import WAITING, Waiting, WaitingCall
 
@@ -59,6 +60,7 @@ class Session(asyncio.Protocol):
         self._last_write: Write | None = None
         self._frame_timer: asyncio.TimerHandle | None = None
         self._at_end = False
+        self._hang_up: HangUp | None = None
         self._next_subscription = 1
 
     # the transport's side
@@ -81,6 +83,8 @@ class Session(asyncio.Protocol):
         self._stuck = True
         self._backlog.clear()
         self._stop_frame_timer()
+        if self._hang_up is not None:
+            self._hang_up.close()
         for subscription in self.subscriptions.values():
             self.server.fanout.remove(subscription)
         self.subscriptions.clear()
@@ -113,6 +117,8 @@ class Session(asyncio.Protocol):
         if self._framer.kind == "lines" and self._framer.pending:
             self.data_received(b"\n")  # the last line may do without
         self.finish()
+        if len(self.waiting) and self._hang_up is None:
+            self._hang_up = HangUp(transport.get_extra_info("socket").fileno(), self.abort)
         return True
 
     def pause_writing(self) -> None:

@@ -1,0 +1,42 @@
+"""A peer that stops sending may wait for its answers; one that is gone is noticed, whenever it goes."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from punchlist_testing.engine import engine
+
+C: dict[str, Any] = {"conversation": "c"}
+
+
+@pytest.mark.parametrize("method", ["task.claim", "event.wait"])
+async def test_who_goes_after_it_stopped_sending_is_not_waited_for(tmp_path: Path, method: str) -> None:
+    asked = {"owner": "gone", "wait_ms": 60_000} if method == "task.claim" else {"after": 0, "timeout_ms": 60_000}
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        peer.send(method, {**C, **asked}, id=7)
+        peer.writer.write_eof()
+        await peer_waits(running, True)
+        peer.close()
+        await peer_waits(running, False)
+        assert len(running.writer.waiters) == 0
+
+
+async def test_who_only_stopped_sending_is_answered(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer, other = await running.connect(), await running.connect()
+        peer.send("task.claim", {**C, "owner": "ann", "wait_ms": 60_000}, id=7)
+        peer.writer.write_eof()
+        await peer_waits(running, True)
+        await other.result("task.add", **C, title="a")
+        assert (await peer.answer(7))["result"]["task"]["id"] == "1"
+        await peer.closed()
+
+
+async def peer_waits(running: Any, waits: bool) -> None:
+    with anyio.fail_after(5):
+        while any(session.waiting for session in running.server.sessions) != waits:
+            await anyio.lowlevel.checkpoint()
