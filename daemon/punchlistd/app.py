@@ -23,7 +23,7 @@ from punchlistd.engine.totals import Totals
 from punchlistd.engine.writer import Writer
 from punchlistd.guards import Faults, Replaced, most_telling, watch
 from punchlistd.lock import DataLock
-from punchlistd.net.listener import InheritedSocket, ListeningSocket, OwnSocket, PlaceUnusable, private_directory
+from punchlistd.net.listener import BACKLOG, InheritedSocket, ListeningSocket, OwnSocket, PlaceUnusable, private_directory
 from punchlistd.net.server import Server
 from punchlistd.net.session import Session
 from punchlistd.report import Birth, report
@@ -168,7 +168,7 @@ class App:
         """
         loop = asyncio.get_running_loop()
         door = listening.sock.dup()
-        acceptor = await loop.create_unix_server(lambda: Session(server), sock=door, **_KEEP_SOCKET)
+        acceptor = await loop.create_unix_server(lambda: Session(server), sock=door, backlog=BACKLOG, **_KEEP_SOCKET)
         logger.info("serving %s from %s", self.settings.socket, self.settings.data_dir)
         self.ready.set()
         try:

@@ -115,12 +115,11 @@ def read(log: Operations, after: int, limit: int, conversation: str | None, max_
         for row in found:
             lines, damage = lines_of(log, row, conversation, after)
             length = len(row[3]) if conversation is None else sum(len(stored.line) for stored in lines)
-            if len(taken) + len(lines) < limit and size + length < max_bytes:
-                taken += lines
-                size += length
-            elif lines:
+            if len(taken) + len(lines) > limit or size + length > max_bytes:
                 taken += take_groups(lines, limit - len(taken), max_bytes - size)
-                size = sum(len(stored.line) for stored in taken)
+                break  # a row that was cut ends the answer, or the rest of it would be skipped
+            taken += lines
+            size += length
             if damage is not None:
                 if not taken:
                     raise damage

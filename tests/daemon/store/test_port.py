@@ -96,7 +96,8 @@ async def test_reading_by_pages_sees_every_event_once(scribe: Scribe) -> None:
         await scribe.write_batch(*calls[: random.randint(1, 3)])
     for conversation in (None, "a"):
         whole = await scribe.log.read(0, 1 << 40, conversation=conversation, max_bytes=1 << 40)
-        for limit, max_bytes in ((1, 1 << 20), (7, 1 << 20), (1000, 700), (5, 300)):
+        sizes = [(1 << 30, max_bytes) for max_bytes in range(100, 4_000, 61)]
+        for limit, max_bytes in ((1, 1 << 20), (7, 1 << 20), (1000, 700), (5, 300), *sizes):
             paged: list[Stored] = []
             with anyio.fail_after(20):
                 while page := await scribe.log.read(
