@@ -1,0 +1,85 @@
+"""The checklist form: `.agents/tasks/ID.json` for each conversation, `{"tasks": [{id, title, …, done}]}`. Pure."""
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from punchlist.mirror.form import (
+    FOREIGN_ID,
+    MEMBER,
+    Document,
+    Origin,
+    Unreadable,
+    digest_of,
+    id_in,
+    load_object,
+    origin_in,
+    text_in,
+    title_in,
+    write,
+)
+from punchlist.mirror.merge import Fields
+from punchlist_schemas.things import Task
+
+
+class Checklist:
+    """The whole list in one file, as `ListTasks` and its siblings show it."""
+
+    name = "checklist"
+
+    def folder(self, stem: str) -> tuple[str, ...]:
+        """All conversations share one folder."""
+        return (".agents", "tasks")
+
+    def is_document(self, name: str, stem: str) -> bool:
+        """The one file."""
+        return name == f"{stem}.json"
+
+    def render(self, origin: Origin, tasks: Iterable[Task], stem: str) -> dict[str, bytes]:
+        """The one file."""
+        shown = list(tasks)
+        ids = outside_ids(shown)
+        items = [{"id": ids[task.id], **self.fields(task)} for task in shown]
+        said = {"conversation": origin.conversation, "epoch": origin.epoch, "version": origin.version}
+        return {f"{stem}.json": write({"tasks": items, MEMBER: {**said, "digest": digest_of(items)}})}
+
+    def parse(self, name: str, data: bytes) -> Document:
+        """What the file says; members that we don't know are passed over."""
+        value = load_object(data)
+        items = value.get("tasks")
+        if not isinstance(items, list):
+            raise Unreadable("tasks: expected a list")
+        tasks: dict[str, Fields] = {}
+        shown: list[dict[str, Any]] = []
+        for item in cast("list[Any]", items):
+            if not isinstance(item, dict):
+                raise Unreadable("tasks: expected objects")
+            fields = _fields(cast("dict[str, Any]", item))
+            found = id_in(cast("dict[str, Any]", item))
+            shown.append({"id": found, **fields})
+            # An id that is missing, or copied with its line, is a new task.
+            tasks[found if found and found not in tasks else f" {digest_of([len(tasks), fields])}"] = fields
+        return Document(tasks, origin_in(value), digest_of(shown), is_whole=True)
+
+    def fields(self, task: Task) -> Fields:
+        """Title, description, done."""
+        return {"title": task.title, "description": task.description, "done": task.status == "completed"}
+
+
+def outside_ids(tasks: Iterable[Task]) -> dict[str, str]:
+    """Task id → the id that files call it by: that of whoever added it in a file, where it is unmistakable."""
+    shown = list(tasks)
+    taken = {task.id for task in shown}
+    ids: dict[str, str] = {}
+    for task in shown:
+        foreign = task.metadata.get(FOREIGN_ID)
+        fits = isinstance(foreign, str) and bool(foreign) and foreign not in taken
+        ids[task.id] = foreign if fits and isinstance(foreign, str) else task.id
+        taken.add(ids[task.id])
+    return ids
+
+
+def _fields(item: dict[str, Any]) -> dict[str, Any]:
+    done = item.get("done", False)
+    if not isinstance(done, bool):
+        raise Unreadable("done: expected true or false")
+    return {"title": title_in(item, "title"), "description": text_in(item, "description"), "done": done}

@@ -1,0 +1,241 @@
+"""The files of one conversation on the disk: read without following links, replaced whole, never overwritten unseen.
+
+A file is replaced by exchanging it with a finished one (`renameat2`), so that what stood there at that very moment is
+in our hands: if it is not what we had read, it is handed back as another proposal instead of being lost. Where the file
+system can't exchange, the file is compared once more and then renamed over.
+"""
+
+import ctypes
+import errno
+import os
+import stat
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+MAX_BYTES = 16 << 20
+"""Largest file that is read, in bytes."""
+
+_AT_ONCE = 2  # RENAME_EXCHANGE
+_NO_REPLACE = 1  # RENAME_NOREPLACE
+_UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
+_SUFFIX = ".mirror"
+
+
+class Trouble(Exception):
+    """A place on the disk that can't be used as it is."""
+
+
+class Folder:
+    """One folder of mirror files below a directory. The directory must exist; the folder is made.
+
+    Args:
+        directory: The mirror's directory.
+        parts: The folders below it.
+    """
+
+    def __init__(self, directory: str, parts: tuple[str, ...]) -> None:
+        self._directory = directory
+        self._parts = parts
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return os.path.join(self._directory, *self._parts)
+
+    def names(self) -> list[str]:
+        """The names in it; none where the folder is not there.
+
+        Raises:
+            Trouble: It can't be opened.
+        """
+        try:
+            folder = self._open(make=False)
+        except FileNotFoundError:
+            return []
+        try:
+            return os.listdir(folder)
+        finally:
+            os.close(folder)
+
+    def read(self, name: str) -> bytes | None:
+        """A file's bytes, or None where there is none.
+
+        Raises:
+            Trouble: It is a link, no regular file, or too large.
+        """
+        return self._in_folder(lambda folder: _read(folder, name), make=False)
+
+    def replace(self, name: str, data: bytes, expected: bytes | None) -> bytes | None:
+        """Put a whole file in place, if what stands there is what we `expected` (None: nothing).
+
+        Returns:
+            None when it was; else what stood there, which is then kept beside until `settle`.
+
+        Raises:
+            OSError: It can't be written; what was there is untouched.
+            Trouble: Something stands there that is no file.
+        """
+        return self._in_folder(lambda folder: _replace(folder, name, data, expected), make=True)
+
+    def remove(self, name: str, expected: bytes) -> None:
+        """Remove a file that is as we expect it, and nothing else."""
+
+        def remove(folder: int) -> None:
+            if _read(folder, name) == expected:
+                os.unlink(name, dir_fd=folder)
+
+        self._in_folder(remove, make=False)
+
+    def displaced(self, name: str) -> bytes | None:
+        """What an interrupted `replace` has left beside a file."""
+        return self._in_folder(lambda folder: _read(folder, _beside(name)), make=False)
+
+    def settle(self, name: str) -> None:
+        """What stood in the way has been dealt with."""
+        self._in_folder(lambda folder: _unlink(folder, _beside(name)), make=False)
+
+    def keep_copy(self, name: str, data: bytes) -> None:
+        """Write a copy under a name of its own, unless it is there already."""
+
+        def keep(folder: int) -> None:
+            try:
+                _write(folder, name, data, 0o600)
+            except FileExistsError:
+                return
+
+        self._in_folder(keep, make=True)
+
+    def _in_folder(self, action: Callable[[int], T], *, make: bool) -> T | None:
+        try:
+            folder = self._open(make=make)
+        except FileNotFoundError:
+            if make:
+                raise
+            return None
+        try:
+            return action(folder)
+        finally:
+            os.close(folder)
+
+    def _open(self, *, make: bool) -> int:
+        try:
+            folder = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise Trouble(f"{self._directory}: {error.strerror}") from error
+        for part in self._parts:
+            outer = folder
+            try:
+                if make:
+                    _make(outer, part)
+                folder = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=outer)
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                raise Trouble(f"{self.path}: {part} is a link or no folder ({error.strerror})") from error
+            finally:
+                os.close(outer)
+        return folder
+
+
+def _make(folder: int, name: str) -> None:
+    try:
+        os.mkdir(name, 0o700, dir_fd=folder)
+    except FileExistsError:
+        return
+
+
+def _read(folder: int, name: str) -> bytes | None:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(name, flags, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Trouble(f"{name} is a link or can't be opened ({error.strerror})") from error
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Trouble(f"{name} is no regular file")
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise Trouble(f"{name} is larger than {MAX_BYTES >> 20} MiB")
+    return data
+
+
+def _replace(folder: int, name: str, data: bytes, expected: bytes | None) -> bytes | None:
+    beside = _beside(name)
+    _unlink(folder, beside)
+    try:
+        _write(folder, beside, data, _mode(folder, name))
+        present = _exchanged(folder, beside, name, expected)
+    except BaseException:
+        _unlink(folder, beside)
+        raise
+    if present is None or present == expected:
+        _unlink(folder, beside)
+        return None
+    return present
+
+
+def _exchanged(folder: int, beside: str, name: str, expected: bytes | None) -> bytes | None:
+    """Put `beside` at `name`; returns what stood there, which is at `beside` then."""
+    for _ in range(100):
+        present = _read(folder, name)
+        flags = _NO_REPLACE if present is None else _AT_ONCE
+        code = _renameat2(folder, beside, name, flags)
+        if code == 0:
+            return None if present is None else _read(folder, beside)
+        if code in _UNSUPPORTED:
+            return _renamed(folder, beside, name, expected)
+        if code not in (errno.EEXIST, errno.ENOENT):
+            raise OSError(code, os.strerror(code), name)
+        # It appeared or vanished at this moment: look again.
+    raise OSError(errno.EAGAIN, "the file comes and goes", name)
+
+
+def _renamed(folder: int, beside: str, name: str, expected: bytes | None) -> bytes | None:
+    present = _read(folder, name)
+    os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    if present is not None and present != expected:
+        _write(folder, beside, present, 0o600)
+    return present
+
+
+def _write(folder: int, name: str, data: bytes, mode: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(name, flags, mode, dir_fd=folder), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+        os.fchmod(file.fileno(), mode)
+
+
+def _mode(folder: int, name: str) -> int:
+    try:
+        return stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode) & 0o777
+    except FileNotFoundError:
+        return 0o600
+
+
+def _unlink(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return
+
+
+def _beside(name: str) -> str:
+    return f".{name}{_SUFFIX}"
+
+
+def _renameat2(folder: int, old: str, new: str, flags: int) -> int:
+    """0, or the error's number."""
+    function = getattr(_libc, "renameat2", None)
+    if function is None:
+        return errno.ENOSYS
+    code: int = function(folder, os.fsencode(old), folder, os.fsencode(new), ctypes.c_uint(flags))
+    return 0 if code == 0 else ctypes.get_errno()
+
+
+_libc = ctypes.CDLL(None, use_errno=True)

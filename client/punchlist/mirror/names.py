@@ -1,0 +1,34 @@
+"""Conversations as file names: an allow-list of harmless names, and a hash of everything else. Pure.
+
+A UUID is its 32 hexadecimal digits, as older programs name their files. What could be taken for another
+conversation's name (a bare run of 32 digits, a hash, upper case on a disk that does not tell case apart) is hashed.
+"""
+
+import hashlib
+import re
+
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9-]{0,63}(?![\s\S])")
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\s\S])")
+_DIGITS = re.compile(r"[0-9a-f]{32}(?![\s\S])")
+_HASHED = re.compile(r"h-[0-9a-f]{40}(?![\s\S])")
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?![\s\S])")
+"""Names that mean a device on other systems, to which a folder may be copied."""
+
+_GROUPS = (8, 12, 16, 20)
+
+
+def stem_of(conversation: str) -> str:
+    """The file name, without its ending, of a conversation."""
+    if _UUID.match(conversation):
+        return conversation.replace("-", "")
+    if _PLAIN.match(conversation) and not any(form.match(conversation) for form in (_DIGITS, _HASHED, _RESERVED)):
+        return conversation
+    return "h-" + hashlib.sha256(conversation.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+def conversation_of(stem: str) -> str | None:
+    """The conversation that a file of this name belongs to, or None if the name does not tell."""
+    if _DIGITS.match(stem):
+        parts = zip((0, *_GROUPS), (*_GROUPS, len(stem)), strict=True)
+        return "-".join(stem[start:end] for start, end in parts)
+    return stem if stem_of(stem) == stem else None

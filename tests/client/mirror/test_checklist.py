@@ -1,0 +1,78 @@
+import json
+from typing import Any
+
+import pytest
+
+from punchlist.mirror.checklist import Checklist, outside_ids
+from punchlist.mirror.form import Origin, Unreadable
+from punchlist_schemas.things import Task
+
+ORIGIN = Origin("website", "e", 7)
+
+
+def task(number: int, **members: Any) -> Task:
+    made: dict[str, Any] = {"title": f"t{number}", "status": "pending", "priority": "normal", "version": 1} | members
+    return Task(id=str(number), created_at=1, updated_at=1, status_changed_at=1, **made)
+
+
+def test_a_file_is_what_older_readers_know_and_says_where_it_came_from() -> None:
+    (data,) = Checklist().render(ORIGIN, [task(1, status="completed", description="é"), task(2)], "website").values()
+    value = json.loads(data)
+    assert value["tasks"] == [
+        {"id": "1", "title": "t1", "description": "é", "done": True},
+        {"id": "2", "title": "t2", "description": "", "done": False},
+    ]
+    document = Checklist().parse("website.json", data)
+    assert document.is_untouched
+    assert document.origin == Origin("website", "e", 7, document.digest)
+    assert document.tasks["1"] == Checklist().fields(task(1, status="completed", description="é"))
+
+
+def test_the_same_values_written_in_another_way_are_untouched() -> None:
+    (data,) = Checklist().render(ORIGIN, [task(1, title="é <&>")], "website").values()
+    ascii_only = json.dumps(json.loads(data), separators=(",", ":")).encode()
+    assert Checklist().parse("x", b"\xef\xbb\xbf" + ascii_only).is_untouched
+    assert not Checklist().parse("x", ascii_only.replace(b"&", b"+")).is_untouched
+
+
+def test_a_bare_file_of_an_older_program_is_read() -> None:
+    data = b'{"tasks": [{"id": "0af3", "title": " a\\nb ", "description": null}, {"title": "c", "done": true}], "x": 1}'
+    document = Checklist().parse("x", data)
+    first, second = document.tasks.items()
+    assert first == ("0af3", {"title": "a b", "description": "", "done": False})
+    assert second[0].startswith(" ")
+    assert document.origin is None
+
+
+def test_a_copied_line_is_a_new_task() -> None:
+    document = Checklist().parse("x", b'{"tasks": [{"id": "1", "title": "a"}, {"id": "1", "title": "b"}]}')
+    assert [fields["title"] for fields in document.tasks.values()] == ["a", "b"]
+    assert len(document.tasks) == 2
+
+
+def test_the_id_that_another_program_gave_is_kept_where_it_is_unmistakable() -> None:
+    tasks = [task(1, metadata={"mirror_id": "0af3"}), task(2, metadata={"mirror_id": "0af3"}), task(3)]
+    tasks += [task(4, metadata={"mirror_id": "3"}), task(5, metadata={"mirror_id": 3})]
+    assert outside_ids(tasks) == {"1": "0af3", "2": "2", "3": "3", "4": "4", "5": "5"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"tasks": {}}',
+        b'{"tasks": [1]}',
+        b'{"tasks": [{"title": 3}]}',
+        b'{"tasks": [{"title": "a", "done": "yes"}]}',
+        b'{"tasks": [{"title": "\\ud800"}]}',
+        b'{"tasks": [{"title": "a"',
+        b"\xff\xfe{}",
+        b'{"tasks": NaN}',
+        b"[" * 100_000,
+    ],
+)
+def test_what_is_no_list_is_unreadable(data: bytes) -> None:
+    with pytest.raises(Unreadable):
+        Checklist().parse("x.json", data)
