@@ -23,7 +23,14 @@ from punchlistd.engine.totals import Totals
 from punchlistd.engine.writer import Writer
 from punchlistd.guards import Faults, Replaced, most_telling, watch
 from punchlistd.lock import DataLock
-from punchlistd.net.listener import BACKLOG, InheritedSocket, ListeningSocket, OwnSocket, PlaceUnusable, private_directory
+from punchlistd.net.listener import (
+    BACKLOG,
+    InheritedSocket,
+    ListeningSocket,
+    OwnSocket,
+    PlaceUnusable,
+    private_directory,
+)
 from punchlistd.net.server import Server
 from punchlistd.net.session import Session
 from punchlistd.report import Birth, report
