@@ -1,8 +1,9 @@
 """The core as a table of situations: no socket, no clock."""
 
+import msgspec
 import pytest
 
-from punchlist.core import PAUSES_S, Request, Retry, Wire, check_hello, is_passing, result_of
+from punchlist.core import PAUSES_S, Request, Retry, Wire, check_hello, given_back, is_passing, result_of
 from punchlist.errors import (
     Blocked,
     ConnectionLost,
@@ -176,3 +177,19 @@ def test_another_version_of_the_protocol_is_refused_with_the_way_out() -> None:
     hello = HelloResult(name="punchlistd", version="9", protocol=2, epoch="e", pid=1, limits=Limits(), features=())
     with pytest.raises(ProtocolError, match="restart the older one"):
         check_hello(hello)
+
+
+def test_what_a_claim_got_that_nobody_waits_for_is_given_back() -> None:
+    request = Request.of("task.claim", p.TaskClaim(conversation="c", owner="ann", count=2))
+    made = {"id": "1", "title": "t", "status": "in_progress", "priority": "normal", "created_at": 1, "updated_at": 1}
+    task = {**made, "status_changed_at": 1, "version": 1}
+    result = {"version": 1, "seq": 9, "task": task, "fence": 8, "tasks": [task, {**task, "id": "2"}], "fences": [8, 9]}
+    releases = given_back(request, Reply(id=1, result=msgspec.Raw(msgspec.json.encode(result))))
+    told = [msgspec.to_builtins(release.params) for release in releases]
+    assert [(one["conversation"], one["task"], one["owner"], one["fence"]) for one in told] == [
+        ("c", "1", "ann", 8),
+        ("c", "2", "ann", 9),
+    ]
+    nothing = Reply(id=1, result=msgspec.Raw(b'{"version":1,"seq":9,"task":null}'))
+    assert given_back(request, nothing) == []
+    assert given_back(Request.of("task.get", p.TaskGet(conversation="c", task="1")), nothing) == []

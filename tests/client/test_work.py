@@ -89,7 +89,13 @@ def test_a_claim_that_was_taken_away_is_told(plan: Conversation) -> None:
         raise ZeroDivisionError
 
 
-def test_a_claim_is_renewed_while_the_body_runs(process: Spawned) -> None:
+def test_a_claim_is_renewed_while_the_body_runs(plan: Conversation) -> None:
+    with plan.claim("w", "1", lease_ms=1_000), plan.watch() as watch, pytest.raises(TimeoutError):
+        watch.next(timeout_s=1.6)
+    assert plan.get("1").attempts == 1
+
+
+def test_a_claim_survives_a_restart_of_the_daemon(process: Spawned) -> None:
     with connect(socket=process.socket, autostart=False) as client:
         plan = client.conversation("c")
         plan.add("a")

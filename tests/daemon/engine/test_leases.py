@@ -158,6 +158,7 @@ async def test_a_claim_asked_for_again_by_its_key_belongs_to_the_new_connection(
     bob.close()
     await anyio.sleep(3 * GRACE_S)
     assert second["fence"] == first["fence"]
+    assert (await again.result("task.get", **C, task="1"))["task"]["owner"] == "bob"
     await again.result("task.set_status", **C, task="1", status="completed")
 
 
@@ -177,10 +178,22 @@ async def test_a_full_disk_delays_the_end_of_a_claim_and_does_not_lose_it(
     log.refusal = StorageFull()
     bob.close()
     with anyio.fail_after(5):
-        while not running.writer.meters.errors:
+        while not running.writer.meters.errors:  # noqa: ASYNC110 - the meters ring no bell
             await anyio.sleep(0.01)
     log.refusal = None
     assert (await end_of_claim(running))["task"] == "1"
+
+
+async def test_a_renewal_that_came_first_stands_against_the_end_of_a_claim(running: Engine, ann: Peer) -> None:
+    fence = (await claim(ann))["fence"]
+    asked: list[Any] = []
+    leases = running.writer.leases
+    leases._submit = asked.append  # pyright: ignore[reportPrivateUsage]
+    leases.end("c", [("1", fence)], "expired")
+    params = asked[0].params
+    assert leases.due(params) == params
+    await ann.result("task.renew", **C, task="1", owner="ann")
+    assert leases.due(params).claims == ()
 
 
 async def test_clearing_and_erasing_leave_nothing_behind(running: Engine, ann: Peer) -> None:

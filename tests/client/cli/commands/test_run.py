@@ -86,11 +86,15 @@ def test_a_title_with_a_null_byte_and_a_huge_description_are_handled(punch: Any,
     assert task(punch, 2)["result_summary"] == "60000"
 
 
-def test_many_at_a_time_wait_for_what_the_others_make_ready(punch: Any) -> None:
+def test_many_at_a_time_wait_for_what_the_others_make_ready(punch: Any, home: Path) -> None:
     punch("add", "first")
     for title in "xyz":
         punch("add", title, "-b", "1")
-    assert punch("run", "-j", "4", "--", "sleep", "0.05").code == 0
+    meet = 'cd "$0"; touch $1; test $1 = 1 && exit'
+    meet += "; for i in $(seq 100); do test $(ls | wc -l) = 4 && exit; sleep 0.05; done"
+    (home / "met").mkdir()
+    done = punch("run", "-j", "4", "--", "sh", "-c", f"{meet}; exit 1", str(home / "met"), "{id}")
+    assert done.code == 0, "three at a time once the first one is done"
     assert statuses(punch) == ["completed"] * 4
 
 

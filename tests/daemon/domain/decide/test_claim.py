@@ -141,6 +141,9 @@ def test_what_a_restart_interrupted_stays_in_progress_and_is_handed_out_first(re
 def test_a_claim_that_is_not_in_force_any_more_is_ended_already(recorder: Recorder) -> None:
     claim(recorder)
     fence = recorder.state.claims["1"].fence
+    recorder.do(p.TaskRelease(**C, task="1", owner="ann"))
+    claim(recorder, "bob")
+    assert recorder.do(EndClaims(**C, claims=(("1", fence),), reason="expired")).events == ()
     recorder.set_status("1", "paused")
     assert recorder.state.claims == {}
     assert recorder.do(EndClaims(**C, claims=(("1", fence), ("7", 3)), reason="expired")).events == ()

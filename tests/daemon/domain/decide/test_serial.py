@@ -117,6 +117,15 @@ def test_undo_of_a_completion_takes_the_start_of_the_next_one_back_too(recorder:
     assert tell(recorder.state) == before
 
 
+def test_an_undo_starts_nothing(recorder: Recorder) -> None:
+    recorder.set_status("1", "paused")
+    before = tell(recorder.state)
+    recorder.do(p.TaskDelete(**C, task="3"))
+    assert running(recorder) == ["2"]
+    recorder.do(p.ListUndo(**C))
+    assert tell(recorder.state) == before
+
+
 def test_an_undo_never_leaves_two_in_progress(recorder: Recorder) -> None:
     recorder.call(p.TaskSetStatus(**C, task="1", status="paused"), "ann")
     recorder.call(p.TaskSetStatus(**C, task="3", status="in_progress"), "bob")
