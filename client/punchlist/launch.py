@@ -28,6 +28,7 @@ _CONNECT_TIMEOUT_S = 5
 _NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
 _NOT_ALLOWED = frozenset({errno.EPERM, errno.EACCES})
 _RACE_PAUSE_S = 0.02
+_WINNER_S = 1.0
 
 # Claude Code's settings: allowUnixSockets (a list of paths) works on macOS alone, seccomp can't filter by path.
 # Codex blocks connect() of every address family while network access is off, and then sets the variable named here.
@@ -84,16 +85,21 @@ class Target:
     def _start(self) -> _socket.socket:
         from punchlist.starter import start
 
-        report = start(self.socket, self.data_dir, START_TIMEOUT_S)
-        try:
-            if report.lost_race:
-                return _insist(lambda: connect(self.socket), time.monotonic() + START_TIMEOUT_S)
-            if report.ready:
-                return connect(self.socket)
-        except OSError as error:
-            failure = unavailable(self.socket, error)
-            failure.exit_code = report.exit_code
-            raise failure from error
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            report = start(self.socket, self.data_dir, START_TIMEOUT_S)
+            try:
+                if report.lost_race:
+                    return _insist(lambda: connect(self.socket), min(deadline, time.monotonic() + _WINNER_S))
+                if report.ready:
+                    return connect(self.socket)
+            except OSError as error:
+                if report.lost_race and error.errno in _NOT_RUNNING and time.monotonic() < deadline:
+                    continue  # who had the data directory was about to leave it, and will not listen any more
+                failure = unavailable(self.socket, error)
+                failure.exit_code = report.exit_code
+                raise failure from error
+            break
         text = f"punchlistd could not be started: {report.reason}"
         raise DaemonUnavailable(text, temporary=report.lost_race, exit_code=report.exit_code)
 

@@ -1,6 +1,7 @@
 """Reaching the daemon and starting one: each way it can go, and what the user is told."""
 
 import errno
+import fcntl
 import os
 import socket
 import subprocess
@@ -166,6 +167,21 @@ def test_a_data_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         target(tmp_path).dial()
 
 
+def test_where_the_daemon_was_about_to_leave_another_one_is_started(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    leaving = os.open(data / "lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(leaving, fcntl.LOCK_EX)
+    timer = threading.Timer(0.7, os.close, (leaving,))
+    timer.start()
+    with closing(target(tmp_path).dial()) as connected:
+        connected.settimeout(10)
+        connected.sendall(b'{"jsonrpc":"2.0","id":1,"method":"daemon.shutdown"}\n')
+        assert b"stopping" in connected.recv(4096)
+        assert connected.recv(4096) == b"", "it is gone"
+    timer.join()
+
+
 def test_whoever_loses_the_race_to_start_meets_the_winner(tmp_path: Path, pretend: Path) -> None:
     pretend.write_text(f"#!/bin/sh\ntouch {tmp_path}/lost\nexit 75\n")
     ready = threading.Event()
@@ -229,3 +245,16 @@ def test_a_log_that_grew_long_is_put_aside(tmp_path: Path, pretend: Path, monkey
     assert (data / "daemon.log.1").read_text() == "a longer story\n"
     assert (data / "daemon.log").read_text() == ""
     assert (data / "daemon.log").stat().st_mode & 0o777 == 0o600
+
+
+def test_reaching_the_daemon_loads_no_heavy_module() -> None:
+    program = "import sys, punchlist.launch, punchlist.errors; print(*sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {program}"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+    heavy = {"anyio", "asyncio", "msgspec", "typing", "re", "json", "socket", "subprocess", "inspect", "dataclasses"}
+    assert heavy & set(run.stdout.split()) == set()
