@@ -332,6 +332,37 @@ COMMANDS = (
         ("punch service install --now", "punch service install --print", "punch service status"),
     ),
     Command(
+        "tools",
+        "tools",
+        "Print what a model needs to work on a list: tool definitions and prompts.",
+        (
+            Argument(("dialect",), "native, claude, checklist, queue or todo", {"metavar": "DIALECT", "nargs": "?"}),
+            _choice(
+                "--format",
+                text="for which API (mcp)",
+                choices=("mcp", "openai", "responses", "anthropic", "python"),
+                default="mcp",
+            ),
+            _flag("--prompt", text="the section for the model's prompt instead"),
+        ),
+        ("punch tools", "punch tools native --format anthropic", "punch tools queue --prompt"),
+    ),
+    Command(
+        "mcp",
+        "mcp",
+        "Serve the tools to an agent's host over the Model Context Protocol.",
+        (
+            _value("--dialect", text="which tools, repeatable (native)", metavar="DIALECT", action="append"),
+            _value("--user", text="only this user's lists", metavar="NAME"),
+            _flag("--http", text="over HTTP on this machine instead of standard input and output"),
+            _value("--port", text="for --http: the port (8321)", metavar="PORT", type=int, default=8321),
+            Argument(
+                ("--token-file",), "for --http: where the token is (made if missing)", {"metavar": "FILE"}, "file"
+            ),
+        ),
+        ("punch mcp --dialect claude -c website", "punch mcp --http --port 8321"),
+    ),
+    Command(
         "completion",
         "shells",
         "Print the completion script of a shell.",

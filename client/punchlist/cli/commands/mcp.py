@@ -1,0 +1,47 @@
+"""`punch mcp`: serve the tools to an agent's host."""
+
+import os
+
+from punchlist.cli.context import Context
+from punchlist.cli.failure import UsageError
+from punchlist.core import Options
+from punchlist.tools.model import Problem
+from punchlist.tools.registry import dialect
+from punchlist_schemas.rendezvous import data_dir
+
+
+def run_mcp(context: Context) -> int:
+    """Serve until the host goes away, or with `--http` until a signal."""
+    args = context.args
+    dialects = tuple(args.dialect or ("native",))
+    try:
+        for name in dialects:
+            dialect(name)
+    except Problem as problem:
+        raise UsageError(problem.text) from None
+    try:
+        import anyio
+
+        from punchlist.mcp.guard import Token
+        from punchlist.mcp.serve import over_http, over_stdio
+        from punchlist.mcp.server import Setup
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{error.name} is missing: pip install 'punchlist[mcp]'") from None
+    setup = Setup(dialects, args.conversation or os.environ.get("PUNCHLIST_CONVERSATION"), args.actor, args.user)
+    options = _options(context)
+    if args.http:
+        path = args.token_file or os.path.join(args.data_dir or data_dir(os.environ), "mcp.token")
+        context.note(f"http://127.0.0.1:{args.port}/mcp, with the token in {path}")
+        anyio.run(over_http, options, setup, args.port, Token(path))
+    else:
+        anyio.run(over_stdio, options, setup)
+    return 0
+
+
+def _options(context: Context) -> Options:
+    target = context.target
+    options: Options = {"name": "punch mcp", "autostart": target.autostart}
+    options |= {"socket": target.socket, "data_dir": target.data_dir}
+    if context.args.user:
+        options["user"] = context.args.user
+    return options

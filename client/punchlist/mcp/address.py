@@ -1,0 +1,33 @@
+"""The addresses of our resources: `punchlist://CONVERSATION/tasks` and `punchlist://CONVERSATION/events?after=SEQ`."""
+
+import re
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+TEMPLATES = {
+    "tasks": "punchlist://{conversation}/tasks",
+    "events": "punchlist://{conversation}/events{?after}",
+}
+
+_ADDRESS = re.compile(r"punchlist://([^/?#]{1,384})/(tasks|events)(?:\?after=([0-9]{1,16}))?")
+
+
+class Address(NamedTuple):
+    """A parsed address; `after` is a position in the log, for events."""
+
+    conversation: str
+    kind: str
+    after: int
+
+
+def parse(uri: str) -> Address | None:
+    """What the address means, or None if it is none of ours."""
+    match = _ADDRESS.fullmatch(uri)
+    if match is None or (match[2] == "tasks" and match[3] is not None):
+        return None
+    return Address(unquote(match[1]), match[2], int(match[3] or 0))
+
+
+def tasks_of(conversation: str) -> str:
+    """The address of a conversation's list."""
+    return f"punchlist://{quote(conversation, safe=':')}/tasks"

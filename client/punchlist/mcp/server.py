@@ -1,0 +1,216 @@
+"""One MCP server over one client: tools of the chosen dialects, resources, prompts."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import anyio
+import mcp_types as types
+import msgspec
+from mcp.server import Server
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.shared.exceptions import MCPError
+
+from punchlist import __version__
+from punchlist.aio import AsyncClient
+from punchlist.mcp import questions
+from punchlist.mcp.catalog import catalog, instructions
+from punchlist.mcp.resources import Resources
+from punchlist.mcp.updates import Updates
+from punchlist.tools.model import Reply
+from punchlist.tools.schema import annotations, parameters
+from punchlist.tools.toolbox import AsyncToolbox, Seat
+
+Context = ServerRequestContext[Any, Any]
+
+CONVERSATION_KEY = "punchlist/conversation"
+"""A member of a request's `_meta` that names the list for this call."""
+
+_HOUR = CacheHint(3_600_000, "public")
+_NOW = CacheHint(0, "private")
+_DECLINED = "The user said no: nothing was changed."
+
+_PROMPTS = {
+    "plan": ("Plan work as a task list", "goal", "What is to be reached"),
+    "resume": ("Go on with the open tasks", "conversation", "The list, if not the usual one"),
+}
+
+
+class Setup(NamedTuple):
+    """What a server offers, and to whom.
+
+    Attributes:
+        dialects: Names of the dialects.
+        conversation: The list, if one is named.
+        actor: The agent's name; by default the host's own.
+        user: The user that the client is confined to.
+    """
+
+    dialects: tuple[str, ...] = ("native",)
+    conversation: str | None = None
+    actor: str | None = None
+    user: str | None = None
+
+
+class Handlers:
+    """What answers the requests of hosts.
+
+    Args:
+        client: The client of the daemon.
+        setup: What is offered.
+
+    Raises:
+        Problem: There is no such dialect.
+    """
+
+    def __init__(self, client: AsyncClient, setup: Setup) -> None:
+        self.setup = setup
+        self.updates = Updates(client)
+        self.resources = Resources(client)
+        self._box = AsyncToolbox(client)
+        self._offers = catalog(setup.dialects)
+
+    async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        """All tools of the chosen dialects."""
+        tools = [
+            types.Tool(
+                name=name,
+                description=offer.tool.text,
+                input_schema={"properties": {}, **parameters(offer.tool.arguments)},
+                annotations=types.ToolAnnotations.model_validate(annotations(offer.tool)),
+            )
+            for name, offer in self._offers.items()
+        ]
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Call a tool, asking the user first where it takes that."""
+        offer = self._offers.get(params.name)
+        if offer is None:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
+        arguments = dict(params.arguments or {})
+        answer = questions.answered(params)
+        if answer is not None:
+            token, agreed = answer
+            if not agreed:
+                return _result(Reply(text=_DECLINED, data={"status": "declined"}))
+            arguments["confirm"] = token
+        seat = self._seat(context)
+        reply = await self._box.call(offer.dialect, offer.tool.name, arguments, seat)
+        if reply.question is None or not questions.can_ask(context):
+            return _result(reply)
+        if questions.is_modern(context):
+            return questions.required(reply.question)
+        if not await questions.ask(context, reply.question):
+            return _result(Reply(text=_DECLINED, data={"status": "declined"}))
+        arguments["confirm"] = reply.question.token
+        return _result(await self._box.call(offer.dialect, offer.tool.name, arguments, seat))
+
+    def _seat(self, context: Context) -> Seat:
+        meta: dict[str, Any] = dict(context.meta or {})
+        named = meta.get(CONVERSATION_KEY)
+        conversation = named if isinstance(named, str) and named else self.setup.conversation
+        return Seat(conversation, self._actor(context), self.setup.user, "default")
+
+    def _actor(self, context: Context) -> str:
+        known = context.session.client_params
+        host = known.client_info.name if known is not None else ""
+        return self.setup.actor or host[:128] or "mcp"
+
+    async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        """resources/subscribe of the handshake era."""
+        await self.updates.subscribe(context.session, str(params.uri))
+        return types.EmptyResult()
+
+    async def unsubscribe(self, context: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        """resources/unsubscribe of the handshake era."""
+        self.updates.unsubscribe(context.session, str(params.uri))
+        return types.EmptyResult()
+
+    async def list_prompts(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        """The prompts there are."""
+        prompts = [
+            types.Prompt(
+                name=name,
+                description=text,
+                arguments=[types.PromptArgument(name=argument, description=note, required=name == "plan")],
+            )
+            for name, (text, argument, note) in _PROMPTS.items()
+        ]
+        return types.ListPromptsResult(prompts=prompts)
+
+    async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        """One prompt, filled in."""
+        if params.name not in _PROMPTS:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
+        given = params.arguments or {}
+        if params.name == "plan":
+            goal = given.get("goal", "").strip()
+            if not goal:
+                raise MCPError(types.INVALID_PARAMS, "goal is required")
+            text = f"Break this down into tasks, put them on the task list, and begin with the first:\n\n{goal}"
+        else:
+            seat = self._seat(context)
+            seat = seat._replace(conversation=given.get("conversation") or seat.conversation)
+            tasks = await self._box.call("native", "tasks", {}, seat)
+            text = f"These are the open tasks:\n\n{tasks.text}\n\nGo on where the work stopped."
+        content = types.TextContent(type="text", text=text)
+        message = types.PromptMessage(role="user", content=content)
+        return types.GetPromptResult(description=_PROMPTS[params.name][0], messages=[message])
+
+
+def _result(reply: Reply) -> types.CallToolResult:
+    plain: Any = msgspec.to_builtins(reply.data)
+    content: list[types.ContentBlock] = [types.TextContent(type="text", text=reply.text)]
+    data: Any = {"tasks": plain} if isinstance(plain, list) else plain  # the handshake era takes objects alone
+    return types.CallToolResult(content=content, structured_content=data, is_error=reply.refused)
+
+
+def build(client: AsyncClient, setup: Setup) -> Server[Any]:
+    """The server, ready to be run over any transport. While it runs it follows the daemon.
+
+    Raises:
+        Problem: There is no such dialect.
+    """
+    handlers = Handlers(client, setup)
+
+    @asynccontextmanager
+    async def following(_server: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
+        async with anyio.create_task_group() as group:
+            group.start_soon(handlers.updates.run)
+            yield {}
+            group.cancel_scope.cancel()
+
+    server: Server[Any] = Server(
+        "punchlist",
+        version=__version__,
+        title="punchlist",
+        description="Task lists that agents and people share",
+        instructions=instructions(setup.dialects),
+        cache_hints={
+            "tools/list": _HOUR,
+            "prompts/list": _HOUR,
+            "resources/templates/list": _HOUR,
+            "resources/list": _NOW,
+            "resources/read": _NOW,
+        },
+        lifespan=following,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.resources.list,
+        on_list_resource_templates=handlers.resources.templates,
+        on_read_resource=handlers.resources.read,
+        on_subscribe_resource=handlers.subscribe,
+        on_unsubscribe_resource=handlers.unsubscribe,
+        on_subscriptions_listen=handlers.updates.listen,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
+    )
+    server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="punchlist"))
+    return server

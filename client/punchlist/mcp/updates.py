@@ -1,0 +1,119 @@
+"""Tells clients that a resource has changed, in both eras, driven by the daemon's subscription.
+
+An update is a level trigger: it says "read again". Many changes in a short time become one, and after a time without
+daemon every subscribed resource is announced, since nobody knows what was missed.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import anyio
+from mcp.server.context import ServerRequestContext
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
+
+from punchlist.aio import AsyncClient
+from punchlist.errors import PunchlistError
+from punchlist.mcp.address import parse
+
+PAUSE_S = 0.05
+"""How long changes are collected before they are announced, in seconds."""
+
+RETRY_S = 1.0
+"""How long to wait before the daemon is tried again, in seconds."""
+
+
+class Updates:
+    """Who wants to know of which resource, and the task that tells them.
+
+    Args:
+        client: Whose subscription is followed.
+    """
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self._bus = InMemorySubscriptionBus()
+        self._listen = ListenHandler(self._bus)
+        self._listened: Counter[str] = Counter()
+        self._sessions: dict[str, dict[ServerSession, None]] = {}
+        self._changed: set[str] = set()
+        self._all_changed = False
+        self._wake = anyio.Event()
+        self._following = anyio.Event()
+
+    async def subscribe(self, session: ServerSession, uri: str) -> None:
+        """A client of the handshake era wants to know of a resource."""
+        self._sessions.setdefault(uri, {})[session] = None
+        await self._begun()
+
+    def unsubscribe(self, session: ServerSession, uri: str) -> None:
+        """It does not any more."""
+        held = self._sessions.get(uri, {})
+        held.pop(session, None)
+        if not held:
+            self._sessions.pop(uri, None)
+
+    async def listen(
+        self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Serve one stream of the modern era."""
+        uris = list(params.notifications.resource_subscriptions or ())
+        self._listened.update(uris)
+        try:
+            await self._begun()
+            return await self._listen(context, params)
+        finally:
+            self._listened.subtract(uris)
+            self._listened += Counter()  # drops what nobody wants any more
+
+    async def _begun(self) -> None:
+        """Whoever is told that it is subscribed misses nothing from then on; without a daemon it learns that later."""
+        with anyio.move_on_after(RETRY_S):
+            await self._following.wait()
+
+    async def run(self) -> None:
+        """Follow the daemon and announce what changes, until cancelled."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._announce)
+            while True:
+                try:
+                    await self._follow()
+                except PunchlistError:
+                    self._following = anyio.Event()
+                    await anyio.sleep(RETRY_S)
+                self._all_changed = True
+                self._wake.set()
+
+    async def _follow(self) -> None:
+        async with self._client.watch() as changes:
+            self._following.set()
+            async for change in changes:
+                self._changed.add(change.conversation)
+                self._wake.set()
+
+    async def _announce(self) -> None:
+        while True:
+            await self._wake.wait()
+            await anyio.sleep(PAUSE_S)
+            self._wake = anyio.Event()
+            changed, self._changed = self._changed, set()
+            everything, self._all_changed = self._all_changed, False
+            for uri in self._wanted():
+                address = parse(uri)
+                if address is not None and (everything or address.conversation in changed):
+                    await self._tell(uri)
+
+    def _wanted(self) -> Iterable[str]:
+        return [*{*self._listened, *self._sessions}]
+
+    async def _tell(self, uri: str) -> None:
+        if uri in self._listened:
+            await self._bus.publish(ResourceUpdated(uri))
+        for session in list(self._sessions.get(uri, ())):
+            try:
+                with anyio.fail_after(PAUSE_S * 100):
+                    await session.send_resource_updated(uri)
+            except Exception:  # a session that is gone, in whatever way, must not keep the others from knowing
+                self.unsubscribe(session, uri)

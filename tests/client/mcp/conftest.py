@@ -1,0 +1,45 @@
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import pytest
+
+from punchlist import AsyncClient, connect_async
+from punchlist_testing.daemon import running_daemon
+
+MODES = ["legacy", "auto"]
+"""The handshake era, and the one without."""
+
+
+class Host(NamedTuple):
+    """A host connected to our server, and the list that both look at."""
+
+    session: Any
+    client: AsyncClient
+
+
+class Connect(Protocol):
+    def __call__(self, *dialects: str, **options: Any) -> AbstractAsyncContextManager[Host]: ...
+
+
+@pytest.fixture(params=MODES)
+def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Connect:
+    """Connects a host to a server in this process, in each era in turn."""
+    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed: make conformance has it")
+
+    @asynccontextmanager
+    async def connect(*dialects: str, **options: Any) -> AsyncGenerator[Host]:
+        from punchlist.mcp.server import Setup, build
+
+        setup = Setup(dialects or ("native",), options.pop("conversation", "work"), user=options.pop("user", None))
+        user: Any = {"user": setup.user} if setup.user else {}
+        async with (
+            running_daemon(tmp_path) as daemon,
+            connect_async(socket=daemon.socket, autostart=False, **user) as client,
+            connect_async(socket=daemon.socket, autostart=False, name="bob") as other,
+            mcp.Client(build(client, setup), mode=request.param, **options) as session,
+        ):
+            yield Host(session, other)
+
+    return connect

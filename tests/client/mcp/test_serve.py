@@ -1,0 +1,129 @@
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from punchlist import connect
+from punchlist_testing.daemon import Spawned, spawned_daemon
+
+mcp: Any = pytest.importorskip("mcp", reason="the MCP SDK is not installed: make conformance has it")
+
+
+def environment() -> dict[str, str]:
+    path = os.pathsep.join(one for one in sys.path if one)
+    return {**os.environ, "PYTHONPATH": path, "PUNCHLIST_CONVERSATION": ""}
+
+
+def arguments(daemon: Spawned, *more: str) -> list[str]:
+    common = ["--socket", daemon.socket, "--data-dir", daemon.data_dir, "--no-autostart", "-c", "work"]
+    return ["-m", "punchlist.cli", "mcp", *common, *more]
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_host_on_stdio_recovers_when_the_daemon_comes_back(mode: str, tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path) as daemon:
+        server = mcp.StdioServerParameters(
+            command=sys.executable, args=arguments(daemon, "--dialect", "claude"), env=environment()
+        )
+        with anyio.fail_after(50):
+            async with mcp.Client(server, mode=mode) as session:
+                made = await session.call_tool("TaskCreate", {"subject": "One", "description": "d"})
+                assert not made.is_error
+                daemon.restart()
+                listed = await session.call_tool("TaskList", {})
+                assert listed.content[0].text == "☐ #1: One [pending]"
+
+
+class Served:
+    """`punch mcp --http` in a process of its own."""
+
+    def __init__(self, daemon: Spawned) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self.token_file = daemon.directory / "token"
+        command = [sys.executable, *arguments(daemon, "--http", "--port", str(self.port))]
+        self.process = subprocess.Popen(
+            [*command, "--token-file", str(self.token_file)], env=environment(), stderr=subprocess.PIPE
+        )
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise RuntimeError("the server did not start")
+
+    @property
+    def token(self) -> str:
+        return self.token_file.read_text().strip()
+
+    def ask(self, *lines: str) -> bytes:
+        """The head of the answer to a hand-made request."""
+        with socket.create_connection(("127.0.0.1", self.port), 5) as link:
+            link.sendall("\r\n".join([*lines, "", ""]).encode())
+            return link.recv(65_536)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Any:
+    with spawned_daemon(tmp_path) as daemon:
+        served = Served(daemon)
+        try:
+            with connect(socket=daemon.socket, autostart=False) as client:
+                client.conversation("work").add("Secret canary")
+            yield served
+        finally:
+            served.process.send_signal(signal.SIGTERM)
+            _, errors = served.process.communicate(timeout=20)
+            assert served.token.encode() not in errors
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_host_with_the_token_is_served_over_http(mode: str, served: Served) -> None:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    headers = {"Authorization": f"Bearer {served.token}"}
+    with anyio.fail_after(30):
+        async with httpx2.AsyncClient(headers=headers) as http:
+            transport = streamable_http_client(f"http://127.0.0.1:{served.port}/mcp", http_client=http)
+            async with mcp.Client(transport, mode=mode) as session:
+                listed = await session.call_tool("tasks", {})
+                assert "Secret canary" in listed.content[0].text
+
+
+def test_hand_made_requests_get_neither_data_nor_a_handler(served: Served) -> None:
+    host, token = f"Host: 127.0.0.1:{served.port}", f"Authorization: Bearer {served.token}"
+    json = "Content-Type: application/json"
+    refused = {
+        ("POST /mcp HTTP/1.1", host, json): b"401",
+        ("POST /mcp HTTP/1.1", "Host: evil.example", token, json): b"421",
+        ("POST /mcp HTTP/1.1", host, "Host: evil.example", token, json): b"4",
+        ("POST /mcp HTTP/1.0", token, json): b"421",
+        (f"POST http://evil.example:{served.port}/mcp HTTP/1.1", host, token, json): b"4",
+        ("POST /mcp HTTP/1.1", host, token, json, "Origin: http://localhost.evil"): b"403",
+        ("POST /mcp HTTP/1.1", host, token, "Content-Type: text/plain"): b"415",
+        ("OPTIONS /mcp HTTP/1.1", host, token): b"405",
+        ("GET / HTTP/1.1", host, token): b"404",
+        ("GET /mcp HTTP/1.1", host, "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"): b"4",
+    }
+    for lines, status in refused.items():
+        answer = served.ask(*lines, "Content-Length: 0")
+        assert answer.split(b" ", 1)[1].startswith(status), (lines, answer)
+        assert b"canary" not in answer
+        assert b"access-control" not in answer.lower()
+
+
+def test_it_listens_on_the_loopback_alone(served: Served) -> None:
+    found = subprocess.run(["ss", "-ltnH"], capture_output=True, text=True, check=False).stdout
+    places = [line.split()[3] for line in found.splitlines() if line.split()[3].endswith(f":{served.port}")]
+    assert set(places) <= {f"127.0.0.1:{served.port}", f"[::1]:{served.port}"}

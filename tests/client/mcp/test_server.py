@@ -1,0 +1,99 @@
+from typing import Any
+
+import pytest
+
+from punchlist import tools
+
+pytest.importorskip("mcp", reason="the MCP SDK is not installed: make conformance has it")
+
+
+def text(result: Any) -> str:
+    return result.content[0].text
+
+
+async def test_tools_are_those_of_the_dialects_with_their_hints(connect: Any) -> None:
+    async with connect("claude") as host:
+        listed = (await host.session.list_tools()).tools
+        assert [tool.name for tool in listed] == [tool.name for tool in tools.dialect("claude").tools]
+        by_name = {tool.name: tool for tool in listed}
+        assert by_name["TaskList"].annotations.read_only_hint
+        assert by_name["TaskUpdate"].annotations.destructive_hint
+        assert by_name["TaskCreate"].input_schema["required"] == ["subject", "description"]
+
+
+async def test_a_tool_answers_in_text_and_structure(connect: Any) -> None:
+    async with connect("claude") as host:
+        made = await host.session.call_tool("TaskCreate", {"subject": "Copy", "description": "d"})
+        assert text(made) == "Task #1 created: Copy"
+        assert made.structured_content == {"task": {"id": "1", "subject": "Copy"}}
+        assert not made.is_error
+        assert [task.title for task in await host.client.conversation("work").list()] == ["Copy"]
+
+
+async def test_a_refusal_is_a_tool_error_with_a_sentence(connect: Any) -> None:
+    async with connect("claude") as host:
+        refused = await host.session.call_tool("TaskGet", {"taskId": "9"})
+        assert (text(refused), refused.is_error) == ("task 9 not found", True)
+        missing = await host.session.call_tool("TaskCreate", {"description": "d"})
+        assert (text(missing), missing.is_error) == ("subject is required", True)
+
+
+async def test_an_unknown_tool_is_a_protocol_error(connect: Any) -> None:
+    from mcp.shared.exceptions import MCPError
+
+    async with connect() as host:
+        with pytest.raises(MCPError, match="Unknown tool: nothing"):
+            await host.session.call_tool("nothing", {})
+
+
+async def test_several_dialects_are_served_at_once(connect: Any) -> None:
+    async with connect("claude", "checklist") as host:
+        await host.session.call_tool("AddTask", {"title": "One"})
+        assert text(await host.session.call_tool("TaskList", {})) == "☐ #1: One [pending]"
+
+
+async def test_a_list_result_is_an_object_in_its_structured_form(connect: Any) -> None:
+    async with connect("todo") as host:
+        await host.session.call_tool("create_todo_task", {"title": "Milk"})
+        listed = await host.session.call_tool("list_todo_tasks", {})
+        assert listed.structured_content == {"tasks": [{"id": 1, "title": "Milk", "completed": False}]}
+
+
+async def test_without_a_conversation_the_default_one_is_told(connect: Any) -> None:
+    async with connect("claude", "checklist", conversation=None) as host:
+        assert text(await host.session.call_tool("TaskList", {})) == "No tasks found.\n(conversation: default)"
+        refused = await host.session.call_tool("ListTasks", {})
+        assert text(refused) == "Error: Task list is not available (no conversation context)."
+
+
+async def test_a_request_may_name_its_list(connect: Any) -> None:
+    async with connect("checklist") as host:
+        await host.session.call_tool("AddTask", {"title": "There"}, meta={"punchlist/conversation": "elsewhere"})
+        assert [task.title for task in await host.client.conversation("elsewhere").list()] == ["There"]
+        assert await host.client.conversation("work").list() == []
+
+
+async def test_the_prompts_plan_and_resume(connect: Any) -> None:
+    async with connect() as host:
+        assert [one.name for one in (await host.session.list_prompts()).prompts] == ["plan", "resume"]
+        plan = await host.session.get_prompt("plan", {"goal": "Ship it"})
+        assert "Ship it" in plan.messages[0].content.text
+        await host.client.conversation("work").add("Copy")
+        resume = await host.session.get_prompt("resume")
+        assert "#1 Copy" in resume.messages[0].content.text
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("plan", {}), ("nothing", {})])
+async def test_a_prompt_that_can_not_be_given_is_refused(name: str, arguments: dict[str, str], connect: Any) -> None:
+    from mcp.shared.exceptions import MCPError
+
+    async with connect() as host:
+        with pytest.raises(MCPError):
+            await host.session.get_prompt(name, arguments)
+
+
+async def test_our_tasks_are_never_claimed_to_be_those_of_the_protocol(connect: Any) -> None:
+    async with connect() as host:
+        told = host.session.server_capabilities.model_dump(by_alias=True)
+        assert "tasks" not in {name for name, value in told.items() if value}
+        assert "io.modelcontextprotocol/tasks" not in (told.get("extensions") or {})
