@@ -14,7 +14,8 @@ SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test check bench bench-quick race drain fmt clean
+.PHONY: help setup demo test check bench bench-quick race drain crash powercut faults damage full fuzz simulate soak resume stuck connections mutants \
+	fmt clean
 
 help: ## Show this list.
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name text; do \
@@ -45,6 +46,47 @@ race: $(READY) ## Start 50 daemons at once, 50 times: one may live (RACE="--star
 
 drain: $(READY) ## Let 64 workers drain 10,000 tasks while they and the daemon are killed (DRAIN="--tasks 1000 --seed 1").
 	@PYTHONPATH=tests/support $(BIN)/python tests/crash/drain.py $(DRAIN)
+
+# Each harness takes SEED and SIZE; a failure prints what to say to get it again.
+HARNESS = PYTHONPATH=tests/support SEED='$(SEED)' SIZE='$(SIZE)' $(BIN)/python -m punchlist_faults
+
+crash: $(READY) ## Kill -9 under eight clients, SIZE=200 times: nothing acknowledged is lost or doubled.
+	@$(HARNESS).crash
+
+powercut: $(READY) ## Cut the power of a disk SIZE=100 times; a control without flushes must lose (root).
+	@$(HARNESS).powercut
+
+faults: $(READY) ## Kill or fail the Nth system call, for every N (SCENARIO=append for one of them; strace).
+	@SCENARIO='$(SCENARIO)' $(HARNESS).sweep
+
+damage: $(READY) ## Flip bits, zero sectors and cut tails in SIZE=2000 images of a log: everything is noticed.
+	@$(HARNESS).damage
+
+full: $(READY) ## Fill the disk, then let its flushes fail, under SIZE=20 clients (root, strace).
+	@$(HARNESS).full
+
+resume: $(READY) ## Cut a subscriber's stream at SIZE=20000 bytes and resume: no gap, no repeat.
+	@$(HARNESS).resume
+
+stuck: $(READY) ## Let half of SIZE=2000 subscribers stop reading while events flow.
+	@$(HARNESS).stuck
+
+connections: $(READY) ## Hold SIZE=10000 idle connections beside a hundred active ones.
+	@$(HARNESS).connections
+
+simulate: $(READY) ## Run SIZE=500 seeds of the engine in virtual time over a disk that forgets.
+	@$(HARNESS).simulate
+
+soak: $(READY) ## Use a daemon for SIZE=300 seconds and look what grows.
+	@$(HARNESS).soak
+
+fuzz: $(READY) ## Fuzz every target for TIME=60 seconds, led by coverage where atheris can be had (TARGET=frames).
+	@test -d build/atheris || $(BIN)/python -m pip install -qq --target build/atheris --no-deps atheris==3.0.0 2>/dev/null || true
+	@TIME='$(or $(TIME),60)' TARGET='$(TARGET)' SEED='$(SEED)' \
+		PYTHONPATH=tests/support:build/atheris $(BIN)/python -m punchlist_faults.fuzz
+
+mutants: $(READY) ## Plant each known bug in a copy of the tree: the tests it names must turn red (MUTANT=name).
+	@MUTANT='$(MUTANT)' $(HARNESS).mutants
 
 fmt: $(READY) ## Format, fix what lint can fix, write the generated files anew.
 	@$(BIN)/ruff check --quiet --fix-only .

@@ -4,7 +4,7 @@ Freed space is overwritten (`secure_delete`), and what was written ahead is move
 the bytes are in none of the files. The tombstone starts a chain of its own, so nothing after it has to change.
 """
 
-from punchlistd.store.lines import checksum, join, of_conversation, split
+from punchlistd.store.lines import ROW, checksum, join, of_conversation, split
 from punchlistd.store.mark import ANY_SUM
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import Damaged
@@ -43,7 +43,7 @@ def _newest_tombstone(log: Operations, conversation: str) -> int:
 
 def _rewrite(log: Operations, conversation: str, seq: int, tombstone: int) -> bool:
     """Write a row anew without the erased lines. Whether none of the conversation's is left in it."""
-    row = log.connection.execute("SELECT seq, first, sum, body FROM log WHERE seq = ?", (seq,)).fetchone()
+    row = log.connection.execute(f"SELECT {ROW} FROM log WHERE seq = ?", (seq,)).fetchone()
     lines = split(row)
     if lines is None:
         raise Damaged(conversation, row[1], "a damaged row is not rewritten")

@@ -1,0 +1,116 @@
+"""Every harness in its small size, each time with another seed: `make NAME SEED=…` runs the same, and more of it."""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from punchlist_faults import connections, crash, damage, fuzz, resume, simulate, soak, stuck, sweep
+from punchlist_faults.mounts import why_not
+from punchlist_faults.options import Figures, Options, Unavailable, Violation, workplace
+from punchlist_faults.sweep import SCENARIOS, Fault, Sweep
+
+
+def small(run: Callable[[Options], Figures], size: int) -> Figures:
+    seed = random.SystemRandom().randrange(1_000_000)
+    try:
+        return run(Options(seed, size))
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+    except Exception as error:
+        raise AssertionError(f"SEED={seed} SIZE={size}: {error}") from error
+
+
+def as_program(name: str, size: int, *programs: str) -> str:
+    """Run a harness that needs namespaces of its own, and return what it said."""
+    if said := why_not(*programs):
+        pytest.skip(said)
+    env = {**os.environ, "SIZE": str(size), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    ended = subprocess.run(
+        [sys.executable, "-m", f"punchlist_faults.{name}"],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=55,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_what_was_acknowledged_survives_kill_9_once_and_whole() -> None:
+    figures = small(crash.run, 3)
+    assert figures["kills"] == 3 and figures["acked"] > 0
+
+
+def test_what_was_acknowledged_survives_a_power_cut_and_without_flushes_it_would_not() -> None:
+    assert "cuts until the control lost" in as_program("powercut", 2, "mkfs.ext4")
+
+
+@pytest.mark.parametrize(
+    ("scenario", "fault"),
+    [
+        ("first start", Fault("pwrite64", "EIO", 7)),
+        ("first start", Fault("pwrite64", "EIO", 26)),
+        ("first start", Fault("link", "KILL", 1)),
+        ("append", Fault("fdatasync", "EIO", 2)),
+        ("append", Fault("pwrite64", "ENOSPC", 1)),
+        ("append", Fault("fdatasync", "KILL", 2)),
+        ("upgrade", Fault("pwrite64", "KILL", 9)),
+    ],
+    ids=str,
+)
+def test_a_fault_at_one_system_call_breaks_no_promise(scenario: str, fault: Fault) -> None:
+    def run(_options: Options) -> Figures:
+        with workplace() as place:
+            struck = Sweep(place).point(next(each for each in SCENARIOS if each.name == scenario), fault)
+        return {"struck": struck}
+
+    if why := sweep.why_not():
+        pytest.skip(why)
+    assert small(run, 1)["struck"]
+
+
+def test_spoiled_bytes_are_noticed_and_the_rest_is_served() -> None:
+    assert small(damage.run, 60)["served beside a damaged one"] == damage.CONVERSATIONS - 1
+
+
+def test_a_full_disk_refuses_writes_and_a_failing_one_ends_the_daemon() -> None:
+    assert "EIO: acks after the first          0" in as_program("full", 6, "strace")
+
+
+def test_a_stream_cut_at_any_byte_resumes_without_gap_or_repeat() -> None:
+    assert small(resume.run, 40)["gaps"] == 0
+
+
+def test_subscribers_that_stop_reading_cost_little() -> None:
+    assert small(stuck.run, 20)["of them stuck"] == 10
+
+
+def test_idle_connections_cost_little() -> None:
+    assert small(connections.run, 200)["idle"] == 200
+
+
+@pytest.mark.parametrize("target", fuzz.TARGETS)
+def test_no_input_gets_an_exception_out_of(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TARGET", target)
+    assert small(fuzz.run, 400)["broken rules"] == 0
+
+
+def test_no_order_of_events_breaks_a_rule_in_virtual_time() -> None:
+    assert small(simulate.run, 15)["violations"] == 0
+
+
+def test_nothing_grows_while_clients_come_and_go() -> None:
+    assert small(soak.run, 3)["rounds"] >= 4
+
+
+def test_a_disk_that_forgets_is_seen_by_the_judge() -> None:
+    """The control of the controls: the judge does see a loss, a double and half a call."""
+    with pytest.raises(Violation, match="half-applied"):
+        events = simulate.one(3).log.everything()
+        last = next(place for place, event in enumerate(events) if event.left)
+        simulate.groups_in(events[: last + 1])

@@ -1,0 +1,136 @@
+"""A disk that fills up, and one whose flushes begin to fail, under a daemon with many calls waiting.
+
+SIZE counts the clients. Filling needs root (a small file system in memory), failing needs strace.
+"""
+
+import os
+import re
+import time
+from pathlib import Path
+
+from punchlist_faults import judge
+from punchlist_faults.load import Entry, Worker, workers
+from punchlist_faults.mounts import enter, small_disk
+from punchlist_faults.options import Figures, Options, main, need, workplace
+from punchlist_faults.process import Daemon, daemon_in, eventually
+from punchlist_faults.sweep import Fault, attach
+
+TOLD_S = 0.1
+"""Within this time everybody who waits is told."""
+
+ENDED_S = 1.0
+
+
+def _fill(place: Path) -> Path:
+    """Take all space that is left."""
+    filler = place / "filler"
+    with open(filler, "wb", buffering=0) as file:
+        for size in (1 << 20, 1 << 12, 1):
+            try:
+                while file.write(b"\0" * size) == size:
+                    pass
+            except OSError:
+                continue
+    return filler
+
+
+def _journal(crowd: list[Worker]) -> list[Entry]:
+    return [entry for worker in crowd for entry in worker.journal]
+
+
+def fills_up(place: Path, options: Options) -> Figures:
+    """Fill the disk under load, read, free it, and go on without a restart."""
+    with small_disk(place / "small", "8m") as small, daemon_in(place, small / "data") as daemon:
+        daemon.start()
+        with workers(daemon.socket, options.size, options.random("full")) as crowd:
+            time.sleep(0.2)
+            filler = _fill(small)
+            eventually(lambda: any(worker.told for worker in crowd), 20, "somebody is told that the disk is full")
+            link = daemon.connect()
+            reading = eventually(lambda: "tasks" in link.result("task.list", conversation="shared.0"), 5, "reads go on")
+            slowest = _slowest_refusal(daemon)
+            head = link.result("event.subscribe")["seq"]
+            freed = time.monotonic()
+            os.unlink(filler)
+            after = daemon.connect()
+            eventually(lambda: "result" in after.call("task.add", conversation="again", title="x"), 10, "it recovers")
+            recovered = time.monotonic() - freed
+            for worker in crowd:
+                worker.finish()
+            for worker in crowd:
+                worker.join()
+        kinds = {kind for worker in crowd for _, kind in worker.told}
+        need(kinds == {"storage_full"}, f"it said {kinds}")
+        need(slowest <= TOLD_S * 5, f"a refusal took {slowest:.2f} s")
+        need(recovered <= 1, f"it needed {recovered:.2f} s to recover")
+        need(daemon.stop() == 0, "the daemon did not stop well")
+        judge.sound(daemon.log)
+        figures = judge.compare(_journal(crowd), judge.stored_events(daemon.log))
+    return {
+        "full: acked": figures["acked"],
+        "full: acked falsely": 0,
+        "full: slowest refusal, ms": round(slowest * 1000),
+        "full: reads, ms": round(reading * 1000, 1),
+        "full: events before space returned": head,
+        "full: recovered after, ms": round(recovered * 1000),
+    }
+
+
+def _slowest_refusal(daemon: Daemon) -> float:
+    link = daemon.connect()
+    slowest = 0.0
+    for number in range(10):
+        began = time.monotonic()
+        answer = link.call("task.add", conversation="refused", title=f"{number}" + "x" * 400, description="y" * 60_000)
+        slowest = max(slowest, time.monotonic() - began)
+        need("result" in answer or answer["error"]["data"]["kind"] == "storage_full", f"it answered {answer}")
+    return slowest
+
+
+def fails(place: Path, options: Options) -> Figures:
+    """Let every flush of the live daemon fail: nothing is acknowledged any more, all are told, and it ends with 74."""
+    with daemon_in(place) as daemon:
+        daemon.start()
+        traced = place / "traced"
+        with workers(daemon.socket, options.size, options.random("eio")) as crowd:
+            time.sleep(0.2)
+            tracer = attach(daemon, Fault("fdatasync", "EIO", "40+"), traced)
+            try:
+                code = daemon.wait(20)
+                ended = time.monotonic()
+            finally:
+                tracer.kill()
+                tracer.wait()
+            for worker in crowd:
+                worker.give_up()
+            for worker in crowd:
+                worker.join()
+        seen = traced.read_text(errors="replace")
+        after = seen[seen.index("(INJECTED)") :]
+        acks = re.findall(r'send(?:to|msg)\(.*\\"result\\":.*\\"seq\\":', after)
+        told = sorted(at for worker in crowd for at, kind in worker.told if kind == "outcome_unknown")
+        need(not acks, f"it acknowledged after the error: {acks[:1]}")
+        need(code == 74, f"it ended with {code}: {daemon.said()}")
+        need(len(told) == options.size, f"{len(told)} of {options.size} waiting clients were told")
+        spread = told[-1] - told[0]
+        need(spread <= TOLD_S, f"it took {spread:.2f} s to tell everybody")
+        need(ended - told[0] <= ENDED_S + 1, f"it lived for {ended - told[0]:.2f} s")
+        return {
+            "EIO: acks after the first": 0,
+            "EIO: told outcome_unknown": len(told),
+            "EIO: first to last told, ms": round(spread * 1000),
+            "EIO: ended after, ms": round((ended - told[0]) * 1000),
+            **{f"EIO: {name}": value for name, value in judge.final(daemon, _journal(crowd)).items()},
+        }
+
+
+def run(options: Options) -> Figures:
+    """First one, then the other."""
+    enter("strace")
+    with workplace() as place:
+        (place / "a").mkdir()
+        return {**fills_up(place / "a", options), **fails(place / "b", options)}
+
+
+if __name__ == "__main__":
+    main("full", run, 20)

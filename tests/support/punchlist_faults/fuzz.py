@@ -1,0 +1,152 @@
+"""Fuzzing: frames, dispatch, reducer and terminal escaper take random bytes that look like what they are meant for.
+
+Where atheris is installed it leads the way by coverage; else inputs are made from well-formed ones by seeded mutation.
+TIME is the seconds for each target, SIZE (without TIME) the inputs; TARGET names one of them alone. A failing input is
+kept beside the message.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from punchlist_faults.fuzz_targets import TARGETS
+from punchlist_faults.options import Figures, Options, Violation, main
+from punchlist_schemas.methods import METHODS
+from punchlist_testing import malformed
+from punchlist_testing.domain import HOSTILE_TITLES, Recorder, random_call, random_event
+
+_NUMBERS = (b"-1", b"0", b"9007199254740993", b"1e400", b"1" * 40, b"null", b'""', b"[]", b"{}", b'"1"')
+_SNIPPETS = (*(bytes([byte]) for byte in b'\n{}[]":,\\\xff'), b"\r\n", b"\\ud800", b"\xe2\x80\xae", b"\x1b[2J")
+_LONGEST = 1 << 14
+
+
+def _requests(random: Random) -> bytes:
+    """A few calls that belong together."""
+    recorder = Recorder()
+    lines: list[bytes] = []
+    for number in range(random.randint(1, 6)):
+        params = random_call(random, recorder.state)
+        recorder.call(params)
+        name = _NAMES[type(params)]
+        lines.append(msgspec.json.encode({"jsonrpc": "2.0", "id": number, "method": name, "params": params}))
+    return b"\n".join(lines)
+
+
+def _stream(random: Random) -> bytes:
+    requests = _requests(random).split(b"\n")
+    first = bytes([random.randrange(256)])
+    if random.random() < 0.5:
+        return first + b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(each), each) for each in requests)
+    return first + b"\n".join(requests) + b"\n"
+
+
+def _events(random: Random) -> bytes:
+    ids = [str(number) for number in range(1, 6)]
+    return b"\n".join(msgspec.json.encode(random_event(random, ids)) for _ in range(random.randint(1, 20)))
+
+
+def _text(random: Random) -> bytes:
+    code = random.choice((0x80, 0x2100, 0x10FFFF))
+    letters = "".join(chr(random.randrange(code)) for _ in range(random.randint(0, 40)))
+    return (random.choice(HOSTILE_TITLES) + letters).encode("utf-8", "surrogatepass")
+
+
+def _odd_frames(random: Random) -> bytes:
+    return random.choice(_ODD)
+
+
+_NAMES = {method.params: name for name, method in METHODS.items()}
+_ODD = [case.frame for case in chain(malformed.values(), malformed.integers(), malformed.envelopes())]
+SEEDS: dict[str, tuple[Callable[[Random], bytes], ...]] = {
+    "frames": (_stream, _stream, _odd_frames),
+    "dispatch": (_requests, _requests, _odd_frames),
+    "reducer": (_events,),
+    "escaper": (_text,),
+}
+
+
+def _mutated(data: bytes, random: Random) -> bytes:
+    """The same with a few things wrong."""
+    out = bytearray(data)
+    for _ in range(random.choice((0, 1, 1, 2, 5))):
+        place = random.randrange(len(out) + 1)
+        kind = random.randrange(6)
+        if kind == 0 and place < len(out):
+            out[place] ^= 1 << random.randrange(8)
+        elif kind == 1:
+            out[place:place] = random.choice(_SNIPPETS + _NUMBERS)
+        elif kind == 2:
+            del out[place : place + random.randint(1, 20)]
+        elif kind == 3:
+            end = min(len(out), place + random.randint(1, 60))
+            out[place:place] = out[place:end] * random.choice((1, 1, 40))
+        elif kind == 4:
+            out[place : place + random.randint(1, 4)] = random.choice(_NUMBERS)
+        else:
+            del out[place:]
+    return bytes(out[:_LONGEST])
+
+
+def _inputs(target: str, random: Random) -> Iterator[bytes]:
+    while True:
+        yield _mutated(random.choice(SEEDS[target])(random), random)
+
+
+def _try(target: str, data: bytes) -> None:
+    try:
+        TARGETS[target](data)
+    except Exception as error:
+        with tempfile.NamedTemporaryFile(prefix=f"fuzz-{target}-", delete=False) as kept:
+            kept.write(data)
+        raise Violation(f"{target}: {error!r}; the input is in {kept.name}") from error
+
+
+def _seeded(target: str, options: Options, seconds: float | None) -> int:
+    """Our own inputs, for a while or for their number; how many they were."""
+    began = time.monotonic()
+    for done, data in enumerate(_inputs(target, options.random(target))):
+        if done >= options.size if seconds is None else time.monotonic() - began >= seconds:
+            return done
+        _try(target, data)
+    raise AssertionError("there is no end of inputs")
+
+
+def _guided(target: str, options: Options, seconds: float) -> int:
+    """Led by coverage in a process of its own, from a corpus of our own inputs; how many there were."""
+    with tempfile.TemporaryDirectory(prefix="pl-fuzz-") as corpus:
+        for number, data in zip(range(300), _inputs(target, options.random(target)), strict=False):
+            Path(corpus, str(number)).write_bytes(data)
+        flags = [f"-max_total_time={seconds:g}", f"-seed={options.seed}", f"-max_len={_LONGEST}", "-timeout=20"]
+        command = [sys.executable, "-m", "punchlist_faults.fuzz_guided", target, *flags, "-print_final_stats=1", corpus]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Violation(f"{target}: {done.stderr[-3000:]}")
+    found = [line.split()[-1] for line in done.stderr.splitlines() if "number_of_executed_units" in line]
+    return int(found[0])
+
+
+def run(options: Options) -> Figures:
+    """Fuzz every target."""
+    given = os.environ.get("TIME")
+    seconds = float(given) if given else None
+    wanted = os.environ.get("TARGET") or None
+    guided = seconds is not None and importlib.util.find_spec("atheris") is not None
+    figures: Figures = {"led by": "coverage (atheris)" if guided else "seeded mutation"}
+    for target in TARGETS:
+        if wanted in (None, target):
+            made = _guided(target, options, seconds) if guided and seconds else _seeded(target, options, seconds)
+            figures[f"inputs: {target}"] = made
+    return {**figures, "crashes": 0, "broken rules": 0}
+
+
+if __name__ == "__main__":
+    main("fuzz", run, 20_000)

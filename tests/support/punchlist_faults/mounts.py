@@ -1,0 +1,107 @@
+"""File systems of a harness's own: mounts in a namespace that vanish with it, whatever happens to it.
+
+The harness's process runs again as the first one of new mount and process namespaces; when it ends, everything it
+started ends and everything it mounted is gone.
+"""
+
+import fcntl
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from punchlist_faults.options import Unavailable
+
+_INSIDE = "PUNCHLIST_FAULTS_NAMESPACE"
+_EXT4_SHUTDOWN = 0x8004587D
+_WITHOUT_LOG = 2
+
+
+def why_not(*programs: str) -> str:
+    """Why this machine can't mount or lacks a program; "" if it can."""
+    if os.getuid() != 0:
+        return "needs root, to mount"
+    missing = [name for name in ("unshare", "mount", "umount", *programs) if shutil.which(name) is None]
+    if missing:
+        return f"needs {', '.join(missing)}"
+    probe = [*_NAMESPACE, "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/mnt"]
+    tried = subprocess.run(probe, check=False, capture_output=True, text=True)
+    return f"mounting is not allowed: {tried.stderr.strip()}" if tried.returncode else ""
+
+
+_NAMESPACE = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc")
+
+
+def enter(*programs: str) -> None:
+    """Run this program again inside namespaces of its own, unless it does already.
+
+    Raises:
+        Unavailable: this machine can't.
+    """
+    if os.environ.get(_INSIDE):
+        return
+    if said := why_not(*programs):
+        raise Unavailable(said)
+    module = sys.modules["__main__"].__spec__
+    assert module is not None, "run it with python -m"
+    sys.stdout.flush()
+    os.environ[_INSIDE] = "1"
+    os.execvp(_NAMESPACE[0], [*_NAMESPACE, sys.executable, "-m", module.name])
+
+
+def _do(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)
+
+
+@contextmanager
+def small_disk(place: Path, size: str) -> Generator[Path]:
+    """A file system in memory of this size (`4m`)."""
+    place.mkdir(parents=True, exist_ok=True)
+    _do("mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", str(place))
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=False)
+
+
+class Disk:
+    """An ext4 on a file, whose power can be cut. Mounted at `place`."""
+
+    def __init__(self, directory: Path, megabytes: int = 64) -> None:
+        self.place = directory / "disk"
+        self.place.mkdir()
+        self._image = directory / "image"
+        with open(self._image, "wb") as file:
+            file.truncate(megabytes << 20)
+        _do("mkfs.ext4", "-q", "-F", "-E", "nodiscard", str(self._image))
+
+    def mount(self) -> None:
+        """Switch it on: what the file system's journal holds is replayed."""
+        _do("mount", "-o", "loop", str(self._image), str(self.place))
+
+    def cut(self) -> None:
+        """Power off: what was not flushed is gone, and everything fails until it is mounted again."""
+        root = os.open(self.place, os.O_RDONLY)
+        try:
+            fcntl.ioctl(root, _EXT4_SHUTDOWN, struct.pack("I", _WITHOUT_LOG))
+        finally:
+            os.close(root)
+
+    def unmount(self) -> None:
+        """Take it away."""
+        _do("umount", str(self.place))
+
+
+@contextmanager
+def disk(directory: Path) -> Generator[Disk]:
+    """A disk that is switched on and, at the end, gone."""
+    made = Disk(directory)
+    made.mount()
+    try:
+        yield made
+    finally:
+        subprocess.run(["umount", "--lazy", str(made.place)], check=False, capture_output=True)

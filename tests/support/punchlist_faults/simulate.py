@@ -1,0 +1,391 @@
+"""The daemon's middle in virtual time: writer, registry, fan-out and upkeep over a disk that forgets in a crash.
+
+A seed is several lives, each ended by a crash at any instant. Clients write and ask again by key, subscribers come, go
+and get stuck. SIZE counts seeds. At every turn of the loop: what was answered or pushed is durable, calls are
+pushed whole, in order and without a gap; after every crash: all that was answered is there.
+"""
+
+import asyncio
+import copy
+from collections.abc import Coroutine, Sequence
+from random import Random
+from typing import Any
+
+import msgspec
+
+from punchlist_faults.judge import groups_in
+from punchlist_faults.options import Figures, Options, Violation, main, need
+from punchlist_faults.virtual import VirtualLoop
+from punchlist_faults.virtual import run as run_virtually
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.methods import METHODS
+from punchlist_testing.domain import random_call, tell
+from punchlistd.domain.evolve import replay
+from punchlistd.domain.state import initial_state
+from punchlistd.engine.calls import Nobody, Write
+from punchlistd.engine.facts import fact_of
+from punchlistd.engine.fanout import Fanout, Subscription
+from punchlistd.engine.intake import stamp
+from punchlistd.engine.registry import Registry
+from punchlistd.engine.totals import Totals
+from punchlistd.engine.writer import Writer
+from punchlistd.settings import Settings
+from punchlistd.store.memory import MemoryLog
+from punchlistd.store.port import Sealed, Snapshot, StorageFull, Stored
+
+LIVES = 3
+CLIENTS = 4
+SUBSCRIBERS = 3
+CONVERSATIONS = ("a", "b", "c")
+_METHODS = {method.params: method for method in METHODS.values()}
+_SETTINGS = Settings(
+    socket="",
+    data_dir="",
+    batch_calls=4,
+    index_events=20,
+    index_delay_s=0.05,
+    keep_loaded_s=0.2,
+    chunk_bytes=900,
+    tail_bytes=4_000,
+)
+
+
+class ForgetfulLog(MemoryLog):
+    """A log whose commits take a while, and are on the disk only at the end of it."""
+
+    def __init__(self, random: Random) -> None:
+        super().__init__()
+        self._random = random
+        self._pending: list[Sealed] = []
+        self.full_until = 0.0
+
+    async def append(self, entries: Sequence[Sealed]) -> None:
+        """Write, wait, flush; with no room, refuse."""
+        now = asyncio.get_running_loop().time()
+        if self._random.random() < 0.01:
+            self.full_until = now + 0.05
+        if now < self.full_until:
+            await asyncio.sleep(0.001)
+            raise StorageFull
+        self._pending = list(entries)
+        await asyncio.sleep(self._random.choice((0, 0.001, 0.02)))
+        await super().append(entries)
+        self._pending = []
+        await asyncio.sleep(self._random.choice((0, 0, 0.005)))
+
+    def append_now(self, entries: Sequence[Sealed]) -> bool:
+        """Now and then the disk is quick enough to be waited for."""
+        if self._random.random() < 0.5 or asyncio.get_running_loop().time() < self.full_until:
+            return False
+        return self._commit(entries)
+
+    def _commit(self, entries: Sequence[Sealed]) -> bool:
+        MemoryLog.__dict__["_append"](self, entries)
+        return True
+
+    async def load(self, conversation: str) -> Any:
+        """Read, after a moment."""
+        await asyncio.sleep(self._random.choice((0, 0.003)))
+        return await super().load(conversation)
+
+    async def read(
+        self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
+    ) -> list[Stored]:
+        """Read; the answer takes a moment."""
+        found = await super().read(after, limit, conversation=conversation, max_bytes=max_bytes)
+        await asyncio.sleep(self._random.choice((0, 0.003)))
+        return found
+
+    async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
+        """Index, after a moment."""
+        await asyncio.sleep(self._random.choice((0, 0.002)))
+        await super().maintain(snapshots)
+
+    def survivor(self) -> "ForgetfulLog":
+        """The power fails: the disk as the next life finds it. Of a commit on its way all or nothing had reached it."""
+        other = ForgetfulLog(self._random)
+        kept = {name: value for name, value in vars(self).items() if name not in ("_random", "_pending", "full_until")}
+        vars(other).update(copy.deepcopy(kept))
+        if self._pending and self._random.random() < 0.5:
+            other._commit(self._pending)
+        return other
+
+    def place_of(self, params: p.Mutation) -> int | None:
+        """Where the first event of a call is, by its key."""
+        return self._keys.get(params.conversation, {}).get(params.key or "")
+
+    def everything(self) -> list[Stored]:
+        """All that is durable."""
+        return list(self._after(0, None))
+
+
+class Call:
+    """One call of the journal.
+
+    `answered` counts its answers, `told` are the different ones (position, version, first event) among those of a call
+    that is in the log: one that changed nothing is not, and asked again it is a new one.
+    """
+
+    def __init__(self, params: p.Mutation) -> None:
+        self.params = params
+        self.answered = 0
+        self.told: set[tuple[int, int, int]] = set()
+        self.refused = ""
+
+
+class Connection(Nobody):
+    """A client's connection to one daemon; closed, it takes no answers."""
+
+    def __init__(self, world: "World", actor: str) -> None:
+        self.actor = actor
+        self.closed = False
+        self.waiting: asyncio.Future[bytes | Rejection] | None = None
+        self._world = world
+
+    def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
+        """Take an answer: what it tells must be on the disk."""
+        if self.closed:
+            return
+        assert self.waiting is not None
+        need(not self.waiting.done(), "answered twice")
+        if isinstance(outcome, bytes):
+            told = msgspec.json.decode(outcome)["seq"]
+            need(told <= self._world.log.head, f"answered with {told}, durable is {self._world.log.head}")
+        self.waiting.set_result(outcome)
+
+
+class Client:
+    """Asks, waits for the answer, and asks again what was never answered."""
+
+    def __init__(self, number: int, world: "World", random: Random) -> None:
+        self._number = number
+        self._world = world
+        self._random = random
+        self.journal: list[Call] = []
+        self.connection = Connection(world, "")
+
+    async def live(self) -> None:
+        """One life: first what was left open, then new calls, until the crash."""
+        self.connection = Connection(self._world, f"client{self._number}")
+        for call in [call for call in self.journal if not call.answered and not call.refused]:
+            await self._ask(call)
+        while True:
+            await asyncio.sleep(self._random.choice((0, 0, 0.001, 0.03)))
+            if self.journal and self._random.random() < 0.1:
+                await self._ask(self._random.choice(self.journal))
+            else:
+                self.journal.append(Call(self._new()))
+                await self._ask(self.journal[-1])
+
+    def _new(self) -> p.Mutation:
+        name = self._random.choice(CONVERSATIONS)
+        opened = self._world.registry.open.get(name)
+        params = random_call(self._random, opened.state if opened else initial_state(name))
+        key = f"{self._number}.{len(self.journal)}"
+        return msgspec.structs.replace(params, conversation=name, key=key, actor=None)
+
+    async def _ask(self, call: Call) -> None:
+        link = self.connection
+        link.waiting = asyncio.get_running_loop().create_future()
+        command = stamp(link, call.params)
+        assert not isinstance(command, Rejection)
+        self._world.writer.submit(Write(link, b"1", _METHODS[type(call.params)], call.params, command))
+        outcome = await link.waiting
+        if isinstance(outcome, bytes):
+            call.answered += 1
+            result = msgspec.json.decode(outcome)
+            if (first := self._world.log.place_of(call.params)) is not None:
+                call.told.add((result["seq"], result["version"], first))
+        elif outcome.kind not in ("storage_full", "shutting_down"):
+            call.refused = outcome.kind
+            need(outcome.kind != "internal_error", f"a fault of ours in {call.params}")
+            need(not call.told, f"{call.params.key} was answered and is now refused: {outcome}")
+
+
+class Sink:
+    """A watcher's connection to one daemon; closed, it takes no pushes."""
+
+    user = None
+    framing = "lines"
+
+    def __init__(self, watcher: "Watcher") -> None:
+        self.paused = False
+        self.closed = False
+        self._watcher = watcher
+
+    def push(self, payload: bytes) -> None:
+        """Take a push."""
+        if not self.closed:
+            need(not self.paused, "pushed to a connection that takes nothing")
+            self.paused = self._watcher.told(msgspec.json.decode(payload)["params"]["events"])
+
+    def push_framed(self, framed: bytes) -> None:
+        """Take a push."""
+        self.push(framed)
+
+    def framed(self, payload: bytes) -> bytes:
+        """Frame nothing."""
+        return payload
+
+    def ended(self, id: str, payload: bytes) -> None:
+        """No subscription ends by itself here."""
+        raise Violation(f"a subscription ended: {payload!r}")
+
+
+class Watcher:
+    """Subscribes to everything, gets stuck and comes to again, and comes back behind what it knows."""
+
+    def __init__(self, world: "World", random: Random) -> None:
+        self.position = 0
+        self.pushed = 0
+        self.sink = Sink(self)
+        self._world = world
+        self._random = random
+
+    def told(self, events: list[dict[str, Any]]) -> bool:
+        """Check a push: durable, whole calls, in order, nothing missing. Whether it was one too many for now."""
+        for event in events:
+            need(event["seq"] == self.position + 1, f"after {self.position} came {event['seq']}")
+            self.position = event["seq"]
+        need(self.position <= self._world.log.head, f"pushed {self.position}, durable is {self._world.log.head}")
+        need(self._world.ends_a_call(self.position), f"a call was pushed in part, up to {self.position}")
+        self.pushed += len(events)
+        return self._random.random() < 0.1
+
+    async def live(self) -> None:
+        """Subscribe behind what is known, stay a while, come again."""
+        while True:
+            self.sink = Sink(self)
+            subscription = Subscription("1", self.sink, "events", None, self.position)
+            self._world.fanout.add(subscription)
+            self._world.fanout.lead(subscription)
+            for _ in range(self._random.randint(1, 20)):
+                await asyncio.sleep(self._random.choice((0.001, 0.02)))
+                if self.sink.paused and self._random.random() < 0.5:
+                    self.sink.paused = False
+                    self._world.fanout.lead(subscription)
+            self._world.fanout.remove(subscription)
+            self.sink.closed = True
+
+
+def _shown(*_counts: int) -> None:
+    """Nobody looks at a prompt."""
+
+
+class World:
+    """One seed: a disk, the clients and watchers, and in each life a new daemon over that disk."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.log = ForgetfulLog(random)
+        self.clients = [Client(number, self, random) for number in range(CLIENTS)]
+        self.watchers = [Watcher(self, random) for _ in range(SUBSCRIBERS)]
+        self.turns = 0
+
+    def ends_a_call(self, seq: int) -> bool:
+        """Whether the event at a position is the last of its call."""
+        return seq == 0 or self.log.everything()[seq - 1].left == 0
+
+    def begin(self, tasks: list["asyncio.Task[Any]"]) -> None:
+        """A new daemon."""
+
+        def spawn(work: Coroutine[Any, Any, None]) -> None:
+            tasks.append(asyncio.ensure_future(work))
+
+        self.registry = Registry(self.log)
+        self.fanout = Fanout(self.log, self.registry, _SETTINGS, spawn)
+        self.writer = Writer(self.log, self.registry, self.fanout, Totals(_shown), _SETTINGS, spawn=spawn)
+        spawn(self.writer.run())
+        spawn(self.writer.upkeep.recover())
+
+    def check_turn(self) -> None:
+        """What holds whenever nothing runs."""
+        self.turns += 1
+        need(self.fanout.head <= self.log.head, "published before it was durable")
+        for name, opened in self.registry.open.items():
+            if not opened.dirty:
+                need(opened.seq <= self.log.head, f"{name} is shown ahead of the log")
+
+    async def live(self, loop: VirtualLoop) -> None:
+        """One life, to its crash."""
+        tasks: list[asyncio.Task[Any]] = []
+        self.begin(tasks)
+        loop.on_turn = self.check_turn
+        tasks += [asyncio.ensure_future(each.live()) for each in (*self.clients, *self.watchers)]
+        end = loop.time() + self.random.uniform(0.01, 0.6)
+        while loop.time() < end:
+            await asyncio.sleep(0.005)
+            for task in tasks:
+                if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+                    raise Violation(f"something ended: {error!r}") from error
+        loop.on_turn = lambda: None
+        self.log = self.log.survivor()  # what still runs of the dead daemon writes into the void
+        for client in self.clients:
+            client.connection.closed = True
+        for watcher in self.watchers:
+            watcher.sink.closed = True
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def judge(self) -> None:
+        """After a crash: whole calls, dense numbers, everything answered there and answered alike."""
+        groups_in(self.log.everything())
+        for client in self.clients:
+            for call in client.journal:
+                need(len(call.told) <= 1, f"{call.params} was answered {call.told}")
+                for _, _, first in call.told:
+                    need(self.log.place_of(call.params) == first, f"lost: {call.params}, answered {call.told}")
+
+
+async def _life(world: World, loop: VirtualLoop) -> None:
+    for _ in range(LIVES):
+        await world.live(loop)
+        world.judge()
+    for name in CONVERSATIONS:
+        loaded = Registry(world.log)
+        its = [event for event in world.log.everything() if event.conversation == name]
+        need(
+            tell((await loaded.load(name)).state) == tell(replay(name, map(fact_of, its))), f"{name} is not its replay"
+        )
+
+
+def one(seed: object) -> World:
+    """Live through one seed.
+
+    Raises:
+        Violation: naming the seed.
+    """
+    random = Random(f"simulate/{seed}")
+    loop = VirtualLoop(random)
+    world = World(random)
+    try:
+        run_virtually(_life(world, loop), loop)
+    except Exception as error:
+        raise Violation(f"seed {seed}: {error!r}") from error
+    return world
+
+
+def run(options: Options) -> Figures:
+    """As many seeds as SIZE says, from SEED on."""
+    events = answered = turns = pushed = 0
+    for seed in range(options.seed, options.seed + options.size):
+        world = one(seed)
+        events += world.log.head
+        turns += world.turns
+        answered += sum(call.answered for client in world.clients for call in client.journal)
+        pushed += sum(watcher.pushed for watcher in world.watchers)
+    return {
+        "seeds": options.size,
+        "crashes": options.size * LIVES,
+        "turns checked": turns,
+        "events": events,
+        "answers": answered,
+        "pushed": pushed,
+        "violations": 0,
+    }
+
+
+if __name__ == "__main__":
+    main("simulate", run, 500)

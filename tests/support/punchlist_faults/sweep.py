@@ -1,0 +1,323 @@
+"""A fault at the Nth system call, for every N: killed there, or the call fails with EIO or ENOSPC.
+
+Each point starts from a copy of one log, runs a scenario under strace until the fault strikes, starts a sound daemon on
+what is left, and judges. SIZE is the largest N; by default there is none and every N until the scenario passes unharmed
+is tried. SCENARIO names one of them alone.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from punchlist_faults import judge
+from punchlist_faults.load import Ack, Entry
+from punchlist_faults.options import Figures, Options, Unavailable, Violation, main, need, workplace
+from punchlist_faults.process import Daemon, Ended, daemon_in, eventually
+from punchlistd.store.port import LogUnusable
+
+CALLS = ("pwrite64", "fdatasync", "fsync", "ftruncate", "fallocate", "rename", "link", "unlink", "openat")
+FILES = ("log.db", "log.db-wal", "log.db.new", "log.db.new-wal", "log.mark", "log.reserve", "lock", "")
+BACKUP = ("log.db.v1.backup", "log.db.v1.backup.new", "log.db.v1.backup.new-journal")
+FLUSHED = ("pwrite64", "fdatasync", "fsync", "ftruncate")
+"""System calls whose failure makes the outcome of a write unknown."""
+
+ENDS = frozenset({0, 74, 78})
+"""How a daemon that met an error may end: told to, for an I/O error, or because its log can't be opened."""
+
+
+class Scenario(NamedTuple):
+    """What is done while the fault waits. Without `attached` the daemon's start belongs to it."""
+
+    name: str
+    act: Callable[[Daemon, "Talk"], None]
+    attached: bool = True
+    fresh: bool = False
+    plant: tuple[str, ...] = ()
+
+
+class Fault(NamedTuple):
+    """The Nth of these calls is hit."""
+
+    call: str
+    kind: str
+    number: int | str
+
+    def injection(self) -> list[str]:
+        """As strace wants it. What is sent is traced too: the order of its lines is the proof."""
+        what = "signal=KILL" if self.kind == "KILL" else f"error={self.kind}"
+        traced = f"trace={self.call},sendto,sendmsg"
+        return ["-y", "-s", "400", "-e", traced, "-e", f"inject={self.call}:{what}:when={self.number}"]
+
+    def __str__(self) -> str:
+        return f"{self.call} {self.kind} at {self.number}"
+
+
+class Talk:
+    """One client that asks one call after the other, and never a second time."""
+
+    def __init__(self) -> None:
+        self.journal: list[Entry] = []
+        self.kinds: list[str] = []
+        self.cut = False
+        """Whether a connection was lost: the daemon is gone, or about to go."""
+
+    @contextmanager
+    def asking(self) -> Generator[None]:
+        """Note a lost connection."""
+        try:
+            yield
+        except (OSError, EOFError):
+            self.cut = True
+
+    def say(self, daemon: Daemon, *entries: Entry) -> None:
+        """Ask until the daemon is gone."""
+        with self.asking():
+            link = daemon.connect()
+            for entry in entries:
+                self.journal.append(entry)
+                self._take(entry, link.call(entry.method, **entry.params))
+
+    def _take(self, entry: Entry, answer: dict[str, Any]) -> None:
+        if "result" in answer:
+            entry.acks.append(Ack(time.monotonic(), answer["result"]["seq"], answer["result"]["version"]))
+        else:
+            self.kinds.append(answer["error"]["data"]["kind"])
+
+
+def _calls(prefix: str, number: int) -> list[Entry]:
+    entries: list[Entry] = []
+    for each in range(number):
+        key = f"{prefix}{each}"
+        params: dict[str, Any] = {"conversation": f"c{each % 2}", "key": key}
+        titles = [f"{key}/{part}" for part in range(3)]
+        entries += [
+            Entry("task.add_many", {**params, "tasks": [{"title": title} for title in titles]}, titles)
+            if each % 3 == 1
+            else Entry("task.add", {**params, "title": key}, [key])
+        ]
+    return entries
+
+
+def _start(daemon: Daemon, talk: Talk) -> None:
+    talk.say(daemon, *_calls("s", 1))
+
+
+def _append(daemon: Daemon, talk: Talk) -> None:
+    talk.say(daemon, *_calls("a", 5))
+
+
+def _checkpoint(daemon: Daemon, talk: Talk) -> None:
+    talk.say(daemon, *_calls("p", 8))
+    with talk.asking():
+        daemon.connect().call("conversation.list")  # brings the index up to date
+
+
+def _shut_down(daemon: Daemon, talk: Talk) -> None:
+    talk.say(daemon, *_calls("e", 2))
+    if daemon.is_running:
+        with talk.asking():
+            daemon.connect().call("daemon.shutdown")
+        daemon.wait()
+
+
+def _erase(daemon: Daemon, talk: Talk) -> None:
+    with talk.asking():
+        link = daemon.connect()
+        token = link.call("conversation.delete", conversation="gone")["error"]["data"]["token"]
+        link.call("conversation.delete", conversation="gone", confirm=token)
+
+
+SCENARIOS = (
+    Scenario("first start", _start, attached=False, fresh=True),
+    Scenario("start", _start, attached=False),
+    Scenario("append", _append),
+    Scenario("checkpoint", _checkpoint, plant=("small-checkpoints",)),
+    Scenario("upgrade", _start, attached=False, plant=("upgrade",)),
+    Scenario("shutdown", _shut_down),
+    Scenario("erase", _erase),
+)
+
+
+class Sweep:
+    """Runs points of scenarios below one directory."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._golden = place / "golden"
+        self._before: list[Entry] = []
+        self.told = 0
+        self._make_golden()
+
+    def _make_golden(self) -> None:
+        """A log that was killed: a database, something written ahead, something to erase."""
+        with daemon_in(self._golden) as daemon:
+            daemon.start()
+            talk = Talk()
+            talk.say(daemon, *_calls("g", 6))
+            daemon.stop()
+            daemon.start()
+            talk.say(daemon, *_calls("h", 3))
+            link = daemon.connect()
+            link.result("task.add", conversation="gone", title="secret")
+        self._before = talk.journal
+
+    def point(self, scenario: Scenario, fault: Fault) -> bool:
+        """Run one point; whether the fault struck.
+
+        Raises:
+            Violation: a promise was broken.
+        """
+        directory = self._place / "point"
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
+        if not scenario.fresh:
+            shutil.copytree(self._golden / "data", directory / "data")
+        talk = Talk()
+        if not scenario.fresh:
+            talk.journal += self._before
+        try:
+            with daemon_in(directory) as daemon:
+                struck = self._strike(daemon, scenario, fault, talk)
+            self._afterwards(directory, scenario, talk)
+        except (Violation, Ended, OSError, LogUnusable) as error:
+            raise Violation(f"{scenario.name}, {fault}: {error}") from error
+        return struck
+
+    def _strike(self, daemon: Daemon, scenario: Scenario, fault: Fault, talk: Talk) -> bool:
+        traced = daemon.directory / "traced"
+        daemon.plant = scenario.plant
+        tracer: subprocess.Popen[bytes] | None = None
+        code: int | None = None
+        if scenario.attached:
+            daemon.start()
+            tracer = attach(daemon, fault, traced)
+        else:
+            names = [f"{daemon.data}/{name}".rstrip("/") for name in (*FILES, *BACKUP)]
+            paths = [part for name in names for part in ("-P", name)]
+            daemon.tracer = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", str(traced), *paths, *fault.injection()]
+        try:
+            if not scenario.attached:
+                daemon.start()
+            scenario.act(daemon, talk)
+        except Ended as ended:
+            code = ended.code
+        finally:
+            seen = traced.read_text(errors="replace")
+            failing = fault.call in FLUSHED and fault.kind == "EIO" and _on_a_log(seen)
+            if failing and scenario.attached and daemon.is_running and "SIGKILL" not in seen:
+                with suppress(Violation):
+                    code = daemon.wait(2)
+            if fault.kind == "KILL" and talk.cut:
+                eventually(lambda: not daemon.is_running, 5, "a killed daemon is gone")
+            killed = fault.kind == "KILL" and not daemon.is_running
+            if code is None and daemon.process is not None:
+                code = daemon.process.poll()
+            daemon.kill()
+            if tracer is not None:
+                tracer.kill()
+                tracer.wait()
+        struck = killed or "(INJECTED)" in seen
+        if fault.kind != "KILL" and struck:
+            self._told_rightly(seen, code, failing and scenario.attached, talk)
+        return struck
+
+    def _told_rightly(self, seen: str, code: int | None, failing: bool, talk: Talk) -> None:
+        """After an error the daemon ends with the right code or goes on; after a failed flush it answers no write."""
+        need(code is None or code in ENDS, f"it ended with {code}")
+        if failing:
+            need(code == 74, f"it went on after a failed write ({code})")
+            after = seen[seen.index("(INJECTED)") :]
+            acks = re.findall(r'send(?:to|msg)\(.*\\"result\\":.*\\"seq\\":', after)
+            need(not acks, f"it acknowledged after the error: {acks[:1]}")
+        self.told += "outcome_unknown" in talk.kinds
+
+    def _afterwards(self, directory: Path, scenario: Scenario, talk: Talk) -> None:
+        """A sound daemon starts on what is left, and everything acknowledged is there."""
+        with daemon_in(directory) as daemon:
+            if daemon.log.exists() and "upgrade" not in scenario.plant:  # that one only the planted program knows
+                judge.sound(daemon.log)
+            daemon.plant = scenario.plant
+            daemon.start()
+            link = daemon.connect()
+            for entry in talk.journal:
+                if not entry.acks:
+                    continue
+                again = link.result(entry.method, **entry.params)
+                told = (entry.acks[0].seq, entry.acks[0].version)
+                need((again["seq"], again["version"]) == told, f"{entry.key} was answered {told}, now {again}")
+            link.close()
+            daemon.kill()
+            if scenario.name != "erase":
+                judge.compare(talk.journal, judge.stored_events(daemon.log))
+
+
+def _on_a_log(seen: str) -> bool:
+    """Whether what failed concerns a log's content: SQLite flushes the directory too, and goes on where that fails."""
+    return any("/log." in line for line in seen.splitlines() if "(INJECTED)" in line)
+
+
+def attach(daemon: Daemon, fault: Fault, traced: Path) -> "subprocess.Popen[bytes]":
+    """Put strace before a running daemon.
+
+    Raises:
+        Unavailable: that is not allowed.
+    """
+    said = daemon.directory / "strace"
+    with open(said, "wb") as file:
+        tracer = subprocess.Popen(
+            ["strace", "-f", "-p", str(daemon.pid()), "-o", str(traced), *fault.injection()], stderr=file
+        )
+    eventually(lambda: b"attached" in said.read_bytes() or tracer.poll() is not None, 10, "strace attaches")
+    if tracer.poll() is not None:
+        raise Unavailable(f"strace can't attach: {said.read_text().strip()}")
+    return tracer
+
+
+def faults(number: int) -> list[Fault]:
+    """Every fault there is, each at its Nth call."""
+    kinds = {call: ["KILL", "EIO"] for call in CALLS}
+    for call in ("pwrite64", "fallocate", "openat"):
+        kinds[call].append("ENOSPC")
+    return [Fault(call, kind, number) for call, some in kinds.items() for kind in some]
+
+
+def why_not() -> str:
+    """Why this machine can't do it; "" if it can."""
+    if shutil.which("strace") is None:
+        return "needs strace"
+    tried = subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], check=False, capture_output=True, text=True)
+    return f"tracing is not allowed: {tried.stderr.strip()}" if tried.returncode else ""
+
+
+def run(options: Options, scenarios: Sequence[Scenario] = SCENARIOS) -> Figures:
+    """Every fault at every N, up to SIZE."""
+    if missing := why_not():
+        raise Unavailable(missing)
+    points: dict[str, int] = {}
+    wanted = os.environ.get("SCENARIO")
+    with workplace() as place:
+        sweep = Sweep(place)
+        for scenario in scenarios:
+            if wanted in (None, "", scenario.name):
+                points[f"points of: {scenario.name}"] = _every(sweep, scenario, options.size)
+    return {**points, "points": sum(points.values()), "told outcome_unknown": sweep.told, "violations": 0}
+
+
+def _every(sweep: Sweep, scenario: Scenario, largest: int) -> int:
+    struck = 0
+    for fault in faults(1):
+        for number in range(1, largest + 1):
+            if not sweep.point(scenario, fault._replace(number=number)):
+                break
+            struck += 1
+    return struck
+
+
+if __name__ == "__main__":
+    main("faults", run, 1_000_000)

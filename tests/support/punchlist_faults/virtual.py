@@ -1,0 +1,75 @@
+"""An event loop without a clock or a system: time jumps to the next timer, and what is ready runs in a seeded order."""
+
+import asyncio
+import selectors
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable
+from random import Random
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class Deadlock(Exception):
+    """Nothing is ready and nothing will ever be."""
+
+
+class _NoFiles(selectors.SelectSelector):
+    """Waits for nothing: the time asked for has passed at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        if timeout is None:
+            raise Deadlock
+        self.now += max(0.0, timeout)
+        return []
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """A loop whose time is its own. `on_turn` is called before each turn, when nothing runs."""
+
+    def __init__(self, random: Random) -> None:
+        self._files = _NoFiles()
+        self._random = random
+        self.on_turn: Callable[[], None] = lambda: None
+        self.turns = 0
+        super().__init__(self._files)
+
+    def time(self) -> float:
+        """Seconds since the loop was made."""
+        return self._files.now
+
+    def _run_once(self) -> None:
+        self.turns += 1
+        self.on_turn()
+        # Tasks that wake at the same time may go on in any order; a callback keeps its place.
+        ready = cast("deque[Any]", self._ready)  # pyright: ignore[reportAttributeAccessIssue]
+        places = [place for place, handle in enumerate(ready) if _is_wakeup(handle)]
+        order = self._random.sample(places, len(places))
+        handles = [ready[place] for place in order]
+        for place, handle in zip(places, handles, strict=True):
+            ready[place] = handle
+        super()._run_once()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+def _is_wakeup(handle: Any) -> bool:
+    return isinstance(getattr(getattr(handle, "_callback", None), "__self__", None), asyncio.Task)
+
+
+def run(main: Coroutine[Any, Any, T], loop: VirtualLoop) -> T:
+    """Run to the end; whatever is left over is cancelled."""
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(_ended(left))
+        loop.close()
+
+
+async def _ended(tasks: Iterable["asyncio.Task[Any]"]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)
