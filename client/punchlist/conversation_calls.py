@@ -267,18 +267,16 @@ class ConversationCalls:
             task: Its id; by default the next ready one.
             count: Up to so many of the next ready ones.
             lease_ms: How long the claim lasts after the last sign of life: 1 second to 24 hours.
-            wait_ms: How long to wait for one. When the time is over, the answer's `task` is None.
+            wait_ms: How long to wait for one; then the answer's `task` is None.
             keep: Keep it when the connection closes; then only `lease_ms` counts.
-            **write: `key`, `expect_version`, `actor`.
 
         Raises:
             LeaseHeld: Somebody else has the named task.
             Blocked: The named task has open blockers.
             IllegalTransition: The named task is not pending.
         """
-        members = {"owner": owner, "task": task, "count": count}
-        members |= {"lease_ms": lease_ms, "wait_ms": wait_ms, "keep": keep}
-        return Call("task.claim", self._write(p.TaskClaim, write, **members), itself)
+        time = {"lease_ms": lease_ms, "wait_ms": wait_ms, "keep": keep}
+        return Call("task.claim", self._write(p.TaskClaim, write, owner=owner, task=task, count=count, **time), itself)
 
     def renew(
         self, task: str, owner: str, *, lease_ms: int | None = None, fence: int | None = None, **write: Unpack[Write]
@@ -286,16 +284,15 @@ class ConversationCalls:
         """Keeps a claim in force for `lease_ms` from now, by default for as long as it was claimed.
 
         Raises:
-            LeaseHeld: Another owner, or another claim than the one of number `fence`, has the task.
-            LeaseLost: Nobody has it any more.
+            LeaseHeld: Another owner, or another claim than that of number `fence`, has it; `LeaseLost`: nobody has.
         """
         members = {"task": task, "owner": owner, "lease_ms": lease_ms, "fence": fence}
         return Call("task.renew", self._write(p.TaskRenew, write, **members), attrgetter("task"))
 
     def release(self, task: str, owner: str, *, fence: int | None = None, **write: Unpack[Write]) -> Call[Task]:
         """Gives a claimed task back, for another to claim. Raises as `renew` does."""
-        members = {"task": task, "owner": owner, "fence": fence}
-        return Call("task.release", self._write(p.TaskRelease, write, **members), attrgetter("task"))
+        params = self._write(p.TaskRelease, write, task=task, owner=owner, fence=fence)
+        return Call("task.release", params, attrgetter("task"))
 
     def delete(self, *tasks: str, confirm: str | None = None, **write: Unpack[Write]) -> Call[tuple[str, ...]]:
         """Deletes tasks, all or none, and returns their ids.
