@@ -1,6 +1,6 @@
 """Every refusal the daemon can give, as one table: kind, JSON-RPC code, and what its data tells."""
 
-from typing import Any
+from typing import Any, final
 
 import msgspec
 
@@ -52,6 +52,7 @@ ERRORS: dict[str, ErrorKind] = {row.kind: row for row in _ROWS}
 CODES: dict[int, ErrorKind] = {row.code: row for row in _ROWS}
 
 
+@final
 class Rejection(msgspec.Struct, frozen=True):
     """A refusal as a value: its kind, one sentence that says what to do, and the facts.
 

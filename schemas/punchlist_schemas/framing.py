@@ -115,7 +115,8 @@ class Framer:
 
     def _feed_lines(self, data: bytes, frames: list[bytes]) -> None:
         # The buffer never holds a newline, so each byte is searched once however small the pieces are.
-        *lines, rest = data.split(b"\n")
+        lines = data.split(b"\n")
+        rest = lines.pop()
         if lines and self._buffer:
             lines[0] = bytes(self._buffer) + lines[0]
             self._buffer.clear()
@@ -125,9 +126,10 @@ class Framer:
                 raise self._too_long(self._maximum + 1)
             if frame:
                 frames.append(frame)
-        self._buffer += rest if self._buffer else rest.lstrip(_BLANKS)
-        if len(self._buffer) - self._buffer.endswith(b"\r") > self._maximum:
-            raise self._too_long(self._maximum + 1)
+        if rest:
+            self._buffer += rest if self._buffer else rest.lstrip(_BLANKS)
+            if len(self._buffer) - self._buffer.endswith(b"\r") > self._maximum:
+                raise self._too_long(self._maximum + 1)
 
     def _feed_headers(self, data: bytes, frames: list[bytes]) -> None:
         buffer = self._buffer

@@ -93,11 +93,10 @@ def _names_near_the_top(value: Any) -> int:
 
     There are at least as many colons as names, so this being the number of colons proves that no name occurs twice.
     """
-    if type(value) is not dict:
+    if value.__class__ is not dict:
         return 0
-    members = cast(dict[str, Any], value)
-    params: Any = members.get("params")
-    return len(members) + len(params) if type(params) is dict else len(members)  # pyright: ignore[reportUnknownArgumentType]
+    params: Any = value.get("params")
+    return len(value) + len(params) if params.__class__ is dict else len(value)
 
 
 def _check_names(frame: bytes, value: Any) -> None:

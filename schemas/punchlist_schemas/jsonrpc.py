@@ -4,7 +4,7 @@ An id is a string of up to 128 characters or an integer within ±2^53. Members t
 refused. Nothing here raises on what a peer sent, except `decode_message`, which says so.
 """
 
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, final
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -34,6 +34,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     params: bytes = NO_PARAMS
 
 
+@final
 class Malformed(msgspec.Struct, frozen=True, gc=False):
     """Something that is no call; it is answered with `rejection`. `id` is `NULL` where it can't be known."""
 
@@ -98,10 +99,10 @@ def decode(frame: bytes, limits: Limits) -> Call | Malformed | list[Call | Malfo
         value = guard.parse(frame, limits.depth)
     except guard.Refused as refused:
         return Malformed(NULL, refused.rejection)
-    if type(value) is dict:
-        return _call(cast(dict[str, Any], value), frame)
-    if type(value) is list:
-        return _batch(cast(list[Any], value), frame, limits.batch)
+    if value.__class__ is dict:
+        return _call(value, frame)
+    if value.__class__ is list:
+        return _batch(value, frame, limits.batch)
     return _invalid("A frame must hold a request object or an array of them.")
 
 
@@ -174,7 +175,8 @@ def _call(value: dict[str, Any], raw: bytes | Raw) -> Call | Malformed:
             params = bytes(envelope.params)
     if "id" not in value:
         return Call(None, envelope.method, params)
-    if not _is_id(value["id"]):
+    id: Any = value["id"]
+    if type(id) is not int and not _is_id(id):
         return _diagnosed(value)
     return Call(bytes(envelope.id), envelope.method, params)
 

@@ -166,8 +166,8 @@ async def test_a_read_of_the_state_takes_no_hop(tmp_path: Path, monkeypatch: pyt
     [
         ("task.add", {"title": "one more"}, 285),
         ("task.set_status", {"task": "7", "status": "in_progress"}, 310),
-        ("task.get", {"task": "7"}, 80),
-        ("task.list", {}, 80),
+        ("task.get", {"task": "7"}, 62),
+        ("task.list", {}, 62),
     ],
 )
 async def test_a_call_makes_no_more_calls_than_it_did(
@@ -219,8 +219,8 @@ async def test_a_list_is_encoded_once_for_all_who_read_it(tmp_path: Path) -> Non
             await client.call("task.list", conversation="c")
         with counted() as again:
             await client.call("task.list", conversation="c")
-        assert again.total <= 80, again.beyond(Calls())
-        assert again.encodings == first.encodings - 1
+        assert again.total <= 64, again.beyond(Calls())
+        assert first.encodings > 0 == again.encodings
 
 
 async def test_an_event_is_encoded_once_for_all_who_watch(tmp_path: Path) -> None:

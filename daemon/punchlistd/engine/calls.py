@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 import msgspec
 
@@ -76,6 +76,7 @@ class Nobody:
         """Nothing to hand on."""
 
 
+@final
 class Write:
     """A mutation waiting for its turn.
 
@@ -123,6 +124,7 @@ class Write:
         self.caller.answer(self.id, outcome)
 
 
+@final
 class Read:
     """A read that takes its turn in the writer, to see the writes of its own connection before it and none after it.
 

@@ -34,7 +34,7 @@ from punchlistd.engine.confirm import DESTRUCTIVE, Confirmer
 from punchlistd.engine.facts import groups_of
 from punchlistd.engine.fanout import Line
 from punchlistd.engine.leases import Leases
-from punchlistd.engine.reads import read_state
+from punchlistd.engine.reads import read_state, state_read
 from punchlistd.engine.registry import Open, Registry, damage_of
 from punchlistd.engine.scope import out_of_scope
 from punchlistd.engine.waiters import Waiters
@@ -156,7 +156,9 @@ class Decider:
 
     def _looked_up(self, item: Read, opened: Open, head: int) -> bytes | Rejection:
         try:
-            return read_state(item.method, item.params, opened, head, item.caller)
+            read = state_read(item.method, item.params)
+            assert read is not None, "what needs more than the state has something to run"
+            return read_state(read, item.params, opened, head, item.caller)
         except Exception:
             return _fault(item)
 

@@ -347,7 +347,7 @@ def list_push(id: str, opened: Open) -> bytes:
     head = msgspec.json.encode(
         {"subscription": id, "conversation": state.conversation, "version": state.version, "seq": opened.seq}
     )
-    return b'%b,"tasks":%b,"counts":%b}' % (head[:-1], opened.list_json(), msgspec.json.encode(state.counts()))
+    return b"%b,%b}" % (head[:-1], opened.listing())
 
 
 def _events(id: str, joined: bytes) -> bytes:

@@ -30,7 +30,8 @@ class Meters:
     def answered(self, outcome: bytes | Rejection) -> None:
         """One call was answered."""
         self.calls += 1
-        self.refused += isinstance(outcome, Rejection)
+        if type(outcome) is Rejection:
+            self.refused += 1
 
     def error(self, text: str) -> None:
         """Something went wrong that a person should know of."""

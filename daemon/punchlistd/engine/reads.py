@@ -25,15 +25,22 @@ READ_BYTES = 512 << 10
 """About how many bytes of events one `event.read` answers."""
 
 Outcome = bytes | Rejection
+StateRead = Callable[[Any, Open, int], Outcome]
 
 # from the state alone
 
 
-def read_state(method: Method, params: Any, opened: Open, head: int, caller: Caller) -> Outcome:
+def state_read(method: Method, params: Any) -> StateRead | None:
+    """What answers a read from one conversation's present state alone; None: it depends on more."""
+    read = _STATE_READS.get(method.name)
+    return None if read is _list_tasks and params.at_version is not None else read
+
+
+def read_state(read: StateRead, params: Any, opened: Open, head: int, caller: Caller) -> Outcome:
     """Answer a read of one conversation's state, as of position `head`."""
-    if (refused := out_of_scope(caller, opened.state)) is not None:
+    if caller.user is not None and (refused := out_of_scope(caller, opened.state)) is not None:
         return refused
-    return _STATE_READS[method.name](params, opened, head)
+    return read(params, opened, head)
 
 
 def _get_conversation(_params: p.Place, opened: Open, _head: int) -> Outcome:
@@ -45,13 +52,16 @@ def _get_task(params: p.TaskGet, opened: Open, _head: int) -> Outcome:
     if task is None:
         where = f"in {opened.state.conversation}"
         return Rejection("not_found", f"There is no task {params.task} {where}.", {"what": "task", "id": params.task})
-    return b'{"task":%b}' % _encode(opened.shown([task])[0])
+    if opened.state.claims:
+        (task,) = opened.shown([task])
+    return b'{"task":%b}' % _encode(task)
 
 
 def _list_tasks(params: p.TaskList, opened: Open, head: int) -> Outcome:
     plain = params.status is params.owner is params.ready is params.limit is params.fields is None
     if plain and not params.offset:
-        return _list_result(opened.list_json(), opened.state, head, len(opened.state.tasks))
+        state = opened.state
+        return _LIST % (opened.listing(), state.version, head, len(state.tasks))
     return _filtered(params, opened.state, head, opened.shown)
 
 
@@ -87,11 +97,14 @@ def _matches(task: Task, params: p.TaskList, state: State) -> bool:
 
 
 def _list_result(tasks: bytes, state: State, head: int, total: int) -> bytes:
-    counts = _encode(state.counts())
-    return b'{"tasks":%b,"counts":%b,"version":%d,"seq":%d,"total":%d}' % (tasks, counts, state.version, head, total)
+    listing = b'"tasks":%b,"counts":%b' % (tasks, _encode(state.counts()))
+    return _LIST % (listing, state.version, head, total)
 
 
-_STATE_READS: dict[str, Callable[[Any, Open, int], Outcome]] = {
+_LIST = b'{%b,"version":%d,"seq":%d,"total":%d}'
+
+
+_STATE_READS: dict[str, StateRead] = {
     "conversation.get": _get_conversation,
     "task.get": _get_task,
     "task.list": _list_tasks,
@@ -135,19 +148,12 @@ class Reads:
             "daemon.status": self._read_status,
         }
 
-    @staticmethod
-    def of_state(method: Method, params: p.Params) -> bool:
-        """Whether the answer depends on one conversation's present state alone."""
-        return method.name in _STATE_READS and getattr(params, "at_version", None) is None
-
-    def now(self, caller: Caller, method: Method, params: Any) -> Outcome | None:
+    def now(self, caller: Caller, read: StateRead, params: Any) -> Outcome | None:
         """The answer, if it needs no waiting."""
-        if not self.of_state(method, params):
-            return None
         opened = self._registry.find(params.conversation)
         if opened is None or opened.dirty:
             return None
-        return read_state(method, params, opened, self._fanout.head, caller)
+        return read_state(read, params, opened, self._fanout.head, caller)
 
     async def later(self, caller: Caller, method: Method, params: Any) -> Outcome:
         """The answer that needs the log, however long it takes."""

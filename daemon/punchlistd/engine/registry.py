@@ -46,6 +46,7 @@ class Open:
         "seq",
         "state",
         "summarised",
+        "in_use",
         "used",
     )
 
@@ -62,7 +63,8 @@ class Open:
         self.summarised = saved_version
         self.listed: tuple[int, int, bytes] = (-1, 0, b"")
         self.leases: Leases | None = None
-        self.used = time.monotonic()
+        self.in_use = True
+        self.used = 0.0
         self.counted: tuple[int, int] = (0, 0)
 
     def follow(self, tail: Iterable[Stored]) -> None:
@@ -84,18 +86,25 @@ class Open:
         self.replies.clear()
         self.keys = set()
 
-    def list_json(self) -> bytes:
-        """The JSON array of all tasks in order, encoded once per version, or while claims last every few seconds."""
-        moment = int(time.monotonic() / LISTED_S) if self.state.claims else 0
-        if self.listed[:2] != (self.state.version, moment):
-            self.listed = (self.state.version, moment, msgspec.json.encode(self.shown(self.state.ordered())))
-        return self.listed[2]
+    def listing(self) -> bytes:
+        """All tasks in order and their counts, as members of a JSON object.
+
+        They are encoded once per version, or while claims last every few seconds.
+        """
+        state = self.state
+        moment = int(time.monotonic() / LISTED_S) if state.claims else 0
+        version, at, listing = self.listed
+        if version != state.version or at != moment:
+            tasks, counts = _encode(self.shown(state.ordered())), _encode(state.counts())
+            listing = b'"tasks":%b,"counts":%b' % (tasks, counts)
+            self.listed = (state.version, moment, listing)
+        return listing
 
     def shown(self, tasks: list[Task]) -> list[Task]:
         """Tasks with the time that their leases have left, which the state does not know."""
-        leases = self.leases.of(self.state.conversation) if self.leases is not None else None
-        if not leases:
+        if self.leases is None or not self.state.claims:
             return tasks
+        leases = self.leases.of(self.state.conversation)
         return [
             task
             if (lease := leases.get(task.id)) is None
@@ -113,7 +122,7 @@ class Open:
             seq=self.seq,
             check=self.check,
             state=dump_state(state) if full else None,
-            summary=msgspec.json.encode(state.conversation_view()),
+            summary=_encode(state.conversation_view()),
             user=state.user,
             sessions=state.sessions,
             open=counts.pending + counts.paused,
@@ -147,7 +156,7 @@ class Registry:
             if target is not None:
                 found = self.open.get(target)
         if found is not None:
-            found.used = time.monotonic()
+            found.in_use = True
         return found
 
     async def load(self, name: str) -> Open:
@@ -251,11 +260,15 @@ class Registry:
 
     def let_go(self, idle_s: float) -> None:
         """Forget what nobody used for `idle_s` seconds and what the store already has."""
-        limit = time.monotonic() - idle_s
+        now = time.monotonic()
         for name, opened in list(self.open.items()):
-            in_use = opened.dirty or opened.state.claims or opened.used >= limit
-            if not in_use and opened.summarised == opened.state.version:
+            if opened.in_use or opened.dirty or opened.state.claims:
+                opened.in_use, opened.used = False, now
+            if opened.used < now - idle_s and opened.summarised == opened.state.version:
                 del self.open[name]
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 def damage_of(damaged: Damaged) -> Rejection:

@@ -21,6 +21,7 @@ from punchlist_schemas.params import Mutation, Params, TaskClaim
 from punchlistd.engine.calls import INTERNAL_ERROR, Caller, Read, Write
 from punchlistd.engine.fanout import Subscription
 from punchlistd.engine.intake import now_ms, stamp
+from punchlistd.engine.reads import state_read
 from punchlistd.engine.writer import SHUTTING_DOWN
 from punchlistd.net.hangup import HangUp
 from punchlistd.net.server import Server
@@ -48,7 +49,8 @@ class Session(asyncio.Protocol):
         self.connected_at = now_ms()
         self.heard_at = time.monotonic()
         self.subscriptions: dict[str, Subscription] = {}
-        self.waiting = Waiting(server.settings.limits.in_flight)
+        self._most_in_flight = server.settings.limits.in_flight
+        self.waiting = Waiting(self._most_in_flight)
         self._framer = Framer(server.settings.limits.frame_bytes)
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes] = []
@@ -157,8 +159,15 @@ class Session(asyncio.Protocol):
 
     def _work(self) -> None:
         """Dispatch what has come, as far as the limits allow; then send what was answered."""
+        limits = self.server.settings.limits
         while self._backlog and self._has_room():
-            self._take(self._backlog.popleft())
+            decoded = jsonrpc.decode(self._backlog.popleft(), limits)
+            if isinstance(decoded, list):
+                batch = _BatchReply(self, decoded)
+                for each in decoded:
+                    self._dispatch(each, batch)
+            else:
+                self._dispatch(decoded, self)
             if self._out_bytes > BUFFER_BYTES:
                 self._send()
         if self._backlog and self._transport is not None:
@@ -166,25 +175,17 @@ class Session(asyncio.Protocol):
         self.flush()
 
     def _has_room(self) -> bool:
-        in_flight = self._in_flight - len(self.waiting)
-        return in_flight < self.server.settings.limits.in_flight and not self._stuck and self._transport is not None
+        if self._stuck or self._transport is None:
+            return False
+        return self._in_flight < self._most_in_flight or self._in_flight - len(self.waiting) < self._most_in_flight
 
     def _read_on(self) -> None:
         if self._transport is not None and not (self._backlog or self._stuck or self._at_end):
             self._transport.resume_reading()
 
-    def _take(self, frame: bytes) -> None:
-        decoded = jsonrpc.decode(frame, self.server.settings.limits)
-        if isinstance(decoded, list):
-            batch = _BatchReply(self, decoded)
-            for each in decoded:
-                self._dispatch(each, batch)
-        else:
-            self._dispatch(decoded, self)
-
     def _dispatch(self, call: jsonrpc.Call | jsonrpc.Malformed, caller: Caller) -> None:
         self._in_flight += 1
-        if isinstance(call, jsonrpc.Malformed):
+        if type(call) is jsonrpc.Malformed:
             caller.answer(call.id, call.rejection)
             return
         try:
@@ -193,7 +194,7 @@ class Session(asyncio.Protocol):
                 caller.answer(call.id, jsonrpc.unknown_method(call.method))
                 return
             params = jsonrpc.parse_params(method, call.params)
-            if isinstance(params, Rejection):
+            if type(params) is Rejection:
                 caller.answer(call.id, params)
             elif method.kind == "write":
                 self._write(caller, call.id, method, cast(Mutation, params))
@@ -224,8 +225,8 @@ class Session(asyncio.Protocol):
     def _read(self, caller: Caller, id: bytes | None, method: Method, params: Params) -> None:
         server = self.server
         behind_write = self._last_write is not None and not self._last_write.done
-        if method.kind == "read" and server.reads.of_state(method, params):
-            outcome = None if behind_write else server.reads.now(caller, method, params)
+        if (read := state_read(method, params)) is not None:
+            outcome = None if behind_write else server.reads.now(caller, read, params)
             if outcome is None:
                 server.writer.submit(Read(caller, id, method, params))
             else:
@@ -273,7 +274,9 @@ class Session(asyncio.Protocol):
         """Put a reply into the outgoing bytes; `flush` sends them."""
         self.settle(outcome)
         if id is not None:
-            self._put(_reply(id, outcome))
+            framed = self._framer.encode(_reply(id, outcome))
+            self._out.append(framed)
+            self._out_bytes += len(framed)
 
     def answer_batch(self, replies: list[bytes]) -> None:
         """Put the replies of a batch into the outgoing bytes."""
@@ -295,7 +298,8 @@ class Session(asyncio.Protocol):
 
     def flush(self) -> None:
         """Send the outgoing bytes, and take up work that waited for room."""
-        self._send()
+        if self._out:
+            self._send()
         if self._backlog and self._has_room():
             asyncio.get_running_loop().call_soon(self._resume)
         elif self._at_end:
@@ -443,7 +447,7 @@ class _BatchReply:
 
 
 def _reply(id: bytes, outcome: bytes | Rejection) -> bytes:
-    return jsonrpc.failure(id, outcome) if isinstance(outcome, Rejection) else jsonrpc.response(id, outcome)
+    return jsonrpc.failure(id, outcome) if type(outcome) is Rejection else jsonrpc.response(id, outcome)
 
 
 def _is_pushed(call: jsonrpc.Call | jsonrpc.Malformed) -> bool:
