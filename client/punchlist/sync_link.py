@@ -18,6 +18,9 @@ FOR_EVER = float("inf")
 
 _CHUNK = 1 << 18
 
+_HEED_S = 1.0
+"""How long one recv() may sleep: a signal that comes just before it does would else wait for the next message."""
+
 
 class Link:
     """One connection, introduced. Deadlines are on the clock of `time.monotonic`."""
@@ -44,7 +47,7 @@ class Link:
     def receive(self, deadline: float) -> Reply | Notice:
         """The next message."""
         while not self._inbox:
-            data = self._bound(deadline, lambda: self._socket.recv(_CHUNK))
+            data = self._read(deadline)
             if not data:
                 raise ConnectionLost("The daemon closed the connection.")
             self._inbox.extend(self._wire.receive(data))
@@ -57,6 +60,15 @@ class Link:
         except OSError:
             pass
         self._socket.close()
+
+    def _read(self, deadline: float) -> bytes:
+        while True:
+            heed = time.monotonic() + _HEED_S
+            try:
+                return self._bound(min(deadline, heed), lambda: self._socket.recv(_CHUNK))
+            except TimedOut:
+                if deadline <= heed:
+                    raise
 
     def _bound(self, deadline: float, action: Callable[[], R]) -> R:
         left = deadline - time.monotonic()

@@ -10,7 +10,6 @@ import pytest
 
 from punchlist import AsyncClient, RequestRefused, connect_async, conversation
 from punchlist_testing.daemon import Running, running_daemon
-from punchlist_testing.peer import Request, Session, scripted_peer
 
 
 @pytest.fixture
@@ -40,21 +39,6 @@ async def test_calls_take_effect_in_the_order_they_are_made(client: AsyncClient)
     plan = client.conversation("c")
     await asyncio.gather(*(plan.add(str(n)) for n in range(50)))
     assert [task.title for task in await plan.list()] == [str(n) for n in range(50)]
-
-
-async def test_a_cancelled_call_is_given_up_at_the_daemon_and_harms_no_other(tmp_path: Path) -> None:
-    def handler(session: Session, request: Request) -> None:
-        if request["method"] != "event.wait":
-            session.answer(request, request["params"])
-
-    with scripted_peer(tmp_path, handler) as peer:
-        async with connect_async(socket=peer.socket) as client:
-            with anyio.move_on_after(0.05) as scope:
-                await client.call("event.wait", {"after": 0, "timeout_ms": 60_000})
-            assert scope.cancelled_caught
-            assert await client.call("x.y", {"n": 1}) == {"n": 1}
-        waited, cancelled, _ = peer.seen
-        assert (cancelled["method"], cancelled["params"]) == ("rpc.cancel", {"id": waited["id"]})
 
 
 async def test_a_waiting_call_that_is_cancelled_leaves_nothing_behind_in_the_daemon(client: AsyncClient) -> None:

@@ -69,11 +69,6 @@ def test_every_method_of_the_contract_has_a_typed_one() -> None:
     assert {build(name).method for name in BUILDERS} | BY_HAND == set(METHODS)
 
 
-@pytest.mark.parametrize("name", sorted(STATUS_WORDS))
-def test_a_word_for_a_status_is_a_change_of_status(name: str) -> None:
-    assert build(name).method == "task.set_status"
-
-
 @pytest.mark.parametrize("name", sorted(methods(ConversationCalls)))
 def test_a_mutation_carries_a_key_and_the_facades_actor(name: str) -> None:
     call = build(name)
@@ -113,8 +108,3 @@ def test_every_method_says_what_it_does_in_a_sentence_and_what_it_answers(name: 
     assert first[0].isupper()
     assert "." in first
     assert "return" in get_type_hints(BUILDERS[name])
-
-
-def test_one_bare_id_is_a_list_of_one() -> None:
-    params: Any = ConversationCalls("c").add("t", blocked_by="12").request.params
-    assert params.blocked_by == ("12",)

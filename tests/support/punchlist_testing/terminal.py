@@ -1,4 +1,4 @@
-"""A program on a terminal: what it draws is read, keys and window sizes are sent, every wait is bounded."""
+"""The command line in a process of its own: with pipes, or on a terminal whose every wait is bounded."""
 
 import fcntl
 import os
@@ -25,6 +25,18 @@ def environment(**more: str) -> dict[str, str]:
 def command(*words: str) -> list[str]:
     """The words that run the command line in a process of its own."""
     return [sys.executable, "-m", "punchlist.cli", *words]
+
+
+@contextmanager
+def spawned(*words: str) -> "Generator[subprocess.Popen[str]]":
+    """`punch` with these words and pipes for its output, killed at the end whatever happens."""
+    with subprocess.Popen(
+        command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 class Terminal:

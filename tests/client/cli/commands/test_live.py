@@ -3,7 +3,6 @@ import signal
 import subprocess
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,24 +12,7 @@ from punchlist.cli.commands.live import wire_value
 from punchlist.cursor import Change
 from punchlist_schemas.events import decode_event
 from punchlist_testing.daemon import Running, Spawned
-from punchlist_testing.terminal import command, environment, terminal
-
-
-@contextmanager
-def spawned(*words: str) -> "Generator[subprocess.Popen[str]]":
-    """`punch` in a process of its own, with pipes."""
-    process = subprocess.Popen(
-        command(*words),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
+from punchlist_testing.terminal import spawned, terminal
 
 
 def until_watched(client: Client) -> None:
@@ -113,21 +95,6 @@ def test_a_watch_goes_on_after_the_daemon_was_killed(home: Any, process: Spawned
         shown.wait_for("after")
 
 
-def test_the_log_follows(client: Client) -> None:
-    plan = client.conversation("default", actor="ada")
-    plan.add("a")
-    with spawned("log", "--follow") as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("opened  by ada · ")
-        assert process.stdout.readline().startswith("#1 added  a  by ada · ")
-        plan.complete("1")
-        assert process.stdout.readline().startswith("#1 pending → completed  a  by ada · ")
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
-        assert process.stderr is not None
-        assert process.stderr.read() == ""
-
-
 def test_a_reader_that_leaves_ends_the_stream_quietly(client: Client) -> None:
     with spawned("watch") as process:
         until_watched(client)
@@ -137,15 +104,6 @@ def test_a_reader_that_leaves_ends_the_stream_quietly(client: Client) -> None:
         client.conversation("default").add("a")
         assert process.wait(10) == 0
         assert process.stderr.read() == ""
-
-
-def test_the_end_of_the_log_and_all_lists(punch: Any) -> None:
-    punch("add", "a")
-    punch("add", "b", "-c", "other")
-    assert [line.partition("  by ")[0] for line in punch("log", "-n", "1").lines] == ["#1 added  a"]
-    assert [json.loads(line)["seq"] for line in punch("log", "--json", "--all-conversations").lines] == [1, 2, 3, 4]
-    assert punch("log", "--all-conversations").lines[3].startswith("other  #1 added  b")
-    assert punch("log", "-c", "nothing").out == ""
 
 
 def later(action: Any) -> threading.Thread:
