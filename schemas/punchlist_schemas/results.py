@@ -30,7 +30,7 @@ class Limits(Result, frozen=True, kw_only=True, omit_defaults=False):
     batch: int = 100
     in_flight: int = 64
     frame_seconds: float = 10.0
-    connections: int = 10_000
+    connections: int = 10_240
     subscriptions: int = 1_000
 
 

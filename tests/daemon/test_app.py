@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import anyio
 import pytest
 
 from punchlist_testing.callers import Callers
-from punchlist_testing.daemon import Raw, running_daemon, spawned_daemon
+from punchlist_testing.daemon import Raw, Spawned, running_daemon, spawned_daemon
 from punchlistd.app import App
 from punchlistd.lock import AlreadyRunning
 from punchlistd.settings import Settings
@@ -201,3 +202,27 @@ def test_who_knocks_while_the_daemon_stops_finds_the_data_directory_free_when_se
                 client.close()
             daemon.start()  # the lock is free as soon as the socket is gone
             stopping.join()
+
+
+def test_a_log_that_was_put_back_to_an_older_state_is_told_of(tmp_path: Path) -> None:
+    daemon = Spawned(tmp_path)
+    daemon.start()
+    with closing(Raw(daemon.socket)) as link:
+        epoch = link.result("daemon.hello")["epoch"]
+        link.result("task.add", conversation="c", title="kept")
+    assert daemon.stop() == 0
+    older = (tmp_path / "data" / "log.db").read_bytes()
+    daemon.start()
+    with closing(Raw(daemon.socket)) as link:
+        link.result("task.add", conversation="c", title="lost")
+    assert daemon.stop() == 0
+    (tmp_path / "data" / "log.db").write_bytes(older)
+    daemon.start()
+    try:
+        assert "log_regressed: it ends at 2 and had come to 3" in daemon.log()
+        with closing(Raw(daemon.socket)) as link:
+            assert "log_regressed" in link.result("daemon.status")["last_errors"][0]
+            refused = link.call("event.subscribe", after=2, epoch=epoch)["error"]["data"]
+            assert refused["kind"] == "wrong_epoch"
+    finally:
+        daemon.kill()

@@ -13,7 +13,7 @@ def test_all_limits_are_told_also_those_at_their_default() -> None:
         "batch": 100,
         "in_flight": 64,
         "frame_seconds": 10.0,
-        "connections": 10_000,
+        "connections": 10_240,
         "subscriptions": 1_000,
     }
 
