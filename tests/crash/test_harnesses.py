@@ -59,7 +59,7 @@ def test_what_was_acknowledged_survives_a_power_cut_and_without_flushes_it_would
         ("append", Fault("fdatasync", "EIO", 2)),
         ("append", Fault("pwrite64", "ENOSPC", 1)),
         ("append", Fault("fdatasync", "KILL", 2)),
-        ("upgrade", Fault("pwrite64", "KILL", 9)),
+        ("upgrade", Fault("pwrite64", "KILL", 2)),
     ],
     ids=str,
 )

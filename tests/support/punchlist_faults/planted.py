@@ -1,0 +1,272 @@
+"""The planted bugs: for each guard one that takes it out, and the tests that must turn red then."""
+
+from typing import NamedTuple
+
+ACK = "tests/crash/test_harnesses.py::test_no_order_of_events_breaks_a_rule_in_virtual_time"
+CRASH = "tests/crash/test_harnesses.py::test_what_was_acknowledged_survives_kill_9_once_and_whole"
+POWER = "tests/crash/test_harnesses.py::test_what_was_acknowledged_survives_a_power_cut_and_without_flushes_it_would_not"
+SYSCALL = "tests/crash/test_harnesses.py::test_a_fault_at_one_system_call_breaks_no_promise"
+DAMAGE = "tests/crash/test_harnesses.py::test_spoiled_bytes_are_noticed_and_the_rest_is_served"
+STUCK = "tests/crash/test_harnesses.py::test_subscribers_that_stop_reading_cost_little"
+FUZZ = "tests/crash/test_harnesses.py::test_no_input_gets_an_exception_out_of"
+
+
+class Mutant(NamedTuple):
+    """One bug: `old`, which stands in `file` once, becomes `new`. `guard` says what is gone then."""
+
+    guard: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+_STORE = "daemon/punchlistd/store/"
+_ENGINE = "daemon/punchlistd/engine/"
+_NET = "daemon/punchlistd/net/"
+
+MUTANTS = (
+    Mutant(
+        "commits are flushed",
+        _STORE + "schema.py",
+        '("synchronous", "FULL", 2)',
+        '("synchronous", "NORMAL", 1)',
+        ("tests/daemon/store/test_operations.py", POWER),
+    ),
+    Mutant(
+        "a live daemon's socket is not unlinked",
+        _NET + "listener.py",
+        "            try:\n                sock.bind(address)\n",
+        "            try:\n"
+        "                with contextlib.suppress(OSError):\n"
+        "                    os.unlink(self._name, dir_fd=self._directory)\n"
+        "                sock.bind(address)\n",
+        ("tests/daemon/net/test_listener.py",),
+    ),
+    Mutant(
+        "the lock's file is never unlinked",
+        "daemon/punchlistd/lock.py",
+        '"""Let the lock go; the file stays."""\n',
+        '"""Let the lock go."""\n        os.unlink(self.path)\n',
+        ("tests/daemon/test_lock.py",),
+    ),
+    Mutant(
+        "a lock on a replaced file does not count",
+        "daemon/punchlistd/lock.py",
+        "        if self.still_ours():\n            return True\n",
+        "        return True\n",
+        ("tests/daemon/test_lock.py",),
+    ),
+    Mutant(
+        "names and inodes are compared before a commit",
+        _STORE + "files.py",
+        "for path, known in self._known.items():",
+        "for path, known in {}.items():",
+        ("tests/daemon/store/test_files.py", "tests/daemon/store/test_sqlite.py"),
+    ),
+    Mutant(
+        "a conversation is a chain",
+        _STORE + "record.py",
+        '    return _link(previous_check, content, content[: content.find(b"\\t")]).encode() == check\n',
+        "    return True\n",
+        ("tests/daemon/store/test_record.py",),
+    ),
+    Mutant(
+        "a row is compared with its checksum",
+        _STORE + "lines.py",
+        "    if zlib.crc32(body) != total:\n",
+        "    if total is None:\n",
+        (DAMAGE, "tests/daemon/store/test_reading.py"),
+    ),
+    Mutant(
+        "the mark is kept outside the log",
+        _STORE + "operations.py",
+        "                self.mark.write(self.epoch, last, total)\n",
+        "",
+        (DAMAGE, "tests/daemon/store/test_sqlite.py"),
+    ),
+    Mutant(
+        "a file that was cut short is refused",
+        _STORE + "sqlite.py",
+        "        whole.check_pages(path)\n",
+        "",
+        ("tests/daemon/store/test_whole.py",),
+    ),
+    Mutant(
+        "an index that finds nothing is refused",
+        _STORE + "sqlite.py",
+        "        whole.check_names(connection, path)\n",
+        "",
+        ("tests/daemon/store/test_whole.py",),
+    ),
+    Mutant(
+        "a new log is complete before it has its name",
+        _STORE + "schema.py",
+        '        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()\n    publish',
+        "    publish",
+        (SYSCALL,),
+    ),
+    Mutant(
+        "a failed write ends everything",
+        _STORE + "operations.py",
+        "& 0xFF != sqlite3.SQLITE_FULL:",
+        "& 0xFF == -1:",
+        ("tests/daemon/store/test_sqlite.py", SYSCALL),
+    ),
+    Mutant(
+        "nothing is put in the place of another file",
+        _STORE + "files.py",
+        "        os.link(finished, path)\n",
+        '        os.replace(finished, path)\n        open(finished, "wb").close()\n',
+        ("tests/daemon/store/test_files.py", "tests/daemon/store/test_backup.py"),
+    ),
+    Mutant(
+        "a newer log is refused",
+        _STORE + "schema.py",
+        "    if not 0 < version <= newest:\n",
+        "    if version < 0:\n",
+        ("tests/daemon/store/test_schema.py",),
+    ),
+    Mutant(
+        "what is erased is not left in a snapshot",
+        _STORE + "erase.py",
+        '    execute("DELETE FROM snapshots WHERE conversation = ? AND seq < ?", (number, tombstone))\n',
+        "",
+        ("tests/daemon/store/test_erase.py", "tests/daemon/store/test_port.py"),
+    ),
+    Mutant(
+        "the answer comes after the commit",
+        _ENGINE + "writer.py",
+        "                stored = await self._append_while_publishing(batch, done)\n",
+        "                asyncio.ensure_future(self._append(batch))\n"
+        "                self._publish(done)\n"
+        "                stored = True\n",
+        (ACK,),
+    ),
+    Mutant(
+        "the push comes after the commit",
+        _ENGINE + "writer.py",
+        "            await self._log.append(batch.entries)\n",
+        "            self._fanout.publish(batch.lines, batch.head)\n            await self._log.append(batch.entries)\n",
+        (ACK,),
+    ),
+    Mutant(
+        "keys are known after a restart",
+        _ENGINE + "decider.py",
+        "opened.keys = set(await self._log.keys(name))",
+        "opened.keys = set()",
+        (ACK, CRASH),
+    ),
+    Mutant(
+        "a key belongs to one call",
+        _ENGINE + "repeats.py",
+        "    if side_of(group[0]).call != item.call:\n",
+        "    if side_of(group[0]).call is None:\n",
+        ("tests/daemon/engine/test_repeats.py",),
+    ),
+    Mutant(
+        "a read waits for the commit it would show",
+        _ENGINE + "reads.py",
+        "        if opened is None or opened.dirty:\n",
+        "        if opened is None:\n",
+        ("tests/daemon/engine/test_reads.py", "tests/daemon/engine/test_writer.py"),
+    ),
+    Mutant(
+        "nothing is queued for who does not read",
+        _ENGINE + "fanout.py",
+        "if showing or sink.paused or not subscription.live",
+        "if showing or not subscription.live",
+        (ACK, STUCK),
+    ),
+    Mutant(
+        "a call is pushed whole",
+        _ENGINE + "fanout.py",
+        "                if size >= self._chunk and line.left == 0:\n",
+        "                if size >= self._chunk:\n",
+        (ACK,),
+    ),
+    Mutant(
+        "what is durable but not published is not pushed twice",
+        _ENGINE + "fanout.py",
+        "        stored = [event for event in stored if event.seq <= self.head]\n",
+        "",
+        (ACK, "tests/daemon/engine/test_fanout.py"),
+    ),
+    Mutant(
+        "a position of another log is refused",
+        _ENGINE + "reads.py",
+        "        if epoch is not None and epoch != self.epoch:\n",
+        "        if epoch == self.epoch is None:\n",
+        ("tests/daemon/engine/test_reads.py", "tests/daemon/net/test_server.py"),
+    ),
+    Mutant(
+        "task numbers are not used again",
+        "daemon/punchlistd/domain/evolve.py",
+        "state.next_task = max(state.next_task, int(name) + 1)",
+        "state.next_task = len(tasks) + 1",
+        ("tests/daemon/domain/test_evolve.py", "tests/daemon/domain/test_properties.py"),
+    ),
+    Mutant(
+        "a circle of blockers is refused",
+        "daemon/punchlistd/domain/decide/add.py",
+        "    return None if path is None else cycle(path)\n",
+        "    return None\n",
+        ("tests/daemon/domain/decide/test_edit.py", FUZZ),
+    ),
+    Mutant(
+        "nesting is counted before it is decoded",
+        "schemas/punchlist_schemas/guard.py",
+        '    if max(accumulate(memoryview(steps).cast("b")), default=0) > maximum:\n',
+        "    if not steps:\n",
+        ("tests/schemas/test_guard.py", "tests/schemas/test_malformed.py"),
+    ),
+    Mutant(
+        "an endless line is refused",
+        "schemas/punchlist_schemas/framing.py",
+        '        if len(self._buffer) - self._buffer.endswith(b"\\r") > self._maximum:\n',
+        "        if len(self._buffer) < 0:\n",
+        ("tests/schemas/test_framing.py",),
+    ),
+    Mutant(
+        "no control character reaches a terminal",
+        "client/punchlist/cli/safe.py",
+        "    return char.isprintable() and not any(",
+        "    return code > 31 and not any(",
+        (FUZZ,),
+    ),
+    Mutant(
+        "another user is turned away",
+        _NET + "session.py",
+        "        if uid not in self.server.uids:\n",
+        "        if uid < 0:\n",
+        ("tests/daemon/net/test_session.py",),
+    ),
+    Mutant(
+        "there is a limit to connections",
+        _NET + "server.py",
+        "        if len(self.sessions) >= self._limit:\n",
+        "        if len(self.sessions) < 0:\n",
+        ("tests/daemon/net/test_server.py", "tests/daemon/net/test_session.py"),
+    ),
+    Mutant(
+        "a dead callback ends the daemon",
+        "daemon/punchlistd/guards.py",
+        "                    self._first.set_result(error)\n",
+        "                    pass\n",
+        ("tests/daemon/test_guards.py", "tests/daemon/test_app.py"),
+    ),
+    Mutant(
+        "a repeated call carries the same key",
+        "client/punchlist/core.py",
+        "        if isinstance(params, Mutation) and params.key is None:\n",
+        "        if params is None:\n",
+        ("tests/client/test_core.py", "tests/client/test_recovery.py"),
+    ),
+    Mutant(
+        "an unfinished erasure is finished at the next start",
+        "daemon/punchlistd/app.py",
+        "                    await log.erase(name)\n",
+        "                    pass\n",
+        ("tests/daemon/test_app.py", "tests/daemon/test_run.py"),
+    ),
+)
