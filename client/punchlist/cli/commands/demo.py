@@ -23,7 +23,7 @@ def run_demo(context: Context) -> int:
     live = context.look.moves and not context.args.fast
     context.look.now = 0
     with Home() as home:
-        _title(context, f"{recording.title}: a recorded session, a private daemon in {home.path}")
+        _title(context, f"{recording.title}; a private daemon in {home.path}")
         if live:
             player = _play_live(context, home, recording)
         else:
@@ -62,7 +62,7 @@ def _finale(context: Context, player: Player, recording: Recording) -> int:
     context.lines(f"  {safe(line)}" for line in undone["undone"])
     _show_list(context, recording, player.call("task.list"))
     middle = _version_at_failure(events)
-    _title(context, f"the list as it was when the load test failed (punch list --at {middle})")
+    _title(context, f"the list as it was when a task failed (punch list --at {middle})")
     _show_list(context, recording, player.call("task.list", at_version=middle))
     return int(lost)
 
