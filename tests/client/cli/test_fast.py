@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.cli import fast, wire
+from punchlist.cli import fast
 from punchlist_testing.daemon import Running
 from punchlist_testing.terminal import environment
 
@@ -78,27 +78,3 @@ def test_without_a_daemon_the_fast_path_steps_aside() -> None:
 def test_a_refusal_is_told_by_the_full_path(punch: Any) -> None:
     assert punch("show", "1").err.startswith("error: not_found: ")
     assert punch("list", "-c", "not valid").err.startswith("error: invalid_params: ")
-
-
-def test_a_socket_path_of_any_length_is_reached(punch: Any, home: Path, tmp_path: Path) -> None:
-    punch("add", "a")
-    deep = tmp_path / ("d" * 120)
-    deep.mkdir()
-    (deep / "daemon.sock").symlink_to(home / "run" / "daemon.sock")
-    result = wire.call(str(deep / "daemon.sock"), "task.list", {"conversation": "default"})
-    assert result is not None
-    assert wire.decode(result)["tasks"][0]["title"] == "a"
-
-
-def test_a_daemon_of_another_user_is_not_talked_to(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    punch("add", "a")
-    path = str(home / "run" / "daemon.sock")
-    assert wire.call(path, "task.list", {"conversation": "default"}) is not None
-    monkeypatch.setattr(os, "getuid", lambda: 54321)
-    assert wire.call(path, "task.list", {"conversation": "default"}) is None
-
-
-def test_plain_json_values_are_decoded() -> None:
-    text = '{"a": [1, 2.5, true, null, "\\ud83c\\udf89 \\u00e9"], "b": {}}'
-    assert wire.decode(text) == {"a": [1, 2.5, True, None, "🎉 é"], "b": {}}
-    assert wire.encode_params({"c": 'é"\n'}) == '{"c":"\\u00e9\\"\\n"}'

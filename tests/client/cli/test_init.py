@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.cli.failure import tell_any
-from punchlist.errors import DaemonUnavailable, ProtocolError, RequestRefused
-from punchlist_schemas.errors import ERRORS
+from punchlist.cli import fast, main
 from punchlist_testing.daemon import Running
 from punchlist_testing.terminal import command, environment, terminal
 
@@ -41,24 +39,6 @@ def test_autostart_can_be_switched_off_by_an_option(run: Any, monkeypatch: pytes
     assert run("list", "--no-autostart").code == 69
 
 
-@pytest.mark.parametrize("kind", ERRORS)
-def test_every_refusal_is_told_with_its_kind(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    facts: dict[str, Any] = {name: ["1", "2"] if name in ("allowed", "path") else "x" for name in ERRORS[kind].data}
-    if "blockers" in facts:
-        facts["blockers"] = [{"id": "1", "title": "a"}]
-    assert tell_any(RequestRefused(kind, ERRORS[kind].code, "a sentence", facts)) == 1
-    assert tell_any(RequestRefused(kind, ERRORS[kind].code, "a sentence", {})) == 1
-    assert capsys.readouterr().err.startswith(f"error: {kind}: a sentence\n")
-
-
-def test_other_faults_have_their_codes_and_a_bug_is_not_hidden(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tell_any(DaemonUnavailable("gone")) == 69
-    assert tell_any(ProtocolError("odd")) == 1
-    assert tell_any(PermissionError(13, "Permission denied", "/x")) == 1
-    assert capsys.readouterr().err.endswith("error: file: /x: Permission denied\n")
-    assert tell_any(ZeroDivisionError()) is None
-
-
 @pytest.mark.usefixtures("home")
 def test_a_reader_that_left_is_no_error(daemon: Running) -> None:
     reading, writing = os.pipe()
@@ -86,29 +66,6 @@ def test_what_the_encoding_cannot_hold_becomes_ascii(daemon: Running, monkeypatc
 
 
 @pytest.mark.usefixtures("home")
-def test_on_a_terminal_there_are_colours_and_a_width(daemon: Running) -> None:
-    run_apart("add", "x" * 100)
-    with terminal("list", columns=30) as shown:
-        assert shown.finish() == 0
-        assert "\x1b[1mdefault" in shown.shown
-        assert f"#1\x1b[0m {'x' * 22}…\r\n" in shown.shown
-    with terminal("list", env={"NO_COLOR": "1"}) as shown:
-        assert shown.finish() == 0
-        assert "\x1b" not in shown.shown
-
-
-@pytest.mark.usefixtures("home")
-def test_on_a_terminal_deleting_asks(daemon: Running) -> None:
-    run_apart("add", "a")
-    for words, answer, left in ((("rm", "1"), "n", 1), (("clear",), "\n", 1), (("rm", "1"), "y", 0)):
-        with terminal(*words) as shown:
-            shown.wait_for("[y/N] ")
-            shown.type(answer + "\n")
-            assert shown.finish() == int(answer != "y")
-        assert run_apart("list").stdout.count("#1") == left
-
-
-@pytest.mark.usefixtures("home")
 def test_ctrl_c_ends_with_130_and_without_a_traceback(daemon: Running) -> None:
     with terminal("wait", "--any-change", "--json") as shown:
         while not run_apart("call", "daemon.status").stdout.count('"subscription":'):
@@ -116,3 +73,19 @@ def test_ctrl_c_ends_with_130_and_without_a_traceback(daemon: Running) -> None:
         shown.process.send_signal(signal.SIGINT)
         assert shown.finish() == 130
         assert "Traceback" not in shown.shown
+
+
+@pytest.mark.parametrize(("fault", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 0)])
+def test_an_end_in_the_middle_of_the_fast_path_is_quiet(
+    fault: type[BaseException], code: int, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(path: str, method: str, params: dict[str, str]) -> str:
+        return '{"tasks":[],"counts":{}}'
+
+    def interrupted(text: str) -> int:
+        raise fault
+
+    monkeypatch.setattr(fast.wire, "call", answer)
+    monkeypatch.setattr(fast, "write", interrupted)
+    assert main(["list", "--json"]) == code
+    assert capfd.readouterr() == ("", "")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.cli.look import Look, look_of, terminal_width, wants_colour
+from punchlist.cli.look import Look
 from punchlist.cli.render import (
     as_tree,
     cells,
@@ -163,29 +163,3 @@ def test_small_words() -> None:
     assert progress(NO_COUNTS | {"completed": 2, "pending": 5, "blocked": 4}) == "2/7"
     assert status_line(NO_COUNTS | {"pending": 2, "paused": 1, "in_progress": 1}) == "3 open, 1 in progress"
     assert header("a", NO_COUNTS, Look(), "at version 3") == "a  0/0  at version 3"
-
-
-@pytest.mark.parametrize(
-    ("env", "terminal", "wanted"),
-    [
-        ({"TERM": "xterm"}, True, True),
-        ({"TERM": "xterm"}, False, False),
-        ({"TERM": "dumb"}, True, False),
-        ({}, True, False),
-        ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
-        ({"TERM": "xterm", "NO_COLOR": ""}, True, True),
-        ({"FORCE_COLOR": "1"}, False, True),
-        ({"FORCE_COLOR": "0", "TERM": "xterm"}, True, False),
-        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
-    ],
-)
-def test_colours_follow_the_conventions(env: dict[str, str], terminal: bool, wanted: bool) -> None:
-    assert wants_colour(env, terminal) is wanted
-
-
-def test_the_width_comes_from_columns_or_the_terminal(tmp_path: Any) -> None:
-    with open(tmp_path / "no-terminal", "w") as file:
-        assert terminal_width({"COLUMNS": "40"}, file.fileno()) == 40
-        assert terminal_width({"COLUMNS": "wide"}, file.fileno()) == 80
-        look = look_of({"COLUMNS": "40"}, file.fileno(), now=5)
-        assert (look.width, look.now, look.colour, look.terminal) == (0, 0, False, False)

@@ -42,17 +42,6 @@ def test_a_wrong_todowrite_list_says_where(value: Any, words: str) -> None:
     assert words in str(caught.value)
 
 
-def test_broken_json_names_its_line() -> None:
-    with pytest.raises(FormatError) as caught:
-        objects.parse_todos(doc('{"todos": [\n  {"content": "a"},\n  oops\n]}'))
-    assert (caught.value.line, caught.value.name) == (3, "f.json")
-
-
-def test_json_nested_without_end_is_refused() -> None:
-    with pytest.raises(FormatError):
-        objects.parse_todos(doc("[" * 200_000))
-
-
 def test_a_task_folder_becomes_tasks_with_the_edges_of_both_ends() -> None:
     files = [
         doc({"id": "10", "subject": "Ship", "blockedBy": ["2"], "status": "pending"}, "10.json"),

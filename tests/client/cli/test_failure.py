@@ -1,0 +1,90 @@
+from typing import Any
+
+import pytest
+
+from punchlist.cli.failure import UsageError, tell, tell_any
+from punchlist.cli.formats.document import FormatError
+from punchlist.errors import ConnectionLost, DaemonUnavailable, ProtocolError, RequestRefused, TimedOut
+from punchlist.project import ProjectFileError
+from punchlist_schemas.errors import ERRORS
+
+Told = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_every_refusal_is_told_with_its_kind(kind: str, capsys: Told) -> None:
+    facts: dict[str, Any] = {name: ["1", "2"] if name in ("allowed", "path") else "x" for name in ERRORS[kind].data}
+    if "blockers" in facts:
+        facts["blockers"] = [{"id": "1", "title": "a"}]
+    assert tell_any(RequestRefused(kind, ERRORS[kind].code, "a sentence", facts)) == 1
+    assert tell_any(RequestRefused(kind, ERRORS[kind].code, "a sentence", {})) == 1
+    assert capsys.readouterr().err.startswith(f"error: {kind}: a sentence\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts", "advice"),
+    [
+        ("blocked", {"blockers": [{"id": "2"}, {"id": "3"}]}, "finish #2, #3 first: punch done 2 3"),
+        ("not_found", {"what": "task"}, "punch list --all shows what there is"),
+        ("not_found", {"what": "conversation"}, "punch conversations shows what there is"),
+        ("not_found", {"what": "message"}, "punch list shows what there is"),
+        ("illegal_transition", {"allowed": ["pending", "completed"]}, "from here it can go to: pending, completed"),
+        ("dependency_cycle", {"path": ["1", "2", "1"]}, "the circle is #1 → #2 → #1"),
+        ("method_not_found", {"nearest": "task.list"}, "did you mean task.list?"),
+        ("method_not_found", {}, "punch call --list shows the methods"),
+        ("invalid_params", {"nearest": "title"}, "did you mean title?"),
+        ("invalid_params", {}, "see --help of this command"),
+        ("confirmation_required", {"token": "t-1"}, "repeat with confirm=t-1"),
+        ("outcome_unknown", {}, "see whether it happened: punch log -n 5"),
+    ],
+)
+def test_a_refusal_says_what_to_do_next(kind: str, facts: dict[str, Any], advice: str, capsys: Told) -> None:
+    assert tell_any(RequestRefused(kind, ERRORS[kind].code, "no", facts)) == 1
+    assert capsys.readouterr().err == f"error: {kind}: no\n  {advice}\n"
+
+
+def test_a_refusal_of_a_kind_from_the_future_is_told_without_advice(capsys: Told) -> None:
+    assert tell_any(RequestRefused("novelty", -32099, "no", {})) == 1
+    assert capsys.readouterr().err == "error: novelty: no\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "kind"),
+    [
+        (DaemonUnavailable("gone"), 69, "no_daemon"),
+        (DaemonUnavailable("gone", exit_code=74), 69, "no_daemon"),
+        (DaemonUnavailable("gone", exit_code=75), 75, "lost_race"),
+        (DaemonUnavailable("gone", exit_code=78), 78, "configuration"),
+        (ConnectionLost("gone"), 69, "connection_lost"),
+        (TimedOut("gone"), 1, "timed_out"),
+        (FormatError("gone", "plan.md", 3), 1, "unreadable_file"),
+        (UsageError("gone"), 2, "usage"),
+        (ProjectFileError("gone"), 78, "configuration"),
+        (ProtocolError("gone"), 1, "protocol"),
+        (PermissionError(13, "gone", "/x"), 1, "file"),
+        (OSError("gone"), 1, "file"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+def test_every_fault_has_its_exit_code_and_its_kind(error: Exception, code: int, kind: str, capsys: Told) -> None:
+    assert tell_any(error) == code
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: {kind}: ")
+    assert "gone" in told.splitlines()[0]
+
+
+def test_a_file_is_named_and_time_that_is_up_is_said_in_words(capsys: Told) -> None:
+    tell_any(PermissionError(13, "Permission denied", "/x"))
+    assert capsys.readouterr().err == "error: file: /x: Permission denied\n"
+    tell_any(TimeoutError())
+    assert capsys.readouterr().err == "error: timed_out: the time is up\n"
+
+
+def test_a_bug_is_not_hidden(capsys: Told) -> None:
+    assert tell_any(ZeroDivisionError()) is None
+    assert capsys.readouterr().err == ""
+
+
+def test_foreign_words_can_not_steer_the_terminal(capsys: Told) -> None:
+    tell("kind", "a\n\x1b[2Jb", "c\n\x1b[2Jd")
+    assert capsys.readouterr().err == "error: kind: a\n\\x1b[2Jb\n  c\\x0a\\x1b[2Jd\n"
