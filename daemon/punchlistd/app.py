@@ -159,7 +159,9 @@ class App:
         server = Server(self.settings, writer, reads, fanout, spawn=spawn, stop=self.stop)
         if log.regressed is not None:
             had, has = log.regressed
-            said = f"log_regressed: it ends at {has} and had come to {had}; what is missing is lost, and its epoch is new"
+            said = (
+                f"log_regressed: it ends at {has} and had come to {had}; what is missing is lost, and its epoch is new"
+            )
             logger.error("%s: %s", self.settings.log_path, said)
             writer.meters.error(said)
 
