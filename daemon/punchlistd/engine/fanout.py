@@ -17,9 +17,9 @@ import msgspec
 from punchlist_schemas.errors import Rejection, error_object
 from punchlist_schemas.jsonrpc import notification
 from punchlist_schemas.results import EndPush
-from punchlistd.engine.registry import Open, Registry, damage_of
+from punchlistd.engine.registry import Open, Registry, damage_of, gap_of
 from punchlistd.settings import Settings
-from punchlistd.store.port import Damaged, EventLog, Stored
+from punchlistd.store.port import Damaged, EventLog, Gap, Stored
 
 
 class Line(NamedTuple):
@@ -251,7 +251,9 @@ class Fanout:
         try:
             await fetch(subscription)
         except Damaged as damaged:
-            self._end(subscription, damage_of(damaged))
+            self._end(subscription, damage_of(damaged), subscription.position)
+        except Gap as gap:
+            self._end(subscription, gap_of(gap), gap.first - 1)
         finally:
             subscription.fetching = False
         self.lead(subscription)
@@ -283,12 +285,12 @@ class Fanout:
         stored = [event for event in stored if event.seq <= self.head]
         return stored, stored[-1].seq if stored else head, visible
 
-    def _end(self, subscription: Subscription, rejection: Rejection) -> None:
-        """Tell a subscriber why nothing more comes."""
+    def _end(self, subscription: Subscription, rejection: Rejection, position: int) -> None:
+        """Tell a subscriber why nothing more comes, and the position to go on from."""
         if not subscription.over:
             self.remove(subscription)
             error = msgspec.to_builtins(error_object(rejection))
-            push = EndPush(subscription=subscription.id, error=error, next=subscription.position)
+            push = EndPush(subscription=subscription.id, error=error, next=position)
             subscription.sink.ended(subscription.id, notification("end", msgspec.json.encode(push)))
 
     def _hand(self, subscription: Subscription, wires: Iterable[bytes], seq: int) -> None:

@@ -17,9 +17,9 @@ from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.calls import Caller
 from punchlistd.engine.facts import fact_of
 from punchlistd.engine.fanout import Fanout
-from punchlistd.engine.registry import Open, Registry, damage_of
+from punchlistd.engine.registry import Open, Registry, damage_of, gap_of
 from punchlistd.engine.scope import out_of_scope
-from punchlistd.store.port import BadCursor, Damaged, EventLog, Stored
+from punchlistd.store.port import BadCursor, Damaged, EventLog, Gap, Stored
 
 READ_BYTES = 512 << 10
 """About how many bytes of events one `event.read` answers."""
@@ -161,6 +161,8 @@ class Reads:
             return await self._log_reads[method.name](caller, params)
         except Damaged as damaged:
             return damage_of(damaged)
+        except Gap as gap:
+            return gap_of(gap)
 
     # from the log
 

@@ -1,7 +1,7 @@
 """Which conversations are in use: loaded on first use, let go when idle, so that memory follows what is in use."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
 import anyio
 import anyio.lowlevel
@@ -14,7 +14,7 @@ from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.facts import fact_of
 from punchlistd.engine.leases import Leases
-from punchlistd.store.port import Damaged, EventLog, Snapshot, Stored
+from punchlistd.store.port import Damaged, EventLog, Gap, Snapshot, Stored
 
 REPLIES_KEPT = 128
 """How many answers of keyed calls a loaded conversation remembers, so that a retry costs nothing."""
@@ -224,8 +224,9 @@ class Registry:
     async def _salvage(self, name: str, damaged: Damaged) -> Open:
         """A damaged conversation is readable as far as it is whole, and refuses to be written."""
         opened = Open(initial_state(name), "", 0, 0)
-        whole = await self._log.read(0, 1 << 60, max_bytes=1 << 60)
-        opened.follow(each for each in whole if each.conversation == name and each.seq < damaged.seq)
+        async for stored in _all_readable(self._log, damaged.seq - 1):
+            if stored.conversation == name:
+                opened.follow((stored,))
         opened.damage = damage_of(damaged)
         return opened
 
@@ -271,6 +272,21 @@ class Registry:
 _encode = msgspec.json.Encoder().encode
 
 
+async def _all_readable(log: EventLog, last: int) -> AsyncGenerator[Stored]:
+    """Whatever can be read of the log up to a position, whether the index knows it or not."""
+    after = 0
+    while after < last:
+        try:
+            found = await log.read(after, 1 << 60)
+        except Gap as gap:
+            after = gap.first - 1
+            continue
+        for stored in found:
+            if stored.seq <= last:
+                yield stored
+        after = found[-1].seq if found else last
+
+
 def damage_of(damaged: Damaged) -> Rejection:
     """The refusal of what can't be done with a damaged conversation."""
     name, seq = damaged.conversation, damaged.seq
@@ -279,6 +295,16 @@ def damage_of(damaged: Damaged) -> Rejection:
         f"The log of {name} is damaged at position {seq} ({damaged.reason}); it can be read up to there "
         "but not written. Run `punch verify`, then restore a backup or import the part that can be read.",
         {"conversation": name, "seq": seq},
+    )
+
+
+def gap_of(gap: Gap) -> Rejection:
+    """The refusal to a reader of the whole log for whom the next events can't be had."""
+    return Rejection(
+        "gap",
+        f"The events behind {gap.after} and before {gap.first} are damaged or missing. Go on behind {gap.first - 1}; "
+        "`punch verify` says whose they were.",
+        {"after": gap.after, "first": gap.first},
     )
 
 

@@ -148,6 +148,20 @@ class Damaged(Exception):
         self.reason = reason
 
 
+class Gap(Exception):
+    """Events that follow a position can't be had any more.
+
+    Attributes:
+        after: The position.
+        first: Position of the next event that can be had; one behind the log's end where there is none.
+    """
+
+    def __init__(self, after: int, first: int) -> None:
+        super().__init__(f"the events behind {after} and before {first} can't be had any more")
+        self.after = after
+        self.first = first
+
+
 class LogUnusable(Exception):
     """The log can't be opened and was not touched. The message names the file and the way out."""
 
@@ -209,8 +223,11 @@ class EventLog(Protocol):
     ) -> list[Stored]:
         """Events after a position, at least one group if there is any; more than asked for only to finish a group.
 
+        They end before the first event that can't be had any more.
+
         Raises:
-            Damaged: An event of the conversation asked for can't be trusted. (Without one such events are left out.)
+            Damaged: That is the very next one, and of the conversation asked for.
+            Gap: It is the very next one, and no conversation was asked for.
         """
         ...
 

@@ -4,12 +4,13 @@ Rows that the index holds are found through it, later ones through the tail in m
 """
 
 import sqlite3
+from bisect import bisect_left
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 
 from punchlistd.store.lines import ROW, Row, Salvage, checksum, may_be_of, of_conversation, salvage, split
 from punchlistd.store.operations import Operations
-from punchlistd.store.port import Damaged, Loaded, Stored, side_of
+from punchlistd.store.port import Damaged, Gap, Loaded, Stored, side_of
 from punchlistd.store.record import key_hash, take_groups, verify_tail
 from punchlistd.store.tail import Tail
 
@@ -69,16 +70,13 @@ def _select(log: Operations, query: str, parameters: tuple[object, ...]) -> Gene
 
 
 def lines_of(log: Operations, row: Row, conversation: str | None, after: int) -> tuple[list[Stored], Damaged | None]:
-    """The lines of a row after a position that can be trusted, and the first of the conversation there that can't.
-
-    Of a conversation they end before that one.
-    """
+    """The lines of a row (of a conversation) after a position, up to the first that can't be trusted, and that one."""
     found, damage = split(row), None
     if found is None:
         rest = _salvage(log, row)
         members = _members(log, row[0])
         spoiled = _note_damage(log, rest, members, frozenset(members) if row[0] <= log.indexed else frozenset())
-        mine = [each for each in spoiled if each.conversation == conversation and each.seq > after]
+        mine = [each for each in spoiled if conversation in (None, each.conversation) and each.seq > after]
         found, damage = rest.good, mine[0] if mine else None
     if conversation is not None:
         found = of_conversation(found, conversation)
@@ -107,14 +105,16 @@ def _note_damage(log: Operations, rest: Salvage, known: set[str], losers: frozen
 
 
 def read(log: Operations, after: int, limit: int, conversation: str | None, max_bytes: int) -> list[Stored]:
-    """Events after a position, whole groups of them; of a conversation up to the first that can't be trusted."""
+    """Events after a position, whole groups of them, up to the first that can't be trusted."""
+    if conversation is None:
+        return _read_all(log, after, limit, max_bytes)
     taken: list[Stored] = []
     size = 0
-    found = rows(log, after) if conversation is None else rows_of(log, conversation, after)
-    with reading(conversation or "", after + 1), closing(found):
+    found = rows_of(log, conversation, after)
+    with reading(conversation, after + 1), closing(found):
         for row in found:
             lines, damage = lines_of(log, row, conversation, after)
-            length = len(row[3]) if conversation is None else sum(len(stored.line) for stored in lines)
+            length = sum(len(stored.line) for stored in lines)
             if len(taken) + len(lines) > limit or size + length > max_bytes:
                 taken += take_groups(lines, limit - len(taken), max_bytes - size)
                 break  # a row that was cut ends the answer, or the rest of it would be skipped
@@ -127,6 +127,55 @@ def read(log: Operations, after: int, limit: int, conversation: str | None, max_
             if len(taken) >= limit or size >= max_bytes:
                 break
     return taken
+
+
+def _read_all(log: Operations, after: int, limit: int, max_bytes: int) -> list[Stored]:
+    taken: list[Stored] = []
+    size, due, first = 0, after + 1, 0
+    try:
+        with closing(rows(log, after)) as found:
+            for row in found:
+                lines, damage = lines_of(log, row, None, after)
+                if row[1] > due and not (lines and lines[0].seq == due):
+                    first = row[1]  # rows are missing before it
+                    break
+                if damage is not None:
+                    first = _behind(log, damage.seq)
+                length = len(row[3]) if lines else 0
+                if len(taken) + len(lines) > limit or size + length > max_bytes:
+                    taken += take_groups(lines, limit - len(taken), max_bytes - size)
+                    break
+                taken += lines
+                size += length
+                if first or len(taken) >= limit or size >= max_bytes:
+                    break
+                due = row[0] + 1
+    except sqlite3.DatabaseError:
+        first = _readable(log, due) if due <= log.head else 0
+    if first and not taken:
+        raise Gap(after, first)
+    return taken
+
+
+def _behind(log: Operations, seq: int) -> int:
+    """The position behind a spoiled event and those that follow it."""
+    while seq in log.damage:
+        seq += 1
+    return seq
+
+
+def _readable(log: Operations, due: int) -> int:
+    """The first position of the next row that can be read, where the one with the event `due` can't."""
+
+    def readable(after: int) -> bool:
+        try:
+            with closing(rows(log, after)) as found:
+                next(found, None)
+        except sqlite3.DatabaseError:
+            return False
+        return True
+
+    return bisect_left(range(log.head), True, lo=due, key=readable) + 1
 
 
 def load(log: Operations, conversation: str) -> Loaded:

@@ -3,7 +3,9 @@ from typing import Any
 
 import pytest
 
+from punchlist_testing.daemon import running_daemon
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
+from punchlist_testing.store import damaged_log
 from punchlistd.engine.fanout import Subscription
 
 C = "c"
@@ -219,6 +221,24 @@ async def test_a_damaged_conversation_ends_its_subscriptions_and_nothing_else(tm
         assert (await reader.refusal("event.unsubscribe", subscription="1"))["kind"] == "not_found"
         await reader.result("event.subscribe", conversation="fine", after=0)
         assert seqs(await Reader(reader).upto(4)) == [3, 4]
+
+
+async def test_who_follows_everything_is_told_what_it_can_not_have_and_goes_on_behind(tmp_path: Path) -> None:
+    await damaged_log(tmp_path / "data")
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        await peer.result("event.subscribe", after=0)
+        assert seqs(await peer.events(2)) == [1, 2]
+        end = await peer.push()
+        error = end["params"]["error"]
+        assert (end["method"], error["code"], end["params"]["next"]) == ("end", -32014, 3)
+        assert error["data"] == {"kind": "gap", "after": 2, "first": 4}
+        await peer.result("event.subscribe", after=end["params"]["next"])
+        assert seqs(await peer.events(1)) == [4]
+        await peer.result("task.add", **add("live"))
+        assert seqs(await peer.events(2)) == [5, 6]
+        await peer.quiet()
+        peer.close()
 
 
 # users

@@ -1,9 +1,12 @@
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from punchlist_testing.daemon import running_daemon
 from punchlist_testing.engine import Engine, Peer, TouchyLog
+from punchlist_testing.store import damaged_log
 
 C = "c"
 
@@ -141,3 +144,29 @@ async def test_a_damaged_history_is_a_typed_refusal(peer: Peer, log: TouchyLog) 
     ]:
         refused = await peer.refusal(method, conversation=C, **params)
         assert (refused["kind"], refused["code"], refused["conversation"]) == ("damaged", -32016, C)
+
+
+async def test_a_reader_of_all_events_is_told_what_it_can_not_have_and_goes_on_behind(tmp_path: Path) -> None:
+    await damaged_log(tmp_path / "data")
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        before = await peer.result("event.read", after=0)
+        assert ([event["seq"] for event in before["events"]], before["next"]) == ([1, 2], 2)
+        for method, more in (("event.read", {}), ("event.wait", {"timeout_ms": 5_000})):
+            refused = await peer.refusal(method, after=2, **more)
+            assert (refused["kind"], refused["code"]) == ("gap", -32014)
+            assert (refused["after"], refused["first"]) == (2, 4)
+            behind = await peer.result(method, after=refused["first"] - 1, **more)
+            assert [event["seq"] for event in behind["events"]] == [4]
+        peer.close()
+
+
+async def test_a_damaged_conversation_is_read_up_to_its_damage_past_that_of_another(tmp_path: Path) -> None:
+    """Where its own rows can't be told any more, the whole log is looked through."""
+    await damaged_log(tmp_path / "data", spoiled=(1, 3))
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        shown = (await peer.result("conversation.get", conversation="a"))["conversation"]
+        assert shown["version"] == 1
+        assert (await peer.refusal("task.add", conversation="a", title="x"))["kind"] == "damaged"
+        peer.close()

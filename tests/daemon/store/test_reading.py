@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from punchlist_testing.store import CLEARED, DELETED, Scribe, said
-from punchlistd.store.port import Damaged
+from punchlistd.store.port import Damaged, Gap
 from punchlistd.store.schema import connect
 from punchlistd.store.sqlite import SqliteLog
 
@@ -33,6 +33,26 @@ def change(path: str, row: int, old: bytes, new: bytes) -> None:
         connection.execute("UPDATE log SET body = ? WHERE seq = ?", (body.replace(old, new, 1), row))
 
 
+async def everything(log: SqliteLog, page: int = 99) -> tuple[list[bytes], list[tuple[int, int]]]:
+    """What a reader of the whole log gets, and the gaps that it is told."""
+    lines: list[bytes] = []
+    gaps: list[tuple[int, int]] = []
+    after = 0
+    while True:
+        try:
+            found = await log.read(after, page)
+        except Gap as gap:
+            assert gap.after == after < gap.first - 1
+            gaps.append((gap.after, gap.first))
+            after = gap.first - 1
+            continue
+        if not found:
+            assert after == log.head
+            return lines, gaps
+        lines += [stored.line for stored in found]
+        after = found[-1].seq
+
+
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("part", [b"bert 1", b'"version":2,"at":1700000000000,"actor":"scribe","event":{"type":"M'])
 async def test_damage_to_one_event_takes_its_conversation_and_leaves_the_others(
@@ -48,7 +68,7 @@ async def test_damage_to_one_event_takes_its_conversation_and_leaves_the_others(
     for name in ("anna", "carl"):
         assert len((await log.load(name)).tail) == 4
         assert len(await log.read(0, 9, conversation=name)) == 4
-    assert [stored.line for stored in await log.read(0, 99)] == [each for each in lines if each != line]
+    assert await everything(log) == ([each for each in lines if each != line], [(4, 6)])
     assert [(damage.conversation, damage.seq) for damage in log.damage] == [("bert", 5)]
     await log.close()
 
@@ -73,7 +93,8 @@ async def test_a_lost_line_break_is_damage_to_whose_lines_it_joined(path: str, i
         with pytest.raises(Damaged):
             await log.load(name)
     assert [damage.seq for damage in log.damage] == [4, 5]
-    assert {stored.seq for stored in await log.read(0, 99)} == set(range(1, 13)) - {4, 5}
+    found, gaps = await everything(log)
+    assert len(found) == 10 and gaps == [(3, 6)]
     await log.close()
 
 
@@ -108,8 +129,9 @@ async def test_no_flipped_bit_of_a_row_is_ever_served_as_an_event(path: str, ind
         with closing(connect(path, "rw")) as connection:
             connection.execute("UPDATE log SET body = ? WHERE seq = 6", (bytes(flipped),))
         log = await SqliteLog.open(path, reserve_bytes=0)
-        served = [stored.line for stored in await log.read(0, 99)]
+        served, gaps = await everything(log)
         assert set(served) <= set(lines) and len(served) >= 10, at
+        assert gaps and sum(first - after - 1 for after, first in gaps) == 12 - len(served), at
         assert log.damage, at
         refused = 0
         for name in NAMES:
@@ -169,6 +191,8 @@ async def test_a_missing_row_is_damage_to_those_it_belonged_to(path: str) -> Non
     log = await SqliteLog.open(path, reserve_bytes=0)
     with pytest.raises(Damaged, match="version 2 is missing"):
         await log.load("anna")
+    found, gaps = await everything(log)
+    assert len(found) == 9 and gaps == [(3, 7)]
     await log.close()
 
 
@@ -191,7 +215,8 @@ async def test_a_spoiled_snapshot_is_passed_over_for_the_log(path: str) -> None:
 async def test_pages_that_sqlite_can_not_read_are_damage(path: str) -> None:
     log = await SqliteLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
-    await scribe.write("a", said("x" * 100_000))
+    await scribe.write("b", CLEARED)
+    await scribe.write("a", said("x" * 100_000), CLEARED)
     await scribe.write("b", CLEARED)
     await log.maintain([])
     await log.close()
@@ -203,7 +228,48 @@ async def test_pages_that_sqlite_can_not_read_are_damage(path: str) -> None:
     log = await SqliteLog.open(path, reserve_bytes=0)
     with pytest.raises(Damaged):
         await log.load("a")
-    assert len((await log.load("b")).tail) == 1
+    assert len((await log.load("b")).tail) == 2
+    assert await everything(log) == ([scribe.lines[0], scribe.lines[3]], [(1, 4)])
+    await log.close()
+
+
+@pytest.mark.parametrize("page", [1, 2, 99])
+@pytest.mark.parametrize(
+    ("spoiled", "told"),
+    [
+        ((1,), [(0, 2)]),
+        ((5,), [(4, 6)]),
+        ((12,), [(11, 13)]),
+        ((5, 6), [(4, 7)]),
+        ((6, 7), [(5, 8)]),
+        ((1, 3, 11), [(0, 2), (2, 4), (10, 12)]),
+    ],
+)
+async def test_a_reader_of_the_whole_log_is_told_what_it_can_not_have(
+    path: str, spoiled: tuple[int, ...], told: list[tuple[int, int]], page: int
+) -> None:
+    lines = await written(path, indexed=False)
+    for seq in spoiled:
+        text = b"%s %d" % (NAMES[(seq - 1) % 3].encode(), (seq - 1) // 3)
+        change(path, (seq + 2) // 3 * 3, text, b"x" * len(text))
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    found, gaps = await everything(log, page)
+    assert found == [line for seq, line in enumerate(lines, 1) if seq not in spoiled]
+    assert gaps == told
+    await log.close()
+
+
+async def test_what_was_erased_is_no_gap(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await scribe.write_batch(("a", [said("x" * 3_000), CLEARED]), ("b", [said("x" * 3_000)]), ("a", [CLEARED]))
+    await scribe.write("a", CLEARED)
+    await scribe.write("a", DELETED)
+    await scribe.write("b", CLEARED)
+    await log.erase("a")
+    kept = [scribe.lines[2], *scribe.lines[5:]]
+    assert await everything(log) == (kept, [])
+    assert [stored.line for stored in await log.read(3, 99, max_bytes=100)] == [scribe.lines[5]]
     await log.close()
 
 

@@ -1,12 +1,17 @@
 """Lines for a log, as the writer would seal them, without a writer."""
 
 from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+import anyio
 import msgspec
 
 from punchlistd.store.port import EventLog, Sealed, Side, Snapshot
 from punchlistd.store.record import is_tombstone, seal
+from punchlistd.store.schema import connect
+from punchlistd.store.sqlite import SqliteLog
 
 CLEARED = {"type": "ListCleared"}
 DELETED = {"type": "ConversationDeleted"}
@@ -73,3 +78,19 @@ class Scribe:
         summary = msgspec.json.encode({"conversation": conversation, "title": title})
         version, check = self.versions.get(conversation, 0), self.checks.get(conversation, "")
         return Snapshot(conversation, version, self.log.head, check, state, summary, **members)
+
+
+async def damaged_log(data_dir: Path, spoiled: Sequence[int] = (3,)) -> None:
+    """A log of four events in a data directory, of `b`, `a`, `a` and `b`, some of them spoiled."""
+    await anyio.Path(data_dir).mkdir(mode=0o700)
+    path = str(data_dir / "log.db")
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    for conversation in ("b", "a", "a", "b"):
+        await scribe.write(conversation, said("as it was"))
+    await log.close()
+    with closing(connect(path, "rw")) as connection:
+        for seq in spoiled:
+            connection.execute(
+                "UPDATE log SET body = CAST(replace(body, 'as it was', 'as it is') AS BLOB) WHERE seq = ?", (seq,)
+            ).close()
