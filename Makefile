@@ -10,11 +10,13 @@ MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
 READY := .venv/.ready
+SDK := build/conformance/venv/bin
+CONFORMANCE := build/conformance/venv/.ready
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test check bench bench-quick race drain crash powercut faults damage full fuzz simulate soak resume stuck connections mutants \
+.PHONY: help setup demo test check bench bench-quick conformance race drain crash powercut faults damage full fuzz simulate soak resume stuck connections mutants \
 	fmt clean
 
 help: ## Show this list.
@@ -88,6 +90,11 @@ fuzz: $(READY) ## Fuzz every target for TIME=60 seconds, led by coverage where a
 mutants: $(READY) ## Plant each known bug in a copy of the tree: the tests it names must turn red (MUTANT=name).
 	@MUTANT='$(MUTANT)' $(HARNESS).mutants
 
+conformance: $(CONFORMANCE) ## Check punch mcp: types, tests, official suites, inspector (fetches SDKs and npm packages).
+	@$(SDK)/basedpyright --warnings -p tests/conformance/pyrightconfig.json
+	@$(SDK)/pytest --quiet tests/client/mcp tests/client/tools/test_adapters.py tests/client/cli/commands/test_mcp.py
+	@PYTHONPATH=tests/support $(SDK)/python -W ignore tests/conformance/run.py
+
 fmt: $(READY) ## Format, fix what lint can fix, write the generated files anew.
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
@@ -117,4 +124,13 @@ $(READY): pyproject.toml requirements/dev.txt
 	@test -x $(BIN)/python -a -x $(BIN)/pip || '$(PYTHON)' -m venv .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --requirement requirements/dev.txt
 	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# An environment of its own: the SDKs bring ten times what the rest needs.
+$(CONFORMANCE): pyproject.toml requirements/dev.txt requirements/mcp.txt
+	@echo 'setting up build/conformance'
+	@test -x $(SDK)/python || '$(PYTHON)' -m venv build/conformance/venv
+	@$(SDK)/python -m pip install -qq --disable-pip-version-check --requirement requirements/dev.txt
+	@$(SDK)/python -m pip install -qq --requirement requirements/mcp.txt
+	@$(SDK)/python -m pip install -qq --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -168,8 +168,9 @@ class Handlers:
 def _result(reply: Reply) -> types.CallToolResult:
     plain: Any = msgspec.to_builtins(reply.data)
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=reply.text)]
-    data: Any = {"tasks": plain} if isinstance(plain, list) else plain  # the handshake era takes objects alone
-    return types.CallToolResult(content=content, structured_content=data, is_error=reply.refused)
+    if isinstance(plain, list):
+        plain = dict[str, Any](tasks=plain)  # the handshake era takes objects alone
+    return types.CallToolResult(content=content, structured_content=plain, is_error=reply.refused)
 
 
 def build(client: AsyncClient, setup: Setup) -> Server[Any]:
