@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from punchlist.cli.demo.play import load
-from punchlist_schemas.methods import METHODS
 from punchlist_testing.terminal import command, environment, terminal
 
 
@@ -27,13 +25,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
-
-
-def test_the_recording_uses_the_methods_there_are() -> None:
-    recording = load()
-    methods = [step.get("method", "") for step in recording.steps]
-    assert {"import", "kill"} <= set(methods)
-    assert set(methods) - {"import", "kill"} <= set(METHODS)
 
 
 def test_the_fast_demo_loses_nothing_and_leaves_nothing(temporary: Path) -> None:
