@@ -48,8 +48,9 @@ class Sink(Protocol):
         """Hand one notification to the connection."""
         ...
 
-    def push_framed(self, framed: bytes) -> None:
-        """Hand over a notification that already stands in the connection's framing."""
+    @property
+    def push_framed(self) -> Callable[[bytes], Any]:
+        """Takes a notification that already stands in the connection's framing, while the peer takes bytes."""
         ...
 
     def framed(self, payload: bytes) -> bytes:
@@ -67,14 +68,14 @@ class Sink(Protocol):
 
 
 class Subscription:
-    """A cursor: everything up to `position` has been handed to the sink.
+    """A cursor: everything up to `position` has been handed to the sink, and while it is `live` up to the log's head.
 
-    `live` means there is nothing between `position` and the log's head; `fetching` that a piece of the log is on its
-    way; `over` that it has ended. For a `view: list`, `stale` are the conversations whose newest list has still to be
-    told, complete up to position `known`.
+    `led` means that it is led on after each commit, as not all are told the same; `fetching` that a piece of the log is
+    on its way; `over` that it has ended. For a `view: list`, `stale` are the conversations whose newest list has still
+    to be told, complete up to position `known`.
     """
 
-    __slots__ = ("conversation", "fetching", "id", "known", "live", "over", "position", "sink", "stale", "view")
+    __slots__ = ("conversation", "fetching", "id", "known", "led", "live", "over", "position", "sink", "stale", "view")
 
     def __init__(self, id: str, sink: Sink, view: str, conversation: str | None, position: int) -> None:
         """A subscription of `sink` to one conversation, or (None) to all of them."""
@@ -85,9 +86,21 @@ class Subscription:
         self.position = position
         self.known = position
         self.live = False
+        self.led = view == "list" or sink.user is not None
         self.fetching = False
         self.over = False
         self.stale: dict[str, None] = {}
+
+
+class _Group:
+    """The subscriptions to one conversation, or to all.
+
+    `live` are those that take everything as it comes, by id and framing: equal ones are sent the same bytes.
+    """
+
+    def __init__(self) -> None:
+        self.led: dict[Subscription, None] = {}
+        self.live: dict[tuple[str, str], dict[Subscription, Callable[[bytes], Any]]] = {}
 
 
 class _Published(NamedTuple):
@@ -120,8 +133,9 @@ class Fanout:
         self._spawn = spawn
         self._tail: deque[_Published] = deque()
         self._tail_size = 0
-        self._by_conversation: dict[str, dict[Subscription, None]] = {}
-        self._everything: dict[Subscription, None] = {}
+        self._groups: dict[str | None, _Group] = {}
+        self._telling = False
+        self._full: list[Subscription] = []
         self._waiters: dict[str | None, set[asyncio.Future[None]]] = {}
         self.head = log.head
 
@@ -129,20 +143,44 @@ class Fanout:
 
     def add(self, subscription: Subscription) -> None:
         """Register a subscription; `lead` it on once its answer is in the outgoing bytes."""
-        self._group(subscription.conversation)[subscription] = None
+        if subscription.led:
+            self._group(subscription).led[subscription] = None
 
     def remove(self, subscription: Subscription) -> None:
         """Forget a subscription."""
         subscription.over = True
-        group = self._group(subscription.conversation)
-        group.pop(subscription, None)
-        if not group and subscription.conversation is not None:
-            del self._by_conversation[subscription.conversation]
+        self._stop(subscription)
+        group = self._group(subscription)
+        group.led.pop(subscription, None)
+        if not (group.led or group.live):
+            del self._groups[subscription.conversation]
 
-    def _group(self, conversation: str | None) -> dict[Subscription, None]:
-        if conversation is None:
-            return self._everything
-        return self._by_conversation.setdefault(conversation, {})
+    def hold(self, subscription: Subscription) -> None:
+        """The connection takes no bytes for now: hand over nothing until it is led on."""
+        if self._telling:
+            self._full.append(subscription)  # it is handed what the others are handed, and then nothing more
+        else:
+            self._stop(subscription)
+
+    def _group(self, subscription: Subscription) -> _Group:
+        return self._groups.setdefault(subscription.conversation, _Group())
+
+    def _start(self, subscription: Subscription) -> None:
+        subscription.live = True
+        if not subscription.led:
+            sink, live = subscription.sink, self._group(subscription).live
+            live.setdefault((subscription.id, sink.framing), {})[subscription] = sink.push_framed
+
+    def _stop(self, subscription: Subscription) -> None:
+        if not subscription.live:
+            return
+        subscription.live = False
+        subscription.position = self.head
+        if not subscription.led:
+            key, live = (subscription.id, subscription.sink.framing), self._group(subscription).live
+            del live[key][subscription]
+            if not live[key]:
+                del live[key]
 
     async def changed(self, conversation: str | None) -> None:
         """Return after the next commit that touches the conversation (None: any)."""
@@ -162,35 +200,37 @@ class Fanout:
         """Tell everybody concerned of one commit, whose last event has position `head`."""
         before, self.head = self.head, head
         self._keep(_Published(before + 1, head, lines, sum(len(line.wire) for line in lines)))
+        if not (self._groups or self._waiters):
+            return
         by_conversation: dict[str, list[Line]] = {}
         for line in lines:
             by_conversation.setdefault(line.conversation, []).append(line)
-        for conversation, its_lines in by_conversation.items():
-            if group := self._by_conversation.get(conversation):
-                self._tell(group, its_lines, before, head)
+        self._telling = True
+        for conversation, its_lines in (*by_conversation.items(), (None, lines)):
+            if (group := self._groups.get(conversation)) is not None:
+                self._tell(group, its_lines, before)
             self._release(conversation)
-        if self._everything:
-            self._tell(self._everything, lines, before, head)
-        self._release(None)
+        self._telling = False
+        full, self._full = self._full, []
+        for subscription in full:
+            self._stop(subscription)
 
-    def _tell(self, group: dict[Subscription, None], lines: Sequence[Line], before: int, head: int) -> None:
+    def _tell(self, group: _Group, lines: Sequence[Line], before: int) -> None:
         joined = b",".join([line.wire for line in lines])
-        made: dict[tuple[str, str], bytes] = {}
-        for subscription in group:
-            sink = subscription.sink
-            showing = subscription.view == "list"
-            if showing:
-                _mark(subscription, lines, before, head)
-            if showing or sink.paused or not subscription.live or sink.user is not None or len(joined) > self._chunk:
-                subscription.live = False
-                self.lead(subscription)
-                continue
-            key = (subscription.id, sink.framing)
-            framed = made.get(key)
-            if framed is None:
-                framed = made[key] = sink.framed(_events(subscription.id, joined))
-            subscription.position = head
-            sink.push_framed(framed)
+        behind = list(group.led)
+        if len(joined) > self._chunk:
+            behind += [subscription for live in group.live.values() for subscription in live]
+            group.live = {}
+        for (id, _), live in group.live.items():
+            framed = next(iter(live)).sink.framed(_events(id, joined))
+            for push in live.values():
+                push(framed)
+        for subscription in behind:
+            if subscription.view == "list":
+                _mark(subscription, lines, before, self.head)
+            if subscription.live:
+                subscription.live, subscription.position = False, before
+            self.lead(subscription)
 
     def _release(self, conversation: str | None) -> None:
         for waiter in self._waiters.pop(conversation, ()):
@@ -212,7 +252,7 @@ class Fanout:
             return
         while _takes(subscription) and not subscription.live:
             if subscription.position >= self.head:
-                subscription.live = True
+                self._start(subscription)
             elif self._tail and subscription.position + 1 >= self._tail[0].first:
                 self._from_tail(subscription)
             else:
@@ -220,8 +260,8 @@ class Fanout:
 
     def lead_lists(self) -> None:
         """Lead on those who were waiting for a list that a refused append has set back."""
-        for group in (self._everything, *self._by_conversation.values()):
-            for subscription in group:
+        for group in self._groups.values():
+            for subscription in group.led:
                 if subscription.stale:
                     self.lead(subscription)
 

@@ -11,6 +11,7 @@ import socket
 import struct
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any, cast
 
 from punchlist_schemas import jsonrpc
@@ -36,8 +37,11 @@ BUFFER_BYTES = 16 << 10
 class Session(asyncio.Protocol):
     """A connection and what it asked for.
 
-    `actor`, `user` and `confirm` are what `daemon.hello` set.
+    `actor`, `user` and `confirm` are what `daemon.hello` set. `push_framed` is the transport's own: no answers wait to be
+    sent when a commit is published.
     """
+
+    push_framed: Callable[[bytes], Any]
 
     def __init__(self, server: Server) -> None:
         """A session that waits for its transport."""
@@ -70,6 +74,7 @@ class Session(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Check who is there, and whether there is room."""
         self._transport = cast(asyncio.Transport, transport)
+        self.push_framed = self._transport.write
         self._transport.set_write_buffer_limits(high=BUFFER_BYTES, low=BUFFER_BYTES // 4)
         self.pid, uid = _peer(transport.get_extra_info("socket"))
         if uid not in self.server.uids:
@@ -125,15 +130,16 @@ class Session(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """The peer does not take bytes: nothing is pushed, and nothing more is read."""
-        self._stuck = True
+        self._stop_pushes()
         if self._transport is not None:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         """The peer takes bytes again: go on with its calls, and lead its subscriptions on."""
-        self._stuck = False
-        self._resume()
-        self.lead_on()
+        if self._transport is not None and not self._transport.is_closing():
+            self._stuck = False
+            self._resume()
+            self.lead_on()
 
     @property
     def is_gone(self) -> bool:
@@ -149,6 +155,11 @@ class Session(asyncio.Protocol):
     def paused(self) -> bool:
         """Whether nothing may be pushed: the peer takes no bytes, or has to be answered a batch of changes first."""
         return self._stuck or self._held > 0
+
+    def _stop_pushes(self) -> None:
+        self._stuck = True
+        for subscription in self.subscriptions.values():
+            self.server.fanout.hold(subscription)
 
     def lead_on(self) -> None:
         """Take up the subscriptions that were held back."""
@@ -290,6 +301,8 @@ class Session(asyncio.Protocol):
     def hold(self) -> None:
         """Push nothing until a batch is answered: the answer to a change comes before the push of it."""
         self._held += 1
+        for subscription in self.subscriptions.values():
+            self.server.fanout.hold(subscription)
 
     def release(self) -> None:
         """The batch is answered."""
@@ -321,11 +334,7 @@ class Session(asyncio.Protocol):
 
     def push(self, payload: bytes) -> None:
         """Send a notification."""
-        self.push_framed(self._framer.encode(payload))
-
-    def push_framed(self, framed: bytes) -> None:
-        """Send a notification that is framed already, behind the answers that wait to be sent."""
-        self._out.append(framed)
+        self._out.append(self._framer.encode(payload))
         self._send()
 
     def ended(self, id: str, payload: bytes) -> None:
@@ -369,11 +378,13 @@ class Session(asyncio.Protocol):
     def close(self) -> None:
         """Send what is left and end the connection."""
         self._backlog.clear()
+        self._stop_pushes()
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
         """End the connection now."""
+        self._stop_pushes()
         if self._transport is not None:
             self._transport.abort()
 

@@ -51,14 +51,14 @@ async def test_every_subscriber_gets_every_event_once_in_order(running: Engine, 
 
 
 async def test_a_push_is_encoded_once_for_many_subscribers(running: Engine, peer: Peer) -> None:
-    for _ in range(10):
-        await (await running.connect()).result("event.subscribe", conversation=C)
-    headers = await running.connect(headers=True)
-    await headers.result("event.subscribe", conversation=C)
+    watching = [*[await running.connect() for _ in range(10)], await running.connect(headers=True)]
+    await until(lambda: len(running.server.sessions) == 12)
     pushed: list[bytes] = []
     for session in running.server.sessions:
         real = session.push_framed
         session.push_framed = lambda framed, real=real: (pushed.append(framed), real(framed))[1]
+    for each in watching:
+        await each.result("event.subscribe", conversation=C)
     await peer.result("task.add", **add("a"))
     await until(lambda: len(pushed) == 11)
     assert len({id(framed) for framed in pushed}) == 2, "one for each framing"
@@ -126,6 +126,24 @@ async def test_a_stuck_reader_costs_little_and_later_gets_everything(
         await until(lambda: subscriptions(running)[0].position == running.fanout.head)
         await peer.result("task.add", **add("z"))
         assert (await stuck.push())["params"]["subscription"] == "1"
+
+
+async def test_a_connection_that_is_filled_by_one_of_its_subscriptions_gets_everything_on_the_others(
+    running: Engine, peer: Peer
+) -> None:
+    stuck = await running.connect()
+    for named in ({"conversation": C}, {}, {"conversation": C}):
+        await stuck.result("event.subscribe", **named)
+    stuck.stop_reading()
+    for number in range(60):
+        await peer.result("task.add", **add("a", description=f"{number} " + "d" * 7_000))
+    assert [each.live for each in subscriptions(running)] == [False] * 3
+    stuck.read_on()
+    told: dict[str, list[int]] = {}
+    while len(told) < 3 or min(map(len, told.values())) < 61:
+        params = (await stuck.push())["params"]
+        told.setdefault(params["subscription"], []).extend(seqs(params["events"]))
+    assert told == dict.fromkeys("123", list(range(1, 62)))
 
 
 async def test_an_event_that_comes_while_the_log_is_read_is_not_lost(tmp_path: Path) -> None:

@@ -174,8 +174,8 @@ MUTANTS = (
     Mutant(
         "nothing is queued for who does not read",
         _ENGINE + "fanout.py",
-        "if showing or sink.paused or not subscription.live",
-        "if showing or not subscription.live",
+        "        if self._telling:\n",
+        "        if not subscription.over:\n            return\n        if self._telling:\n",
         (ACK, STUCK),
     ),
     Mutant(

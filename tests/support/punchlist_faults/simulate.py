@@ -218,7 +218,9 @@ class Sink:
         """Take a push."""
         if not self.closed:
             need(not self.paused, "pushed to a connection that takes nothing")
-            self.paused = self._watcher.told(msgspec.json.decode(payload)["params"]["events"])
+            if self._watcher.told(msgspec.json.decode(payload)["params"]["events"]):
+                self.paused = True
+                self._watcher.hold()
 
     def push_framed(self, framed: bytes) -> None:
         """Take a push."""
@@ -240,6 +242,7 @@ class Watcher:
         self.position = 0
         self.pushed = 0
         self.sink = Sink(self)
+        self.subscription: Subscription | None = None
         self._world = world
         self._random = random
 
@@ -253,11 +256,16 @@ class Watcher:
         self.pushed += len(events)
         return self._random.random() < 0.1
 
+    def hold(self) -> None:
+        """Say that nothing more is taken for now."""
+        if self.subscription is not None:
+            self._world.fanout.hold(self.subscription)
+
     async def live(self) -> None:
         """Subscribe behind what is known, stay a while, come again."""
         while True:
             self.sink = Sink(self)
-            subscription = Subscription("1", self.sink, "events", None, self.position)
+            subscription = self.subscription = Subscription("1", self.sink, "events", None, self.position)
             self._world.fanout.add(subscription)
             self._world.fanout.lead(subscription)
             for _ in range(self._random.randint(1, 20)):
