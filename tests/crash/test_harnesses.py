@@ -5,12 +5,16 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from punchlist_faults import connections, crash, damage, fuzz, resume, simulate, soak, stuck, sweep
 from punchlist_faults.mounts import why_not
+from punchlist_faults.mutants import ROOT, planted
 from punchlist_faults.options import Figures, Options, Unavailable, Violation, workplace
+from punchlist_faults.planted import MUTANTS
+from punchlist_faults.process import daemon_in
 from punchlist_faults.sweep import SCENARIOS, Fault, Sweep
 
 
@@ -104,8 +108,49 @@ def test_no_order_of_events_breaks_a_rule_in_virtual_time() -> None:
     assert small(simulate.run, 15)["violations"] == 0
 
 
+def test_a_seed_gives_the_same_life_again() -> None:
+    first, second = simulate.one(11), simulate.one(11)
+    assert [event.line for event in first.log.everything()] == [event.line for event in second.log.everything()]
+    assert first.turns == second.turns
+
+
 def test_nothing_grows_while_clients_come_and_go() -> None:
     assert small(soak.run, 3)["rounds"] >= 4
+
+
+def test_what_people_write_is_not_in_the_daemons_log(tmp_path: Path) -> None:
+    canary = "canary-7f3a"
+    with daemon_in(tmp_path) as daemon:
+        daemon.start()
+        link = daemon.connect()
+        params = {
+            "conversation": "c",
+            "key": canary,
+            "title": canary,
+            "description": canary,
+            "metadata": {canary: canary},
+        }
+        link.result("task.add", **params)
+        link.result("message.append", conversation="c", role="user", content={canary: [canary]})
+        assert (
+            link.call("task.add", **{**params, "title": f"other {canary}"})["error"]["data"]["kind"] == "key_conflict"
+        )
+        assert "error" in link.call("task.edit", conversation="c", task=canary, description=canary)
+        assert "error" in link.call(canary, canary=canary)
+        link.sock.sendall(canary.encode() + b"{\n")
+        assert "error" in link.receive()
+        daemon.kill()
+        daemon.start()
+        assert daemon.stop() == 0
+        assert "serving" in daemon.said() and canary not in daemon.said()
+
+
+def test_every_planted_bug_still_finds_its_place_and_its_tests() -> None:
+    for mutant in MUTANTS:
+        planted(mutant, (ROOT / mutant.file).read_text("utf-8"))
+        for test in mutant.tests:
+            file, _, name = test.partition("::")
+            assert f"def {name}(" in (ROOT / file).read_text("utf-8") or not name, test
 
 
 def test_a_disk_that_forgets_is_seen_by_the_judge() -> None:

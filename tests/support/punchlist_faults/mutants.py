@@ -1,4 +1,4 @@
-"""Plants each known bug in a copy of the tree and runs the tests that must turn red: a guard without one is not counted.
+"""Plants each known bug in a copy of the tree and runs the tests that must turn red then.
 
 MUTANT names a part of one's description. JOBS is how many run at once.
 """
@@ -56,9 +56,7 @@ def planted(mutant: Mutant, text: str) -> str:
 def _pytest(tree: Path, tests: Sequence[str]) -> tuple[int, str]:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", *tests]
     env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SEED", "SIZE")}
-    ended = subprocess.run(
-        command, cwd=tree, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
+    ended = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     return ended.returncode, ended.stdout + ended.stderr
 
 

@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 ACK = "tests/crash/test_harnesses.py::test_no_order_of_events_breaks_a_rule_in_virtual_time"
 CRASH = "tests/crash/test_harnesses.py::test_what_was_acknowledged_survives_kill_9_once_and_whole"
-POWER = "tests/crash/test_harnesses.py::test_what_was_acknowledged_survives_a_power_cut_and_without_flushes_it_would_not"
+POWER = (
+    "tests/crash/test_harnesses.py::test_what_was_acknowledged_survives_a_power_cut_and_without_flushes_it_would_not"
+)
 SYSCALL = "tests/crash/test_harnesses.py::test_a_fault_at_one_system_call_breaks_no_promise"
 DAMAGE = "tests/crash/test_harnesses.py::test_spoiled_bytes_are_noticed_and_the_rest_is_served"
 STUCK = "tests/crash/test_harnesses.py::test_subscribers_that_stop_reading_cost_little"
@@ -147,7 +149,8 @@ MUTANTS = (
         "the push comes after the commit",
         _ENGINE + "writer.py",
         "            await self._log.append(batch.entries)\n",
-        "            self._fanout.publish(batch.lines, batch.head)\n            await self._log.append(batch.entries)\n",
+        "            self._fanout.publish(batch.lines, batch.head)\n"
+        "            await self._log.append(batch.entries)\n",
         (ACK,),
     ),
     Mutant(

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from random import Random
 from typing import Any, TypeVar, cast
+from unittest.mock import patch
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, random: Random) -> None:
         self._files = _NoFiles()
-        self._random = random
+        self.random = random
         self.on_turn: Callable[[], None] = lambda: None
         self.turns = 0
         super().__init__(self._files)
@@ -48,7 +49,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         # Tasks that wake at the same time may go on in any order; a callback keeps its place.
         ready = cast("deque[Any]", self._ready)  # pyright: ignore[reportAttributeAccessIssue]
         places = [place for place, handle in enumerate(ready) if _is_wakeup(handle)]
-        order = self._random.sample(places, len(places))
+        order = self.random.sample(places, len(places))
         handles = [ready[place] for place in order]
         for place, handle in zip(places, handles, strict=True):
             ready[place] = handle
@@ -60,9 +61,15 @@ def _is_wakeup(handle: Any) -> bool:
 
 
 def run(main: Coroutine[Any, Any, T], loop: VirtualLoop) -> T:
-    """Run to the end; whatever is left over is cancelled."""
+    """Run to the end; whatever is left over is cancelled. Meanwhile every clock is the loop's, and chance is seeded."""
+    began_ns = 1_700_000_000_000_000_000
     try:
-        return loop.run_until_complete(main)
+        with (
+            patch("time.monotonic", loop.time),
+            patch("time.time_ns", lambda: began_ns + int(loop.time() * 1e9)),
+            patch("os.urandom", loop.random.randbytes),
+        ):
+            return loop.run_until_complete(main)
     finally:
         left = asyncio.all_tasks(loop)
         for task in left:
