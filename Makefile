@@ -36,6 +36,7 @@ check: $(READY) ## Check format, lint, types and generated files.
 	@echo 'lint'; $(BIN)/ruff check --quiet .
 	@echo 'types'; $(BIN)/basedpyright --warnings
 	@echo 'generated files'; $(BIN)/python -m punchlist_schemas.export --check
+	@$(BIN)/python -m punchlist.tools.document --check
 
 bench: $(READY) ## Measure against the machine's own anchors, in full.
 	@$(BIN)/python tests/bench/run.py
@@ -99,6 +100,7 @@ fmt: $(READY) ## Format, fix what lint can fix, write the generated files anew.
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/python -m punchlist_schemas.export
+	@$(BIN)/python -m punchlist.tools.document
 
 clean: ## Remove caches, coverage data and build results (.venv stays).
 	@rm -rf build dist htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .pytest.output

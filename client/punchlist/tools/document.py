@@ -1,6 +1,10 @@
-"""Writes `docs/dialects.md` from the definitions: `python -m punchlist.tools.document [--check]`."""
+"""Writes what is generated from the definitions: `python -m punchlist.tools.document [--check]`.
+
+`docs/dialects.md` is for people, `schemas/json/dialects.json` holds the definitions for readers in other languages.
+"""
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -59,21 +63,36 @@ def _kind(schema: dict[str, Any]) -> str:
     return {"boolean": " (true/false)", "integer": " (integer)", "object": " (object)"}.get(str(schema.get("type")), "")
 
 
+def files() -> dict[str, str]:
+    """Every generated file: its path and its whole content."""
+    described = {
+        name: {"summary": registry.dialect(name).summary, "tools": definitions(registry.dialect(name))}
+        for name in registry.names()
+    }
+    return {
+        "docs/dialects.md": document(),
+        "schemas/json/dialects.json": json.dumps(described, ensure_ascii=False, indent=2) + "\n",
+    }
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Writes the page, or with `--check` only compares it: 1 if it is stale."""
+    """Writes the files, or with `--check` only compares them: 1 if any is stale."""
     parser = argparse.ArgumentParser(prog="python -m punchlist.tools.document", description=main.__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    parser.add_argument("--out", type=Path, default=Path("docs/dialects.md"), help="the page (default: %(default)s)")
+    parser.add_argument("--check", action="store_true", help="write nothing, name the stale files")
+    parser.add_argument("--root", type=Path, default=Path(), help="the checkout (default: the working directory)")
     options = parser.parse_args(arguments)
-    page: Path = options.out
-    if not options.check:
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(document(), "utf-8")
-        return 0
-    if page.exists() and page.read_text("utf-8") == document():
-        return 0
-    print(f"stale: {page}", file=sys.stderr)
-    return 1
+    stale = 0
+    for name, content in files().items():
+        path: Path = options.root / name
+        if path.exists() and path.read_text("utf-8") == content:
+            continue
+        if options.check:
+            print(f"stale: {path}", file=sys.stderr)
+            stale = 1
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, "utf-8")
+    return stale
 
 
 if __name__ == "__main__":

@@ -127,3 +127,31 @@ def test_it_listens_on_the_loopback_alone(served: Served) -> None:
     found = subprocess.run(["ss", "-ltnH"], capture_output=True, text=True, check=False).stdout
     places = [line.split()[3] for line in found.splitlines() if line.split()[3].endswith(f":{served.port}")]
     assert set(places) <= {f"127.0.0.1:{served.port}", f"[::1]:{served.port}"}
+
+
+ACTIVATE = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3, inheritable=True)
+os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"}
+os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
+"""
+
+
+@pytest.mark.parametrize(("address", "serves"), [("127.0.0.1", True), ("0.0.0.0", False)])
+def test_a_socket_from_systemd_is_taken_if_it_is_on_the_loopback(address: str, serves: bool, tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path) as daemon, socket.create_server((address, 0)) as given:
+        port = given.getsockname()[1]
+        more = ["--http", "--port", str(port), "--token-file", str(tmp_path / "token")]
+        command = [sys.executable, "-c", ACTIVATE, str(given.fileno()), *arguments(daemon, *more)]
+        process = subprocess.Popen(command, env=environment(), pass_fds=[given.fileno()], stderr=subprocess.PIPE)
+        try:
+            with socket.create_connection(("127.0.0.1", port), 5) as link:
+                link.settimeout(20)
+                link.sendall(f"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+                if serves:
+                    assert b"401" in link.recv(100)
+                else:
+                    assert process.wait(20) != 0
+        finally:
+            process.kill()
+            process.communicate(timeout=20)

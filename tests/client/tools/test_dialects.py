@@ -151,3 +151,45 @@ def test_a_reply_of_next_stays_within_120_tokens(client: Client, box: Toolbox) -
     assert "unblocked" in reply.text
     assert "Others changed" in reply.text
     assert tokens(reply.text) <= 120
+
+
+def test_next_works_through_a_serial_list_that_starts_tasks_by_itself(box: Toolbox) -> None:
+    for title in ("One", "Two", "Three"):
+        box.call("queue", "add_task", {"description": title})
+    assert "Now #1: One" in box.call("native", "next").text
+    assert "Now #2: Two" in box.call("native", "next", {"result": "r"}).text
+    assert "Now #3: Three" in box.call("native", "next", {"failed": "f"}).text
+    assert "Nothing left" in box.call("native", "next", {"result": "r"}).text
+
+
+def test_next_goes_on_with_what_was_started_in_another_dialect(box: Toolbox) -> None:
+    box.call("claude", "TaskCreate", {"subject": "One", "description": "d"})
+    box.call("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"})
+    assert "Now #1: One" in box.call("native", "next").text
+    assert "#1 done" in box.call("native", "next", {"result": "r"}).text
+
+
+def test_next_never_takes_the_task_of_another_agent(client: Client, box: Toolbox) -> None:
+    other = Toolbox(client, Seat("work", "bob"))
+    box.call("native", "plan", {"tasks": ["One"]})
+    box.call("native", "next")
+    assert "Nothing ready: 1 in progress" in other.call("native", "next").text
+    assert other.call("native", "next", {"result": "not mine"}).refused
+    refused = other.call("native", "update", {"id": "1", "status": "in_progress"})
+    assert refused.text == "Refused: task 1 is being worked on by ann: take another one"
+
+
+def test_a_pause_of_the_queue_is_told_and_ended(box: Toolbox) -> None:
+    for title in ("One", "Two"):
+        box.call("queue", "add_task", {"description": title})
+    box.call("queue", "pause_task", {"task_id": "1"})
+    box.call("queue", "resume_task", {"task_id": "1"})
+    assert box.call("queue", "list_tasks").data["tasks"][0]["status"] == "in_progress"
+
+
+def test_a_description_keeps_its_text_whatever_its_form(box: Toolbox) -> None:
+    texts = ["One line", "  padded  ", "x" * 81, "First\nsecond", "\n\nlate", "tab\tbed", "ümläut " * 30]
+    for text in texts:
+        assert not box.call("queue", "add_task", {"description": text}).refused, text
+    shown = [task["description"] for task in box.call("queue", "list_tasks").data["tasks"]]
+    assert [" ".join(one.split()) for one in shown] == [" ".join(text.split()) for text in texts]

@@ -5,21 +5,23 @@ import pytest
 from punchlist import tools
 from punchlist.tools.document import document, main
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "dialects.md"
+ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_the_page_is_what_the_definitions_say() -> None:
-    assert PAGE.read_text("utf-8") == document(), "python -m punchlist.tools.document"
+def test_the_files_are_what_the_definitions_say() -> None:
+    assert main(["--check", "--root", str(ROOT)]) == 0, "python -m punchlist.tools.document"
 
 
-def test_a_stale_page_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = tmp_path / "docs" / "page.md"
-    assert main(["--check", "--out", str(page)]) == 1
-    assert main(["--out", str(page)]) == 0
-    assert main(["--check", "--out", str(page)]) == 0
+def test_a_stale_file_is_named_and_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--check", "--root", str(tmp_path)]) == 1
+    assert list(tmp_path.iterdir()) == []
+    assert main(["--root", str(tmp_path)]) == 0
+    assert main(["--check", "--root", str(tmp_path)]) == 0
+    capsys.readouterr()
+    page = tmp_path / "docs" / "dialects.md"
     page.write_text(page.read_text("utf-8") + " ", "utf-8")
-    assert main(["--check", "--out", str(page)]) == 1
-    assert "stale" in capsys.readouterr().err
+    assert main(["--check", "--root", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"stale: {page}\n"
 
 
 def test_every_tool_is_on_the_page() -> None:

@@ -266,6 +266,8 @@ def _set_status(desk: Desk, args: Update) -> Generator[Call[Any], Any, str]:
     if args.status == "in_progress":
         # Claimed, so that nobody else's `next` hands it out; what can't be claimed (paused, say) is started.
         task: Task = yield desk.calls.get(args.id)
+        if task.status == "in_progress" and task.owner not in ("", desk.actor):
+            raise Problem("lease_held", f"task {task.id} is being worked on by {task.owner}: take another one")
         if task.status == "pending":
             try:
                 yield desk.calls.take(desk.actor, args.id, lease_ms=_LEASE_MS, keep=True)
