@@ -164,8 +164,8 @@ async def test_a_read_of_the_state_takes_no_hop(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("method", "params", "most"),
     [
-        ("task.add", {"title": "one more"}, 285),
-        ("task.set_status", {"task": "7", "status": "in_progress"}, 310),
+        ("task.add", {"title": "one more"}, 225),
+        ("task.set_status", {"task": "7", "status": "in_progress"}, 225),
         ("task.get", {"task": "7"}, 62),
         ("task.list", {}, 62),
     ],

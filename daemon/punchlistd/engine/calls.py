@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 import msgspec
 
@@ -10,6 +10,9 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import Method
 from punchlist_schemas.params import Mutation
 from punchlistd.domain.commands import Command
+
+if TYPE_CHECKING:
+    from punchlistd.engine.registry import Open
 
 
 class Holder(Protocol):
@@ -80,7 +83,8 @@ class Nobody:
 class Write:
     """A mutation waiting for its turn.
 
-    `outcome` is its answer once decided; it is given only after the commit, and `done` says that it was. `repeat` marks
+    `opened` is the conversation that it changes, found when its turn comes. `outcome` is its answer once decided; it is
+    given only after the commit, and `done` says that it was. `repeat` marks
     a key that the log has seen before this batch: the answer is rebuilt from the log. `fresh` says that the log was
     asked and the key is new. `parked` marks a claim that found nothing and waits; `claims` are the tasks and fences
     that a claim got, and `unwanted` is its answer if it was given up meanwhile.
@@ -95,6 +99,7 @@ class Write:
         "fresh",
         "id",
         "method",
+        "opened",
         "outcome",
         "params",
         "parked",
@@ -109,6 +114,7 @@ class Write:
         self.method = method
         self.params = params
         self.command = command
+        self.opened: Open | None = None
         self.call = fingerprint(method.name, params) if params.key is not None else ""
         self.outcome: bytes | Rejection | None = None
         self.done = False
@@ -128,10 +134,11 @@ class Write:
 class Read:
     """A read that takes its turn in the writer, to see the writes of its own connection before it and none after it.
 
-    `run` does what can't be answered from the state alone, once everything before it is durable.
+    `run` does what can't be answered from the state alone, once everything before it is durable. `opened` is the
+    conversation that it is about, found when its turn comes.
     """
 
-    __slots__ = ("caller", "id", "method", "outcome", "params", "run")
+    __slots__ = ("caller", "id", "method", "opened", "outcome", "params", "run")
 
     def __init__(
         self, caller: Caller, id: bytes | None, method: Method, params: Any, run: Callable[[], None] | None = None
@@ -142,6 +149,7 @@ class Read:
         self.method = method
         self.params = params
         self.run = run
+        self.opened: Open | None = None
         self.outcome: bytes | Rejection | None = None
 
     def answer(self, outcome: bytes | Rejection) -> None:

@@ -100,34 +100,25 @@ class Decider:
     async def prepare(self, items: Sequence[Item]) -> None:
         """Load what these calls need, so that deciding never waits."""
         for item in items:
-            if isinstance(item, Read) and item.run is not None:
+            if type(item) is Read and item.run is not None:
                 continue
             name = item.params.conversation
-            opened = self._registry.find(name) or await self._registry.load(name)
-            if isinstance(item, Write):
+            item.opened = opened = self._registry.find(name) or await self._registry.load(name)
+            if type(item) is Write and (item.params.key is not None or type(item.params) in _PREPARED):
                 await self._prepare_write(item, opened)
 
     async def _prepare_write(self, item: Write, opened: Open) -> None:
-        name = opened.state.conversation
+        name, params = opened.state.conversation, item.params
         try:
-            if item.params.key is not None and opened.keys is None:
+            if params.key is not None and opened.keys is None:
                 opened.keys = set(await self._log.keys(name))
-            if isinstance(item.params, ListUndo) and opened.damage is None:
+            if type(params) is ListUndo and opened.damage is None:
                 history = await self._log.read(0, 1 << 60, conversation=name, max_bytes=1 << 60)
                 item.command = msgspec.structs.replace(item.command, history=groups_of(history))
-            elif isinstance(item.params, ConversationAttach):
-                await self._registry.load(item.params.session)
+            elif type(params) is ConversationAttach:
+                await self._registry.load(params.session)
         except Damaged as damaged:
             opened.damage = damage_of(damaged)
-
-    def prepared(self, item: Item) -> bool:
-        """Whether what was loaded for a call is still there: a refused append drops what ran ahead."""
-        if isinstance(item, Read) and item.run is not None:
-            return True
-        opened = self._registry.find(item.params.conversation)
-        if opened is None:
-            return False
-        return isinstance(item, Read) or item.params.key is None or opened.keys is not None or bool(opened.damage)
 
     def decide(self, item: Item, batch: Batch) -> bool:
         """Set the item's outcome and add its events to the batch; where that stays None it is answered otherwise.
@@ -135,20 +126,19 @@ class Decider:
         Returns:
             Whether the outcome holds already: it rests on nothing that is not in the log yet.
         """
-        if isinstance(item, Read) and item.run is not None:
-            return False
-        opened = self._registry.find(item.params.conversation)
-        assert opened is not None, "prepared"
-        if isinstance(item, Read):
+        opened = item.opened
+        if opened is None:
+            return False  # a read that has something to run
+        if type(item) is Read:
             item.outcome = self._looked_up(item, opened, batch.head)
             return not opened.dirty
-        if not self._known(item, opened):
+        if item.params.key is None or not self._known(item, item.params.key, opened):
             decision: Decision | Rejection | None = self._decision(item, opened)
-            if isinstance(item.params, TaskClaim):
+            if type(item.params) is TaskClaim:
                 decision = self._claim(item, item.params, decision, opened)
             if decision is None:
                 item.parked = True
-            elif isinstance(decision, Rejection):
+            elif type(decision) is Rejection:
                 item.outcome = decision
             else:
                 self._record(item, decision, opened, batch)
@@ -162,11 +152,8 @@ class Decider:
         except Exception:
             return _fault(item)
 
-    def _known(self, item: Write, opened: Open) -> bool:
+    def _known(self, item: Write, key: str, opened: Open) -> bool:
         """Whether the item's key was used before; its outcome is set, or to be rebuilt from the log."""
-        key = item.params.key
-        if key is None:
-            return False
         if (kept := opened.replies.get(key)) is not None:
             item.outcome = kept[1] if kept[0] == item.call else key_conflict(key)
             if isinstance(item.params, TaskClaim) and kept[0] == item.call:
@@ -176,13 +163,15 @@ class Decider:
         return item.repeat
 
     def _decision(self, item: Write, opened: Open) -> Decision | Rejection:
-        if (refused := self._refusal(item, opened)) is not None:
+        if opened.damage is not None:
+            return opened.damage
+        if item.caller.user is not None and (refused := out_of_scope(item.caller, opened.state)) is not None:
             return refused
         try:
             decision = self._decided(item, opened.state)
-            if isinstance(decision, Rejection):
+            if type(decision) is Rejection:
                 return self._leases.told(opened.state, decision)
-            if isinstance(item.params, DESTRUCTIVE):
+            if type(item.params) in DESTRUCTIVE:
                 # Last: nobody should confirm what is refused afterwards.
                 asked = self._confirmer.check(item.params, opened.state, item.caller.confirm, item.command.at)
                 return asked or decision
@@ -192,14 +181,17 @@ class Decider:
 
     def _decided(self, item: Write, state: State) -> Decision | Rejection:
         params = item.params
-        if isinstance(params, EndClaims):
+        if type(params) is EndClaims:
             item.command = msgspec.structs.replace(item.command, params=self._leases.due(params))
-        elif isinstance(params, TaskClaim):
+        elif type(params) is TaskClaim:
             if (unwanted := self._waiters.given_up(item)) is not None:
                 return unwanted
             if self._waiters.yields(state, item, params):
                 return Decision()
-        elif (refused := self._leases.refusal(state, params, item.caller.holder)) is not None:
+        elif type(params) is ConversationAttach:
+            if (refused := self._session_refusal(item, params)) is not None:
+                return refused
+        elif state.claims and (refused := self._leases.refusal(state, params, item.caller.holder)) is not None:
             return refused
         return decide(state, item.command)
 
@@ -207,7 +199,7 @@ class Decider:
         self, item: Write, params: TaskClaim, decision: Decision | Rejection, opened: Open
     ) -> Decision | Rejection | None:
         """What becomes of a claim; None if it found nothing and waits."""
-        if isinstance(decision, Rejection):
+        if type(decision) is Rejection:
             in_vain = params.wait_ms > 0 and may_come(decision)
         else:
             in_vain = not decision.events
@@ -216,13 +208,6 @@ class Decider:
             return None
         self._waiters.forget(item)
         return Decision() if in_vain else decision
-
-    def _refusal(self, item: Write, opened: Open) -> Rejection | None:
-        if opened.damage is not None:
-            return opened.damage
-        if (refused := out_of_scope(item.caller, opened.state)) is not None:
-            return refused
-        return self._session_refusal(item, item.params) if isinstance(item.params, ConversationAttach) else None
 
     def _session_refusal(self, item: Write, params: ConversationAttach) -> Rejection | None:
         named = self._registry.open.get(params.session)
@@ -243,22 +228,24 @@ class Decider:
         return found if found is not None and session in found.state.sessions else None
 
     def _record(self, item: Write, decision: Decision, opened: Open, batch: Batch) -> None:
-        command, events = item.command, decision.events
-        if events and isinstance(item.params, ConversationAttach):
-            self._detach_first(item.params.session, opened, command, batch)
-        side = Side(item.params.key or "", item.call, undoes=decision.undoes)
-        following = follow_up(opened.state, item.params, events)
+        command, params, events = item.command, item.params, decision.events
+        if events and type(params) is ConversationAttach:
+            self._detach_first(params.session, opened, command, batch)
+        key, side = params.key, None
+        if key is not None or decision.undoes:
+            side = Side(key or "", item.call, undoes=decision.undoes)
+        following = follow_up(opened.state, params, events)
         events = self._append(chain(events, following), opened, command, side, batch)
-        if isinstance(item.params, TaskClaim) or self._leases.of(opened.state.conversation):
+        held = self._leases.of(opened.state.conversation)
+        if held or type(params) is TaskClaim:
             self._follow_claims(item, opened.state, events)
         try:
-            answer: Written = outcome(item.params, opened.state, events, batch.head, decision.lines, command.actor)
+            answer: Written = outcome(params, opened.state, events, batch.head, decision.lines, command.actor)
         except Exception:
             item.outcome = _fault(item)
             return
-        held = self._leases.of(opened.state.conversation)
-        item.outcome = _encode(_timed(answer, opened) if held else answer)
-        if (key := item.params.key) is not None:
+        item.outcome = _encode(_timed(answer, opened) if opened.state.claims else answer)
+        if key is not None:
             opened.remember(key, item.call, item.outcome)
             if events and opened.keys is not None:
                 opened.keys.add(key_hash(key))
@@ -277,10 +264,10 @@ class Decider:
         """A session attached elsewhere moves: its old conversation says so in its own log."""
         holder = self._holder(session)
         if holder is not None and holder is not target:
-            self._append((ConversationConfigured(detached=session),), holder, command, Side(), batch)
+            self._append((ConversationConfigured(detached=session),), holder, command, None, batch)
 
     def _append(
-        self, events: Iterable[KnownEvent], opened: Open, command: Command, side: Side, batch: Batch
+        self, events: Iterable[KnownEvent], opened: Open, command: Command, side: Side | None, batch: Batch
     ) -> list[KnownEvent]:
         """Let the conversation's state run ahead by a group of events, and add it to the batch; all of the events.
 
@@ -288,34 +275,40 @@ class Decider:
         """
         state = opened.state
         name, at, actor = state.conversation, command.at, command.actor
-        happened: list[tuple[int, int, str, KnownEvent]] = []
+        happened: list[KnownEvent] = []
+        owners: list[str] = []
+        seq, version = batch.head, state.version
         for event in events:
-            seq, version, owner = batch.head + 1, state.version + 1, state.user
-            evolve(state, event, seq, version, at)
-            happened.append((seq, version, state.user or owner, event))
-            batch.head = opened.seq = seq
+            owner = state.user
+            batch.head = opened.seq = batch.head + 1
+            evolve(state, event, batch.head, state.version + 1, at)
+            happened.append(event)
+            owners.append(state.user or owner)
         left = len(happened)
-        for seq, version, owner, event in happened:
+        for event, owner in zip(happened, owners, strict=True):
             left -= 1
+            seq += 1
+            version += 1
             if left:
-                side = msgspec.structs.replace(side, left=left)
+                side = msgspec.structs.replace(side or _NO_SIDE, left=left)
             wire = _encode(_Wire(seq, name, version, at, actor, event))
             line, opened.check = seal(opened.check, wire, side)
-            batch.entries.append(Sealed(name, version, line, side.key))
+            batch.entries.append(Sealed(name, version, line, "" if side is None else side.key))
             batch.lines.append(Line(name, wire, left, owner))
-            side = _NO_SIDE
-            if isinstance(event, ConversationConfigured):
+            side = None
+            if type(event) is ConversationConfigured:
                 batch.sessions.append((name, event))
-            elif isinstance(event, ConversationDeleted):
+            elif type(event) is ConversationDeleted:
                 batch.deleted.append(name)
                 opened.forget_replies()
         if happened and name not in batch.touched:
             batch.touched[name] = opened
             opened.dirty += 1
-        return [event for *_, event in happened]
+        return happened
 
 
 _NO_SIDE = Side()
+_PREPARED = frozenset({ListUndo, ConversationAttach})
 _END_CLAIMS = (ListCleared, ConversationDeleted)
 _WITH_LEASES = (ClaimResult, TaskResult)
 _TOUCH_CLAIMS = (Claimed, Released, StatusChanged, Deleted)

@@ -16,7 +16,7 @@ def now_ms() -> int:
 
 def stamp(caller: Caller, params: Mutation) -> Command | Rejection:
     """Turn a mutation into a command, or refuse one that reaches outside the caller's user scope."""
-    if isinstance(params, ConversationOpen) and params.user is not None and caller.user not in (None, params.user):
+    if type(params) is ConversationOpen and params.user is not None and caller.user not in (None, params.user):
         said = f"This connection is bound to the user {caller.user} and can't open a conversation for {params.user}."
         return Rejection("forbidden", said, {"what": "user"})
     return Command(
@@ -24,5 +24,5 @@ def stamp(caller: Caller, params: Mutation) -> Command | Rejection:
         at=now_ms(),
         actor=params.actor or caller.actor,
         user=caller.user,
-        message_id=f"m{os.urandom(12).hex()}" if isinstance(params, MessageAppend) and params.message is None else "",
+        message_id=f"m{os.urandom(12).hex()}" if type(params) is MessageAppend and params.message is None else "",
     )

@@ -30,7 +30,7 @@ class Open:
     """A conversation in use: its state, the head of its hash chain, and what follows from them.
 
     `dirty` counts the batches that touched the state and are not published yet: while there are any it runs ahead of
-    the log, and reads wait.
+    the log, and reads wait. `dropped` says that it is not the conversation's state any more.
     """
 
     __slots__ = (
@@ -38,6 +38,7 @@ class Open:
         "counted",
         "damage",
         "dirty",
+        "dropped",
         "keys",
         "leases",
         "listed",
@@ -56,6 +57,7 @@ class Open:
         self.check = check
         self.seq = seq
         self.dirty = 0
+        self.dropped = False
         self.damage: Rejection | None = None
         self.keys: set[int] | None = None
         self.replies: dict[str, tuple[str, bytes]] = {}
@@ -232,7 +234,8 @@ class Registry:
 
     def drop(self, name: str) -> None:
         """Forget a conversation whose state can't be trusted; its next use reads the log."""
-        self.open.pop(name, None)
+        if (opened := self.open.pop(name, None)) is not None:
+            opened.dropped = True
 
     def attach(self, session: str, name: str) -> None:
         """A session leads to a conversation from here on."""
@@ -266,7 +269,7 @@ class Registry:
             if opened.in_use or opened.dirty or opened.state.claims:
                 opened.in_use, opened.used = False, now
             if opened.used < now - idle_s and opened.summarised == opened.state.version:
-                del self.open[name]
+                self.drop(name)
 
 
 _encode = msgspec.json.Encoder().encode

@@ -161,7 +161,7 @@ class Writer:
         await self._decider.prepare(items)
         self._deciding = []
         for index, item in enumerate(items):
-            if not self._decider.prepared(item):
+            if item.opened is not None and item.opened.dropped:  # by a refused append
                 queue.extendleft(reversed(items[index:]))
                 break
             self._decide_one(item)
@@ -281,16 +281,16 @@ class Writer:
         for opened in batch.touched.values():
             opened.dirty -= 1
         self._note_sessions(batch)
-        callers: dict[int, Caller] = {}
+        callers: dict[Caller, None] = {}
         for item in batch.items:
-            if isinstance(item, Write) and item.unwanted is not None:
+            if type(item) is Write and item.unwanted is not None:
                 self._give_back(item)
             if item.outcome is not None:
                 item.answer(item.outcome)
-                callers[id(item.caller)] = item.caller
+                callers[item.caller] = None
             else:
                 self._answer_otherwise(item)
-        for caller in callers.values():
+        for caller in callers:
             caller.flush()
         self._wake_waiters(batch)
         if batch.lines:

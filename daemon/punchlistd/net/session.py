@@ -37,8 +37,8 @@ BUFFER_BYTES = 16 << 10
 class Session(asyncio.Protocol):
     """A connection and what it asked for.
 
-    `actor`, `user` and `confirm` are what `daemon.hello` set. `push_framed` is the transport's own: no answers wait to be
-    sent when a commit is published.
+    `actor`, `user` and `confirm` are what `daemon.hello` set. `push_framed` is the transport's own: no answers wait to
+    be sent when a commit is published.
     """
 
     push_framed: Callable[[bytes], Any]
@@ -217,17 +217,25 @@ class Session(asyncio.Protocol):
 
     def _write(self, caller: Caller, id: bytes | None, method: Method, params: Mutation) -> None:
         command = stamp(caller, params)
-        if isinstance(command, Rejection):
+        if type(command) is Rejection:
             caller.answer(id, command)
+        elif type(params) is TaskClaim and params.wait_ms > 0:
+            self._claim(caller, Write(caller, id, method, params, command))
+        else:
+            self._submit(Write(caller, id, method, params, command))
+
+    def _claim(self, caller: Caller, write: Write) -> None:
+        """A claim that may have to wait."""
+        call = self._begin_waiting(caller, write.id)
+        if type(call) is Rejection:
+            caller.answer(write.id, call)
             return
-        waits = isinstance(params, TaskClaim) and params.wait_ms > 0
-        call = self._begin_waiting(caller, id) if waits else caller
-        if isinstance(call, Rejection):
-            caller.answer(id, call)
-            return
-        self._last_write = write = Write(call, id, method, params, command)
-        if isinstance(call, WaitingCall):
-            call.on_give_up = lambda: self.server.writer.waiters.give_up(write, self.server.given_up())
+        write.caller = call
+        call.on_give_up = lambda: self.server.writer.waiters.give_up(write, self.server.given_up())
+        self._submit(write)
+
+    def _submit(self, write: Write) -> None:
+        self._last_write = write
         self.server.writer.submit(write)
 
     def _begin_waiting(self, caller: Caller, id: bytes | None) -> WaitingCall | Rejection:

@@ -31,18 +31,18 @@ def _link(check: str, content: bytes, wire: bytes) -> str:
     return blake2b(previous + content, digest_size=8).hexdigest()
 
 
-def seal(check: str, wire: bytes, side: Side) -> tuple[bytes, str]:
+def seal(check: str, wire: bytes, side: Side | None) -> tuple[bytes, str]:
     """Make a line of an event.
 
     Args:
         check: Head of the conversation's chain so far, "" at its beginning.
         wire: `{"seq","conversation","version","at","actor","event"}` in this order, as compact JSON.
-        side: What is kept beside it.
+        side: What is kept beside it, if anything.
 
     Returns:
         The line and the new head of the chain.
     """
-    beside = _encode(side)
+    beside = _NO_SIDE if side is None else _encode(side)
     content = wire + b"\t" + (b"" if beside == _NO_SIDE else beside)
     head = _link(check, content, wire)
     return content + b"\t" + head.encode(), head
