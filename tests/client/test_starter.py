@@ -50,10 +50,8 @@ def test_a_daemon_is_met_once_it_said_that_it_is_ready_and_outlives_the_descript
 
 
 def test_a_daemon_that_fails_is_reported_with_its_own_last_words(
-    tmp_path: Path, begin: Callable[..., Report], pretend: Pretend
+    begin: Callable[..., Report], pretend: Pretend
 ) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "daemon.log").write_text("words of long ago\n")
     pretend("for n in $(seq 20); do echo line $n >&2; done; exit 78")
     report = begin()
     assert (report.ready, report.lost_race, report.exit_code) == (False, False, 78)
@@ -61,8 +59,10 @@ def test_a_daemon_that_fails_is_reported_with_its_own_last_words(
 
 
 def test_a_daemon_that_fails_without_a_word_is_reported_by_its_exit_code(
-    begin: Callable[..., Report], pretend: Pretend
+    tmp_path: Path, begin: Callable[..., Report], pretend: Pretend
 ) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "daemon.log").write_text("words of long ago\n")
     pretend("exit 3")
     assert begin() == Report(ready=False, reason="it ended with exit code 3", exit_code=3)
 

@@ -101,19 +101,21 @@ def test_a_daemon_that_hangs_up_is_told_while_reading_and_while_writing(tmp_path
         link.close()
 
 
-def test_closing_wakes_whoever_waits_for_ever(tmp_path: Path) -> None:
+def test_closing_wakes_whoever_waits_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync_link, "_HEED_S", 600.0)
     with scripted_peer(tmp_path, silence) as peer:
         link = linked(peer.socket)
         told: list[Exception] = []
 
         def wait() -> None:
             try:
-                link.receive(FOR_EVER)
+                link.exchange(ask(), FOR_EVER)
             except ConnectionLost as error:
                 told.append(error)
 
         waiting = threading.Thread(target=wait)
         waiting.start()
+        assert peer.arrived.acquire(timeout=PATIENCE_S)
         link.close()
         waiting.join(PATIENCE_S)
         assert len(told) == 1
