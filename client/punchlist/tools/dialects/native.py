@@ -1,7 +1,7 @@
 """`native`: few tools, small replies, deltas. The dialect to prefer where there is a choice."""
 
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import Gap, LeaseHeld, WrongEpoch
-from punchlist.tools import news
+from punchlist.tools import news, words
 from punchlist.tools.fit import cut, fitting, joined, one_line, shorten
 from punchlist.tools.model import (
     Arguments,
@@ -25,17 +25,13 @@ from punchlist.tools.model import (
 )
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import ClaimResult, EventsResult, SetStatusResult
-from punchlist_schemas.things import FINISHED, Counts, Priority, Task
+from punchlist_schemas.things import FINISHED, Priority, Task
 
 Ids = tuple[str, ...]
 _TITLE = 100
-_BRIEF = 140
-"""How many characters of a title and a description `next` shows."""
 _ROWS = 50
 _LEASE_MS = 2 * 3_600_000
 """How long a task taken by `next` is its taker's without a sign of life, in milliseconds."""
-_SOME = 4
-_RANGES = 20
 _DETAILS = 20
 
 
@@ -120,24 +116,8 @@ def _plan(desk: Desk, args: Plan) -> Steps:
     open_ = [task for task in listed if task.status not in FINISHED]
     ready = [task.id for task in open_ if task.status == "pending" and not task.open_blockers]
     verb = "The list is" if args.replace else "Added"
-    text = f"{verb} {_span(ids)}. Ready: {joined(ready[:_SOME], '#') or 'none'}{_rest(len(ready))}. Call next to begin."
+    text = f"{verb} {words.span(ids)}. Ready: {words.some(ready) or 'none'}. Call next to begin."
     return Reply(text=text, data={"added": ids[:1_000], "ready": ready[:1_000]})
-
-
-def _rest(count: int) -> str:
-    return f" and {count - _SOME} more" if count > _SOME else ""
-
-
-def _span(ids: Sequence[str]) -> str:
-    """Ids as ranges: `#1-#7, #9`."""
-    parts: list[list[int]] = []
-    for number in sorted(int(one) for one in ids):
-        if parts and parts[-1][1] == number - 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    shown = [f"#{low}" if low == high else f"#{low}-#{high}" for low, high in parts[:_RANGES]]
-    return ", ".join(shown) + (" …" if len(parts) > _RANGES else "")
 
 
 def _asked(desk: Desk, args: Plan, titles: set[str]) -> Generator[Call[Any], Any, Reply | None]:
@@ -148,7 +128,7 @@ def _asked(desk: Desk, args: Plan, titles: set[str]) -> Generator[Call[Any], Any
     if not dropped or desk.memory.confirms(args.confirm, *facts):
         return None
     token, expires_at = desk.memory.token(*facts)
-    question = f"Replace the list and drop {len(dropped)} unfinished tasks ({_span(dropped)})? (yes/no)"
+    question = f"Replace the list and drop {len(dropped)} unfinished tasks ({words.span(dropped)})? (yes/no)"
     text = f"Confirmation required: {question} To do it, repeat the call with confirm={token}; or leave replace out."
     data = {"status": "confirmation_required", "question": question, "confirm": token, "expires_at": expires_at}
     return Reply(text=text, data=data, question=Question(question, token, expires_at))
@@ -166,7 +146,7 @@ def _next(desk: Desk, args: Next) -> Steps:
         done: SetStatusResult = yield (
             desk.calls.fail(current, args.failed) if args.failed else desk.calls.complete(current, args.result)
         )
-        lines.append(_finished(done))
+        lines.append(words.finished(done))
         data |= {"finished": current, "unblocked": done.unblocked[:100]}
     elif current and not args.id:
         task = next(task for task in running if task.id == current)
@@ -181,40 +161,19 @@ def _mine(desk: Desk, running: Iterable[Task]) -> list[Task]:
     return sorted(mine, key=lambda task: task.owner == "")
 
 
-def _finished(done: SetStatusResult) -> str:
-    task = done.task
-    freed = f"; unblocked {joined(done.unblocked[:_SOME], '#')}{_rest(len(done.unblocked))}" if done.unblocked else ""
-    word = {"completed": "done", "failed": "failed"}.get(task.status, f"{task.status} again")
-    return f"#{task.id} {word}{freed}."
-
-
 def _answer(desk: Desk, last: int | None, lines: list[str], data: dict[str, Any], task: Task | None) -> Steps:
     """The reply of `next`: the task, how many remain, and in a line what others have changed."""
     tasks: TaskList = yield desk.calls.list(limit=1)
     if task is None:
-        lines.append(_nothing(tasks.counts))
+        lines.append(words.nothing(tasks.counts))
     else:
         urgent = f" [{task.priority}]" if task.priority != "normal" else ""
         lines.append(f"Now #{task.id}: {cut(task.title, _TITLE)}{urgent}")
-        lines += [_brief(task)] if task.description else []
-        data["next"] = {"id": task.id, "title": task.title, "description": cut(task.description, _BRIEF)}
+        lines += [words.brief(task)] if task.description else []
+        data["next"] = {"id": task.id, "title": task.title, "description": cut(task.description, words.BRIEF)}
     lines.append(f"{tasks.remaining} left, seq {tasks.seq}.")
     others = yield from _others(desk, last)
     return Reply(text="\n".join(lines + others), data={"next": None, **data, "remaining": tasks.remaining})
-
-
-def _brief(task: Task) -> str:
-    text = one_line(task.description)
-    return text if len(text) <= _BRIEF else f"{cut(text, _BRIEF)} (all of it: tasks ids={task.id})"
-
-
-def _nothing(counts: Counts) -> str:
-    if not counts.pending + counts.in_progress + counts.paused:
-        return "Nothing left: all tasks are finished."
-    return (
-        f"Nothing ready: {counts.in_progress} in progress, {counts.blocked} blocked, {counts.paused} paused."
-        " Call wait, or tasks to see why."
-    )
 
 
 def _others(desk: Desk, last: int | None) -> Generator[Call[Any], Any, list[str]]:
@@ -228,7 +187,7 @@ def _others(desk: Desk, last: int | None) -> Generator[Call[Any], Any, list[str]
     touched = [*told.changed, *told.gone]
     if not touched:
         return []
-    return [f"Others changed {joined(touched[:_SOME], '#')}{_rest(len(touched))}: tasks since={last} tells."]
+    return [f"Others changed {words.some(touched)}: tasks since={last} tells."]
 
 
 def _update(desk: Desk, args: Update) -> Steps:
@@ -283,23 +242,7 @@ def _set_status(desk: Desk, args: Update) -> Generator[Call[Any], Any, str]:
         result_summary=args.note or None if args.status == "completed" else None,
         fail_reason=args.note or None if args.status == "failed" else None,
     )
-    return _finished(done) if args.status in FINISHED else f"#{args.id} {done.task.status}."
-
-
-def line(task: Task) -> str:
-    """A task as `tasks` shows it."""
-    state = [] if task.status == "pending" else [task.status]
-    state += [task.priority] if task.priority != "normal" else []
-    state += [task.owner] if task.owner else []
-    mark = f" [{' '.join(state)}]" if state else ""
-    waits = f" (after {joined(task.open_blockers[:_SOME], '#')}{_rest(len(task.open_blockers))})"
-    return f"#{task.id}{mark} {task.title}{waits if task.open_blockers else ''}"
-
-
-def _row(task: Task) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": task.id, "title": task.title, "status": task.status}
-    row |= {"owner": task.owner} if task.owner else {}
-    return row | ({"after": task.open_blockers[:100]} if task.open_blockers else {})
+    return words.finished(done) if args.status in FINISHED else f"#{args.id} {done.task.status}."
 
 
 def _tasks(desk: Desk, args: Tasks) -> Steps:
@@ -314,18 +257,12 @@ def _tasks(desk: Desk, args: Tasks) -> Steps:
     statuses = None if args.all else ("pending", "in_progress", "paused")
     tasks: TaskList = yield desk.calls.list(status=statuses, offset=args.offset)
     news.mark(desk, tasks.seq)
-    shown, _ = fitting(tasks[:_ROWS], line)
-    head = f"{_summary(tasks.counts)}, seq {tasks.seq}"
+    shown, _ = fitting(tasks[:_ROWS], words.line)
+    head = f"{words.summary(tasks.counts)}, seq {tasks.seq}"
     left_out = len(tasks) - len(shown)
     foot = [f"… {left_out} more: tasks offset={args.offset + len(shown)}"] if left_out else []
-    data = {"tasks": [_row(task) for task in tasks[: len(shown)]], "left_out": left_out, "seq": tasks.seq}
+    data = {"tasks": [words.row(task) for task in tasks[: len(shown)]], "left_out": left_out, "seq": tasks.seq}
     return Reply(text="\n".join([head, *shown, *foot]), data=data)
-
-
-def _summary(counts: Counts) -> str:
-    names = ("in_progress", "pending", "paused", "failed", "completed")
-    parts = [f"{getattr(counts, name)} {name}" for name in names if getattr(counts, name)]
-    return ", ".join(parts) or "No tasks"
 
 
 def _after(desk: Desk, text: str) -> Generator[Call[Any], Any, int | None]:
@@ -345,13 +282,13 @@ def _changes(desk: Desk, told: news.News) -> Steps:
         return Reply(text=f"Nothing changed, seq {told.seq}.", data={"tasks": [], "gone": [], "seq": told.seq})
 
     def render(task: Task) -> str:
-        return f"{line(task)} — by {told.changed[task.id]}"
+        return f"{words.line(task)} — by {told.changed[task.id]}"
 
     shown, _ = fitting(changed[:_ROWS], render)
     left_out = len(changed) - len(shown)
     foot = [f"gone: {joined(gone, '#')}"] if gone else []
     foot += [f"… {left_out} more: call tasks for the list"] if left_out else []
-    data = {"tasks": [_row(task) for task in changed[: len(shown)]], "gone": gone[:1_000], "seq": told.seq}
+    data = {"tasks": [words.row(task) for task in changed[: len(shown)]], "gone": gone[:1_000], "seq": told.seq}
     return Reply(text="\n".join([f"{len(changed)} changed, seq {told.seq}", *shown, *foot]), data=data)
 
 
@@ -360,18 +297,10 @@ def _details(desk: Desk, ids: Ids) -> Steps:
     for one in ids[:_DETAILS]:
         tasks.append((yield desk.calls.get(one)))
     share = 30_000 // len(tasks)
-    blocks = ["\n".join(_detail(task, share)) for task in tasks]
+    blocks = ["\n".join(words.detail(task, share)) for task in tasks]
     note = [f"… {len(ids) - _DETAILS} more: at most {_DETAILS} at once"] if len(ids) > _DETAILS else []
-    data = [_row(task) | {"description": shorten(task.description, share)} for task in tasks]
+    data = [words.row(task) | {"description": shorten(task.description, share)} for task in tasks]
     return Reply(text="\n\n".join([*blocks, *note]), data={"tasks": data})
-
-
-def _detail(task: Task, share: int) -> list[str]:
-    parts = [line(task), shorten(task.description, share)]
-    parts += [f"Result: {shorten(task.result_summary, share)}"] if task.result_summary else []
-    parts += [f"Failed: {shorten(task.fail_reason, share)}"] if task.fail_reason else []
-    parts += [f"Before: {joined(task.blocks[:100], '#')}"] if task.blocks else []
-    return [part for part in parts if part]
 
 
 def _wait(desk: Desk, args: Wait) -> Steps:
