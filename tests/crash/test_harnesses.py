@@ -58,7 +58,7 @@ def test_what_was_acknowledged_survives_a_power_cut_and_without_flushes_it_would
     ("scenario", "fault"),
     [
         ("first start", Fault("pwrite64", "EIO", 7)),
-        ("first start", Fault("pwrite64", "EIO", 26)),
+        ("first start", Fault("pwrite64", "EIO", 32)),
         ("first start", Fault("link", "KILL", 1)),
         ("append", Fault("fdatasync", "EIO", 2)),
         ("append", Fault("pwrite64", "ENOSPC", 1)),
