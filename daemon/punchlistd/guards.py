@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import anyio
-import anyio.to_thread
 
 
 class Replaced(Exception):
@@ -15,6 +14,8 @@ class Replaced(Exception):
 
 async def watch(paths: dict[str, Callable[[], bool]], every_s: float) -> NoReturn:
     """Look again and again whether what must be ours still is, also while nobody calls.
+
+    A look is so quick that a thread for it would cost an idle daemon more.
 
     Args:
         paths: what tells for each path whether it still leads to what is ours.
@@ -25,13 +26,9 @@ async def watch(paths: dict[str, Callable[[], bool]], every_s: float) -> NoRetur
     """
     while True:
         await anyio.sleep(every_s)
-        lost = await anyio.to_thread.run_sync(_lost, paths)
+        lost = next((path for path, still_ours in paths.items() if not still_ours()), None)
         if lost is not None:
             raise Replaced(f"{lost} was removed or replaced while in use: this daemon ends; start another one")
-
-
-def _lost(paths: dict[str, Callable[[], bool]]) -> str | None:
-    return next((path for path, still_ours in paths.items() if not still_ours()), None)
 
 
 class Faults:

@@ -41,7 +41,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: float = 10.0
     """How long a claim outlives its connection, or a restart of the daemon."""
 
-    watch_s: float = 1.0
+    watch_s: float = 1.5
     """How often an idle daemon looks whether its lock, log and socket are still its own."""
 
     drain_s: float = 2.0

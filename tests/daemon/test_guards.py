@@ -1,4 +1,5 @@
 import asyncio
+import threading
 
 import anyio
 import pytest
@@ -11,6 +12,18 @@ async def test_what_stays_ours_is_watched_for_ever_and_what_is_lost_ends_it() ->
     looks = iter([True] * 20)
     with anyio.fail_after(5), pytest.raises(Replaced, match="/b was removed or replaced"):
         await watch({"/a": lambda: True, "/b": lambda: next(looks, False)}, 0.001)
+
+
+async def test_a_look_wakes_no_thread() -> None:
+    threads: set[int] = set()
+
+    def look() -> bool:
+        threads.add(threading.get_ident())
+        return False
+
+    with anyio.fail_after(5), pytest.raises(Replaced):
+        await watch({"/a": look}, 0.001)
+    assert threads == {threading.get_ident()}
 
 
 async def test_a_fault_in_a_callback_of_the_loop_rises() -> None:

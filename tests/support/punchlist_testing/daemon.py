@@ -18,11 +18,11 @@ from punchlistd.app import App
 from punchlistd.settings import Settings
 
 MAY_BLOCK = {
-    "punchlistd/lock.py": {"__init__", "close"},
+    "punchlistd/lock.py": {"__init__", "still_ours", "close"},
     "punchlistd/net/listener.py": {"private_directory", "__init__", "still_ours", "close"},
     "punchlistd/store/sqlite.py": {"append_now"},
 }
-"""Calls on local directory entries at start and stop, and commits while the disk is quick: file → functions."""
+"""Calls on local directory entries, and commits while the disk is quick: file → functions."""
 
 READY_S = 20.0
 """How long a daemon may take to start before a test gives up, in seconds."""
