@@ -419,4 +419,16 @@ COMMANDS = (
         ),
         ("punch setup claude-code", "punch setup vscode --scope project", "punch setup codex --remove"),
     ),
+    Command(
+        "mirror",
+        "mirror",
+        "Keep lists as JSON files, both ways, for programs that know nothing else.",
+        (
+            _choice("action", text="add, list, remove or run", choices=("add", "list", "remove", "run")),
+            Argument(("directory",), "where the files are", {"metavar": "DIRECTORY", "nargs": "?"}, "file"),
+            _flag("--all", text="all lists there are and will be"),
+            _choice("--format", text="one file for each list, or one for each task", choices=("checklist", "claude")),
+        ),
+        ("punch mirror add . -c website", "punch mirror add ~/tasks --all", "punch mirror run", "punch mirror list"),
+    ),
 )

@@ -18,6 +18,7 @@ from punchlist.mirror.form import (
     write,
 )
 from punchlist.mirror.merge import Fields
+from punchlist.mirror.names import conversation_of, stem_of
 from punchlist_schemas.things import Task
 
 
@@ -25,6 +26,15 @@ class Checklist:
     """The whole list in one file, as `ListTasks` and its siblings show it."""
 
     name = "checklist"
+    is_single = True
+
+    def stem(self, conversation: str) -> str:
+        """The file's name."""
+        return stem_of(conversation)
+
+    def conversation(self, stem: str) -> str | None:
+        """Whose it is."""
+        return conversation_of(stem)
 
     def folder(self, stem: str) -> tuple[str, ...]:
         """All conversations share one folder."""

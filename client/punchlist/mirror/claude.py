@@ -17,6 +17,7 @@ from punchlist.mirror.form import (
     write,
 )
 from punchlist.mirror.merge import Fields
+from punchlist.mirror.names import conversation_of, stem_of
 from punchlist_schemas.things import Status, Task
 
 _SHOWN: dict[Status, str] = {"paused": "pending", "failed": "pending"}
@@ -30,6 +31,15 @@ class Claude:
     """One file for each task, as Claude Code and programs like it keep them."""
 
     name = "claude"
+    is_single = False
+
+    def stem(self, conversation: str) -> str:
+        """The file's name."""
+        return stem_of(conversation, keep_dashes=True)
+
+    def conversation(self, stem: str) -> str | None:
+        """Whose it is."""
+        return conversation_of(stem, keep_dashes=True)
 
     def folder(self, stem: str) -> tuple[str, ...]:
         """Each conversation has a folder of its own."""

@@ -9,13 +9,17 @@ import ctypes
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
 
 MAX_BYTES = 16 << 20
 """Largest file that is read, in bytes."""
+
+LATE_S = 1.0
+"""How long a displaced file is kept open for whoever may still write to it, in seconds."""
 
 _AT_ONCE = 2  # RENAME_EXCHANGE
 _NO_REPLACE = 1  # RENAME_NOREPLACE
@@ -25,6 +29,15 @@ _SUFFIX = ".mirror"
 
 class Trouble(Exception):
     """A place on the disk that can't be used as it is."""
+
+
+class Shadow(NamedTuple):
+    """A file that we have displaced, still open: somebody may have opened it before us and write to it after us."""
+
+    name: str
+    descriptor: int
+    data: bytes
+    until: float
 
 
 class Folder:
@@ -38,6 +51,7 @@ class Folder:
     def __init__(self, directory: str, parts: tuple[str, ...]) -> None:
         self._directory = directory
         self._parts = parts
+        self._shadows: list[Shadow] = []
 
     @property
     def path(self) -> str:
@@ -77,7 +91,42 @@ class Folder:
             OSError: It can't be written; what was there is untouched.
             Trouble: Something stands there that is no file.
         """
-        return self._in_folder(lambda folder: _replace(folder, name, data, expected), make=True)
+
+        def replace(folder: int) -> bytes | None:
+            present = _replace(folder, name, data)
+            if present is None or present == expected:
+                self._let_go(folder, name, present)
+                return None
+            return present
+
+        return self._in_folder(replace, make=True)
+
+    def late(self) -> list[tuple[str, bytes]]:
+        """What was written into files that we had displaced already: each content once."""
+        found: list[tuple[str, bytes]] = []
+        kept: list[Shadow] = []
+        for shadow in self._shadows:
+            data = os.pread(shadow.descriptor, MAX_BYTES, 0)
+            if data != shadow.data:
+                found.append((shadow.name, data))
+            if time.monotonic() < shadow.until:
+                kept.append(shadow._replace(data=data))
+            else:
+                os.close(shadow.descriptor)
+        self._shadows = kept
+        return found
+
+    @property
+    def has_shadows(self) -> bool:
+        """Whether `late` may still find something."""
+        return bool(self._shadows)
+
+    def _let_go(self, folder: int, name: str, data: bytes | None) -> None:
+        """Remove what stands beside, but keep it open for a moment."""
+        if data is not None:
+            descriptor = os.open(_beside(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            self._shadows.append(Shadow(name, descriptor, data, time.monotonic() + LATE_S))
+        _unlink(folder, _beside(name))
 
     def remove(self, name: str, expected: bytes) -> None:
         """Remove a file that is as we expect it, and nothing else."""
@@ -94,7 +143,18 @@ class Folder:
 
     def settle(self, name: str) -> None:
         """What stood in the way has been dealt with."""
-        self._in_folder(lambda folder: _unlink(folder, _beside(name)), make=False)
+        self._in_folder(lambda folder: self._let_go(folder, name, _read(folder, _beside(name))), make=False)
+
+    def put_back(self, name: str, ours: bytes) -> None:
+        """Exchange once more: what was displaced stands in its place again, with whoever is still writing it."""
+
+        def put_back(folder: int) -> None:
+            if _renameat2(folder, _beside(name), name, _AT_ONCE) != 0:
+                os.rename(_beside(name), name, src_dir_fd=folder, dst_dir_fd=folder)
+            elif _read(folder, _beside(name)) == ours:
+                _unlink(folder, _beside(name))
+
+        self._in_folder(put_back, make=False)
 
     def keep_copy(self, name: str, data: bytes) -> None:
         """Write a copy under a name of its own, unless it is there already."""
@@ -163,22 +223,19 @@ def _read(folder: int, name: str) -> bytes | None:
     return data
 
 
-def _replace(folder: int, name: str, data: bytes, expected: bytes | None) -> bytes | None:
+def _replace(folder: int, name: str, data: bytes) -> bytes | None:
     beside = _beside(name)
     _unlink(folder, beside)
     try:
         _write(folder, beside, data, _mode(folder, name))
-        present = _exchanged(folder, beside, name, expected)
+        present = _exchanged(folder, beside, name)
     except BaseException:
         _unlink(folder, beside)
         raise
-    if present is None or present == expected:
-        _unlink(folder, beside)
-        return None
     return present
 
 
-def _exchanged(folder: int, beside: str, name: str, expected: bytes | None) -> bytes | None:
+def _exchanged(folder: int, beside: str, name: str) -> bytes | None:
     """Put `beside` at `name`; returns what stood there, which is at `beside` then."""
     for _ in range(100):
         present = _read(folder, name)
@@ -187,17 +244,17 @@ def _exchanged(folder: int, beside: str, name: str, expected: bytes | None) -> b
         if code == 0:
             return None if present is None else _read(folder, beside)
         if code in _UNSUPPORTED:
-            return _renamed(folder, beside, name, expected)
+            return _renamed(folder, beside, name)
         if code not in (errno.EEXIST, errno.ENOENT):
             raise OSError(code, os.strerror(code), name)
         # It appeared or vanished at this moment: look again.
     raise OSError(errno.EAGAIN, "the file comes and goes", name)
 
 
-def _renamed(folder: int, beside: str, name: str, expected: bytes | None) -> bytes | None:
+def _renamed(folder: int, beside: str, name: str) -> bytes | None:
     present = _read(folder, name)
     os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
-    if present is not None and present != expected:
+    if present is not None:
         _write(folder, beside, present, 0o600)
     return present
 

@@ -59,6 +59,16 @@ class Form(Protocol):
     """One form of mirror files."""
 
     name: str
+    is_single: bool
+    """Whether a conversation has one file, `STEM.json`, instead of one for each task."""
+
+    def stem(self, conversation: str) -> str:
+        """What a conversation's file or folder is called."""
+        ...
+
+    def conversation(self, stem: str) -> str | None:
+        """The conversation of a file or folder, if its name tells."""
+        ...
 
     def folder(self, stem: str) -> tuple[str, ...]:
         """The folders below the mirror's directory that hold a conversation's files."""

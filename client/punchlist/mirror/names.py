@@ -17,18 +17,18 @@ _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?![\s\S])")
 _GROUPS = (8, 12, 16, 20)
 
 
-def stem_of(conversation: str) -> str:
-    """The file name, without its ending, of a conversation."""
+def stem_of(conversation: str, *, keep_dashes: bool = False) -> str:
+    """The file name, without its ending, of a conversation; `keep_dashes`: a UUID is its own name."""
     if _UUID.match(conversation):
-        return conversation.replace("-", "")
+        return conversation if keep_dashes else conversation.replace("-", "")
     if _PLAIN.match(conversation) and not any(form.match(conversation) for form in (_DIGITS, _HASHED, _RESERVED)):
         return conversation
     return "h-" + hashlib.sha256(conversation.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
-def conversation_of(stem: str) -> str | None:
+def conversation_of(stem: str, *, keep_dashes: bool = False) -> str | None:
     """The conversation that a file of this name belongs to, or None if the name does not tell."""
-    if _DIGITS.match(stem):
+    if _DIGITS.match(stem) and not keep_dashes:
         parts = zip((0, *_GROUPS), (*_GROUPS, len(stem)), strict=True)
         return "-".join(stem[start:end] for start, end in parts)
-    return stem if stem_of(stem) == stem else None
+    return stem if stem_of(stem, keep_dashes=keep_dashes) == stem else None

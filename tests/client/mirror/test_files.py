@@ -127,6 +127,19 @@ def test_a_full_disk_leaves_the_old_file_and_no_litter(folder: Folder, monkeypat
     assert folder.names() == ["a.json"]
 
 
+def test_what_is_written_into_a_displaced_file_comes_into_our_hands(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path), ())
+    folder.replace("a", b"1", None)
+    with (tmp_path / "a").open("r+b", buffering=0) as late:
+        folder.replace("a", b"2", b"1")
+        assert folder.late() == []
+        late.truncate(0)
+        late.write(b"late")
+    assert folder.late() == [("a", b"late")]
+    assert folder.late() == []
+    assert folder.read("a") == b"2"
+
+
 def test_a_copy_is_kept_once(folder: Folder) -> None:
     folder.keep_copy("a.1.conflict", b"1")
     folder.keep_copy("a.1.conflict", b"2")

@@ -51,6 +51,7 @@ def examine(target: Target) -> Iterator[Finding]:
     yield _private_folder("data directory", target.data_dir)
     yield _disk(target.data_dir)
     yield from _daemon(target)
+    yield from _mirrors(target.data_dir)
 
 
 def _python() -> Finding:
@@ -141,6 +142,36 @@ def _figures(status: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(check, "warn" if over else "ok", f"{size / _MIB:.1f} MiB", advice if over else "")
     for error in status.get("last_errors", ()):
         yield Finding("last error", "warn", str(error), f"see the log in {status['data_dir']}")
+
+
+def _mirrors(data_dir: str) -> Iterator[Finding]:
+    """What is wrong with mirror files, as the process that keeps them up last said."""
+    from punchlist.mirror.config import Config, ConfigError
+    from punchlist.mirror.report import status
+
+    try:
+        if not Config(data_dir).load():
+            return
+    except ConfigError as error:
+        yield Finding("mirror", "fail", str(error), "put it right, or remove it: punch mirror add writes it")
+        return
+    found = status(data_dir)
+    if found is None or not os.path.exists(f"/proc/{found.pid}"):
+        yield Finding("mirror", "warn", "nobody keeps the files up", "punch mirror run")
+    elif found.watching != "events":
+        advice = "raise fs.inotify.max_user_instances and max_user_watches"
+        yield Finding("mirror", "warn", "the system gives no watches: files are polled", advice)
+    else:
+        yield Finding("mirror", "ok", f"kept up by pid {found.pid}")
+    for one in found.problems if found else ():
+        yield Finding(f"mirror {one.kind}", "warn", f"{one.file}: {one.text}", _MIRROR_ADVICE.get(one.kind, ""))
+
+
+_MIRROR_ADVICE = {
+    "corrupt": "put the file right or remove it: it is written anew",
+    "foreign": "remove the file: it is written anew",
+    "conflict": "take over by hand what is missing, then remove the copy ending in .conflict",
+}
 
 
 def status_file(socket: str) -> Finding:

@@ -1,0 +1,110 @@
+"""`punch mirror`: which directories mirror what, and the process in the foreground that keeps them so."""
+
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from punchlist.cli.context import Context
+from punchlist.cli.failure import CONFIGURATION, LOST_RACE, REFUSED, UsageError, tell
+from punchlist.cli.safe import safe
+from punchlist.core import Options
+from punchlist.mirror.config import Config, ConfigError, Entry
+from punchlist.mirror.report import Problem, Report, status
+
+if TYPE_CHECKING:
+    import anyio
+
+
+def run_mirror(context: Context) -> int:
+    """Add, list, remove, or run."""
+    actions = {"add": _add, "list": _list, "remove": _remove, "run": _run}
+    try:
+        return actions[context.args.action](context)
+    except ConfigError as error:
+        tell("configuration", str(error), "put it right, or remove it: it is written by punch mirror add")
+        return CONFIGURATION
+
+
+def _add(context: Context) -> int:
+    args = context.args
+    directory = _directory(context)
+    if not os.path.isdir(directory):
+        tell("file", f"{directory} is no directory", f"mkdir {directory}")
+        return REFUSED
+    if args.all and args.conversation:
+        raise UsageError("name one list, or --all")
+    names = None if args.all else (context.conversation,)
+    entry = Entry(directory, args.format or "checklist", names)
+    entries = Config(context.target.data_dir).add(entry)
+    what = "all lists" if names is None else context.conversation
+    lines = [f"{safe(directory)} mirrors {what} ({entry.format})", "  keep it going: punch mirror run"]
+    return context.answer({"mirrors": entries}, lines)
+
+
+def _list(context: Context) -> int:
+    entries = Config(context.target.data_dir).load()
+    found = status(context.target.data_dir)
+    problems = found.problems if found else ()
+    lines = [f"{safe(one.directory)}  {one.format}  {', '.join(one.conversations or ('all',))}" for one in entries]
+    lines += [f"  {one.kind}: {safe(one.file)}: {safe(one.text)}" for one in problems]
+    return context.answer({"mirrors": entries, "problems": problems}, lines or ["nothing is mirrored"])
+
+
+def _remove(context: Context) -> int:
+    directory = _directory(context)
+    if not Config(context.target.data_dir).remove(directory, context.args.conversation):
+        tell("not_found", f"{directory} mirrors no such thing", "punch mirror list shows what there is")
+        return REFUSED
+    return context.answer({"removed": directory}, [f"{safe(directory)} is no longer kept up; its files stay"])
+
+
+def _run(context: Context) -> int:
+    import anyio
+
+    return anyio.run(_running, context)
+
+
+async def _running(context: Context) -> int:
+    import anyio
+
+    from punchlist.aio import connect_async
+    from punchlist.mirror.runner import AlreadyRunning, Runner
+
+    target = context.target
+    options: Options = {"name": "punch mirror", "autostart": target.autostart}
+    options |= {"socket": target.socket, "data_dir": target.data_dir}
+    async with connect_async(**options) as client:
+        runner = Runner(client, target.data_dir, Report(target.data_dir, _log))
+        try:
+            lock = runner.acquire()
+        except AlreadyRunning as error:
+            tell("already_running", str(error), "punch mirror list shows what it mirrors")
+            return LOST_RACE
+        with lock:
+            async with anyio.create_task_group() as group:
+                group.start_soon(_until_told, group.cancel_scope)
+                await runner.run()
+    return 0
+
+
+async def _until_told(scope: "anyio.CancelScope") -> None:
+    import anyio
+
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            scope.cancel()
+            return
+
+
+def _log(problem: Problem) -> None:
+    """One line for each problem, on standard error."""
+    stamp = time.strftime("%H:%M:%S")
+    print(f"{stamp} {problem.kind}: {safe(problem.file)}: {safe(problem.text)}", file=sys.stderr, flush=True)
+
+
+def _directory(context: Context) -> str:
+    if not context.args.directory:
+        raise UsageError("name a directory")
+    return os.path.realpath(os.path.expanduser(context.args.directory))

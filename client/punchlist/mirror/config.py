@@ -1,0 +1,93 @@
+"""Which directories mirror what: one small file in the data directory, `mirror/config.json`."""
+
+import os
+from typing import Literal
+
+import msgspec
+
+from punchlist.mirror.checklist import Checklist
+from punchlist.mirror.claude import Claude
+from punchlist.mirror.form import Form
+
+FormName = Literal["checklist", "claude"]
+FORMS: dict[FormName, Form] = {"checklist": Checklist(), "claude": Claude()}
+
+
+class ConfigError(Exception):
+    """The file can't be read."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One directory. `conversations` None: all there are."""
+
+    directory: str
+    format: FormName = "checklist"
+    conversations: tuple[str, ...] | None = None
+
+    def holds(self, conversation: str) -> bool:
+        """Whether a conversation is mirrored here."""
+        return self.conversations is None or conversation in self.conversations
+
+
+class _File(msgspec.Struct, frozen=True):
+    mirrors: tuple[Entry, ...] = ()
+
+
+class Config:
+    """The file.
+
+    Args:
+        data_dir: The data directory.
+    """
+
+    def __init__(self, data_dir: str) -> None:
+        self.directory = os.path.join(data_dir, "mirror")
+        self.path = os.path.join(self.directory, "config.json")
+
+    def load(self) -> tuple[Entry, ...]:
+        """The entries.
+
+        Raises:
+            ConfigError: The file is not what `punch mirror add` writes.
+        """
+        try:
+            with open(self.path, "rb") as file:
+                return msgspec.json.decode(file.read(), type=_File).mirrors
+        except FileNotFoundError:
+            return ()
+        except (OSError, msgspec.MsgspecError, UnicodeError) as error:
+            raise ConfigError(f"{self.path}: {error}") from error
+
+    def add(self, entry: Entry) -> tuple[Entry, ...]:
+        """Add a directory, or conversations to one that is there in the same format; returns all entries."""
+        entries = list(self.load())
+        for index, known in enumerate(entries):
+            if (known.directory, known.format) == (entry.directory, entry.format):
+                both = (known.conversations, entry.conversations)
+                names = None if None in both else tuple(dict.fromkeys([*(both[0] or ()), *(both[1] or ())]))
+                entries[index] = msgspec.structs.replace(known, conversations=names)
+                break
+        else:
+            entries.append(entry)
+        return self._save(entries)
+
+    def remove(self, directory: str, conversation: str | None = None) -> bool:
+        """Forget a directory, or one conversation of it; whether it was there. Its files stay."""
+        entries = self.load()
+        kept: list[Entry] = []
+        for known in entries:
+            if known.directory != directory:
+                kept.append(known)
+            elif conversation is not None and known.conversations is not None:
+                names = tuple(name for name in known.conversations if name != conversation)
+                kept += [msgspec.structs.replace(known, conversations=names)] if names else []
+        self._save(kept)
+        return tuple(kept) != entries
+
+    def _save(self, entries: list[Entry]) -> tuple[Entry, ...]:
+        os.makedirs(self.directory, 0o700, exist_ok=True)
+        beside = f"{self.path}.{os.getpid()}"
+        with open(beside, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(_File(tuple(entries)))) + b"\n")
+        os.replace(beside, self.path)
+        return tuple(entries)

@@ -1,0 +1,301 @@
+"""Keeps all mirrors going: the daemon's events, the disk's, and a look at everything every now and then.
+
+Events of either side are hints that something may have changed; what counts is what is found then. Hints may be lost
+(the kernel's queue overflows without a word, a connection breaks), so everything is looked at every `RECONCILE_S`
+seconds and after each burst.
+"""
+
+import fcntl
+import os
+from collections.abc import AsyncIterator
+from typing import IO
+
+import anyio
+from anyio.abc import TaskGroup
+from watchfiles import Change as FileChange
+from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
+
+from punchlist.aio import AsyncClient
+from punchlist.errors import PunchlistError, RequestRefused
+from punchlist.mirror.config import FORMS, Config, ConfigError, Entry
+from punchlist.mirror.mirrored import Mirrored
+from punchlist.mirror.report import Problem, Report
+from punchlist_schemas.events import ConversationDeleted
+
+RECONCILE_S = 30.0
+"""Seconds between two looks at everything."""
+
+_BURST = 200
+"""So many events of the disk at once count as a burst, after which some may be missing."""
+
+_AFTER_BURST_S = 0.3
+"""Seconds after which files are looked at again that changed while nobody saw it: in a burst, before a watch began."""
+
+_RETRY_S = 1.0
+_DEBOUNCE_MS = 60
+_STEP_MS = 10
+_POLL_MS = 300
+_PAGE = 1_000
+
+Key = tuple[str, str, str]
+"""Directory, format, conversation."""
+
+
+class AlreadyRunning(Exception):
+    """Another process keeps the mirrors of this data directory going."""
+
+
+class Runner:
+    """Runs all mirrors of a data directory.
+
+    Args:
+        client: The client.
+        data_dir: The data directory.
+        report: Where problems are told.
+        reconcile_s: Seconds between two looks at everything.
+    """
+
+    def __init__(self, client: AsyncClient, data_dir: str, report: Report, *, reconcile_s: float = RECONCILE_S) -> None:
+        self._client = client
+        self._config = Config(data_dir)
+        self._report = report
+        self._reconcile_s = reconcile_s
+        self._entries: tuple[Entry, ...] = ()
+        self._mirrored: dict[Key, Mirrored] = {}
+        self._dirty: dict[Key, None] = {}
+        self._busy: set[Key] = set()
+        self._watched = anyio.Event()
+        self._inodes: dict[str, int] = {}
+        self.ready = anyio.Event()
+        """Set once the first look at everything is over."""
+
+    def acquire(self) -> IO[bytes]:
+        """The lock that allows one process to run the mirrors, for a `with` around `run`.
+
+        Raises:
+            AlreadyRunning: Another process has it.
+        """
+        os.makedirs(self._config.directory, 0o700, exist_ok=True)
+        lock = open(os.path.join(self._config.directory, "lock"), "ab")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.close()
+            raise AlreadyRunning("another punch mirror run is at work") from error
+        return lock
+
+    async def run(self) -> None:
+        """Run until cancelled.
+
+        Raises:
+            ConfigError: The configuration can't be read.
+        """
+        self._load()
+        self._report.save()
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._follow_daemon, group)
+            group.start_soon(self._follow_disk, group)
+            group.start_soon(self._reconcile, group)
+            group.start_soon(self._end_watch)
+
+    async def _end_watch(self) -> None:
+        """The thread that watches must be told of the end; it can't be cancelled."""
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self._watched.set()
+
+    def _load(self) -> None:
+        entries = self._config.load()
+        if entries != self._entries:
+            self._entries = entries
+            self._watched.set()
+            self._mirrored = {
+                key: one
+                for key, one in self._mirrored.items()
+                if any((e.directory, e.format) == key[:2] and e.holds(key[2]) for e in entries)
+            }
+
+    # what may have changed
+
+    def _mark(self, group: TaskGroup, entry: Entry, conversation: str, *, is_stale: bool) -> None:
+        key = (entry.directory, entry.format, conversation)
+        mirrored = self._mirrored.get(key)
+        if mirrored is None:
+            mirrored = self._mirrored[key] = Mirrored(self._client, entry, conversation, self._report)
+        mirrored.is_stale = mirrored.is_stale or is_stale
+        self._dirty[key] = None
+        if key not in self._busy:
+            self._busy.add(key)
+            group.start_soon(self._work, group, key)
+
+    async def _work(self, group: TaskGroup, key: Key) -> None:
+        try:
+            while key in self._dirty and (mirrored := self._mirrored.get(key)) is not None:
+                del self._dirty[key]
+                try:
+                    await mirrored.sync()
+                except PunchlistError:
+                    mirrored.is_stale = True
+                    mirrored.retry_s = _RETRY_S  # the daemon is away, or refuses reads: try again
+                if mirrored.retry_s is not None and key not in self._dirty:
+                    group.start_soon(self._later, group, key, mirrored.retry_s)
+        finally:
+            self._busy.discard(key)
+
+    async def _later(self, group: TaskGroup, key: Key, seconds: float) -> None:
+        await anyio.sleep(seconds)
+        for entry in self._entries:
+            if (entry.directory, entry.format) == key[:2] and entry.holds(key[2]):
+                self._mark(group, entry, key[2], is_stale=False)
+
+    async def _mark_everything(self, group: TaskGroup) -> None:
+        for entry in self._entries:
+            names = entry.conversations
+            for name in [one async for one in self._conversations(entry)] if names is None else names:
+                self._mark(group, entry, name, is_stale=True)
+
+    async def _conversations(self, entry: Entry) -> AsyncIterator[str]:
+        """All conversations there are, in the daemon and as files."""
+        cursor: str | None = None
+        while True:
+            page = await self._client.conversations(limit=_PAGE, cursor=cursor)
+            for one in page.conversations:
+                yield one.conversation
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        for name in await anyio.to_thread.run_sync(_stems, entry):
+            if (found := FORMS[entry.format].conversation(name)) is not None:
+                yield found
+
+    # who says so
+
+    async def _reconcile(self, group: TaskGroup) -> None:
+        while True:
+            try:
+                self._load()
+                await self._mark_everything(group)
+            except (PunchlistError, ConfigError, OSError) as error:
+                self._tell(str(error))
+            else:
+                self._report.clear(self._config.path, "trouble")
+                self.ready.set()
+            if any(_inode(path) != inode for path, inode in self._inodes.items()):
+                self._watched.set()  # a folder was put in another's place: the old one is no longer worth watching
+            await anyio.sleep(self._reconcile_s if self.ready.is_set() else _RETRY_S)
+
+    async def _follow_daemon(self, group: TaskGroup) -> None:
+        while True:
+            try:
+                async with self._client.watch() as changes:
+                    await self._mark_everything(group)
+                    async for change in changes:
+                        for entry in self._entries:
+                            if not entry.holds(change.conversation):
+                                continue
+                            key = (entry.directory, entry.format, change.conversation)
+                            if isinstance(change.event, ConversationDeleted) and key in self._mirrored:
+                                await self._mirrored.pop(key).erase()
+                                continue
+                            self._mark(group, entry, change.conversation, is_stale=True)
+            except RequestRefused:
+                pass  # another log, or a position that is gone: begin again with a look at everything
+            except PunchlistError as error:
+                self._tell(str(error))
+            await anyio.sleep(_RETRY_S)
+
+    async def _follow_disk(self, group: TaskGroup) -> None:
+        polling = False
+        while True:
+            self._watched = anyio.Event()
+            folders = [self._config.directory, *(path for entry in self._entries for path in _watchable(entry))]
+            self._inodes = {path: _inode(path) for path in folders}
+            group.start_soon(self._look_again, group)
+            try:
+                watch = awatch(
+                    *dict.fromkeys(folders),
+                    watch_filter=None,
+                    debounce=_DEBOUNCE_MS,
+                    step=_STEP_MS,
+                    stop_event=self._watched,
+                    recursive=True,
+                    force_polling=polling or None,
+                    poll_delay_ms=_POLL_MS,
+                )
+                async for found in watch:
+                    await self._seen(group, found)
+            except (OSError, RuntimeError) as error:
+                # watchfiles' own error is a RuntimeError: no instances, no watches, or a directory that vanished.
+                if polling:
+                    self._tell(f"watching: {error}")
+                    await anyio.sleep(_RETRY_S)
+                polling = True
+                self._report.watching = "polling"
+                self._report.save()
+
+    async def _seen(self, group: TaskGroup, found: set[tuple[FileChange, str]]) -> None:
+        paths = {path for _, path in found}
+        if self._config.path in paths:
+            try:
+                self._load()
+                await self._mark_everything(group)
+            except (PunchlistError, ConfigError) as error:
+                self._tell(str(error))
+        for entry in self._entries:
+            for conversation in {name for path in paths if (name := self._owner(entry, path)) is not None}:
+                self._mark(group, entry, conversation, is_stale=False)
+        if len(found) > _BURST:
+            group.start_soon(self._look_again, group)
+
+    async def _look_again(self, group: TaskGroup) -> None:
+        await anyio.sleep(_AFTER_BURST_S)
+        for entry in self._entries:
+            for directory, form, conversation in list(self._mirrored):
+                if (directory, form) == (entry.directory, entry.format):
+                    self._mark(group, entry, conversation, is_stale=False)
+
+    def _owner(self, entry: Entry, path: str) -> str | None:
+        """The conversation that a changed path belongs to."""
+        form = FORMS[entry.format]
+        head = os.path.join(entry.directory, *form.folder("")) if form.is_single else entry.directory
+        relative = os.path.relpath(path, head)
+        stem = relative.removesuffix(".json") if form.is_single else relative.split(os.sep)[0]
+        for directory, name, conversation in self._mirrored:
+            if (directory, name) == (entry.directory, entry.format) and form.stem(conversation) == stem:
+                return conversation
+        found = form.conversation(stem)
+        return found if found is not None and entry.holds(found) and path.endswith(".json") else None
+
+    def _tell(self, text: str) -> None:
+        self._report.tell(Problem("", self._config.path, "trouble", text, 0))
+
+
+def _inode(path: str) -> int:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return 0
+
+
+def _stems(entry: Entry) -> list[str]:
+    """What files or folders of conversations there are in a directory."""
+    form = FORMS[entry.format]
+    folder = os.path.join(entry.directory, *form.folder("")) if form.is_single else entry.directory
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    if form.is_single:
+        return [name.removesuffix(".json") for name in names if name.endswith(".json")]
+    return [name for name in names if os.path.isdir(os.path.join(folder, name))]
+
+
+def _watchable(entry: Entry) -> list[str]:
+    """The folders to watch; made where they are missing, unless the directory itself is."""
+    form = FORMS[entry.format]
+    if not os.path.isdir(entry.directory):
+        return []
+    folder = os.path.join(entry.directory, *form.folder("")) if form.is_single else entry.directory
+    os.makedirs(folder, 0o700, exist_ok=True)
+    return [folder]

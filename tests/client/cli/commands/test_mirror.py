@@ -1,0 +1,64 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from punchlist_testing.savers import sed
+from punchlist_testing.terminal import environment
+
+
+def wait_for(path: Path, text: str) -> None:
+    deadline = time.monotonic() + 15
+    while not (path.exists() and text in path.read_text()):
+        assert time.monotonic() < deadline, f"{path} never said {text!r}"
+        time.sleep(0.02)
+
+
+def test_directories_are_added_listed_and_removed(run: Any, home: Path) -> None:
+    assert run("mirror", "list").lines == ["nothing is mirrored"]
+    assert run("mirror", "add", str(home), "-c", "web").lines[0] == f"{home} mirrors web (checklist)"
+    run("mirror", "add", str(home), "--all", "--format", "claude")
+    assert run("mirror", "list").lines == [f"{home}  checklist  web", f"{home}  claude  all"]
+    assert run("mirror", "remove", str(home)).code == 0
+    assert run("mirror", "remove", str(home)).code == 1
+    assert run("mirror", "list", "--json").json["mirrors"] == []
+
+
+def test_what_makes_no_sense_is_refused(run: Any, home: Path) -> None:
+    assert run("mirror", "add").code == 2
+    assert run("mirror", "add", str(home), "--all", "-c", "web").code == 2
+    assert run("mirror", "add", str(home / "nowhere")).code == 1
+    (home / "data" / "mirror").mkdir(parents=True)
+    (home / "data" / "mirror" / "config.json").write_text("{")
+    assert run("mirror", "list").code == 78
+
+
+def test_the_process_mirrors_until_it_is_told_to_stop_and_is_alone(punch: Any, home: Path) -> None:
+    punch("add", "one", "-c", "web")
+    punch("mirror", "add", str(home), "-c", "web")
+    command = [sys.executable, "-m", "punchlist.cli", "mirror", "run"]
+    process = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE)
+    file = home / ".agents" / "tasks" / "web.json"
+    try:
+        wait_for(file, '"one"')
+        sed(file, 's/"one"/"ONE"/')
+        wait_for(file, '"version": 3')
+        assert json.loads(file.read_text())["tasks"][0]["title"] == "ONE"
+        assert punch("mirror", "run").code == 75
+    finally:
+        os.kill(process.pid, signal.SIGTERM)
+        _, said = process.communicate(timeout=10)
+    assert (process.returncode, said) == (0, b"")
+
+
+def test_doctor_and_the_list_tell_what_is_wrong(punch: Any, home: Path) -> None:
+    problem = {"conversation": "web", "file": "/m/web.json", "kind": "corrupt", "text": "not JSON", "at": 1}
+    status = {"pid": 1, "at": 1, "problems": [problem]}
+    (home / "data" / "mirror-status.json").write_text(json.dumps(status))
+    punch("mirror", "add", str(home), "-c", "web")
+    assert "  corrupt: /m/web.json: not JSON" in punch("mirror", "list").lines
+    assert "/m/web.json" in punch("doctor").out

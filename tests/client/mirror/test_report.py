@@ -1,0 +1,42 @@
+from pathlib import Path
+
+from punchlist.mirror.report import Problem, Report, is_corrupt, status
+
+
+def problem(kind: str, file: str = "/m/web.json", copy: str = "", text: str = "x") -> Problem:
+    return Problem("web", file, kind, text, 1, copy)
+
+
+def test_a_problem_is_told_once_and_cleared(tmp_path: Path) -> None:
+    told: list[Problem] = []
+    report = Report(str(tmp_path), told.append)
+    report.tell(problem("corrupt"))
+    report.tell(problem("corrupt"))
+    assert told == [problem("corrupt")]
+    assert is_corrupt("web", str(tmp_path))
+    assert not is_corrupt("other", str(tmp_path))
+    report.clear("/m/web.json", "corrupt")
+    assert not is_corrupt("web", str(tmp_path))
+
+
+def test_a_conflict_outlives_the_process_until_its_copy_is_gone(tmp_path: Path) -> None:
+    copy = tmp_path / "web.json.1.conflict"
+    copy.write_text("")
+    Report(str(tmp_path), print).tell(problem("conflict", copy=str(copy)))
+    again = Report(str(tmp_path), print)
+    again.tell(problem("trouble", "/m"))
+    found = status(str(tmp_path))
+    assert found
+    assert [one.kind for one in found.problems] == ["conflict", "trouble"]
+    copy.unlink()
+    found = status(str(tmp_path))
+    assert found
+    assert [one.kind for one in found.problems] == ["trouble"]
+
+
+def test_no_file_or_a_broken_one_says_nothing(tmp_path: Path) -> None:
+    assert status(str(tmp_path)) is None
+    for text in ("", "[]", '{"problems": 3}', '{"problems": [3]}', "\x00"):
+        (tmp_path / "mirror-status.json").write_text(text)
+        assert status(str(tmp_path)) is None
+        assert not is_corrupt("web", str(tmp_path))

@@ -1,0 +1,52 @@
+"""A place where mirror files are tested: a daemon, a client, and a directory."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from punchlist import AsyncClient, AsyncConversation
+from punchlist.mirror.config import Entry, FormName
+from punchlist.mirror.mirrored import Mirrored
+from punchlist.mirror.report import Problem, Report
+from punchlist_testing.daemon import Running
+
+
+class Place:
+    """A daemon, a client, and a directory with the files of the conversation `web`."""
+
+    def __init__(self, daemon: Running, client: AsyncClient, directory: Path) -> None:
+        self.daemon = daemon
+        self.client = client
+        self.directory = directory
+        self.list: AsyncConversation = client.conversation("web", actor="ada")
+        self.problems: list[Problem] = []
+        self.report = Report(daemon.data_dir, self.problems.append)
+        self.file = directory / ".agents" / "tasks" / "web.json"
+
+    def mirrored(self, form: FormName = "checklist", conversation: str = "web") -> Mirrored:
+        return Mirrored(self.client, Entry(str(self.directory), form), conversation, self.report)
+
+    def read(self) -> Any:
+        return json.loads(self.file.read_text())
+
+    def edit(self, change: Callable[[Any], object]) -> None:
+        """Change the file's JSON value as an editor of today does."""
+        value = self.read()
+        change(value)
+        self.write(value)
+
+    def write(self, value: Any) -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(json.dumps(value))
+
+    async def titles(self) -> list[str]:
+        return [task.title for task in await self.list.list()]
+
+    async def said(self) -> list[tuple[str, str]]:
+        """Actor and type of everything that happened by files."""
+        changes = await self.client.read(0, "web")
+        return [(one.actor, type(one.event).__name__) for one in changes if one.actor.startswith("file:")]
+
+    def kinds(self) -> list[str]:
+        return [problem.kind for problem in self.problems]
