@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from punchlist_testing.unmeasured import unmeasured
 from punchlistd import __version__
 from punchlistd.__main__ import main, parser
 
@@ -35,6 +36,7 @@ def test_help_needs_no_event_loop_and_no_database() -> None:
     path = [each for each in sys.path if each]
     ended = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path[:0] = {path!r}; {code}"],
+        env=unmeasured(),
         capture_output=True,
         text=True,
         timeout=20,

@@ -1,5 +1,6 @@
 """Whole processes: how they end, with which code, and what they say."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from punchlist.launch import connect
 from punchlist_testing.daemon import Raw, Spawned, spawned_daemon
 
 SOON_S = 10.0
@@ -196,14 +198,17 @@ TAKEN = [
 ]
 
 
-@pytest.mark.parametrize("take", TAKEN)
-def test_an_idle_daemon_notices_within_two_seconds_and_ends_with_74(
-    daemon: Spawned, take: Callable[[Spawned], None]
-) -> None:
-    take(daemon)
-    assert ended(daemon, 3.0) == 74
-    assert re.search("was (removed or )?replaced|was removed", daemon.log().splitlines()[-1])
-    assert "Traceback" not in daemon.log()
+def test_an_idle_daemon_notices_within_two_seconds_and_ends_with_74(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        # All at once: each of them would have to be waited for else.
+        daemons = [stack.enter_context(spawned_daemon(tmp_path / take.__name__)) for take in TAKEN]
+        for take, daemon in zip(TAKEN, daemons, strict=True):
+            take(daemon)
+        codes = {take.__name__: ended(daemon, 3.0) for take, daemon in zip(TAKEN, daemons, strict=True)}
+        assert codes == {take.__name__: 74 for take in TAKEN}
+        for daemon in daemons:
+            assert re.search("was (removed or )?replaced|was removed", daemon.log().splitlines()[-1])
+            assert "Traceback" not in daemon.log()
 
 
 @pytest.mark.parametrize("take", TAKEN)
@@ -329,7 +334,7 @@ def test_whatever_the_runtime_directory_is_like_the_daemon_finds_a_safe_place_or
     if expected is not None:
         assert is_ready
         path = expected.format(runtime=place, home=tmp_path / "home")
-        Raw(path).close()
+        connect(path).close()
         assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
         process.terminate()
     said = process.communicate(timeout=SOON_S)[1]

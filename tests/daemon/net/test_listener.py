@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from punchlist.launch import connect
+from punchlist_testing.unmeasured import unmeasured
 from punchlistd.net.listener import InheritedSocket, OwnSocket, PlaceUnusable, SocketTaken, private_directory
 
 NOBODY = 65534
@@ -180,7 +182,12 @@ def test_permissions_decide_with_a_reason(mode: int, owner: int, said: str, open
     directory.chmod(mode)
     os.chown(directory, owner, owner)
     ended = subprocess.run(
-        python(AS_NOBODY, str(directory / "s")), capture_output=True, text=True, timeout=20, check=False
+        python(AS_NOBODY, str(directory / "s")),
+        env=unmeasured(),
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
     )
     assert ended.stderr == ""
     assert re.search(said, ended.stdout)
@@ -190,9 +197,9 @@ def test_permissions_decide_with_a_reason(mode: int, owner: int, said: str, open
 def open_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory that every user may enter."""
     directory = tmp_path_factory.mktemp("open")
-    for each in (directory, *directory.parents):
-        if str(each).startswith("/tmp/"):
-            each.chmod(each.stat().st_mode | 0o055)
+    ours = itertools.takewhile(lambda each: each != Path(tempfile.gettempdir()), (directory, *directory.parents))
+    for each in ours:
+        each.chmod(each.stat().st_mode | 0o055)
     return directory
 
 
