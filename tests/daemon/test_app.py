@@ -13,9 +13,11 @@ import pytest
 
 from punchlist_testing.callers import Callers
 from punchlist_testing.daemon import Raw, Spawned, running_daemon, spawned_daemon
+from punchlist_testing.store import DELETED, Scribe, said
 from punchlistd.app import App
 from punchlistd.lock import AlreadyRunning
 from punchlistd.settings import Settings
+from punchlistd.store.sqlite import SqliteLog
 
 # A daemon in which one thing fails 0.2 s after it began.
 PLANTED = """
@@ -226,3 +228,25 @@ def test_a_log_that_was_put_back_to_an_older_state_is_told_of(tmp_path: Path) ->
             assert refused["kind"] == "wrong_epoch"
     finally:
         daemon.kill()
+
+
+def test_an_erasure_that_a_kill_cut_short_is_finished_at_the_next_start(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+
+    async def deleted_but_not_erased() -> None:
+        log = await SqliteLog.open(str(data / "log.db"))
+        await Scribe(log).write("c", said("quick brown secret"))
+        await Scribe(log).write("d", said("kept"))
+        tombstone = Scribe(log)
+        tombstone.versions["c"] = 1
+        await tombstone.write("c", DELETED)
+        await log.close()
+
+    anyio.run(deleted_but_not_erased)
+    assert b"quick brown secret" in (data / "log.db").read_bytes()
+    daemon = Spawned(tmp_path)
+    daemon.start()
+    assert daemon.stop() == 0
+    kept = b"".join(path.read_bytes() for path in data.iterdir())
+    assert b"quick brown secret" not in kept and b"kept" in kept

@@ -214,7 +214,7 @@ MUTANTS = (
         "daemon/punchlistd/domain/decide/add.py",
         "    return None if path is None else cycle(path)\n",
         "    return None\n",
-        ("tests/daemon/domain/decide/test_edit.py", FUZZ),
+        ("tests/daemon/domain/decide/test_add.py", "tests/daemon/domain/decide/test_edit.py"),
     ),
     Mutant(
         "nesting is counted before it is decoded",
@@ -256,7 +256,7 @@ MUTANTS = (
         "daemon/punchlistd/guards.py",
         "                    self._first.set_result(error)\n",
         "                    pass\n",
-        ("tests/daemon/test_guards.py", "tests/daemon/test_app.py"),
+        ("tests/daemon/test_guards.py",),
     ),
     Mutant(
         "a repeated call carries the same key",
@@ -270,6 +270,6 @@ MUTANTS = (
         "daemon/punchlistd/app.py",
         "                    await log.erase(name)\n",
         "                    pass\n",
-        ("tests/daemon/test_app.py", "tests/daemon/test_run.py"),
+        ("tests/daemon/test_app.py::test_an_erasure_that_a_kill_cut_short_is_finished_at_the_next_start",),
     ),
 )

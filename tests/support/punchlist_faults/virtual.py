@@ -15,6 +15,13 @@ class Deadlock(Exception):
     """Nothing is ready and nothing will ever be."""
 
 
+class Endless(Exception):
+    """Something goes round in circles."""
+
+
+MOST_TURNS = 100_000
+
+
 class _NoFiles(selectors.SelectSelector):
     """Waits for nothing: the time asked for has passed at once."""
 
@@ -45,6 +52,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def _run_once(self) -> None:
         self.turns += 1
+        if self.turns > MOST_TURNS:
+            self.turns = 0  # for what is left to be cancelled
+            raise Endless
         self.on_turn()
         # Tasks that wake at the same time may go on in any order; a callback keeps its place.
         ready = cast("deque[Any]", self._ready)  # pyright: ignore[reportAttributeAccessIssue]
