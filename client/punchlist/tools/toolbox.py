@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from punchlist import scope
+from punchlist import project, scope
 from punchlist.aio import AsyncClient
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.errors import PunchlistError
@@ -72,10 +72,19 @@ def _place(seat: Seat, dialect: Dialect) -> tuple[str, bool]:
     named = seat.conversation or scope.current_conversation()
     if named:
         return named, True
-    found = os.environ.get("PUNCHLIST_CONVERSATION") or seat.fallback
-    if found and dialect.falls_back:
-        return found, False
+    if dialect.falls_back:
+        found = os.environ.get("PUNCHLIST_CONVERSATION") or _of_project() or seat.fallback
+        if found:
+            return found, False
     raise Problem("no_conversation", "no conversation is named: set PUNCHLIST_CONVERSATION or pass conversation=…")
+
+
+def _of_project() -> str | None:
+    """The conversation that the project file names; one that can't be read stops the call."""
+    try:
+        return project.conversation()
+    except project.ProjectFileError as error:
+        raise Problem("no_conversation", str(error)) from error
 
 
 def _telling(reply: Reply, conversation: str) -> Reply:

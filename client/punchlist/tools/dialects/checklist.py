@@ -1,16 +1,19 @@
 """`checklist`: a plain list of things to tick off, with JSON replies."""
 
+import os
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from punchlist.cursor import TaskList
 from punchlist.errors import Blocked, RequestRefused
+from punchlist.mirror.report import is_corrupt
 from punchlist.tools.fit import compact, fitting, more, one_line, shorten
 from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
 from punchlist.tools.refusals import problem_of
 from punchlist_schemas.params import NewTask
+from punchlist_schemas.rendezvous import data_dir
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Task
 
@@ -193,20 +196,35 @@ Keep the conversation's task list current with these tools.
 - Call CompleteTask as soon as a task is done; its reply names the next one, so there is no need to list again.
 - A task that turns out not to be done: UncompleteTask. Ids come from the replies; never invent one."""
 
+
+def _with_readable_mirror(tool: Tool) -> Tool:
+    """The tool, refused as long as the conversation's mirror file can't be read: what it proposes is not known."""
+
+    def run(desk: Desk, args: Any) -> Steps:
+        if is_corrupt(desk.conversation, data_dir(os.environ)):
+            raise Problem("damaged", "the mirror file of this conversation can't be read: punch doctor names it")
+        return (yield from tool.run(desk, args))
+
+    return structs.replace(tool, run=run)
+
+
 DIALECT = Dialect(
     name="checklist",
     summary="A plain list to tick off: ListTasks, AddTask, CompleteTask, UncompleteTask, DeleteTask, and three more.",
     prompt=_PROMPT,
     refuse=_refuse,
     falls_back=False,
-    tools=(
-        Tool("ListTasks", "List all tasks of this conversation.", Listing, _list, "reads"),
-        Tool("AddTask", "Add a task to the list.", AddTask, _add, "adds"),
-        Tool("CompleteTask", "Mark a task as done; the reply names the next one.", OneTask, _complete),
-        Tool("UncompleteTask", "Mark a task as not done.", OneTask, _uncomplete),
-        Tool("DeleteTask", "Delete a task.", DeleteTask, _delete, "destroys"),
-        Tool("CompleteTasks", "Mark several tasks as done.", CompleteTasks, _complete_all),
-        Tool("SetTaskList", "Replace the whole task list.", SetTaskList, _set, "destroys"),
-        Tool("ClearTasks", "Remove all tasks.", ClearTasks, _clear, "destroys"),
+    tools=tuple(
+        _with_readable_mirror(tool)
+        for tool in (
+            Tool("ListTasks", "List all tasks of this conversation.", Listing, _list, "reads"),
+            Tool("AddTask", "Add a task to the list.", AddTask, _add, "adds"),
+            Tool("CompleteTask", "Mark a task as done; the reply names the next one.", OneTask, _complete),
+            Tool("UncompleteTask", "Mark a task as not done.", OneTask, _uncomplete),
+            Tool("DeleteTask", "Delete a task.", DeleteTask, _delete, "destroys"),
+            Tool("CompleteTasks", "Mark several tasks as done.", CompleteTasks, _complete_all),
+            Tool("SetTaskList", "Replace the whole task list.", SetTaskList, _set, "destroys"),
+            Tool("ClearTasks", "Remove all tasks.", ClearTasks, _clear, "destroys"),
+        )
     ),
 )

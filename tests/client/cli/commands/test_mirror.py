@@ -7,6 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from punchlist import tools
 from punchlist_testing.savers import sed
 from punchlist_testing.terminal import environment
 
@@ -62,3 +65,24 @@ def test_doctor_and_the_list_tell_what_is_wrong(punch: Any, home: Path) -> None:
     punch("mirror", "add", str(home), "-c", "web")
     assert "  corrupt: /m/web.json: not JSON" in punch("mirror", "list").lines
     assert "/m/web.json" in punch("doctor").out
+
+
+def test_tools_of_the_checklist_say_that_its_file_is_corrupt_and_others_work(punch: Any, home: Path) -> None:
+    punch("add", "a", "-c", "web")
+    problem = {"conversation": "web", "file": "/m/web.json", "kind": "corrupt", "text": "not JSON", "at": 1}
+    (home / "data" / "mirror-status.json").write_text(json.dumps({"pid": 1, "at": 1, "problems": [problem]}))
+    assert tools.call("checklist", "ListTasks", conversation="web").text == "Error: Task file is corrupt or invalid."
+    assert '"a"' in tools.call("queue", "list_tasks", conversation="web").text
+    (home / "data" / "mirror-status.json").unlink()
+    assert '"a"' in tools.call("checklist", "ListTasks", conversation="web").text
+
+
+def test_tools_find_the_list_that_the_project_file_names(
+    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    punch("add", "a", "-c", "web")
+    monkeypatch.chdir(home)
+    (home / ".punchlist.toml").write_text('conversation = "web"')
+    assert "(conversation: web)" in tools.call("claude", "TaskList").text
+    (home / ".punchlist.toml").write_text("conversation = [")
+    assert ".punchlist.toml" in tools.call("claude", "TaskList").text
