@@ -82,7 +82,7 @@ class Home:
             client.close()
         self._stop_daemon()
         # Also one that was being started while we were interrupted.
-        while found := self.daemons():
+        while (found := self.daemons()) or any(map(_is_starting, _own_processes())):
             for pid in found:
                 _end(pid, signal.SIGKILL)
         shutil.rmtree(self.path, ignore_errors=True)
@@ -133,6 +133,16 @@ def _arguments(pid: int) -> list[str]:
             return os.fsdecode(file.read()).split("\0")
     except OSError:
         return []
+
+
+def _is_starting(pid: int) -> bool:
+    """Whether this is a child of ours on the way to its program: until then it has our arguments, or none."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            state, parent, *_ = file.read().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return int(parent) == os.getpid() and state not in "XZ" and _arguments(pid) in ([""], _arguments(os.getpid()))
 
 
 def _end(pid: int, number: int) -> None:

@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,19 @@ def test_no_process_but_a_daemon_of_its_own_is_killed(temporary: Path) -> None:
                 home.kill_daemon(pid)
         assert stranger.poll() is None
         stranger.communicate(b"\n", timeout=5)
+
+
+def test_what_was_just_being_started_is_waited_for_and_ended(temporary: Path) -> None:
+    with Home() as home:
+        begun = os.fork()
+        if not begun:
+            time.sleep(0.1)  # as on a busy machine
+            os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(60)", home.socket])
+    ended, status = os.waitpid(begun, os.WNOHANG)
+    if not ended:
+        os.kill(begun, signal.SIGKILL)
+        os.waitpid(begun, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
 
 
 @pytest.mark.parametrize("number", ENDS)
