@@ -4,15 +4,20 @@ import random
 import shutil
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio.to_thread import run_sync
 
+from punchlist import connect_async
+from punchlist.errors import ConfirmationRequired
 from punchlist.mirror import mirrored, runner
 from punchlist.mirror.config import Config, Entry, FormName
 from punchlist.mirror.runner import AlreadyRunning, Runner
 from punchlist_schemas.events import TaskEdited
+from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.mirrors import Place
 from punchlist_testing.savers import SAVERS, Saver, sed
 
@@ -238,3 +243,29 @@ async def test_people_and_files_work_one_list_and_nothing_is_lost(
                 await anyio.sleep(0.05)
     titles = await place.titles()
     assert sorted(titles) == sorted(wanted)
+
+
+async def test_a_daemon_that_restarts_is_followed_again(tmp_path: Path) -> None:
+    directory = tmp_path / "mirror"
+    directory.mkdir()
+    with spawned_daemon(tmp_path) as daemon:
+        async with connect_async(socket=daemon.socket, autostart=False) as client:
+            place = Place(daemon, client, directory)
+            await place.list.add("a")
+            async with running(place, "web"):
+                await until(place.file.exists)
+                await run_sync(daemon.restart)
+                place.edit(lambda value: value["tasks"][0].update(title="A"))
+                await until_titles(place, ["A"])
+                await place.list.add("b")
+                await until_titles(place, ["A", "b"])
+
+
+async def test_an_erased_list_takes_its_file_along(place: Place) -> None:
+    await place.list.add("a")
+    async with running(place):
+        await until(place.file.exists)
+        with pytest.raises(ConfirmationRequired) as caught:
+            await place.list.erase()
+        await place.list.erase(confirm=caught.value.token)
+        await until(lambda: not place.file.exists())

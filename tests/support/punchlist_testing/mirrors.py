@@ -9,13 +9,13 @@ from punchlist import AsyncClient, AsyncConversation
 from punchlist.mirror.config import Entry, FormName
 from punchlist.mirror.mirrored import Mirrored
 from punchlist.mirror.report import Problem, Report
-from punchlist_testing.daemon import Running
+from punchlist_testing.daemon import Running, Spawned
 
 
 class Place:
     """A daemon, a client, and a directory with the files of the conversation `web`."""
 
-    def __init__(self, daemon: Running, client: AsyncClient, directory: Path) -> None:
+    def __init__(self, daemon: Running | Spawned, client: AsyncClient, directory: Path) -> None:
         self.daemon = daemon
         self.client = client
         self.directory = directory
