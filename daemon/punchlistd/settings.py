@@ -20,11 +20,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     batch_calls: int = 512
     """At most this many calls share one group commit."""
 
-    index_events: int = 4_096
+    index_events: int = 8_192
     """Index the log at the latest when this many events are not indexed yet; this bounds the work of a start."""
 
     index_delay_s: float = 0.25
-    """Index this long after the first unindexed commit, unless more work comes first."""
+    """Index this long after the first unindexed commit, and while much is written not before `index_events`."""
 
     keep_loaded_s: float = 300.0
     """A conversation nobody used for this long is let go from memory."""

@@ -13,6 +13,9 @@ from punchlistd.engine.totals import Totals
 from punchlistd.settings import Settings
 from punchlistd.store.port import EventLog, StorageFull
 
+BUSY_EVENTS = 256
+"""With more events than these since it was planned, it is put off: each run holds up the commits."""
+
 
 class Upkeep:
     """Knows when work behind the log is due, and does it when the writer says so.
@@ -47,6 +50,7 @@ class Upkeep:
         self._held = False
         self._recovered = False
         self._unerased = False
+        self._planned = 0
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: list[asyncio.Future[None]] = []
 
@@ -58,12 +62,16 @@ class Upkeep:
     def plan(self) -> None:
         """The log has grown: index it after a moment, unless more comes first."""
         if self._timer is None:
+            self._planned = self._log.head
             self._timer = asyncio.get_running_loop().call_later(self._settings.index_delay_s, self._time)
 
     def _time(self) -> None:
         self._timer = None
         self._held = False
-        self._ask()
+        if self._log.head - self._planned > BUSY_EVENTS:
+            self.plan()
+        else:
+            self._ask()
 
     def _ask(self) -> None:
         self._asked = True

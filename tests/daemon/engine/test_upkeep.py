@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from punchlist_testing.engine import TouchyLog, engine
+from punchlistd.engine.upkeep import BUSY_EVENTS
 from punchlistd.store.port import StorageFull
 
 C = "c"
@@ -32,6 +33,16 @@ async def test_the_log_is_indexed_at_once_when_much_is_not(tmp_path: Path) -> No
         for number in range(12):
             await peer.result("task.add", conversation=C, title=str(number))
         assert log.unindexed < 10
+
+
+async def test_while_much_is_written_indexing_is_put_off(tmp_path: Path) -> None:
+    async with engine(tmp_path, index_delay_s=1_000.0) as running:
+        peer, upkeep = await running.connect(), running.writer.upkeep
+        await peer.result("task.add", conversation=C, title="the first")
+        await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * (BUSY_EVENTS + 1))
+        for due in (False, True):
+            upkeep._time()  # pyright: ignore[reportPrivateUsage]
+            assert upkeep.due is due
 
 
 async def test_a_full_disk_puts_indexing_off_and_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
