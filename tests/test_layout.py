@@ -39,6 +39,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "punchlist_schemas",
     ),
     "punchlistd.app": ("punchlistd", "punchlist_schemas"),
+    "punchlistd.audit": ("punchlistd", "punchlist_schemas"),
+    "punchlistd.backups": ("punchlistd", "punchlist_schemas"),
     "punchlistd.report": ("punchlistd", "punchlist_schemas"),
     "punchlistd.run": ("punchlistd", "punchlist_schemas"),
     "punchlistd.__main__": ("punchlistd", "punchlist_schemas"),

@@ -74,6 +74,7 @@ class AsyncClient:
 
     status = _awaiting(ClientCalls.status)
     discover = _awaiting(ClientCalls.discover)
+    backup = _awaiting(ClientCalls.backup)
     shutdown = _awaiting(ClientCalls.shutdown)
     conversations = _awaiting(ClientCalls.conversations)
     read = _awaiting(ClientCalls.read)

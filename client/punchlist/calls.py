@@ -64,6 +64,20 @@ class ClientCalls:
         """The OpenRPC document of the contract."""
         return Call("rpc.discover", p.Nothing(), itself)
 
+    def backup(self, path: str, *, check: bool = True) -> Call[r.BackupResult]:
+        """A copy of the log at an absolute path where nothing is, made by the daemon while it serves.
+
+        Args:
+            path: Where to; the daemon writes it.
+            check: Look through the whole copy, and keep it only if it is sound.
+
+        Raises:
+            InvalidParams: The name is taken, or the daemon can't write there.
+            Damaged: The log is not sound; nothing was left behind.
+            StorageFull: There is no space for it; nothing was left behind.
+        """
+        return Call("daemon.backup", p.Backup(path=path, check=check), itself)
+
     def shutdown(self) -> Call[bool]:
         """Asks the daemon to answer what it has taken and to stop; true when it does."""
         return Call("daemon.shutdown", p.Nothing(), attrgetter("stopping"))

@@ -45,6 +45,9 @@ PAUSES_S = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0)
 MAX_FRAME_BYTES = 1 << 30
 """Longest message taken from the daemon, in bytes: it is our own user's, and a long list is one line."""
 
+_SLOW = {"daemon.backup": 86_400.0}
+"""Methods that may take long before they answer, and for how many seconds; they are not tried again."""
+
 _REPEATABLE_SESSION = frozenset({"daemon.hello", "rpc.discover"})
 
 
@@ -66,7 +69,7 @@ class Request(msgspec.Struct, frozen=True):
             params = msgspec.structs.replace(params, key=new_key())
         waiting = params.wait_ms if isinstance(params, TaskClaim) else 0
         waiting = params.timeout_ms if isinstance(params, EventWait) else waiting
-        return cls(method, params, _is_repeatable(method), waiting / 1000)
+        return cls(method, params, _is_repeatable(method), _SLOW.get(method, waiting / 1000))
 
     @classmethod
     def raw(cls, method: str, params: dict[str, Any]) -> "Request":
@@ -75,7 +78,7 @@ class Request(msgspec.Struct, frozen=True):
         if row is not None and row.kind == "write" and params.get("key") is None:
             params = {**params, "key": new_key()}
         waiting = params.get("timeout_ms", params.get("wait_ms"))
-        patience_s = waiting / 1000 if isinstance(waiting, int) else 0.0
+        patience_s = waiting / 1000 if isinstance(waiting, int) else _SLOW.get(method, 0.0)
         return cls(method, params, _is_repeatable(method), patience_s)
 
 
@@ -86,7 +89,9 @@ def new_key() -> str:
 
 def _is_repeatable(method: str) -> bool:
     row = METHODS.get(method)
-    return row is not None and (row.kind != "session" or method in _REPEATABLE_SESSION)
+    if row is None or method in _SLOW:
+        return False
+    return row.kind != "session" or method in _REPEATABLE_SESSION
 
 
 class Wire:

@@ -220,10 +220,15 @@ class ConfirmationRequired(RequestRefused, kind="confirmation_required"):
 
 
 class Gap(RequestRefused, kind="gap"):
-    """Events after that position can't be had any more; `first` is the oldest one there is."""
+    """Events after that position can't be had any more; `first` is the next one there is."""
 
     after: int
     first: int
+
+    @property
+    def behind(self) -> int:
+        """The position to go on from: pass it as `after`."""
+        return self.first - 1
 
 
 class WrongEpoch(RequestRefused, kind="wrong_epoch"):

@@ -65,13 +65,13 @@ def _spawn(socket: str, data_dir: str, ready: int, log: int) -> subprocess.Popen
         stdout=subprocess.DEVNULL,
         stderr=log,
         cwd="/",
-        env=_environment(),
+        env=environment(),
         pass_fds=(ready,),
         start_new_session=True,
     )
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Ours, with the module path made absolute: the daemon does not run in our working directory."""
     environment = dict(os.environ)
     if path := environment.get("PYTHONPATH"):

@@ -77,6 +77,7 @@ class Client:
 
     status = _blocking(ClientCalls.status)
     discover = _blocking(ClientCalls.discover)
+    backup = _blocking(ClientCalls.backup)
     shutdown = _blocking(ClientCalls.shutdown)
     conversations = _blocking(ClientCalls.conversations)
     read = _blocking(ClientCalls.read)

@@ -12,9 +12,11 @@ examples:
   punchlistd                                  serve the usual socket and data directory until stopped
   punchlistd --data-dir /tmp/try --socket /tmp/try/s   a daemon of its own, to play with
   punchlistd --idle-exit 900                  stop after 15 minutes without a connection
+  punchlistd --verify backup.db               check a log or a backup that nobody has open; a report as JSON
 
-exit codes: 0 stopped as asked, 2 usage, 70 a fault of ours, 74 a write failed below us, or the lock, the socket or the
-  log was taken away, 75 another daemon runs, 78 something must be put right first, as the message says
+exit codes: 0 stopped as asked, 1 --verify or --restore found something wrong, 2 usage, 70 a fault of ours,
+  74 a write failed below us, or the lock, the socket or the log was taken away, 75 another daemon runs,
+  78 something must be put right first, as the message says
 """
 
 
@@ -35,6 +37,9 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     made.add_argument("--log-format", choices=("human", "json"), default="human")
+    offline = made.add_mutually_exclusive_group()
+    offline.add_argument("--verify", metavar="FILE", help="serve nothing: check a log, print a report")
+    offline.add_argument("--restore", metavar="FILE", help="serve nothing: make a backup the log of the data directory")
     made.add_argument("--version", action="version", version=f"punchlistd {__version__}")
     return made
 
@@ -43,6 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon; the exit code says how it ended."""
     options = parser().parse_args(argv)
     # After the arguments: `--help` and a wrong option need none of this.
+    if options.verify is not None or options.restore is not None:
+        from punchlistd import audit  # noqa: PLC0415
+
+        return audit.run(options)
     from punchlistd import logs, run  # noqa: PLC0415
 
     logs.set_up(options.log_level, options.log_format, os.environ)

@@ -16,6 +16,7 @@ import anyio.to_thread
 import msgspec
 
 from punchlist_schemas.rendezvous import status_path
+from punchlistd.backups import back_up
 from punchlistd.engine.fanout import Fanout
 from punchlistd.engine.reads import Reads
 from punchlistd.engine.registry import Registry
@@ -36,7 +37,7 @@ from punchlistd.net.session import Session
 from punchlistd.report import Birth, report
 from punchlistd.settings import Settings
 from punchlistd.status_file import StatusFile
-from punchlistd.store.port import EventLog, StorageFailed, StorageFull
+from punchlistd.store.port import StorageFailed, StorageFull
 from punchlistd.store.sqlite import SqliteLog
 
 logger = logging.getLogger(__name__)
@@ -119,7 +120,7 @@ class App:
         return self._inherited or OwnSocket(self.settings.socket)
 
     async def _serve(
-        self, log: EventLog, listening: ListeningSocket, guarded: dict[str, Callable[[], bool]], signals: bool
+        self, log: SqliteLog, listening: ListeningSocket, guarded: dict[str, Callable[[], bool]], signals: bool
     ) -> None:
         faults = Faults()
         with faults.noticed():
@@ -138,7 +139,7 @@ class App:
                 await self._drain(server)
                 background.cancel_scope.cancel()
 
-    def _connect(self, log: EventLog, background: anyio.abc.TaskGroup) -> tuple[Writer, Server]:
+    def _connect(self, log: SqliteLog, background: anyio.abc.TaskGroup) -> tuple[Writer, Server]:
         """Make the parts and hand them to each other."""
 
         def spawn(work: Coroutine[Any, Any, None]) -> None:
@@ -154,6 +155,7 @@ class App:
             registry,
             fanout,
             refresh=writer.upkeep.refresh,
+            backup=lambda params: back_up(log, params),
             status=lambda: report(self._birth, log, registry, server),
         )
         server = Server(self.settings, writer, reads, fanout, spawn=spawn, stop=self.stop)

@@ -30,6 +30,9 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 Token = Annotated[str, msgspec.Meta(min_length=1, max_length=256, description="From a confirmation_required error")]
 LeaseMs = Annotated[int, msgspec.Meta(ge=1_000, le=86_400_000, description="1 second to 24 hours, in milliseconds")]
 WaitMs = Annotated[int, msgspec.Meta(ge=0, le=86_400_000, description="Up to 24 hours, in milliseconds")]
+FilePath = Annotated[
+    str, msgspec.Meta(min_length=2, max_length=4_096, pattern=r"^/[^\x00]+$", description="An absolute path")
+]
 Role = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 
@@ -76,6 +79,16 @@ class Hello(Params, frozen=True, kw_only=True):
 
 class Nothing(Params, frozen=True):
     """No parameters."""
+
+
+class Backup(Params, frozen=True, kw_only=True):
+    """A copy of the log, to be made at an absolute path where nothing is.
+
+    It is checked as a whole, and kept only if it is sound; without `check` it is kept as it is, to be looked at.
+    """
+
+    path: FilePath
+    check: bool = True
 
 
 class Cancel(Params, frozen=True, kw_only=True):

@@ -99,6 +99,21 @@ class StatusResult(Result, frozen=True, kw_only=True):
     last_errors: tuple[str, ...] = ()
 
 
+class BackupResult(Result, frozen=True, kw_only=True):
+    """A copy of the log: the last position in it and its size in bytes.
+
+    `events` and `conversations` were counted, and found sound, by the check; without one they are left out.
+    """
+
+    path: str
+    epoch: str
+    seq: int
+    bytes: int
+    checked: bool
+    events: int | None = None
+    conversations: int | None = None
+
+
 class Stopping(Result, frozen=True, kw_only=True):
     """The daemon answers what it has taken and stops."""
 

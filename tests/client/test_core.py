@@ -120,6 +120,7 @@ def test_an_untyped_call_gets_a_key_exactly_when_it_writes(name: str) -> None:
         ("task.add", True),
         ("task.list", True),
         ("daemon.shutdown", False),
+        ("daemon.backup", False),
         ("event.subscribe", False),
         ("no.such", False),
     ],
@@ -132,6 +133,11 @@ def test_a_waiting_call_is_given_the_time_it_asks_for() -> None:
     assert Request.of("event.wait", p.EventWait(after=0, timeout_ms=2_500)).patience_s == 2.5
     assert Request.raw("event.wait", {"after": 0, "timeout_ms": 2_500}).patience_s == 2.5
     assert Request.raw("event.wait", {"timeout_ms": "soon"}).patience_s == 0
+
+
+def test_a_copy_of_a_long_log_is_waited_for() -> None:
+    assert Request.of("daemon.backup", p.Backup(path="/b")).patience_s > 3_600
+    assert Request.raw("daemon.backup", {"path": "/b"}).patience_s > 3_600
 
 
 PASSING = [

@@ -66,7 +66,7 @@ def test_the_end_of_a_subscription_is_raised_as_what_ended_it() -> None:
     end = Notice("end", msgspec.Raw(msgspec.json.encode({"subscription": "s", "error": error, "next": 3})))
     with pytest.raises(Gap) as caught:
         Cursor("c", EventsView()).take(end)
-    assert (caught.value.after, caught.value.first) == (3, 9)
+    assert (caught.value.after, caught.value.first, caught.value.behind) == (3, 9, 8)
 
 
 def test_notifications_of_no_concern_are_passed_over() -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -159,6 +160,16 @@ def test_the_daemon_tells_about_itself(client: Client) -> None:
     assert client.open().name == "punchlistd"
     assert "tester" in [row.name for row in client.status().clients]
     assert client.discover()["openrpc"].startswith("1.")
+
+
+def test_a_copy_of_the_log_is_made_while_it_is_in_use(client: Client, tmp_path: Path) -> None:
+    client.conversation("c").add("one")
+    made = client.backup(str(tmp_path / "copy.db"))
+    assert (made.path, made.seq, made.events, made.checked) == (str(tmp_path / "copy.db"), 2, 2, True)
+    assert made.epoch == client.open().epoch
+    with pytest.raises(InvalidParams, match="choose another name"):
+        client.backup(str(tmp_path / "copy.db"))
+    assert client.backup(str(tmp_path / "raw.db"), check=False).events is None
 
 
 def test_the_list_that_is_meant_comes_from_the_scope(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

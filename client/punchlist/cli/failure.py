@@ -6,7 +6,7 @@ from typing import Any
 
 from punchlist.cli.formats.document import FormatError
 from punchlist.cli.safe import safe, safe_block
-from punchlist.errors import ConnectionLost, DaemonUnavailable, PunchlistError, RequestRefused
+from punchlist.errors import ConnectionLost, DaemonUnavailable, Gap, PunchlistError, RequestRefused
 from punchlist.project import ProjectFileError
 
 REFUSED = 1
@@ -48,7 +48,8 @@ _NEXT: dict[str, Callable[[Facts], str]] = {
     "confirmation_required": lambda data: f"repeat with confirm={data.get('token', 'TOKEN')}",
     "storage_full": lambda data: "free space on the disk and repeat; reading goes on meanwhile",
     "outcome_unknown": lambda data: "see whether it happened: punch log -n 5",
-    "damaged": lambda data: "punch doctor",
+    "damaged": lambda data: "punch verify says what is wrong, punch restore brings a backup back",
+    "gap": lambda data: "punch verify says what is damaged or missing",
     "internal_error": lambda data: "the daemon's log has the details: punch status names its directory",
     "shutting_down": lambda data: "repeat in a moment",
 }
@@ -68,6 +69,12 @@ def tell_refusal(error: RequestRefused) -> int:
     advice = _NEXT.get(error.kind)
     tell(error.kind, error.message, advice(error.data) if advice else "")
     return REFUSED
+
+
+def tell_gap(gap: Gap) -> int:
+    """Tell what is missing among all events; returns the position to go on from."""
+    tell(gap.kind, gap.message)
+    return gap.behind
 
 
 def tell_any(error: Exception) -> int | None:

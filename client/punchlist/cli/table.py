@@ -272,6 +272,34 @@ COMMANDS = (
         (_flag("--line", text="one line for shell prompts, from the status file"),),
         ("punch status", "punch status --line"),
     ),
+    Command(
+        "backup",
+        "keep",
+        "Copy the log while it is in use, and check the copy.",
+        (
+            Argument(
+                ("file",),
+                "where to; nothing may be there (DATA_DIR/backups/punchlist-DATE-TIME.db)",
+                {**_FILE, "nargs": "?"},
+                "file",
+            ),
+        ),
+        ("punch backup", "punch backup /media/stick/punchlist.db"),
+    ),
+    Command(
+        "verify",
+        "keep",
+        "Look through the log, or a backup, for damage: exit code 1 and its place if there is any.",
+        (Argument(("file",), "a log or backup nobody has open (the log in use)", {**_FILE, "nargs": "?"}, "file"),),
+        ("punch verify", "punch verify /media/stick/punchlist.db"),
+    ),
+    Command(
+        "restore",
+        "keep",
+        "Put a backup where there is no log, while no daemon runs.",
+        (Argument(("file",), "the backup", _FILE, "file"),),
+        ("punch restore /media/stick/punchlist.db",),
+    ),
     Command("doctor", "doctor", "Check the installation and say what to change.", (), ("punch doctor",)),
     Command(
         "call",

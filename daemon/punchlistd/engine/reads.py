@@ -120,6 +120,7 @@ class Reads:
         fanout: wakes the calls that wait for events.
         refresh: brings the store's list of conversations up to date.
         status: makes the answer of `daemon.status`.
+        backup: makes a copy of the log and the answer of `daemon.backup`.
     """
 
     def __init__(
@@ -130,6 +131,7 @@ class Reads:
         *,
         refresh: Callable[[], Awaitable[None]],
         status: Callable[[], Awaitable[r.StatusResult]],
+        backup: Callable[[p.Backup], Awaitable[r.BackupResult | Rejection]],
     ) -> None:
         """Reads over what the daemon has."""
         self.epoch = log.epoch
@@ -139,6 +141,7 @@ class Reads:
         self._fanout = fanout
         self._refresh = refresh
         self._status = status
+        self._backup = backup
         self._log_reads: dict[str, Callable[[Caller, Any], Awaitable[Outcome]]] = {
             "conversation.list": self._list_conversations,
             "task.list": self._list_at_version,
@@ -146,6 +149,7 @@ class Reads:
             "event.read": self._read_events,
             "event.wait": self._wait_events,
             "daemon.status": self._read_status,
+            "daemon.backup": self._back_up,
         }
 
     def now(self, caller: Caller, read: StateRead, params: Any) -> Outcome | None:
@@ -287,6 +291,12 @@ class Reads:
 
     async def _read_status(self, _caller: Caller, _params: p.Nothing) -> Outcome:
         return _encode(await self._status())
+
+    async def _back_up(self, caller: Caller, params: p.Backup) -> Outcome:
+        if caller.user is not None:
+            return Rejection("forbidden", "A connection bound to a user can't copy the whole log.", {"what": "daemon"})
+        made = await self._backup(params)
+        return made if isinstance(made, Rejection) else _encode(made)
 
 
 _encode = msgspec.json.Encoder().encode

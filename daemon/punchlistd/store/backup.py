@@ -5,12 +5,13 @@ what was copied stays right; only an erase makes it begin again, because a copy 
 """
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
 import sqlite3
 from collections.abc import Generator
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -18,7 +19,7 @@ from punchlistd.store import schema
 from punchlistd.store.files import discard, publish, size_of, write_ahead
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import LogUnusable
-from punchlistd.store.verify import Report, verify_file
+from punchlistd.store.verify import Problem, Report, verify_file
 
 LOG_NAME = "log.db"
 """Name of the log in a data directory."""
@@ -44,7 +45,19 @@ _TABLES = (
 
 
 class BackupFailed(Exception):
-    """There is no sound copy, or nowhere to put it. The message says why; nothing was left behind."""
+    """There is no sound copy, or nowhere to put it. The message says why; nothing was left behind.
+
+    Attributes:
+        kind: The name is `taken`, the disk is `full`, the `place` can't be written, or what is copied is `damaged`.
+        problem: The first thing that is wrong with what is copied, if that is known.
+    """
+
+    def __init__(
+        self, message: str, kind: Literal["taken", "full", "place", "damaged"], problem: Problem | None = None
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.problem = problem
 
 
 class Copy:
@@ -75,7 +88,7 @@ class Copy:
 
     def _begin(self) -> sqlite3.Connection:
         if os.path.lexists(self.path):
-            raise BackupFailed(f"{self.path} is there already; choose another name")
+            raise _taken(self.path)
         os.close(os.open(self.unfinished, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_WRONLY, 0o600))
         self._target = schema.connect(self.unfinished, "rw")
         self._target.execute("PRAGMA synchronous = OFF")  # it is flushed once, when it is published
@@ -89,11 +102,12 @@ class Copy:
         key = ", ".join(table.key)
         values = {f"k{number}": value for number, value in enumerate(self._after)}
         following = f"({key}) > ({', '.join(f':{name}' for name in values)})" if values else "1"
-        cursor = self._log.connection.execute(
-            f"SELECT {key}, * FROM {table.name} WHERE {following} AND {table.condition} ORDER BY {key} LIMIT :limit",
-            {**values, "limit": limit, "indexed": self._indexed},
-        )
-        rows = cursor.fetchall()
+        query = f"SELECT {key}, * FROM {table.name} WHERE {following} AND {table.condition} ORDER BY {key} LIMIT :limit"
+        try:
+            cursor = self._log.connection.execute(query, {**values, "limit": limit, "indexed": self._indexed})
+            rows = cursor.fetchall()
+        except sqlite3.DatabaseError as error:
+            raise BackupFailed(f"{self._log.path} can't be read: {error}", "damaged") from error
         if rows:
             width = len(table.key)
             marks = ", ".join("?" * (len(rows[0]) - width))
@@ -123,39 +137,58 @@ class Copy:
 def _failing(path: str) -> Generator[None]:
     try:
         yield
+    except FileExistsError:
+        raise _taken(path) from None
     except (sqlite3.Error, OSError) as error:
-        raise BackupFailed(f"{path} could not be written: {error}") from error
+        full = getattr(error, "errno", 0) in _FULL or getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+        refused = isinstance(error, sqlite3.IntegrityError)  # a row that no table of ours takes
+        kind = "full" if full else "damaged" if refused else "place"
+        why = error.strerror if isinstance(error, OSError) else error
+        raise BackupFailed(f"{path} could not be written: {why}", kind) from error
 
 
-def finish(unfinished: str, path: str) -> Report:
-    """Look through a finished copy and give it its name.
+def _taken(path: str) -> BackupFailed:
+    return BackupFailed(f"{path} is there already; choose another name", "taken")
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def finish(unfinished: str, path: str, *, check: bool = True) -> Report:
+    """Look through a finished copy, unless that is not wanted, and give it its name.
 
     Raises:
         BackupFailed: The copy is not sound, or the name is taken.
     """
     try:
-        report = _sound(unfinished)
-        publish(unfinished, path)
-    except FileExistsError:
-        raise BackupFailed(f"{path} is there already; choose another name") from None
-    except OSError as error:
-        raise BackupFailed(f"{path} could not be written: {error}") from error
+        with _failing(path):
+            report = _sound(unfinished, path) if check else _unchecked(unfinished)
+            publish(unfinished, path)
     finally:
         discard(unfinished)
     report.path = path
     return report
 
 
-def _sound(path: str) -> Report:
+def _unchecked(path: str) -> Report:
+    with contextlib.closing(schema.connect(path, "ro")) as copy:
+        epoch = copy.execute("SELECT value FROM meta WHERE name = 'epoch'").fetchone()[0]
+        rows, head = copy.execute("SELECT count(*), coalesce(max(seq), 0) FROM log").fetchone()
+    return Report(path, epoch, head, rows)
+
+
+def _sound(path: str, name: str) -> Report:
     try:
         report = verify_file(path)
     except LogUnusable as error:
-        raise BackupFailed(str(error)) from error
+        raise BackupFailed(str(error), "damaged") from error
     if report.problems:
         first = report.problems[0]
         raise BackupFailed(
-            f"{path} is not sound: {len(report.problems)} problems, the first with "
-            f"{first.conversation or 'the log'} at {first.seq}: {first.reason}"
+            f"{name} is not sound: {len(report.problems)} problems, the first with "
+            f"{first.conversation or 'the log'} at {first.seq}: {first.reason}",
+            "damaged",
+            first,
         )
     return report
 
@@ -168,8 +201,8 @@ def restore(backup: str, data_dir: str) -> Report:
     """
     path = os.path.join(data_dir, LOG_NAME)
     if os.path.lexists(path) or size_of(write_ahead(path)):
-        raise BackupFailed(f"{path} is there already; move it and what belongs to it away first")
-    head = _sound(backup).head
+        raise BackupFailed(f"{path} is there already; move it and what belongs to it away first", "taken")
+    head = _sound(backup, backup).head
     unfinished = f"{path}.{secrets.token_hex(4)}.new"
     try:
         with _failing(path):
@@ -180,7 +213,8 @@ def restore(backup: str, data_dir: str) -> Report:
             with contextlib.closing(schema.connect(unfinished, "rw")) as copy:
                 copy.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (secrets.token_hex(8),))
                 if copy.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0] != head:
-                    raise BackupFailed(f"{backup} changed while it was copied; end the daemon that has it open")
+                    said = f"{backup} changed while it was copied; end the daemon that has it open"
+                    raise BackupFailed(said, "damaged")
         return finish(unfinished, path)
     finally:
         discard(unfinished)

@@ -5,7 +5,7 @@ Rows that the index holds are found through it, later ones through the tail in m
 
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, suppress
 
 from punchlistd.store.lines import ROW, Row, Salvage, checksum, may_be_of, of_conversation, salvage, split
@@ -13,6 +13,8 @@ from punchlistd.store.operations import Operations
 from punchlistd.store.port import Damaged, Gap, Loaded, Stored, side_of
 from punchlistd.store.record import key_hash, take_groups, verify_tail
 from punchlistd.store.tail import Tail
+
+RowsBehind = Callable[[Operations, int], Generator[Row]]
 
 
 @contextmanager
@@ -46,6 +48,17 @@ def scan(log: Operations) -> None:
 def rows(log: Operations, after: int) -> Generator[Row]:
     """Rows that end after a position."""
     yield from _select(log, f"SELECT {ROW} FROM log WHERE seq > ? ORDER BY seq", (after,))
+
+
+def _single_rows(log: Operations, after: int) -> Generator[Row]:
+    """As `rows`, which may lose the row before one that can't be read, because the module steps ahead."""
+    while True:
+        with closing(_select(log, f"SELECT {ROW} FROM log WHERE seq > ? ORDER BY seq LIMIT 1", (after,))) as found:
+            row = next(found, None)
+        if row is None:
+            return
+        yield row
+        after = row[0]
 
 
 def rows_of(log: Operations, conversation: str, after: int) -> Generator[Row]:
@@ -129,11 +142,11 @@ def read(log: Operations, after: int, limit: int, conversation: str | None, max_
     return taken
 
 
-def _read_all(log: Operations, after: int, limit: int, max_bytes: int) -> list[Stored]:
+def _read_all(log: Operations, after: int, limit: int, max_bytes: int, rows_behind: RowsBehind = rows) -> list[Stored]:
     taken: list[Stored] = []
     size, due, first = 0, after + 1, 0
     try:
-        with closing(rows(log, after)) as found:
+        with closing(rows_behind(log, after)) as found:
             for row in found:
                 lines, damage = lines_of(log, row, None, after)
                 if row[1] > due and not (lines and lines[0].seq == due):
@@ -151,6 +164,8 @@ def _read_all(log: Operations, after: int, limit: int, max_bytes: int) -> list[S
                     break
                 due = row[0] + 1
     except sqlite3.DatabaseError:
+        if rows_behind is rows:
+            return _read_all(log, after, limit, max_bytes, _single_rows)
         first = _readable(log, due) if due <= log.head else 0
     if first and not taken:
         raise Gap(after, first)
@@ -169,7 +184,7 @@ def _readable(log: Operations, due: int) -> int:
 
     def readable(after: int) -> bool:
         try:
-            with closing(rows(log, after)) as found:
+            with closing(_single_rows(log, after)) as found:
                 next(found, None)
         except sqlite3.DatabaseError:
             return False

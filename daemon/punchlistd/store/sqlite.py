@@ -258,8 +258,10 @@ class SqliteLog:
         """Move what was written ahead into the database and cut it off."""
         await self._run(self._operations.checkpoint)
 
-    async def backup(self, path: str) -> Report:
+    async def backup(self, path: str, *, check: bool = True) -> Report:
         """Make a verified copy at a path where nothing is, while commits go on. Says what it holds.
+
+        Without the check the copy may hold damage, and the report says less.
 
         Raises:
             BackupFailed: There is no sound copy, or nowhere to put it; nothing was left behind.
@@ -273,7 +275,7 @@ class SqliteLog:
         finally:
             with anyio.CancelScope(shield=True):
                 await self._thread.run(partial(copy.close, keep=done))
-        return await anyio.to_thread.run_sync(finish, copy.unfinished, path)
+        return await anyio.to_thread.run_sync(partial(finish, copy.unfinished, path, check=check))
 
     async def sizes(self) -> tuple[int, int]:
         """Bytes of the log and of what was written ahead."""

@@ -9,7 +9,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import msgspec
@@ -42,8 +42,16 @@ class Report(msgspec.Struct):
     problems: list[Problem] = []
 
 
-def verify_file(path: str) -> Report:
+def _nobody(_done: int) -> None:
+    """Who is told how far it is, if nobody wants to know."""
+
+
+def verify_file(path: str, progress: Callable[[int], None] = _nobody) -> Report:
     """Check every row, line, chain and group of a log that no daemon has open.
+
+    Args:
+        path: The log.
+        progress: Told the position that was come to, again and again.
 
     Raises:
         LogUnusable: It is no log of ours, or can't be read at all.
@@ -51,8 +59,8 @@ def verify_file(path: str) -> Report:
     if not identify(path, 1 + len(UPGRADES)):
         raise LogUnusable(f"{path} is not there; name the log or the backup to look at")
     try:
-        with _opened(path) as connection:
-            report = _Check(path, connection).run()
+        with opened(path) as connection:
+            report = _Check(path, connection, progress).run()
             noted = read_mark(beside(path, ".mark"))
             if noted and noted.epoch == report.epoch and noted.seq > report.head:
                 report.problems.append(
@@ -64,7 +72,8 @@ def verify_file(path: str) -> Report:
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Generator[sqlite3.Connection]:
+def opened(path: str) -> Generator[sqlite3.Connection]:
+    """A log, or a copy of one that was not closed, to be read and nothing else."""
     with contextlib.ExitStack() as stack:
         mode = "ro&immutable=1"
         if size_of(write_ahead(path)):
@@ -75,11 +84,30 @@ def _opened(path: str) -> Generator[sqlite3.Connection]:
         yield stack.enter_context(contextlib.closing(connect(path, mode)))
 
 
+def readable_rows(connection: sqlite3.Connection, spoiled: Callable[[int, str], None]) -> Iterator[Row]:
+    """All rows that can be read; after one that can't, of which `spoiled` is told, the next that can."""
+    after = 0
+    while True:
+        try:
+            following = connection.execute("SELECT min(seq) FROM log WHERE seq > ?", (after,)).fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            spoiled(after + 1, f"nothing after it can be read: {error}")
+            return
+        if following is None:
+            return
+        try:
+            yield connection.execute(f"SELECT {ROW} FROM log WHERE seq = ?", (following,)).fetchone()
+        except sqlite3.DatabaseError as error:
+            spoiled(following, f"it can't be read: {error}")
+        after = following
+
+
 class _Check:
     """One pass over a log: what each conversation's next event must be, and what was found instead."""
 
-    def __init__(self, path: str, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: str, connection: sqlite3.Connection, progress: Callable[[int], None]) -> None:
         self._connection = connection
+        self._progress = progress
         self._report = Report(path)
         self._heads: dict[str, tuple[int, str]] = {}
         self._holes: set[str] = set()
@@ -93,35 +121,19 @@ class _Check:
         if structure != "ok":
             self._problem("", 0, f"the file's structure is broken: {structure}")
         indexed: int = meta.get("indexed", 0)
-        for row in self._rows():
+        for row in readable_rows(self._connection, lambda seq, reason: self._problem("", seq, reason)):
             last, first = row[0], row[1]
             if first != report.head + 1 or last < first:
                 self._problem("", report.head + 1, f"events {report.head + 1} to {first - 1} are missing")
             report.head = last
             report.rows += 1
+            self._progress(last)
             names = self._row(row)
             if last <= indexed:
                 self._parts += sum(_weight(name, last) for name in names)
         self._check_index()
         report.conversations = len(self._heads)
         return report
-
-    def _rows(self) -> Iterator[Row]:
-        """All rows that can be read; after one that can't, the next that can."""
-        after = 0
-        while True:
-            try:
-                following = self._connection.execute("SELECT min(seq) FROM log WHERE seq > ?", (after,)).fetchone()[0]
-            except sqlite3.DatabaseError as error:
-                self._problem("", after + 1, f"nothing after it can be read: {error}")
-                return
-            if following is None:
-                return
-            try:
-                yield self._connection.execute(f"SELECT {ROW} FROM log WHERE seq = ?", (following,)).fetchone()
-            except sqlite3.DatabaseError as error:
-                self._problem("", following, f"it can't be read: {error}")
-            after = following
 
     def _row(self, row: Row) -> set[str]:
         lines = split(row)

@@ -1,3 +1,4 @@
+import errno
 import os
 from contextlib import closing
 from pathlib import Path
@@ -89,11 +90,13 @@ async def test_what_is_erased_meanwhile_is_not_in_the_backup(log: SqliteLog, tmp
 
 async def test_a_backup_never_takes_the_place_of_a_file(log: SqliteLog, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("mine")
-    with pytest.raises(BackupFailed, match="there already"):
+    with pytest.raises(BackupFailed, match="there already") as caught:
         await log.backup(str(tmp_path / "taken"))
+    assert caught.value.kind == "taken"
     assert (tmp_path / "taken").read_text() == "mine"
-    with pytest.raises(BackupFailed, match="could not be written"):
+    with pytest.raises(BackupFailed, match="could not be written: No such file") as caught:
         await log.backup(str(tmp_path / "missing" / "copy.db"))
+    assert caught.value.kind == "place"
     await log.backup(str(tmp_path / "empty.db"))
     assert not log.failed and not [name for name in os.listdir(tmp_path) if name.endswith(".new")]
 
@@ -118,9 +121,57 @@ async def test_a_damaged_log_gives_no_backup(path: str, tmp_path: Path) -> None:
     with closing(connect(path, "rw")) as connection:
         connection.execute("UPDATE log SET body = x'00' WHERE seq = 2")
     log = await SqliteLog.open(path, reserve_bytes=0)
-    with pytest.raises(BackupFailed, match="not sound"):
+    with pytest.raises(BackupFailed, match=r"copy\.db is not sound") as caught:
         await log.backup(str(tmp_path / "copy.db"))
+    assert caught.value.kind == "damaged" and caught.value.problem
+    assert (caught.value.problem.conversation, caught.value.problem.seq) == ("", 1)
     assert sorted(os.listdir(tmp_path)) == ["log.db", "log.db-wal", "log.mark"]
+    await log.close()
+
+
+async def test_a_copy_that_is_not_checked_may_hold_damage_and_says_less(path: str, tmp_path: Path) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    await filled(log)
+    await log.close()
+    with closing(connect(path, "rw")) as connection:
+        connection.execute("UPDATE log SET body = x'00' WHERE seq = 2")
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    report = await log.backup(str(tmp_path / "copy.db"), check=False)
+    assert (report.epoch, report.head, report.rows, report.events) == (log.epoch, 90, 60, 0)
+    await log.close()
+    copied = await anyio.to_thread.run_sync(verify_file, report.path)
+    original = await anyio.to_thread.run_sync(verify_file, path)
+    assert copied.problems and copied.problems == original.problems
+
+
+async def test_what_is_in_the_way_of_a_backup_has_a_name(
+    log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def publish(_finished: str, _path: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(backup_module, "publish", publish)
+    with pytest.raises(BackupFailed, match="No space left") as caught:
+        await log.backup(str(tmp_path / "copy.db"))
+    assert caught.value.kind == "full"
+    assert sorted(os.listdir(tmp_path)) == ["log.db", "log.db-wal", "log.mark"]
+
+
+async def test_a_log_whose_pages_can_not_be_read_is_damaged_and_no_bad_place(path: str, tmp_path: Path) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    await Scribe(log).write("a", said("x" * 100_000))
+    await log.maintain([])
+    await log.close()
+    with closing(connect(path, "ro")) as connection:
+        page = connection.execute("SELECT min(pageno) FROM dbstat WHERE name = 'log' AND pagetype = 'overflow'")
+        number = page.fetchone()[0]
+    data = bytearray(await anyio.Path(path).read_bytes())
+    data[(number - 1) * 4096 : number * 4096] = b"\xff\xff\xff\xf0" + b"\0" * 4092
+    await anyio.Path(path).write_bytes(data)
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    with pytest.raises(BackupFailed, match="can't be read") as caught:
+        await log.backup(str(tmp_path / "copy.db"))
+    assert caught.value.kind == "damaged"
     await log.close()
 
 

@@ -212,7 +212,8 @@ async def test_a_spoiled_snapshot_is_passed_over_for_the_log(path: str) -> None:
         await log.close()
 
 
-async def test_pages_that_sqlite_can_not_read_are_damage(path: str) -> None:
+@pytest.mark.parametrize("which", ["min", "max"])
+async def test_pages_that_sqlite_can_not_read_are_damage(path: str, which: str) -> None:
     log = await SqliteLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("b", CLEARED)
@@ -222,7 +223,7 @@ async def test_pages_that_sqlite_can_not_read_are_damage(path: str) -> None:
     await log.close()
     with closing(connect(path, "rw")) as connection:
         page = connection.execute(
-            "SELECT max(pageno) FROM dbstat WHERE name = 'log' AND pagetype = 'overflow'"
+            f"SELECT {which}(pageno) FROM dbstat WHERE name = 'log' AND pagetype = 'overflow'"
         ).fetchone()
     await spoil_page(path, page[0])
     log = await SqliteLog.open(path, reserve_bytes=0)

@@ -10,7 +10,6 @@ from typing import Any, cast
 import anyio
 import msgspec
 
-from punchlist_schemas.results import StatusResult
 from punchlistd.engine.fanout import Fanout
 from punchlistd.engine.reads import Reads
 from punchlistd.engine.registry import Registry
@@ -261,7 +260,8 @@ class Engine:
         self.fanout = Fanout(log, self.registry, settings, spawn)
         totals = Totals(self._note_totals)
         self.writer = Writer(log, self.registry, self.fanout, totals, settings, spawn=spawn)
-        self.reads = Reads(log, self.registry, self.fanout, refresh=self.writer.upkeep.refresh, status=self._no_status)
+        refresh, absent = self.writer.upkeep.refresh, self._no_answer
+        self.reads = Reads(log, self.registry, self.fanout, refresh=refresh, status=absent, backup=absent)
         self.server = Server(settings, self.writer, self.reads, self.fanout, spawn=spawn, stop=self.stopping.set)
         self.background = background
         self._peers: list[Peer] = []
@@ -274,8 +274,8 @@ class Engine:
         transport = session._transport  # pyright: ignore[reportPrivateUsage]
         return transport.get_write_buffer_size() if transport is not None else 0
 
-    async def _no_status(self) -> StatusResult:
-        raise NotImplementedError("the app reports")
+    async def _no_answer(self, *_params: Any) -> Any:
+        raise NotImplementedError("the app answers that")
 
     async def connect(self, headers: bool = False, **hello: Any) -> Peer:
         """A new client, introduced if it has something to say."""

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from punchlist.cli.context import Context
+from punchlist.cli.failure import tell_gap
 from punchlist.cli.fast import write
 from punchlist.cli.formats import detect, markdown, objects
 from punchlist.cli.formats.document import Document, FormatError
 from punchlist.cli.render import as_tree, list_lines
+from punchlist.errors import Gap
 from punchlist_schemas.things import STATUSES
 
 _MAX_FILE_BYTES = 16 << 20
@@ -68,7 +70,11 @@ def events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, 
     after = 0
     conversation = None if everywhere else context.conversation
     while True:
-        page = context.call("event.read", conversation=conversation, after=after, limit=_PAGE)
+        try:
+            page = context.call("event.read", conversation=conversation, after=after, limit=_PAGE)
+        except Gap as gap:
+            after = tell_gap(gap)
+            continue
         yield from page["events"]
         if not page["events"] or page["next"] <= after:
             return

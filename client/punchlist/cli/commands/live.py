@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 
 from punchlist.cli.context import Context, ids
-from punchlist.cli.failure import REFUSED, tell
+from punchlist.cli.failure import REFUSED, tell, tell_gap
 from punchlist.cli.render import FINISHED, list_lines
 from punchlist.cli.screen import Screen
 from punchlist.cursor import Change, TaskList
+from punchlist.errors import Gap
 from punchlist_schemas.events import UnknownEvent
 
 
@@ -56,10 +57,15 @@ def run_wait(context: Context) -> int:
 def stream(context: Context, *, after: int | None = None, everywhere: bool = False) -> Iterator[dict[str, Any]]:
     """Events as they happen, as values of the wire; for ever."""
     client = context.client
-    watch = client.watch(after=after) if everywhere else client.conversation(context.conversation).watch(after=after)
-    with watch as changes:
-        for change in changes:
-            yield wire_value(change)
+    while True:
+        one = None if everywhere else client.conversation(context.conversation)
+        try:
+            with client.watch(after=after) if one is None else one.watch(after=after) as changes:
+                for change in changes:
+                    yield wire_value(change)
+            return
+        except Gap as gap:
+            after = tell_gap(gap)
 
 
 def wire_value(change: Change) -> dict[str, Any]:

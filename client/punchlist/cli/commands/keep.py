@@ -1,0 +1,138 @@
+"""`punch backup`, `punch verify` and `punch restore`: what keeps a log, or brings it back.
+
+A log that nobody serves is the daemon's program's business all the same: it is run once, for a report.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from punchlist.cli.context import Context
+from punchlist.cli.failure import REFUSED, tell
+from punchlist.cli.safe import safe
+from punchlist.errors import DaemonUnavailable, Damaged
+from punchlist.starter import environment
+from punchlist.sync import Client
+
+_LONG_BYTES = 64 << 20
+_MIB = 1 << 20
+_SHOWN = 100
+
+
+def run_backup(context: Context) -> int:
+    """Let the daemon copy its log."""
+    status = context.call("daemon.status")
+    path = context.args.file and os.path.abspath(context.args.file)
+    if path is None:
+        folder = os.path.join(status["data_dir"], "backups")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        path = os.path.join(folder, time.strftime("punchlist-%Y%m%d-%H%M%S.db"))
+    _announce(context, "copying and checking", status["log_bytes"])
+    made = context.call("daemon.backup", path=path)
+    lines = [
+        f"{safe(made['path'])}: {_held(made)}, {made['bytes'] / _MIB:.1f} MiB",
+        "every checksum, chain and group in the copy was checked; to bring it back: punch restore FILE",
+    ]
+    return context.answer(made, lines)
+
+
+def run_verify(context: Context) -> int:
+    """Look through a file, or through the log; exit code 1 when something is wrong."""
+    if context.args.file is not None:
+        return _verified(context, os.path.abspath(context.args.file))
+    path = os.path.join(context.target.data_dir, "log.db")
+    try:
+        with Client(socket=context.target.socket, data_dir=context.target.data_dir, autostart=False) as client:
+            client.open()  # a daemon that is not there is an answer, not an interruption to be waited out
+            status: dict[str, Any] = client.call("daemon.status")
+            if os.path.realpath(status["data_dir"]) == os.path.realpath(context.target.data_dir):
+                _announce(context, "copying", status["log_bytes"])
+                return _verified_copy(context, client, path)
+    except DaemonUnavailable:
+        pass  # then the log is nobody's, or its lock tells
+    return _verified(context, path)
+
+
+def _verified_copy(context: Context, client: Client, path: str) -> int:
+    """Look through a copy of a log in use; its place is one that the daemon can surely write to."""
+    with tempfile.TemporaryDirectory(prefix="verify-", dir=os.path.dirname(path)) as directory:
+        copy = os.path.join(directory, "copy.db")
+        try:
+            client.call("daemon.backup", {"path": copy, "check": False})
+        except Damaged as error:
+            tell(error.kind, error.message, "look at the file itself: punch call daemon.shutdown; punch verify")
+            return REFUSED
+        return _verified(context, copy, path)
+
+
+def _verified(context: Context, path: str, shown: str | None = None) -> int:
+    code, report = _punchlistd("--verify", path)
+    if report is None or "error" in report:
+        return _failed(report)
+    context.answer({**report, "path": shown or path}, _told({**report, "path": shown or path}))
+    return REFUSED if code else 0
+
+
+def _told(report: dict[str, Any]) -> Iterator[str]:
+    problems = report["problems"]
+    for problem in problems[:_SHOWN]:
+        place = f" at {problem['seq']}" if problem["seq"] else ""
+        yield f"damaged: {safe(problem['conversation']) or 'the log'}{place}: {safe(problem['reason'])}"
+    if len(problems) > _SHOWN:
+        yield f"and {len(problems) - _SHOWN} more: --json has them all"
+    verdict = f"{len(problems)} problems" if problems else "sound, and what is derived from it is what a replay gives"
+    yield f"{safe(report['path'])}: {_held({**report, 'seq': report['head']})}: {verdict}"
+
+
+def run_restore(context: Context) -> int:
+    """Put a backup where there is no log."""
+    data_dir = context.target.data_dir
+    _, report = _punchlistd("--restore", os.path.abspath(context.args.file), "--data-dir", data_dir)
+    if report is None or "error" in report:
+        there = os.path.lexists(os.path.join(data_dir, "log.db"))
+        aside = os.path.join(data_dir, "aside")
+        return _failed(report, f"mkdir -m 700 {aside} && mv {data_dir}/log.* {aside}/" if there else "")
+    lines = [
+        f"{safe(report['path'])}: {_held({**report, 'seq': report['head']})}, under the new epoch {report['epoch']}",
+        "the next command starts the daemon on it; programs that remembered a position begin anew from the present",
+    ]
+    return context.answer(report, lines)
+
+
+def _held(found: dict[str, Any]) -> str:
+    return f"{found['events']:,} events of {found['conversations']:,} conversations up to position {found['seq']:,}"
+
+
+def _announce(context: Context, what: str, size: int) -> None:
+    if size > _LONG_BYTES and sys.stderr.isatty():
+        context.note(f"{what} {size // _MIB:,} MiB; the daemon serves meanwhile")
+
+
+def _failed(report: dict[str, Any] | None, advice: str = "") -> int:
+    if report is None:
+        tell("internal_error", "punchlistd ended without a report")
+    else:
+        kind = str(report["error"])
+        tell(kind, str(report["message"]), advice if kind == "backup" else "")
+    return REFUSED
+
+
+def _punchlistd(*arguments: str) -> tuple[int, dict[str, Any] | None]:
+    """The exit code of the daemon's program and the report that it printed; progress goes to our standard error."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "punchlistd", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        cwd="/",
+        env=environment(),
+        check=False,
+    )
+    try:
+        return done.returncode, json.loads(done.stdout)
+    except ValueError:
+        return done.returncode, None

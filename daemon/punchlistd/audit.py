@@ -1,0 +1,224 @@
+"""Log files without a daemon: checking one as a whole, and putting a backup in the place of a lost log.
+
+What is derived from the log is compared with the log: each conversation's snapshot and summary must be what replaying
+its events gives at their version. As a replay depends on nothing but the events, what follows is the same then too.
+"""
+
+import argparse
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+import msgspec
+
+from punchlistd.domain.evolve import evolve
+from punchlistd.domain.snapshot import dump_state, load_state
+from punchlistd.domain.state import State, initial_state
+from punchlistd.engine.facts import fact_of
+from punchlistd.lock import AlreadyRunning, DataLock
+from punchlistd.net.listener import PlaceUnusable, private_directory
+from punchlistd.settings import resolve
+from punchlistd.store.backup import LOG_NAME, BackupFailed, restore
+from punchlistd.store.lines import checksum, split
+from punchlistd.store.port import LogUnusable, Stored
+from punchlistd.store.record import is_tombstone
+from punchlistd.store.verify import Problem, Report, opened, readable_rows, verify_file
+
+UNSOUND = 1
+"""Exit code: something is damaged, or a backup was not put in place; what is printed says what and why."""
+
+FAILURES: dict[type[Exception], tuple[str, int]] = {
+    BackupFailed: ("backup", UNSOUND),
+    AlreadyRunning: ("in_use", 75),
+    PlaceUnusable: ("configuration", 78),
+    LogUnusable: ("unusable", 78),
+    OSError: ("file", 74),
+}
+"""What may be in the way → its name and the exit code."""
+
+_TOLD_S = 0.2
+"""How often progress is told, in seconds."""
+
+
+class _Failure(msgspec.Struct):
+    """Printed instead of a report."""
+
+    error: str
+    message: str
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what `--verify` or `--restore` asks for, print a report as one line of JSON, return the exit code."""
+    os.umask(0o077)
+    try:
+        if options.verify is not None:
+            report = audit(os.path.abspath(options.verify), _Progress())
+        else:
+            data_dir = resolve(os.environ, options.socket, options.data_dir).data_dir
+            report = put_in_place(os.path.abspath(options.restore), data_dir)
+    except tuple(FAILURES) as error:
+        name, code = next(row for kind, row in FAILURES.items() if isinstance(error, kind))
+        _print(_Failure(name, str(error)))
+        return code
+    _print(report)
+    return UNSOUND if report.problems else 0
+
+
+def _print(value: msgspec.Struct) -> None:
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    sys.stdout.flush()
+
+
+class _Progress:
+    """Tells people at a terminal how far it is, on standard error."""
+
+    def __init__(self) -> None:
+        self._wanted = sys.stderr.isatty()
+        self._next = time.monotonic() + 5 * _TOLD_S
+
+    def tell(self, what: str, seq: int) -> None:
+        """At event `seq`."""
+        if self._wanted and time.monotonic() >= self._next:
+            self._next = time.monotonic() + _TOLD_S
+            sys.stderr.write(f"\r{what} {seq:,}\x1b[K")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Leave the line empty."""
+        if self._wanted:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def audit(path: str, progress: _Progress) -> Report:
+    """Everything that is wrong with a log or a backup, which is only read.
+
+    Raises:
+        AlreadyRunning: A daemon has it open.
+        LogUnusable: It is no log of ours, or can't be read at all.
+    """
+    lock = os.path.join(os.path.dirname(path), "lock")
+    held = DataLock(lock) if os.path.basename(path) == LOG_NAME and os.path.exists(lock) else None
+    try:
+        report = verify_file(path, lambda seq: progress.tell("checking event", seq))
+        with opened(path) as connection:
+            _Replay(connection, report, lambda seq: progress.tell("replaying event", seq)).run()
+        return report
+    finally:
+        progress.clear()
+        if held is not None:
+            held.close()
+
+
+def put_in_place(backup: str, data_dir: str) -> Report:
+    """Make a backup the log of a data directory that has none and no daemon.
+
+    Raises:
+        AlreadyRunning: A daemon runs there.
+        BackupFailed: The backup is not sound, or there is a log already.
+        PlaceUnusable: The directory can't be used.
+    """
+    os.close(private_directory(data_dir))
+    with closing(DataLock(os.path.join(data_dir, "lock"))):
+        return restore(backup, data_dir)
+
+
+class _Version(msgspec.Struct):
+    version: int
+
+
+class _Replay:
+    """Replays each conversation up to where something was derived from it, and compares."""
+
+    def __init__(self, connection: sqlite3.Connection, report: Report, progress: Callable[[int], None]) -> None:
+        self._connection = connection
+        self._report = report
+        self._progress = progress
+        self._broken = {problem.conversation for problem in report.problems}
+        self._states: dict[str, State] = {}
+        self._due: dict[str, dict[int, list[Callable[[State, Stored], str]]]] = {}
+
+    def run(self) -> None:
+        try:
+            self._note_due()
+        except sqlite3.DatabaseError:
+            return  # told as an index that can't be read
+        for row in readable_rows(self._connection, lambda _seq, _reason: None):
+            self._progress(row[0])
+            for stored in split(row) or ():
+                if stored.conversation in self._due:
+                    self._follow(stored)
+        if "" not in self._broken:
+            for name, due in self._due.items():
+                self._problem(name, 0, f"what is derived from its version {max(due)} has no such event")
+
+    def _note_due(self) -> None:
+        for name, version in self._connection.execute(
+            "SELECT name, version FROM snapshots JOIN conversations ON id = snapshots.conversation"
+        ):
+            self._expect(name, version, self._snapshot)
+        for name, summary in self._connection.execute(
+            "SELECT name, summary FROM conversations WHERE deleted = 0 AND summary <> x''"
+        ):
+            try:
+                self._expect(name, msgspec.json.decode(summary, type=_Version).version, self._summary)
+            except msgspec.MsgspecError:
+                self._problem(name, 0, "its summary can't be read; it can be made again")
+
+    def _expect(self, name: str, version: int, compare: Callable[[State, Stored], str]) -> None:
+        if name not in self._broken:
+            self._due.setdefault(name, {}).setdefault(version, []).append(compare)
+
+    def _follow(self, stored: Stored) -> None:
+        name = stored.conversation
+        state = self._states.get(name) or initial_state(name)
+        try:
+            fact = fact_of(stored)
+        except (msgspec.MsgspecError, ValueError) as error:
+            self._problem(name, stored.seq, f"it is no event: {error}")
+            del self._due[name]
+            return
+        if fact.version != state.version + 1 and (state.version or not is_tombstone(stored.wire)):
+            del self._due[name]  # events are missing, which was told
+            return
+        state = self._states[name] = evolve(state, fact.event, fact.seq, fact.version, fact.at)
+        due = self._due[name]
+        for compare in due.pop(fact.version, ()):
+            if reason := compare(state, stored):
+                self._problem(name, stored.seq, reason)
+        if not due:
+            del self._due[name], self._states[name]
+
+    def _snapshot(self, state: State, stored: Stored) -> str:
+        """What is wrong with the snapshot of this state, "" for nothing."""
+        saved, total, check, seq = self._connection.execute(
+            """SELECT state, sum, chain, seq FROM snapshots JOIN conversations ON id = snapshots.conversation
+            WHERE name = ?""",
+            (state.conversation,),
+        ).fetchone()
+        if checksum(saved) != total:
+            return "its snapshot's checksum does not match; the log decides"
+        try:
+            again = dump_state(load_state(state.conversation, saved))
+        except msgspec.MsgspecError as error:
+            return f"its snapshot can't be read ({error}); the log decides"
+        if (again, check) != (dump_state(state), stored.check) or seq < stored.seq:
+            return "its snapshot is not what its events give"
+        return ""
+
+    def _summary(self, state: State, _stored: Stored) -> str:
+        """What is wrong with the summary of this state, "" for nothing."""
+        counts = state.counts()
+        given = msgspec.json.encode(state.conversation_view()), counts.pending + counts.paused, counts.in_progress
+        saved = self._connection.execute(
+            "SELECT summary, open, in_progress FROM conversations WHERE name = ?", (state.conversation,)
+        ).fetchone()
+        if (msgspec.json.decode(saved[0]), *saved[1:]) != (msgspec.json.decode(given[0]), *given[1:]):
+            return "its summary is not what its events give; it can be made again"
+        return ""
+
+    def _problem(self, conversation: str, seq: int, reason: str) -> None:
+        self._report.problems.append(Problem(conversation, seq, reason))

@@ -1,0 +1,224 @@
+"""What is said of log files that nobody serves, by the program as a process would run it."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from punchlist_testing.daemon import running_daemon
+from punchlist_testing.engine import Peer
+from punchlist_testing.store import damaged_log
+from punchlistd.__main__ import main
+from punchlistd.lock import DataLock
+from punchlistd.store.lines import checksum
+from punchlistd.store.schema import connect
+
+Program = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture
+def program(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Program:
+    """Runs it; the exit code and the JSON that it printed."""
+    monkeypatch.setenv("PUNCHLIST_DATA_DIR", str(tmp_path / "nowhere"))
+
+    def program(*arguments: str) -> tuple[int, Any]:
+        code = main(arguments)
+        return code, json.loads(capsys.readouterr().out)
+
+    return program
+
+
+async def _used(directory: Path) -> None:
+    """Lists with snapshots behind and at their newest version, one deleted, one with sessions and messages."""
+    async with running_daemon(directory) as daemon:
+        peer = await Peer.open(daemon.socket)
+        for number in range(70):
+            await peer.result("task.add", conversation="a", title=str(number), blocked_by=[str(number)][: number > 0])
+        await peer.result("conversation.attach", conversation="b", session="s")
+        await peer.result("message.append", conversation="b", role="user", content={"x": [1]})
+        await peer.result("task.add", conversation="c", title="gone")
+        token = (await peer.refusal("conversation.delete", conversation="c"))["token"]
+        await peer.result("conversation.delete", conversation="c", confirm=token)
+        await peer.result("task.add", conversation="c", title="again")
+        await peer.result("task.claim", conversation="a", owner="me")
+        peer.close()
+    async with running_daemon(directory) as daemon:
+        peer = await Peer.open(daemon.socket)
+        await peer.result("task.edit", conversation="a", task="2", title="later")
+        peer.close()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("used")
+    anyio.run(_used, directory)
+    return directory / "data" / "log.db"
+
+
+@pytest.fixture
+def log(model: Path, tmp_path: Path) -> Path:
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(model.read_bytes())
+    return copy
+
+
+def execute(path: Path, statement: str, *values: Any) -> None:
+    with closing(connect(str(path), "rw")) as connection:
+        assert connection.execute(statement, values).rowcount
+
+
+def problems(report: Any) -> list[tuple[str, int]]:
+    return [(problem["conversation"], problem["seq"]) for problem in report["problems"]]
+
+
+def test_a_log_in_which_everything_was_done_is_sound(program: Program, log: Path) -> None:
+    with closing(connect(str(log), "ro")) as connection:
+        assert connection.execute("SELECT count(*) FROM snapshots").fetchone()[0] >= 2, "there is something to compare"
+    before = log.read_bytes()
+    code, report = program("--verify", str(log))
+    assert (code, report["problems"]) == (0, [])
+    assert (report["path"], report["conversations"]) == (str(log), 3)
+    assert log.read_bytes() == before
+
+
+def of_snapshot(change: Callable[[bytes], bytes]) -> Callable[[sqlite3.Connection], None]:
+    def plant(connection: sqlite3.Connection) -> None:
+        row = connection.execute(
+            "SELECT conversation, state FROM snapshots JOIN conversations ON id = conversation WHERE name = 'a'"
+        ).fetchone()
+        state = change(row[1])
+        assert state != row[1]
+        connection.execute(
+            "UPDATE snapshots SET state = ?, sum = ? WHERE conversation = ?", (state, checksum(state), row[0])
+        ).close()
+
+    return plant
+
+
+def doing(statement: str) -> Callable[[sqlite3.Connection], None]:
+    return lambda connection: connection.execute(statement).close()
+
+
+ONLY_A = "(SELECT id FROM conversations WHERE name = 'a')"
+PLANTED: dict[str, Callable[[sqlite3.Connection], None]] = {
+    "snapshot can't be read": of_snapshot(lambda state: state[: len(state) // 2]),
+    "snapshot's checksum": doing(f"UPDATE snapshots SET sum = sum + 1 WHERE conversation = {ONLY_A}"),
+    "is not what its events give": doing(f"UPDATE snapshots SET chain = 'ff' WHERE conversation = {ONLY_A}"),
+    "has no such event": doing(f"UPDATE snapshots SET version = 9999 WHERE conversation = {ONLY_A}"),
+    "summary is not": doing("UPDATE conversations SET open = open + 1 WHERE name = 'a'"),
+    "summary can't be read": doing("UPDATE conversations SET summary = x'7b' WHERE name = 'a'"),
+}
+
+
+@pytest.mark.parametrize("said", PLANTED)
+def test_what_was_derived_and_differs_from_a_replay_is_reported(program: Program, log: Path, said: str) -> None:
+    with closing(connect(str(log), "rw")) as connection:
+        PLANTED[said](connection)
+    code, report = program("--verify", str(log))
+    assert code == 1
+    assert [problem["conversation"] for problem in report["problems"]] == ["a"]
+    assert said in report["problems"][0]["reason"]
+
+
+def test_a_title_changed_in_a_snapshot_is_found(program: Program, log: Path) -> None:
+    with closing(connect(str(log), "rw")) as connection:
+        of_snapshot(lambda state: state.replace(b"\xa269", b"\xa296", 1))(connection)
+    code, report = program("--verify", str(log))
+    assert code == 1 and "snapshot is not what its events give" in report["problems"][0]["reason"]
+
+
+def test_damage_is_told_with_conversation_and_position_and_what_derives_from_it_is_left_alone(
+    program: Program, log: Path
+) -> None:
+    with closing(connect(str(log), "rw")) as connection:
+        connection.execute(
+            'UPDATE log SET body = CAST(replace(body, \'"title":"40"\', \'"title":"41"\') AS BLOB)'
+        ).close()
+    code, report = program("--verify", str(log))
+    assert code == 1 and problems(report) == [("a", 42)]
+
+
+def test_missing_commits_are_told_and_nothing_is_guessed_about_the_rest(program: Program, log: Path) -> None:
+    execute(log, "DELETE FROM log WHERE seq = 10")
+    code, report = program("--verify", str(log))
+    assert code == 1 and problems(report) == [("", 10), ("a", 11)]
+
+
+def test_a_log_in_use_is_left_to_its_daemon(program: Program, tmp_path: Path, model: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "log.db").write_bytes(model.read_bytes())
+    with closing(DataLock(str(tmp_path / "data" / "lock"))):
+        code, report = program("--verify", str(tmp_path / "data" / "log.db"))
+        assert (code, report["error"]) == (75, "in_use")
+    assert program("--verify", str(tmp_path / "data" / "log.db"))[0] == 0
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no database " * 500])
+def test_what_is_no_log_is_named(program: Program, tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "x").write_bytes(content)
+    code, report = program("--verify", str(tmp_path / "x"))
+    assert (code, report["error"]) == (78, "unusable")
+    assert str(tmp_path / "x") in report["message"]
+
+
+def test_progress_is_for_terminals_alone(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--verify", str(log)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+# restore
+
+
+def test_a_backup_is_put_where_there_is_no_log_under_a_new_epoch(program: Program, log: Path, tmp_path: Path) -> None:
+    code, report = program("--restore", str(log), "--data-dir", str(tmp_path / "data"))
+    original = program("--verify", str(log))[1]
+    assert code == 0 and report["path"] == str(tmp_path / "data" / "log.db")
+    assert report["head"] == original["head"] and report["epoch"] != original["epoch"]
+    assert os.stat(tmp_path / "data").st_mode & 0o777 == 0o700
+    assert os.stat(report["path"]).st_mode & 0o777 == 0o600
+    assert program("--verify", report["path"])[0] == 0
+
+
+async def test_a_restored_log_is_served(program: Program, log: Path, tmp_path: Path) -> None:
+    await anyio.to_thread.run_sync(program, "--restore", str(log), "--data-dir", str(tmp_path / "data"))
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        tasks = (await peer.result("task.list", conversation="a"))["tasks"]
+        assert [task["title"] for task in tasks[:3]] == ["0", "later", "2"]
+        refused = await peer.refusal("event.read", after=3, epoch="of the lost log")
+        assert refused["kind"] == "wrong_epoch"
+        peer.close()
+
+
+def test_a_log_that_is_there_is_never_overwritten(program: Program, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / "log.db").write_bytes(b"precious")
+    code, report = program("--restore", str(log), "--data-dir", str(tmp_path / "data"))
+    assert (code, report["error"]) == (1, "backup") and "there already" in report["message"]
+    assert (tmp_path / "data" / "log.db").read_bytes() == b"precious"
+
+
+def test_nothing_is_restored_while_a_daemon_runs(program: Program, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    with closing(DataLock(str(tmp_path / "data" / "lock"))):
+        code, report = program("--restore", str(log), "--data-dir", str(tmp_path / "data"))
+    assert (code, report["error"]) == (75, "in_use")
+    assert os.listdir(tmp_path / "data") == ["lock"]
+
+
+async def test_an_unsound_backup_is_not_put_in_place(program: Program, tmp_path: Path) -> None:
+    await damaged_log(tmp_path / "damaged")
+
+    def restore() -> tuple[int, Any]:
+        return program("--restore", str(tmp_path / "damaged" / "log.db"), "--data-dir", str(tmp_path / "data"))
+
+    code, report = await anyio.to_thread.run_sync(restore)
+    assert (code, report["error"]) == (1, "backup") and "a at 3" in report["message"]
+    assert not (tmp_path / "data" / "log.db").exists()
