@@ -184,6 +184,14 @@ async def test_an_edit_of_an_older_file_is_merged_and_its_missing_tasks_stay(pla
     assert place.kinds() == ["kept"]
 
 
+async def test_what_was_taken_out_while_nobody_looked_goes_if_the_file_is_the_newest(place: Place) -> None:
+    await place.list.add_many(["a", "b"])
+    await place.mirrored().sync()
+    place.edit(lambda value: value["tasks"].pop(0))
+    await place.mirrored().sync()
+    assert await place.titles() == ["b"]
+
+
 async def test_a_conflict_is_told_three_ways_and_the_present_stays(place: Place) -> None:
     await place.list.add("a")
     mirror = place.mirrored()

@@ -11,7 +11,7 @@ from punchlist_testing.mirrors import Place
 
 def document(origin: Origin | None, *titles: str) -> Document:
     said: dict[str, Fields] = {
-        f"x{index}": {"title": title, "description": "", "done": False} for index, title in enumerate(titles)
+        f" {index}": {"title": title, "description": "", "done": False} for index, title in enumerate(titles)
     }
     return Document(said, origin, "d", is_whole=True)
 
@@ -37,15 +37,15 @@ async def test_a_list_that_changes_under_a_proposal_is_read_anew(place: Place, m
 
     async def meddling(method: str, params: dict[str, Any] | None = None) -> Any:
         if not meddled:
-            meddled.append((await place.list.add("meanwhile")).title)
+            meddled.append((await place.list.edit("1", title="meanwhile")).title)
         return await call(method, params)
 
     monkeypatch.setattr(place.client, "call", meddling)
     fields: Fields = {"title": "A", "description": "", "done": False}
     said = Document({"1": fields, "2": {**fields, "title": "b"}}, Origin("web", epoch, 3), "d", is_whole=True)
     outcome = await Taker(place.client, "web", Checklist()).take("web.json", said)
-    assert outcome.conflicts == []
-    assert await place.titles() == ["A", "b", "meanwhile"]
+    assert [conflict.member for conflict in outcome.conflicts] == ["title"]
+    assert await place.titles() == ["meanwhile", "b"]
 
 
 @pytest.mark.parametrize("origin", [Origin("web", "other", 1), Origin("other", "", 1)])
