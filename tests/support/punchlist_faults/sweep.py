@@ -8,6 +8,7 @@ is tried. SCENARIO names one of them alone.
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -26,6 +27,9 @@ FILES = ("log.db", "log.db-wal", "log.db.new", "log.db.new-wal", "log.mark", "lo
 BACKUP = ("log.db.v1.backup", "log.db.v1.backup.new", "log.db.v1.backup.new-journal")
 FLUSHED = ("pwrite64", "fdatasync", "fsync", "ftruncate")
 """System calls whose failure makes the outcome of a write unknown."""
+
+KILLED = frozenset({-signal.SIGKILL, 128 + signal.SIGKILL})
+"""How a killed process, or a tracer that had one, ends."""
 
 MISSES = 2
 """After so many N in a row that struck nothing a scenario has none left: strace counts for each thread by itself."""
@@ -218,7 +222,7 @@ class Sweep:
                     code = daemon.wait(2)
             if fault.kind == "KILL" and talk.cut:
                 eventually(lambda: not daemon.is_running, 5, "a killed daemon is gone")
-            killed = fault.kind == "KILL" and not daemon.is_running
+            killed = fault.kind == "KILL" and _ended_with(daemon) in KILLED
             if code is None and daemon.process is not None:
                 code = daemon.process.poll()
             daemon.kill()
@@ -258,6 +262,10 @@ class Sweep:
             daemon.kill()
             if scenario.name != "erase":
                 judge.compare(talk.journal, judge.stored_events(daemon.log))
+
+
+def _ended_with(daemon: Daemon) -> int | None:
+    return None if daemon.process is None else daemon.process.poll()
 
 
 def _on_a_log(seen: str) -> bool:
