@@ -115,7 +115,7 @@ def test_a_seed_gives_the_same_life_again() -> None:
 
 
 def test_nothing_grows_while_clients_come_and_go() -> None:
-    assert small(soak.run, 3)["rounds"] >= 4
+    assert small(soak.run, 3)["rounds"] >= 2
 
 
 def test_what_people_write_is_not_in_the_daemons_log(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ TAKEN = [
 def test_an_idle_daemon_notices_within_two_seconds_and_ends_with_74(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         # All at once: each of them would have to be waited for else.
-        daemons = [stack.enter_context(spawned_daemon(tmp_path / take.__name__)) for take in TAKEN]
+        daemons = [stack.enter_context(spawned_daemon(tmp_path / str(n))) for n in range(len(TAKEN))]
         for take, daemon in zip(TAKEN, daemons, strict=True):
             take(daemon)
         codes = {take.__name__: ended(daemon, 3.0) for take, daemon in zip(TAKEN, daemons, strict=True)}
