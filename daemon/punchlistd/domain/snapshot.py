@@ -133,6 +133,7 @@ def _row(task: Task) -> _Row:
 
 
 def _task(row: _Row) -> Task:
+    created_at = row.created_at  # equal times share one number, as in a state that was not saved in between
     return Task(
         id=row.id,
         title=row.title,
@@ -145,13 +146,17 @@ def _task(row: _Row) -> Task:
         blocked_by=row.blocked_by,
         blocks=row.blocks,
         open_blockers=row.open_blockers,
-        metadata=row.metadata,
+        metadata=row.metadata or _NO_METADATA,
         result_summary=row.result_summary,
         fail_reason=row.fail_reason,
         attempts=row.attempts,
         lease_expires_at=row.lease_expires_at,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        status_changed_at=row.status_changed_at,
+        created_at=created_at,
+        updated_at=created_at if row.updated_at == created_at else row.updated_at,
+        status_changed_at=created_at if row.status_changed_at == created_at else row.status_changed_at,
         version=row.version,
     )
+
+
+_NO_METADATA: Metadata = {}
+"""One for all tasks that have none: nobody changes a task's metadata in place."""

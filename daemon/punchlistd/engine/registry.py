@@ -14,6 +14,7 @@ from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.facts import fact_of
 from punchlistd.engine.leases import Leases
+from punchlistd.engine.listings import Listings
 from punchlistd.store.port import Damaged, EventLog, Gap, Snapshot, Stored
 
 REPLIES_KEPT = 128
@@ -24,6 +25,8 @@ LISTED_S = 5.0
 
 SNAPSHOT_EVENTS = 64
 """A snapshot is taken when at least this many events, and as many as there are tasks, came since the last."""
+
+_NOT_LISTED = (-1, 0, b"")
 
 
 class Open:
@@ -42,6 +45,7 @@ class Open:
         "keys",
         "leases",
         "listed",
+        "listings",
         "replies",
         "saved_version",
         "seq",
@@ -63,7 +67,8 @@ class Open:
         self.replies: dict[str, tuple[str, bytes]] = {}
         self.saved_version = saved_version
         self.summarised = saved_version
-        self.listed: tuple[int, int, bytes] = (-1, 0, b"")
+        self.listed = _NOT_LISTED
+        self.listings: Listings | None = None
         self.leases: Leases | None = None
         self.in_use = True
         self.used = 0.0
@@ -100,7 +105,13 @@ class Open:
             tasks, counts = _encode(self.shown(state.ordered())), _encode(state.counts())
             listing = b'"tasks":%b,"counts":%b' % (tasks, counts)
             self.listed = (state.version, moment, listing)
+            if self.listings is not None:
+                self.listings.keep(self, len(listing))
         return listing
+
+    def forget_listing(self) -> None:
+        """Encode the list anew when it is asked for."""
+        self.listed = _NOT_LISTED
 
     def shown(self, tasks: list[Task]) -> list[Task]:
         """Tasks with the time that their leases have left, which the state does not know."""
@@ -144,6 +155,7 @@ class Registry:
         """A registry over `log` with nothing loaded."""
         self.settled: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
         self._log = log
+        self._listings = Listings()
         self._loading: dict[str, anyio.Event] = {}
         self._recovered = False
         self.leases: Leases | None = None
@@ -207,6 +219,7 @@ class Registry:
         if name not in self.open:
             self.open[name] = opened
             opened.leases = self.leases
+            opened.listings = self._listings
             if self.leases is not None:
                 self.leases.adopt(opened.state)
         opened = self.open[name]
@@ -236,6 +249,8 @@ class Registry:
         """Forget a conversation whose state can't be trusted; its next use reads the log."""
         if (opened := self.open.pop(name, None)) is not None:
             opened.dropped = True
+            opened.listings = None
+            self._listings.drop(opened)
 
     def attach(self, session: str, name: str) -> None:
         """A session leads to a conversation from here on."""
