@@ -24,6 +24,7 @@ from punchlistd.engine.fanout import Subscription
 from punchlistd.engine.intake import now_ms, stamp
 from punchlistd.engine.reads import state_read
 from punchlistd.engine.writer import SHUTTING_DOWN
+from punchlistd.net.batch import BatchReply, encoded
 from punchlistd.net.hangup import HangUp
 from punchlistd.net.server import Server
 from punchlistd.net.waiting import WAITING, Waiting, WaitingCall
@@ -41,11 +42,10 @@ class Session(asyncio.Protocol):
     be sent when a commit is published.
     """
 
-    push_framed: Callable[[bytes], Any]
-
     def __init__(self, server: Server) -> None:
         """A session that waits for its transport."""
         self.server = server
+        self.push_framed: Callable[[bytes], Any] = _to_nobody
         self.actor = "anonymous"
         self.client = ""
         self.user: str | None = None
@@ -174,7 +174,7 @@ class Session(asyncio.Protocol):
         while self._backlog and self._has_room():
             decoded = jsonrpc.decode(self._backlog.popleft(), limits)
             if isinstance(decoded, list):
-                batch = _BatchReply(self, decoded)
+                batch = BatchReply(self, decoded)
                 for each in decoded:
                     self._dispatch(each, batch)
             else:
@@ -293,7 +293,7 @@ class Session(asyncio.Protocol):
         """Put a reply into the outgoing bytes; `flush` sends them."""
         self.settle(outcome)
         if id is not None:
-            framed = self._framer.encode(_reply(id, outcome))
+            framed = self._framer.encode(encoded(id, outcome))
             self._out.append(framed)
             self._out_bytes += len(framed)
 
@@ -422,59 +422,6 @@ class Session(asyncio.Protocol):
         self.finish()
 
 
-class _BatchReply:
-    """Collects the answers of a batch; when the last one is there they go out as one array."""
-
-    def __init__(self, session: Session, calls: list[jsonrpc.Call | jsonrpc.Malformed]) -> None:
-        self._session = session
-        self._replies: list[bytes] = []
-        self._expected = len(calls)
-        self._held = any(map(_is_pushed, calls))
-        if self._held:
-            session.hold()
-
-    @property
-    def actor(self) -> str:
-        return self._session.actor
-
-    @property
-    def user(self) -> str | None:
-        return self._session.user
-
-    @property
-    def confirm(self) -> bool:
-        return self._session.confirm
-
-    @property
-    def holder(self) -> Session:
-        return self._session
-
-    def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
-        self._session.settle(outcome)
-        self._expected -= 1
-        if id is not None:
-            self._replies.append(_reply(id, outcome))
-        if self._expected:
-            return
-        if self._replies:
-            self._session.answer_batch(self._replies)
-        if self._held:
-            self._session.release()
-
-    def flush(self) -> None:
-        self._session.flush()
-
-
-def _reply(id: bytes, outcome: bytes | Rejection) -> bytes:
-    return jsonrpc.failure(id, outcome) if type(outcome) is Rejection else jsonrpc.response(id, outcome)
-
-
-def _is_pushed(call: jsonrpc.Call | jsonrpc.Malformed) -> bool:
-    """Whether pushes follow from a call: it changes something, or subscribes."""
-    method = METHODS.get(call.method) if isinstance(call, jsonrpc.Call) else None
-    return method is not None and (method.kind == "write" or method.name == "event.subscribe")
-
-
 def _hung_up(sock: socket.socket) -> bool:
     """Whether the other end is closed altogether, and not only for sending."""
     poll = select.poll()
@@ -486,3 +433,7 @@ def _peer(sock: socket.socket) -> tuple[int, int]:
     """Process and user id at the other end."""
     pid, uid, _gid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     return pid, uid
+
+
+def _to_nobody(_framed: bytes) -> None:
+    """There is no transport yet."""

@@ -1,0 +1,82 @@
+"""How the answers of a batch are put together: all at once, and before the pushes that follow from it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.jsonrpc import Call, Malformed
+from punchlistd.net.batch import BatchReply
+
+
+class Recorder:
+    """A connection that notes what a batch does to it."""
+
+    actor = "somebody"
+    user = None
+    confirm = True
+    holder = None
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def hold(self) -> None:
+        self.seen.append("hold")
+
+    def release(self) -> None:
+        self.seen.append("release")
+
+    def settle(self, outcome: bytes | Rejection) -> None:
+        self.seen.append(("settled", outcome))
+
+    def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
+        raise AssertionError("a batch answers as a whole")
+
+    def answer_batch(self, replies: list[bytes]) -> None:
+        self.seen.append([msgspec.json.decode(reply) for reply in replies])
+
+    def flush(self) -> None:
+        self.seen.append("flush")
+
+
+READ = Call(b"1", "task.list")
+WRITE = Call(b"2", "task.add")
+NOTICE = Call(None, "task.add")
+REFUSED = Rejection("not_found", "It is not there.")
+
+
+def test_the_answers_go_out_together_once_the_last_one_is_there() -> None:
+    session = Recorder()
+    batch = BatchReply(session, [READ, Malformed(b"null", REFUSED)])
+    batch.answer(b"null", REFUSED)
+    assert session.seen == [("settled", REFUSED)]
+    batch.answer(b"1", b"{}")
+    replies = session.seen[-1]
+    assert [reply["id"] for reply in replies] == [None, 1]
+    assert replies[0]["error"]["data"]["kind"] == "not_found"
+    assert replies[1]["result"] == {}
+
+
+def test_notifications_alone_are_not_answered_at_all() -> None:
+    session = Recorder()
+    BatchReply(session, [NOTICE]).answer(None, b"{}")
+    assert session.seen == ["hold", ("settled", b"{}"), "release"]
+
+
+@pytest.mark.parametrize(("call", "held"), [(WRITE, True), (Call(b"3", "event.subscribe"), True), (READ, False)])
+def test_pushes_wait_for_a_batch_that_changes_or_subscribes(call: Call, held: bool) -> None:
+    session = Recorder()
+    batch = BatchReply(session, [call])
+    assert session.seen == (["hold"] if held else [])
+    batch.answer(call.id, b"{}")
+    assert (session.seen[-1] == "release") is held
+    assert isinstance(session.seen[-2 if held else -1], list), "the answer comes first"
+
+
+def test_a_batch_acts_with_the_rights_of_its_connection() -> None:
+    session = Recorder()
+    batch = BatchReply(session, [READ])
+    assert (batch.actor, batch.user, batch.confirm, batch.holder) == ("somebody", None, True, None)
+    batch.flush()
+    assert session.seen == ["flush"]
