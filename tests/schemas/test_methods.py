@@ -7,7 +7,8 @@ CONTRACT = """
 daemon.hello rpc.discover rpc.cancel daemon.status daemon.backup daemon.shutdown conversation.open conversation.get
 conversation.list conversation.configure conversation.attach conversation.detach conversation.delete task.add
 task.add_many task.get task.list task.edit task.set_status task.move task.delete task.claim task.renew
-task.release list.replace list.clear list.undo message.append message.list event.read event.wait event.subscribe event.unsubscribe
+task.release list.replace list.clear list.undo message.append message.list event.read event.wait event.subscribe
+event.unsubscribe
 """
 
 
