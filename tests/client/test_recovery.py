@@ -77,7 +77,7 @@ def test_a_stopped_daemon_that_is_told_to_finish_hands_over_to_the_next(process:
 
 
 def test_a_frozen_daemon_costs_no_more_than_the_time_given(process: Spawned, open_client: Connect) -> None:
-    with open_client(process.socket, timeout_s=0.2) as client:
+    with open_client(process.socket, timeout_s=0.6) as client:
         plan = client.conversation("c")
         plan.add("one")
         assert process.process is not None

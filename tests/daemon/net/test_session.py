@@ -112,13 +112,13 @@ async def test_an_idle_connection_and_a_steady_stream_are_not_late(tmp_path: Pat
 
 async def test_a_frame_is_not_late_while_it_is_the_daemon_that_does_not_read(tmp_path: Path) -> None:
     log = TouchyLog()
-    async with engine(tmp_path, log, limits=Limits(frame_seconds=0.05, in_flight=4)) as running:
+    async with engine(tmp_path, log, limits=Limits(frame_seconds=0.3, in_flight=4)) as running:
         peer = await running.connect()
         gate = log.hold()
         frames = [peer.request("task.add", add(str(number)), id=number) for number in range(8)]
         peer.write(b"".join(frames)[:-5])
         await gate.reached()
-        await anyio.sleep(0.15)
+        await anyio.sleep(0.4)
         gate.open()
         peer.write(frames[-1][-5:])
         assert {(await peer.receive())["id"] for _ in range(8)} == set(range(8))

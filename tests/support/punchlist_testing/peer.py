@@ -90,7 +90,8 @@ class Peer:
 
     def _serve(self, connection: socket.socket, number: int) -> None:
         session = Session(connection, number)
-        with connection, connection.makefile("rb") as lines:
+        # A client that leaves with something unread resets the connection.
+        with suppress(ConnectionResetError), connection, connection.makefile("rb") as lines:
             for line in lines:
                 request = msgspec.json.decode(line, type=Request)
                 if request["method"] == "daemon.hello":

@@ -81,10 +81,13 @@ class Home:
         for client in self._clients:
             client.close()
         self._stop_daemon()
-        # Also one that was being started while we were interrupted.
-        while (found := self.daemons()) or any(map(_is_starting, _own_processes())):
+        # Also one that was being started while we were interrupted. Whoever gets its program meanwhile is found next.
+        starting, found = True, self.daemons()
+        while starting or found:
             for pid in found:
                 _end(pid, signal.SIGKILL)
+            starting = any(map(_is_starting, _own_processes()))
+            found = self.daemons()
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _stop_daemon(self) -> None:

@@ -28,7 +28,8 @@ def test_without_a_daemon_it_says_so_and_starts_none(run: Any, home: Path) -> No
 
 
 def test_a_dead_socket_and_open_directories_are_found(run: Any, home: Path) -> None:
-    (home / "run").mkdir(mode=0o755)
+    (home / "run").mkdir()
+    (home / "run").chmod(0o755)
     (home / "run" / "daemon.sock").write_text("")
     (home / "data").write_text("a file")
     outcome = run("doctor")
