@@ -22,4 +22,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
+    except OSError as error:
+        sys.stderr.write(f"error: file: standard output: {error.strerror}\n")
+        return 1
     return full.run(arguments)

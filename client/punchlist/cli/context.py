@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from punchlist.cli.failure import UsageError
 from punchlist.cli.fast import conversation_of, task_id, write
 from punchlist.cli.look import Look, look_of
 from punchlist.cli.safe import safe_json
@@ -48,7 +49,18 @@ class Context:
             self._client = Client(**self._options())
             # At the first connect a missing daemon is an answer, not an interruption to be waited out.
             self._client.open()
+            self._check_data_dir(self._client)
         return self._client
+
+    def _check_data_dir(self, client: Client) -> None:
+        """A daemon that is met must serve the data directory that was named, or another list would be changed."""
+        if not (self.args.data_dir or os.environ.get("PUNCHLIST_DATA_DIR")):
+            return
+        served, wanted = client.status().data_dir, self.target.data_dir
+        if os.path.realpath(served) != os.path.realpath(wanted):
+            raise UsageError(
+                f"the daemon on {self.target.socket} serves {served}, not {wanted}: name its own --socket as well"
+            )
 
     def _options(self) -> Options:
         options: Options = {"name": "punch", "autostart": self.target.autostart}

@@ -33,7 +33,9 @@ def conversation_of(env: "Mapping[str, str]", option: "str | None") -> str:
     Raises:
         ProjectFileError: The project file can't be understood.
     """
-    return option or env.get("PUNCHLIST_CONVERSATION") or project.conversation() or DEFAULT_CONVERSATION
+    if option is not None:
+        return option  # also an empty one, which is refused: an unset variable must not mean another list
+    return env.get("PUNCHLIST_CONVERSATION") or project.conversation() or DEFAULT_CONVERSATION
 
 
 def task_id(text: str) -> str:
@@ -47,6 +49,8 @@ def run(argv: "Sequence[str]", env: "Mapping[str, str]") -> "int | None":
     if parsed is None:
         return None
     words, options = parsed
+    if "data_dir" in options:
+        return None  # the full path checks that the daemon it meets serves that directory
     handler = _HANDLERS.get(words[0]) if words else None
     try:
         return handler(words[1:], options, env) if handler else None

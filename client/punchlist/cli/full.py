@@ -12,6 +12,7 @@ from punchlist.cli.fast import write
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. Never a traceback for what users can cause."""
     try:
+        _check_text(argv)
         return _dispatch(parser.parse(argv))
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else failure.USAGE
@@ -24,6 +25,14 @@ def run(argv: Sequence[str]) -> int:
         if code is None:
             raise
         return code
+
+
+def _check_text(argv: Sequence[str]) -> None:
+    for number, text in enumerate(argv, 1):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise failure.UsageError(f"argument {number} is not UTF-8 text") from None
 
 
 def _dispatch(args: Namespace) -> int:

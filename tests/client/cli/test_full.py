@@ -1,4 +1,6 @@
+from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +10,8 @@ from punchlist.cli.commands import shells
 from punchlist.cli.context import Context
 from punchlist.cli.failure import UsageError
 from punchlist.errors import DaemonUnavailable
+
+Punch = Callable[..., Any]
 
 
 @pytest.mark.parametrize(
@@ -70,3 +74,22 @@ def test_the_version_is_the_installed_one_and_needs_no_command(capfd: Any) -> No
 def test_without_a_command_help_is_printed(capfd: Any) -> None:
     assert full.run([]) == 0
     assert capfd.readouterr().out.startswith("usage: punch ")
+
+
+def test_an_argument_that_is_no_text_is_a_usage_error(run: Punch) -> None:
+    done = run("add", "\udcff\udcfe")
+    assert (done.code, done.out) == (2, "")
+    assert "argument 2 is not UTF-8 text" in done.err
+
+
+def test_a_list_whose_name_is_empty_is_refused_instead_of_taken_for_another(punch: Punch) -> None:
+    for command in (("add", "x"), ("list",), ("clear", "--yes")):
+        done = punch(*command, "-c", "")
+        assert done.code == 1 and "error: invalid_params: conversation" in done.err
+
+
+def test_a_daemon_of_another_data_directory_is_not_taken_for_the_one_named(punch: Punch, home: Path) -> None:
+    for command in (("add", "x"), ("list",)):
+        done = punch(*command, "--data-dir", str(home / "elsewhere"))
+        assert done.code == 2 and f"not {home / 'elsewhere'}" in done.err
+    assert punch("list", "--data-dir", str(home / "data")).code == 0

@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import subprocess
@@ -89,3 +90,12 @@ def test_an_end_in_the_middle_of_the_fast_path_is_quiet(
     monkeypatch.setattr(fast, "write", interrupted)
     assert main(["list", "--json"]) == code
     assert capfd.readouterr() == ("", "")
+
+
+def test_an_output_that_can_not_be_written_is_told(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_text: str) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(fast, "write", full)
+    done = punch("list")
+    assert (done.code, done.err) == (1, "error: file: standard output: No space left on device\n")

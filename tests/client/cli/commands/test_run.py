@@ -91,7 +91,7 @@ def test_many_at_a_time_wait_for_what_the_others_make_ready(punch: Any, home: Pa
     for title in "xyz":
         punch("add", title, "-b", "1")
     meet = 'cd "$0"; touch $1; test $1 = 1 && exit'
-    meet += "; for i in $(seq 100); do test $(ls | wc -l) = 4 && exit; sleep 0.05; done"
+    meet += "; for i in $(seq 800); do test $(ls | wc -l) = 4 && exit; sleep 0.05; done"
     (home / "met").mkdir()
     done = punch("run", "-j", "4", "--", "sh", "-c", f"{meet}; exit 1", str(home / "met"), "{id}")
     assert done.code == 0, "three at a time once the first one is done"
