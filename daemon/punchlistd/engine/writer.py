@@ -46,6 +46,9 @@ OUTCOME_UNKNOWN = Rejection(
 ALONE = (ListUndo, ConversationAttach, ConversationDetach, ConversationDelete)
 """Calls that are a batch of their own: they look at the log or change where names lead, not only one state."""
 
+LAST_WORDS_S = 0.02
+"""How long a writer whose log failed still answers calls that were on their way, in seconds."""
+
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
@@ -125,6 +128,8 @@ class Writer:
             self._closing = True
             self.meters.error(f"outcome_unknown: {failures.exceptions[0]}")
             self._refuse((*self._forming.items, *self._deciding, *self._queue), OUTCOME_UNKNOWN)
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(LAST_WORDS_S)  # what was sent meanwhile is read and told to come again
             raise
 
     # the first step: deciding
