@@ -109,7 +109,7 @@ def fails(place: Path, options: Options) -> Figures:
         after = seen[seen.index("(INJECTED)") :]
         acks = re.findall(r'send(?:to|msg)\(.*\\"result\\":.*\\"seq\\":', after)
         # A call that was on its way when the daemon failed is told to come again instead: it was never begun.
-        told = sorted(at for worker in crowd for at, kind in worker.told if kind in ("outcome_unknown", "shutting_down"))
+        told = sorted(min(at for at, _ in worker.told) for worker in crowd if worker.told)
         unknown = sum(kind == "outcome_unknown" for worker in crowd for _, kind in worker.told)
         need(unknown > 0, "nobody was told that the outcome is unknown")
         need(not acks, f"it acknowledged after the error: {acks[:1]}")
