@@ -3,7 +3,7 @@
 import json
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,18 @@ Program = Callable[..., tuple[int, Any]]
 
 
 @pytest.fixture
-def program(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Program:
+def umask() -> Iterator[None]:
+    """The program sets its own, which must not be that of the tests to come."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture
+def program(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, umask: None
+) -> Program:
     """Runs it; the exit code and the JSON that it printed."""
     monkeypatch.setenv("PUNCHLIST_DATA_DIR", str(tmp_path / "nowhere"))
 
