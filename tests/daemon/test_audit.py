@@ -22,7 +22,7 @@ from punchlistd.store.schema import connect
 Program = Callable[..., tuple[int, Any]]
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def umask() -> Iterator[None]:
     """The program sets its own, which must not be that of the tests to come."""
     before = os.umask(0o022)
@@ -32,9 +32,7 @@ def umask() -> Iterator[None]:
 
 
 @pytest.fixture
-def program(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, umask: None
-) -> Program:
+def program(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Program:
     """Runs it; the exit code and the JSON that it printed."""
     monkeypatch.setenv("PUNCHLIST_DATA_DIR", str(tmp_path / "nowhere"))
 
