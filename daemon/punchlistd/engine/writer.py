@@ -46,7 +46,7 @@ OUTCOME_UNKNOWN = Rejection(
 ALONE = (ListUndo, ConversationAttach, ConversationDetach, ConversationDelete)
 """Calls that are a batch of their own: they look at the log or change where names lead, not only one state."""
 
-LAST_WORDS_S = 0.02
+LAST_WORDS_S = 0.1
 """How long a writer whose log failed still answers calls that were on their way, in seconds."""
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
