@@ -15,8 +15,6 @@ CONFORMANCE := build/conformance/venv/.ready
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
 # So many processes run the tests; those of one file stay together, since they share what is dear to set up.
 WORKERS ?= 2
-# A service manager of its own times what runs under it: these tests run first, alone and without coverage.
-MANAGER := tests/systemd/test_user_manager.py
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
@@ -114,8 +112,7 @@ clean: ## Remove caches, coverage data and build results (.venv stays).
 define covered_tests
 trap 'rm -f .pytest.output' EXIT; \
 rm -f .coverage .coverage.*; \
-$(BIN)/pytest --quiet $(MANAGER); \
-$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadfile --ignore=$(MANAGER) $(if $(MAKE_TERMOUT),--color=yes) | tee .pytest.output; \
+$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadfile $(if $(MAKE_TERMOUT),--color=yes) | tee .pytest.output; \
 $(BIN)/coverage combine --quiet; \
 floor=0; $(BIN)/coverage report || floor=$$?; \
 tail -n 1 .pytest.output; \

@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -38,3 +39,12 @@ def has_room(directory: str) -> bool:
 def anyio_backend() -> str:
     """aiosqlite knows asyncio alone, so the daemon and its tests do too."""
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def umask() -> Iterator[None]:
+    """A program run in this process sets its own umask: the files of the tests to come must not depend on it."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)

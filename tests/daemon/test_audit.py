@@ -3,7 +3,7 @@
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,6 @@ from punchlistd.store.lines import checksum
 from punchlistd.store.schema import connect
 
 Program = Callable[..., tuple[int, Any]]
-
-
-@pytest.fixture(autouse=True)
-def umask() -> Iterator[None]:
-    """The program sets its own, which must not be that of the tests to come."""
-    before = os.umask(0o022)
-    os.umask(before)
-    yield
-    os.umask(before)
 
 
 @pytest.fixture
