@@ -86,10 +86,10 @@ FIFTEEN_LINES = """
 import json, os, socket
 daemon = socket.socket(socket.AF_UNIX)
 daemon.connect(os.environ["PUNCHLIST_SOCKET"])
-lines, pushed = daemon.makefile("rw"), []
+requests, answers, pushed = daemon.makefile("w"), daemon.makefile("r"), []
 def call(id, method, **params):
-    print(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}), file=lines, flush=True)
-    while (answer := json.loads(lines.readline())).get("id") != id:
+    print(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}), file=requests, flush=True)
+    while (answer := json.loads(answers.readline())).get("id") != id:
         pushed.append(answer["method"])
     return answer["result"]
 call(1, "event.subscribe", conversation="fifteen", view="list")
