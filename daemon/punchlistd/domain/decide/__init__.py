@@ -61,7 +61,7 @@ def decide(state: State, command: Command) -> Decision | Rejection:
 def _opened_first(decision: Decision, command: Command) -> Decision:
     params = command.params
     opens_itself = bool(decision.events) and isinstance(decision.events[0], ConversationOpened)
-    if opens_itself or isinstance(params, OPENS_NOTHING) or (isinstance(params, p.ListUndo) and params.preview):
+    if opens_itself or isinstance(params, OPENS_NOTHING):
         return decision
     return Decision((ConversationOpened(user=command.user or ""), *decision.events))
 

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationConfigured, ListCleared, TaskAdded
 from punchlistd.domain.commands import Command, Decision, Group
 from punchlistd.domain.inverse import Undoing, is_undoable, take_back
+from punchlistd.domain.refusals import conversation_not_found
 from punchlistd.domain.state import State
 from punchlistd.domain.trace import named, trace
 
@@ -13,8 +15,10 @@ NO_CALL = (0,)
 """What an undo records as undone that took back nothing but parts of calls: no event has version 0."""
 
 
-def undo(_state: State, params: p.ListUndo, command: Command) -> Decision:
+def undo(state: State, params: p.ListUndo, command: Command) -> Decision | Rejection:
     """list.undo. Calls that were undone, that undid, or that left nothing to undo are passed over."""
+    if not state.exists:
+        return conversation_not_found(params.conversation)
     history = command.history
     undone = {version for group in history for version in group.undoes}
     passed: set[int] = set()

@@ -38,20 +38,19 @@ def test_an_unknown_conversation_is_at_version_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "opens"),
+    "call",
     [
-        (p.MessageAppend(**C, role="r", content=None), True),
-        (p.ListClear(**C), True),
-        (p.ListReplace(**C, tasks=()), True),
-        (p.ConversationConfigure(**C, title="t"), True),
-        (p.ConversationAttach(**C, session="s"), True),
-        (p.ListUndo(**C, preview=True), False),
+        p.MessageAppend(**C, role="r", content=None),
+        p.ListClear(**C),
+        p.ListReplace(**C, tasks=()),
+        p.ConversationConfigure(**C, title="t"),
+        p.ConversationAttach(**C, session="s"),
     ],
 )
-def test_a_mutation_of_an_unknown_conversation_opens_it_for_the_bound_user(call: p.Mutation, opens: bool) -> None:
+def test_a_mutation_of_an_unknown_conversation_opens_it_for_the_bound_user(call: p.Mutation) -> None:
     decision = Recorder().decide(call, user="ann")
     assert isinstance(decision, Decision)
-    assert (decision.events[:1] == (ConversationOpened(user="ann"),)) == opens
+    assert decision.events[:1] == (ConversationOpened(user="ann"),)
 
 
 @pytest.mark.parametrize(

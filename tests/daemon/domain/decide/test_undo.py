@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Claimed
 from punchlist_schemas.things import SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, tell
@@ -52,6 +53,20 @@ def test_the_last_call_is_taken_back_and_told(recorder: Recorder, call: p.Mutati
     assert tuple(line.replace("uno", "one") for line in recorder.do(undo()).lines) == lines
     assert (tell(recorder.state), recorder.state.title) == (before, title)
     check_invariants(recorder.state)
+
+
+@pytest.mark.parametrize("preview", [False, True])
+def test_undo_of_a_conversation_that_was_never_opened_or_is_deleted_is_refused(preview: bool) -> None:
+    recorder = Recorder()
+    missing = {"what": "conversation", "id": CONVERSATION}
+    refusal = recorder.decide(undo(preview=preview))
+    assert isinstance(refusal, Rejection)
+    assert (refusal.kind, refusal.data) == ("not_found", missing)
+    recorder.add()
+    recorder.do(p.ConversationDelete(**C))
+    refusal = recorder.decide(undo(preview=preview))
+    assert isinstance(refusal, Rejection)
+    assert refusal.data == missing
 
 
 def test_a_second_undo_goes_one_call_further_back(recorder: Recorder) -> None:
