@@ -2,8 +2,9 @@
 
 import os
 
+from punchlist.cli import extra
 from punchlist.cli.context import Context
-from punchlist.cli.failure import UsageError
+from punchlist.cli.failure import CONFIGURATION, UsageError, tell
 from punchlist.core import Options
 from punchlist.tools.model import Problem
 from punchlist.tools.registry import dialect
@@ -19,14 +20,15 @@ def run_mcp(context: Context) -> int:
             dialect(name)
     except Problem as problem:
         raise UsageError(problem.text) from None
-    try:
-        import anyio
+    if not extra.is_installed():
+        tell("configuration", extra.MISSING, extra.INSTALL)
+        return CONFIGURATION
+    import anyio
 
-        from punchlist.mcp.guard import Token
-        from punchlist.mcp.serve import over_http, over_stdio
-        from punchlist.mcp.server import Setup
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{error.name} is missing: pip install 'punchlist[mcp]'") from None
+    from punchlist.mcp.guard import Token
+    from punchlist.mcp.serve import over_http, over_stdio
+    from punchlist.mcp.server import Setup
+
     setup = Setup(dialects, args.conversation or os.environ.get("PUNCHLIST_CONVERSATION"), args.actor, args.user)
     options = _options(context)
     if args.http:

@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 
+from punchlist.cli import extra
 from punchlist.cli.context import Context
 from punchlist.cli.failure import REFUSED, tell
 from punchlist.cli.safe import safe_block
@@ -26,6 +27,8 @@ def run_setup(context: Context) -> int:
     if not args.print:
         for change in changes:
             (files.apply_removal if args.remove else files.apply)(change)
+    if not (args.remove or extra.is_installed()):
+        context.note(f"warning: {extra.MISSING}: {extra.INSTALL}")
     value = {"host": host.name, "files": [change.path for change in changes], "changed": [one.path for one in changed]}
     return context.answer(value, _lines(context, changed, files, host.title, host.then))
 

@@ -1,7 +1,9 @@
-from importlib.util import find_spec
+import sys
 from typing import Any
 
 import pytest
+
+from punchlist.cli import extra
 
 
 def test_an_unknown_dialect_is_a_usage_error(run: Any) -> None:
@@ -10,8 +12,9 @@ def test_an_unknown_dialect_is_a_usage_error(run: Any) -> None:
     assert "there are: native" in told.err
 
 
-@pytest.mark.skipif(find_spec("mcp") is not None, reason="the MCP SDK is installed")
-def test_without_the_sdk_it_says_what_to_install(run: Any) -> None:
+@pytest.mark.parametrize("module", ["mcp", "uvicorn"])
+def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
     told = run("mcp")
-    assert told.code == 2
-    assert "pip install 'punchlist[mcp]'" in told.err
+    assert told.code == 78
+    assert told.err == f"error: configuration: {extra.MISSING}\n  {extra.INSTALL}\n"

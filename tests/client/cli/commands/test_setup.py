@@ -1,9 +1,11 @@
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from punchlist.cli import extra
 from punchlist.hosts.catalog import HOSTS
 
 
@@ -33,6 +35,22 @@ def test_setting_up_and_removing_leaves_everything_as_it_was(run: Any, home: Pat
     assert run("setup", host, "--scope", scope, "--remove").code == 0
     assert tree(home) == before
     assert {path.name for path in home.iterdir()} <= {"project", "data"}
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_it_warns_where_the_server_that_it_configures_could_not_run(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: bool
+) -> None:
+    for module in ("mcp", "mcp_types", "uvicorn"):
+        if installed:
+            (tmp_path / "modules" / module).mkdir(parents=True)
+        else:
+            monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    warning = "" if installed else f"warning: {extra.MISSING}: {extra.INSTALL}\n"
+    assert run("setup", "codex", "--print").err == warning
+    assert run("setup", "codex").err == warning
+    assert run("setup", "codex", "--remove").err == ""
 
 
 def test_print_changes_nothing(run: Any, home: Path) -> None:
