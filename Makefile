@@ -53,7 +53,7 @@ drain: $(READY) ## Let 64 workers drain 10,000 tasks while they and the daemon a
 	@PYTHONPATH=tests/support $(BIN)/python tests/crash/drain.py $(DRAIN)
 
 # Each harness takes SEED and SIZE; a failure prints what to say to get it again.
-HARNESS = PYTHONPATH=tests/support SEED='$(SEED)' SIZE='$(SIZE)' $(BIN)/python -m punchlist_faults
+HARNESS = PYTHONPATH=tests/support:tests/bench SEED='$(SEED)' SIZE='$(SIZE)' $(BIN)/python -m punchlist_faults
 
 crash: $(READY) ## Kill -9 under eight clients, SIZE=200 times: nothing acknowledged is lost or doubled.
 	@$(HARNESS).crash

@@ -2,18 +2,29 @@
 
 import resource
 import socket
+import subprocess
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from punchlist_faults.options import Unavailable
+from punchlist_bench import native
+from punchlist_bench.requests import call
+from punchlist_faults.mutants import ROOT
+from punchlist_faults.options import Unavailable, Violation
 from punchlist_faults.process import Daemon
 
 _SPARE = 200
+
+
+class Served(NamedTuple):
+    """How long calls took."""
+
+    p50_ms: float
+    p99_ms: float
 
 
 def need_descriptors(number: int) -> None:
@@ -80,3 +91,15 @@ def round_trips(daemon: Daemon, number: int, **params: Any) -> list[float]:
         took.append(time.perf_counter() - began)
     link.close()
     return took
+
+
+def driven(daemon: Daemon, clients: int, seconds: float, method: str, **params: Any) -> Served:
+    """Let so many clients, all in one small C program, call without a pause (params: see `wire.h` of the benchmark)."""
+    programs = ROOT / "build/bench/bin"
+    native.build(programs)
+    options = ["-s", daemon.socket, "-c", str(clients), "-t", str(seconds), call(method, **params)]
+    ran = subprocess.run([programs / "load", *options], capture_output=True, text=True, timeout=120, check=False)
+    if ran.returncode:
+        raise Violation(f"an active connection failed: {ran.stderr}")
+    load = msgspec.json.decode(ran.stdout)
+    return Served(load["p50"] / 1000, load["p99"] / 1000)
