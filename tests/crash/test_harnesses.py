@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlist_faults import connections, crash, damage, fuzz, resume, simulate, soak, stuck, sweep
+from punchlist_faults import connections, crash, damage, fuzz, restart, resume, simulate, soak, stuck, sweep
 from punchlist_faults.mounts import why_not
 from punchlist_faults.mutants import ROOT, planted
 from punchlist_faults.options import Figures, Options, Unavailable, Violation, workplace
@@ -96,6 +96,10 @@ def test_subscribers_that_stop_reading_cost_little() -> None:
 
 def test_idle_connections_cost_little() -> None:
     assert small(connections.run, 200)["idle"] == 200
+
+
+def test_a_killed_daemon_starts_and_answers_over_what_it_left() -> None:
+    assert small(restart.run, 6_400)["kills"] == 1
 
 
 @pytest.mark.parametrize("target", fuzz.TARGETS)

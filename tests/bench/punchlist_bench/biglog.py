@@ -20,14 +20,15 @@ def build(bench: Bench) -> Path:
     conversations = bench.big_conversations
     events = conversations * EVENTS_EACH
     with bench.daemon(data) as daemon:
-        for number, request in enumerate(_requests(), 1):
+        for number, request in enumerate(calls(), 1):
             if number % 10 == 0:
                 progress(f"a log of {events:,} events: {number} of {EVENTS_EACH - TASKS}")
             bench.load(daemon, [request], 64, depth=16, count=conversations, slots=conversations)
     return data
 
 
-def _requests() -> Iterator[str]:
+def calls() -> Iterator[str]:
+    """What each conversation is asked in turn."""
     yield call("task.add_many", conversation="c-{slot}", tasks=tasks(TASKS))
     for index in range(EVENTS_EACH - TASKS - 1):
         task, status = str(index % TASKS + 1), STATUSES[index // TASKS]

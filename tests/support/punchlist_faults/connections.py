@@ -8,10 +8,11 @@ import statistics
 import threading
 
 from punchlist_bench import native
+from punchlist_bench.requests import call
 from punchlist_faults.crowd import (
     Served,
     connections,
-    driven,
+    load,
     need_descriptors,
     percentile,
     request,
@@ -63,7 +64,7 @@ def _middle(daemon: Daemon, active: int, large: bool) -> Served:
 
 
 def _from_c(daemon: Daemon, active: int, seconds: float) -> Served:
-    return driven(daemon, active, seconds, "task.add", conversation="c{conn}", title="{g}")
+    return load(daemon, "-c", active, "-t", seconds, call("task.add", conversation="c{conn}", title="{g}"))
 
 
 def _from_threads(daemon: Daemon, active: int, _seconds: float) -> Served:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from punchlist_bench import native
-from punchlist_bench.requests import call
 from punchlist_faults.mutants import ROOT
 from punchlist_faults.options import Unavailable, Violation
 from punchlist_faults.process import Daemon
@@ -93,13 +92,32 @@ def round_trips(daemon: Daemon, number: int, **params: Any) -> list[float]:
     return took
 
 
-def driven(daemon: Daemon, clients: int, seconds: float, method: str, **params: Any) -> Served:
-    """Let so many clients, all in one small C program, call without a pause (params: see `wire.h` of the benchmark)."""
+@contextmanager
+def driver(daemon: Daemon, *options: object) -> Generator[subprocess.Popen[str]]:
+    """The benchmark's load generator (see `load.c`) against a daemon; killed at the end if it still runs.
+
+    Raises:
+        RuntimeError: there is no C compiler.
+    """
     programs = ROOT / "build/bench/bin"
     native.build(programs)
-    options = ["-s", daemon.socket, "-c", str(clients), "-t", str(seconds), call(method, **params)]
-    ran = subprocess.run([programs / "load", *options], capture_output=True, text=True, timeout=120, check=False)
-    if ran.returncode:
-        raise Violation(f"an active connection failed: {ran.stderr}")
-    load = msgspec.json.decode(ran.stdout)
-    return Served(load["p50"] / 1000, load["p99"] / 1000)
+    command = [str(programs / "load"), "-s", daemon.socket, *map(str, options)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def load(daemon: Daemon, *options: object) -> Served:
+    """Let the load generator run to its end.
+
+    Raises:
+        Violation: a call failed.
+    """
+    with driver(daemon, *options) as process:
+        measured, said = process.communicate(timeout=300)
+    if process.returncode:
+        raise Violation(f"an active connection failed: {said}")
+    figures = msgspec.json.decode(measured)
+    return Served(figures["p50"] / 1000, figures["p99"] / 1000)

@@ -16,7 +16,7 @@ from punchlist_testing.daemon import Raw
 PATIENCE_S = 30.0
 """How long anything may take before the harness gives up: far more than it ever needs."""
 
-_DIE_WITH_US = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
+DIE_WITH_US = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
 """A harness that is killed takes its daemons with it."""
 
 
@@ -57,7 +57,7 @@ class Daemon:
         began = time.monotonic()
         read, write = os.pipe()
         module = ["punchlist_faults.launch", *self.plant, "--"] if self.plant else ["punchlistd"]
-        command = [*self.tracer, *_DIE_WITH_US, sys.executable, "-m", *module]
+        command = [*self.tracer, *DIE_WITH_US, sys.executable, "-m", *module]
         options = ["--socket", self.socket, "--data-dir", str(self.data), "--ready-fd", str(write)]
         path = os.pathsep.join(entry for entry in sys.path if entry)
         with open(self.directory / "said", "wb") as said:
