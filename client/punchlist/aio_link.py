@@ -7,7 +7,7 @@ from typing import cast
 
 import anyio.to_thread
 
-from punchlist.core import Profile, Request, Wire, check_hello, given_back, result_of
+from punchlist.core import Profile, Request, Wire, given_back, result_of
 from punchlist.errors import ConnectionLost, PunchlistError
 from punchlist_schemas.jsonrpc import Notice, Reply
 from punchlist_schemas.results import HelloResult
@@ -38,7 +38,7 @@ class Link(asyncio.Protocol):
         sock.setblocking(False)
         _, link = await asyncio.get_running_loop().create_unix_connection(cls, sock=sock)
         try:
-            link.hello = check_hello(result_of(await link.exchange(profile.hello), HelloResult))
+            link.hello = link._wire.greeted(result_of(await link.exchange(profile.hello), HelloResult))
         except BaseException:
             link.close()
             raise

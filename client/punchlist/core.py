@@ -31,11 +31,12 @@ from punchlist.errors import (
 )
 from punchlist.launch import Target
 from punchlist_schemas import jsonrpc
+from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.framing import Framer, FramingError
 from punchlist_schemas.jsonrpc import Notice, Reply
 from punchlist_schemas.methods import METHODS, PROTOCOL
 from punchlist_schemas.params import ClientInfo, EventWait, Hello, Mutation, Params, TaskClaim, TaskRelease
-from punchlist_schemas.results import ClaimResult, HelloResult
+from punchlist_schemas.results import ClaimResult, HelloResult, Limits
 
 T = TypeVar("T")
 
@@ -101,11 +102,27 @@ class Wire:
         self._last_id = 0
         self._framer = Framer(MAX_FRAME_BYTES)
         self._framer.kind = "lines"
+        self._longest_request = Limits().frame_bytes
+
+    def greeted(self, hello: HelloResult) -> HelloResult:
+        """Keep to the limits that the daemon told.
+
+        Raises:
+            ProtocolError: It speaks another version of the contract.
+        """
+        self._longest_request = check_hello(hello).limits.frame_bytes
+        return hello
 
     def send(self, request: Request) -> tuple[int, bytes]:
-        """The id that the answer will carry, and the bytes to send."""
+        """The id that the answer will carry, and the bytes to send.
+
+        Raises:
+            LimitExceeded: It is longer than the daemon takes: it would hang up in the middle. Nothing is sent.
+        """
         self._last_id += 1
         payload = jsonrpc.request(self._last_id, request.method, request.params)
+        if len(payload) > self._longest_request:
+            raise _too_long(request.method, len(payload), self._longest_request)
         return self._last_id, self._framer.encode(payload)
 
     def cancel(self, request_id: int) -> bytes:
@@ -128,6 +145,15 @@ class Wire:
             if isinstance(message, Reply) and message.id is None:
                 raise failure(message) or ProtocolError("The daemon sent an answer to nothing.")
         return messages
+
+
+def _too_long(method: str, value: int, maximum: int) -> RequestRefused:
+    message = (
+        f"This {method} is {value:,} bytes long and the daemon takes {maximum:,} at once, so nothing was sent: "
+        "make several calls of it, or shorten its texts."
+    )
+    data = {"limit": "frame_bytes", "value": value, "maximum": maximum}
+    return refusal(ERRORS["limit_exceeded"].code, message, {"kind": "limit_exceeded", **data})
 
 
 def failure(reply: Reply) -> RequestRefused | None:

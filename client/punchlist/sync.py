@@ -145,8 +145,9 @@ class Client:
             try:
                 reply = self._connected(deadline).exchange(request, deadline)
             except BaseException:
-                # Also on Ctrl-C: half a request may have been sent.
-                self._drop()
+                # Also on Ctrl-C: half a request may have been sent. One that is refused unsent costs no connection.
+                if self._link is not None and not self._link.is_settled:
+                    self._drop()
                 raise
             if (error := failure(reply)) and is_passing(error):
                 self._drop()

@@ -4,9 +4,10 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
-from punchlist.core import Profile, Request, Wire, check_hello, result_of
+from punchlist.core import Profile, Request, Wire, result_of
 from punchlist.errors import ConnectionLost, TimedOut
 from punchlist_schemas.jsonrpc import Notice, Reply
 from punchlist_schemas.results import HelloResult
@@ -29,19 +30,26 @@ class Link:
         self._socket = socket.socket(fileno=profile.target.dial().detach())
         self._wire = Wire()
         self._inbox: deque[Reply | Notice] = deque()
+        self.is_settled = True
         try:
-            self.hello = check_hello(result_of(self.exchange(profile.hello, deadline), HelloResult))
+            self.hello = self._wire.greeted(result_of(self.exchange(profile.hello, deadline), HelloResult))
         except BaseException:
             self.close()
             raise
 
     def exchange(self, request: Request, deadline: float) -> Reply:
-        """Send a request and wait for its answer."""
+        """Send a request and wait for its answer. Until that has come the connection is not settled."""
         request_id, data = self._wire.send(request)
-        self._bound(deadline, lambda: self._socket.sendall(data))
+        self.is_settled = False
+        try:
+            self._bound(deadline, lambda: self._socket.sendall(data))
+        except ConnectionLost:
+            self._hear_last_words(min(deadline, time.monotonic() + _HEED_S))
+            raise
         while True:
             message = self.receive(deadline)
             if isinstance(message, Reply) and message.id == request_id:
+                self.is_settled = True
                 return message
 
     def receive(self, deadline: float) -> Reply | Notice:
@@ -60,6 +68,12 @@ class Link:
         except OSError:
             pass
         self._socket.close()
+
+    def _hear_last_words(self, deadline: float) -> None:
+        """Raise the refusal of the connection as a whole, if the daemon said one before it hung up."""
+        with suppress(ConnectionLost, TimedOut):
+            while data := self._read(deadline):
+                self._wire.receive(data)
 
     def _read(self, deadline: float) -> bytes:
         while True:

@@ -18,8 +18,9 @@ from punchlist.errors import (
 )
 from punchlist_schemas import jsonrpc
 from punchlist_schemas import params as p
+from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.jsonrpc import Notice, Reply
-from punchlist_schemas.methods import METHODS
+from punchlist_schemas.methods import METHODS, PROTOCOL
 from punchlist_schemas.results import HelloResult, Limits, Stopping
 
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"stopping":true}}\n'
@@ -43,6 +44,31 @@ def test_a_request_is_one_line_that_the_daemon_accepts() -> None:
 def test_each_request_of_a_connection_has_its_own_id() -> None:
     wire = Wire()
     assert len({wire.send(request())[0] for _ in range(100)}) == 100
+
+
+def greeting(frame_bytes: int) -> HelloResult:
+    limits = Limits(frame_bytes=frame_bytes)
+    return HelloResult(name="d", version="1", protocol=PROTOCOL, epoch="e", pid=1, limits=limits, features=())
+
+
+def test_a_request_longer_than_the_daemon_takes_is_refused_before_it_is_sent() -> None:
+    def adding(title: str) -> Request:
+        return Request.of("task.add", p.TaskAdd(conversation="c", title=title, key="k"))
+
+    longest = len(Wire().send(adding(""))[1]) - 1 + 100
+    wire = Wire()
+    wire.greeted(greeting(longest))
+    assert len(wire.send(adding("x" * 100))[1]) == longest + 1
+    with pytest.raises(LimitExceeded, match="make several calls") as caught:
+        wire.send(adding("x" * 101))
+    refused = caught.value
+    assert (refused.limit, refused.value, refused.maximum) == ("frame_bytes", longest + 1, longest)
+    assert refused.code == ERRORS["limit_exceeded"].code
+
+
+def test_until_the_daemon_has_told_its_limits_the_usual_ones_count() -> None:
+    with pytest.raises(LimitExceeded):
+        Wire().send(Request.raw("x.y", {"text": "x" * Limits().frame_bytes}))
 
 
 def test_messages_come_out_the_same_whole_and_byte_by_byte() -> None:

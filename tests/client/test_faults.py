@@ -1,5 +1,7 @@
 """What both faces make of a daemon that dies, lies, hangs or says no at the wrong time."""
 
+import socket
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -7,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from punchlist import ConnectionLost, ProtocolError, StorageFull, TimedOut, WrongEpoch
+from punchlist import ConnectionLost, LimitExceeded, ProtocolError, StorageFull, TimedOut, WrongEpoch
+from punchlist_schemas.results import Limits
 from punchlist_testing.faces import Connect
 from punchlist_testing.peer import HELLO, Request, Session, scripted_peer
 
@@ -55,6 +58,44 @@ def test_a_call_that_must_not_be_repeated_fails_when_the_connection_does(tmp_pat
         with pytest.raises(ConnectionLost):
             client.shutdown()
         assert len(peer.seen) == 1
+
+
+def test_a_request_that_is_too_long_is_refused_unsent_and_costs_no_connection(
+    tmp_path: Path, open_client: Connect
+) -> None:
+    hello = msgspec.structs.replace(HELLO, limits=Limits(frame_bytes=1_000))
+    with (
+        scripted_peer(tmp_path, lambda session, request: session.answer(request, session.number), hello) as peer,
+        open_client(peer.socket) as client,
+    ):
+        with pytest.raises(LimitExceeded):
+            client.call("x.y", {"text": "x" * 1_000})
+        assert client.call("x.y") == 1
+        assert len(peer.seen) == 1
+
+
+def test_the_refusal_that_ends_a_connection_in_the_middle_of_a_request_is_heard(
+    tmp_path: Path, open_client: Connect
+) -> None:
+    data = {"kind": "limit_exceeded", "limit": "frame_seconds", "maximum": 10}
+    last_words = {"jsonrpc": "2.0", "id": None, "error": {"code": -32008, "message": "too slow", "data": data}}
+
+    def serve(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with connection:
+            introduced = msgspec.json.decode(connection.recv(65_536))
+            connection.sendall(msgspec.json.encode({"jsonrpc": "2.0", "id": introduced["id"], "result": HELLO}) + b"\n")
+            connection.recv(10)
+            connection.sendall(msgspec.json.encode(last_words) + b"\n")
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "s"))
+        listening.listen()
+        server = threading.Thread(target=serve, args=[listening])
+        server.start()
+        with open_client(str(tmp_path / "s"), timeout_s=5) as client, pytest.raises(LimitExceeded, match="too slow"):
+            client.call("x.y", {"text": "x" * 1_000_000})
+        server.join(5)
 
 
 def test_a_daemon_that_never_comes_back_is_given_up_in_time(tmp_path: Path, open_client: Connect) -> None:
