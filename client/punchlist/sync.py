@@ -7,7 +7,8 @@ own, so that calls go on meanwhile, and is used by one thread (`close` may come 
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
@@ -275,8 +276,7 @@ class Conversation:
             TimedOut: The time is over.
         """
         satisfied = condition(until)
-        deadline = _deadline(timeout_s)
-        with self.watch(view="list") as lists:
+        with _within(timeout_s, "The list was not as wanted") as deadline, self.watch(view="list") as lists:
             while not satisfied(tasks := lists.next(deadline - time.monotonic())):
                 pass
         return tasks
@@ -304,9 +304,9 @@ class Watch(Generic[T]):
         Raises:
             TimedOut: There is none within `timeout_s` seconds; the watch goes on.
         """
-        deadline = _deadline(timeout_s)
-        while not self._ready:
-            self._step(deadline)
+        with _within(timeout_s, "Nothing happened") as deadline:
+            while not self._ready:
+                self._step(deadline)
         return self._ready.popleft()
 
     def close(self) -> None:
@@ -366,8 +366,16 @@ class Watch(Generic[T]):
         self.close()
 
 
-def _deadline(timeout_s: float | None) -> float:
-    return FOR_EVER if timeout_s is None else time.monotonic() + timeout_s
+@contextmanager
+def _within(timeout_s: float | None, what: str) -> Generator[float]:
+    """The deadline of a wait; at its end the error says what did not come, instead of blaming the daemon."""
+    deadline = FOR_EVER if timeout_s is None else time.monotonic() + timeout_s
+    try:
+        yield deadline
+    except TimedOut as error:
+        if time.monotonic() < deadline:
+            raise
+        raise TimedOut(f"{what} within {timeout_s:g} s.") from error
 
 
 def _closed(link: Link | None) -> None:

@@ -238,7 +238,7 @@ def test_a_watch_of_the_list_begins_with_the_present_one(client: Client) -> None
 def test_nothing_happening_is_told_in_time_and_the_watch_goes_on(client: Client) -> None:
     plan = client.conversation("c")
     with plan.watch() as changes:
-        with pytest.raises(TimedOut):
+        with pytest.raises(TimedOut, match=r"Nothing happened within 0\.05 s"):
             changes.next(timeout_s=0.05)
         plan.add("one")
         assert changes.next(timeout_s=5).version == 1

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Run one command and return its exit code: 0 ok, 1 refused, 2 usage, 69 no daemon, 75, 78."""
+    """Run one command and return its exit code, which `punchlist.cli.exits` explains."""
     arguments = sys.argv[1:] if argv is None else argv
     try:
         code = fast.run(arguments, os.environ)

@@ -4,17 +4,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from punchlist.cli.exits import CONFIGURATION, LOST_RACE, NO_DAEMON, REFUSED, USAGE
 from punchlist.cli.formats.document import FormatError
 from punchlist.cli.safe import safe, safe_block
 from punchlist.errors import ConnectionLost, DaemonUnavailable, Gap, PunchlistError, RequestRefused
 from punchlist.project import ProjectFileError
-
-REFUSED = 1
-USAGE = 2
-NO_DAEMON = 69
-LOST_RACE = 75
-CONFIGURATION = 78
-INTERRUPTED = 130
 
 Facts = dict[str, Any]
 
@@ -44,7 +38,7 @@ _NEXT: dict[str, Callable[[Facts], str]] = {
     "dependency_cycle": lambda data: "the circle is " + " → ".join(f"#{one}" for one in data.get("path", ())),
     "version_conflict": lambda data: "the list has changed since; look again: punch list",
     "method_not_found": _nearest,
-    "invalid_params": lambda data: _nearest(data) if data.get("nearest") else "see --help of this command",
+    "invalid_params": lambda data: _nearest(data) if data.get("nearest") else "",
     "confirmation_required": lambda data: f"repeat with confirm={data.get('token', 'TOKEN')}",
     "storage_full": lambda data: "free space on the disk and repeat; reading goes on meanwhile",
     "outcome_unknown": lambda data: "see whether it happened: punch log -n 5",
@@ -64,10 +58,13 @@ def tell(kind: str, message: str, advice: str = "") -> None:
     sys.stderr.flush()
 
 
-def tell_refusal(error: RequestRefused) -> int:
-    """Tell a refusal of the daemon."""
+def tell_refusal(error: RequestRefused, command: str = "") -> int:
+    """Tell a refusal of the daemon. `command` is the one that was refused, so that its help can be named."""
     advice = _NEXT.get(error.kind)
-    tell(error.kind, error.message, advice(error.data) if advice else "")
+    text = advice(error.data) if advice else ""
+    if error.kind == "invalid_params" and not text:
+        text = _help_of(command)
+    tell(error.kind, error.message, text)
     return REFUSED
 
 
@@ -77,38 +74,47 @@ def tell_gap(gap: Gap) -> int:
     return gap.behind
 
 
-def tell_any(error: Exception) -> int | None:
-    """Tell what went wrong and return the exit code; None for what is a fault of ours."""
-    return next((tell_it(error) for kind, tell_it in _TELLERS if isinstance(error, kind)), None)
+def tell_any(error: Exception, command: str = "") -> int | None:
+    """Tell what went wrong in `command` and return the exit code; None for what is a fault of ours."""
+    return next((tell_it(error, command) for kind, tell_it in _TELLERS if isinstance(error, kind)), None)
 
 
-def _teller(kind: str, advice: str, code: int) -> Callable[[Any], int]:
-    def tell_it(error: Exception) -> int:
+def _help_of(command: str) -> str:
+    return f"see: {f'punch {command}'.rstrip()} --help"
+
+
+def _teller(kind: str, advice: str, code: int) -> Callable[[Any, str], int]:
+    def tell_it(error: Exception, _command: str) -> int:
         tell(kind, str(error) or "the time is up", advice)
         return code
 
     return tell_it
 
 
-def _tell_file(error: OSError) -> int:
+def _tell_usage(error: UsageError, command: str) -> int:
+    tell("usage", str(error), _help_of(command))
+    return USAGE
+
+
+def _tell_file(error: OSError, _command: str) -> int:
     tell("file", f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
     return REFUSED
 
 
-def _tell_unavailable(error: DaemonUnavailable) -> int:
+def _tell_unavailable(error: DaemonUnavailable, _command: str) -> int:
     known = {LOST_RACE: "lost_race", CONFIGURATION: "configuration"}
     code = error.exit_code if error.exit_code in known else NO_DAEMON
     tell(known.get(code, "no_daemon"), str(error), "punch doctor says more")
     return code
 
 
-_TELLERS: tuple[tuple[type[Exception], Callable[[Any], int]], ...] = (
+_TELLERS: tuple[tuple[type[Exception], Callable[[Any, str], int]], ...] = (
     (RequestRefused, tell_refusal),
     (DaemonUnavailable, _tell_unavailable),
     (ConnectionLost, _teller("connection_lost", "the daemon went away: punch doctor", NO_DAEMON)),
-    (TimeoutError, _teller("timed_out", "", REFUSED)),
+    (TimeoutError, _teller("timed_out", "punch doctor says more", NO_DAEMON)),
     (FormatError, _teller("unreadable_file", "nothing was imported", REFUSED)),
-    (UsageError, _teller("usage", "see --help", USAGE)),
+    (UsageError, _tell_usage),
     (ProjectFileError, _teller("configuration", "put it right, or name a list: punch -c NAME", CONFIGURATION)),
     (PunchlistError, _teller("protocol", "punch doctor", REFUSED)),
     (OSError, _tell_file),

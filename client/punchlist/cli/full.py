@@ -1,30 +1,38 @@
 """Everything but the fast path: parse, dispatch by the table, and turn whatever goes wrong into an exit code."""
 
 import sys
+import traceback
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from punchlist.cli import failure, parser
+from punchlist.cli import exits, failure, parser
 from punchlist.cli.fast import write
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line and return its exit code. Never a traceback for what users can cause."""
+    """Run one command line and return its exit code. A traceback is for faults of ours alone."""
+    command = ""
     try:
         _check_text(argv)
-        return _dispatch(parser.parse(argv))
+        args = parser.parse(argv)
+        command = args.command or ""
+        return _dispatch(args)
     except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else failure.USAGE
+        return stop.code if isinstance(stop.code, int) else exits.USAGE
     except BrokenPipeError:
-        return 0
+        return exits.OK
     except KeyboardInterrupt:
-        return failure.INTERRUPTED
+        return exits.INTERRUPTED
     except Exception as error:
-        code = failure.tell_any(error)
-        if code is None:
-            raise
-        return code
+        code = failure.tell_any(error, command)
+        return _tell_fault() if code is None else code
+
+
+def _tell_fault() -> int:
+    traceback.print_exc()
+    failure.tell("internal_error", "that is a fault of punch's, please report it")
+    return exits.FAULT
 
 
 def _check_text(argv: Sequence[str]) -> None:

@@ -5,10 +5,13 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from punchlist.cli.exits import MEANINGS, USAGE
 from punchlist.cli.table import COMMANDS, COMMON, Argument, Command
 
-USAGE = 2
-_EPILOG = """exit codes: 0 ok, 1 refused, 2 usage, 69 no daemon, 75 lost the start race, 78 configuration
+_CODES = "\n".join(f"  {code:<5}{meaning}" for code, meaning in MEANINGS.items())
+_EPILOG = f"""exit codes:
+{_CODES}
+
 environment: PUNCHLIST_CONVERSATION, PUNCHLIST_SOCKET, PUNCHLIST_DATA_DIR, PUNCHLIST_AUTOSTART, NO_COLOR
 
 examples:
@@ -69,7 +72,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     Raises:
         SystemExit: Help was asked for, or the arguments make no sense (code 2).
     """
-    args = build().parse_args(argv)
+    args, unknown = build().parse_known_args(argv)
+    if unknown:
+        # By the command's own parser: it names the help that lists its options.
+        _Parser(prog=f"punch {args.command or ''}".rstrip()).error(f"unknown arguments: {' '.join(unknown)}")
     for argument in COMMON:
         name = argument.flags[-1].lstrip("-").replace("-", "_")
         if not hasattr(args, name):

@@ -250,9 +250,9 @@ COMMANDS = (
         (
             Argument(("tasks",), "wait for these alone", {"metavar": "ID", "nargs": "*"}),
             _flag("--any-change", text="wait for whatever happens next"),
-            _value("--timeout", text="give up after so long, with exit code 1", metavar="SECONDS", type=float),
+            _value("--timeout", text="give up after so long: 90s, 10m", metavar="TIME", type=milliseconds),
         ),
-        ("punch wait 3 && make deploy", "punch wait --timeout 600"),
+        ("punch wait 3 && make deploy", "punch wait --timeout 10m"),
     ),
     Command(
         "conversations",

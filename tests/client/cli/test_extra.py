@@ -13,7 +13,7 @@ def test_the_extra_is_installed_when_all_that_it_brings_is_there(
 ) -> None:
     for module in MODULES:
         (tmp_path / module).mkdir()
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     assert extra.is_installed()
 
 
@@ -23,6 +23,6 @@ def test_the_extra_is_not_installed_when_a_part_of_it_is_missing(
 ) -> None:
     for other in MODULES:
         (tmp_path / other).mkdir()
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.setitem(sys.modules, module, None)
     assert not extra.is_installed()

@@ -33,7 +33,7 @@ def test_every_refusal_is_told_with_its_kind(kind: str, capsys: Told) -> None:
         ("method_not_found", {"nearest": "task.list"}, "did you mean task.list?"),
         ("method_not_found", {}, "punch call --list shows the methods"),
         ("invalid_params", {"nearest": "title"}, "did you mean title?"),
-        ("invalid_params", {}, "see --help of this command"),
+        ("invalid_params", {}, "see: punch --help"),
         ("confirmation_required", {"token": "t-1"}, "repeat with confirm=t-1"),
         ("outcome_unknown", {}, "see whether it happened: punch log -n 5"),
     ],
@@ -56,7 +56,7 @@ def test_a_refusal_of_a_kind_from_the_future_is_told_without_advice(capsys: Told
         (DaemonUnavailable("gone", exit_code=75), 75, "lost_race"),
         (DaemonUnavailable("gone", exit_code=78), 78, "configuration"),
         (ConnectionLost("gone"), 69, "connection_lost"),
-        (TimedOut("gone"), 1, "timed_out"),
+        (TimedOut("gone"), 69, "timed_out"),
         (FormatError("gone", "plan.md", 3), 1, "unreadable_file"),
         (UsageError("gone"), 2, "usage"),
         (ProjectFileError("gone"), 78, "configuration"),
@@ -77,7 +77,15 @@ def test_a_file_is_named_and_time_that_is_up_is_said_in_words(capsys: Told) -> N
     tell_any(PermissionError(13, "Permission denied", "/x"))
     assert capsys.readouterr().err == "error: file: /x: Permission denied\n"
     tell_any(TimeoutError())
-    assert capsys.readouterr().err == "error: timed_out: the time is up\n"
+    assert capsys.readouterr().err == "error: timed_out: the time is up\n  punch doctor says more\n"
+
+
+@pytest.mark.parametrize(
+    "error", [UsageError("odd"), RequestRefused("invalid_params", ERRORS["invalid_params"].code, "odd", {})]
+)
+def test_a_wrong_argument_is_told_with_the_help_of_its_command(error: Exception, capsys: Told) -> None:
+    tell_any(error, "add")
+    assert capsys.readouterr().err.endswith(": odd\n  see: punch add --help\n")
 
 
 def test_a_bug_is_not_hidden(capsys: Told) -> None:

@@ -44,13 +44,20 @@ def test_what_ends_a_command_becomes_an_exit_code_and_the_connection_is_let_go(
     assert len(closed) == 1
 
 
-def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_not_hidden_and_has_an_exit_code_of_its_own(capfd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(context: Context) -> int:
         return 1 // 0
 
     monkeypatch.setattr(shells, "run_completion", failing)
-    with pytest.raises(ZeroDivisionError):
-        full.run(["completion", "bash"])
+    assert full.run(["completion", "bash"]) == 70
+    told = capfd.readouterr().err
+    assert "ZeroDivisionError" in told
+    assert "please report it" in told
+
+
+@pytest.mark.parametrize("words", [("add", "x", "--meta", "novalue"), ("add", "")])
+def test_a_wrong_argument_names_the_help_of_its_command(punch: Punch, words: tuple[str, ...]) -> None:
+    assert punch(*words).err.endswith(f"\n  see: punch {words[0]} --help\n")
 
 
 def test_the_exit_code_is_the_commands_own(monkeypatch: pytest.MonkeyPatch) -> None:

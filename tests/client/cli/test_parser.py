@@ -1,6 +1,7 @@
 import pytest
 
 from punchlist.cli import main
+from punchlist.cli.exits import MEANINGS
 from punchlist.cli.parser import parse
 from punchlist.cli.table import COMMANDS
 
@@ -37,6 +38,17 @@ def test_a_wrong_command_line_says_what_is_wrong_and_exits_with_2(
     assert "--help" in told.err
 
 
+@pytest.mark.parametrize(
+    ("words", "help_of"),
+    [(["list", "--nonsense"], "punch list"), (["--nonsense"], "punch"), (["show"], "punch show"), (["lst"], "punch")],
+)
+def test_the_help_that_is_named_is_the_one_that_helps(
+    words: list[str], help_of: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err.endswith(f"\n  see: {help_of} --help\n")
+
+
 def test_common_options_go_before_and_after_the_command() -> None:
     before = parse(["-c", "site", "--json", "list"])
     after = parse(["list", "-c", "site", "--json"])
@@ -51,3 +63,4 @@ def test_help_and_version_exit_with_0(capfd: pytest.CaptureFixture[str]) -> None
     shown = capfd.readouterr().out
     assert all(f"  {command.name} " in shown for command in COMMANDS)
     assert "punch 0" in shown
+    assert all(f"\n  {code:<5}{meaning}\n" in shown for code, meaning in MEANINGS.items())

@@ -7,7 +7,8 @@ import os
 from typing import Any
 
 from punchlist.cli.context import Context, ids, one_id
-from punchlist.cli.failure import REFUSED, tell
+from punchlist.cli.exits import REFUSED
+from punchlist.cli.failure import tell
 from punchlist.cli.render import task_lines
 
 _KEPT_MS = 3_600_000

@@ -5,7 +5,8 @@ import secrets
 
 from punchlist import project
 from punchlist.cli.context import Context
-from punchlist.cli.failure import REFUSED, UsageError, tell
+from punchlist.cli.exits import REFUSED
+from punchlist.cli.failure import UsageError, tell
 
 _MAX_STEM = 60
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from punchlist.cli.context import Context
-from punchlist.cli.failure import REFUSED, tell
+from punchlist.cli.exits import REFUSED
+from punchlist.cli.failure import tell
 from punchlist.cli.safe import safe
 from punchlist.errors import DaemonUnavailable, Damaged
 from punchlist.starter import environment

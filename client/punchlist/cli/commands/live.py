@@ -1,16 +1,18 @@
 """Commands that go on: the live view, the stream of events, waiting. All by push; restarts are the library's matter."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from punchlist.cli.context import Context, ids
-from punchlist.cli.failure import REFUSED, tell, tell_gap
+from punchlist.cli.exits import REFUSED, TIME_UP
+from punchlist.cli.failure import tell, tell_gap
 from punchlist.cli.render import FINISHED, list_lines
 from punchlist.cli.screen import Screen
-from punchlist.cursor import Change, TaskList
-from punchlist.errors import Gap
+from punchlist.cursor import Change, TaskList, Until
+from punchlist.errors import Gap, TimedOut
 from punchlist_schemas.events import UnknownEvent
 
 
@@ -38,20 +40,35 @@ def run_wait(context: Context) -> int:
     args = context.args
     wanted = ids(args.tasks)
     conversation = context.client.conversation(context.conversation)
-    if args.any_change:
-        tasks = conversation.wait("change", timeout_s=args.timeout)
-    elif wanted is None:
-        tasks = conversation.wait("done", timeout_s=args.timeout)
-    else:
-        for task in wanted:
-            conversation.get(task)  # a task that never was would count as gone
-        tasks = conversation.wait(lambda tasks: not _unfinished(tasks, wanted), timeout_s=args.timeout)
+    for task in wanted or ():
+        conversation.get(task)  # a task that never was would count as gone
+    until, missing = _awaited(wanted, args.any_change)
+    timeout_s = None if args.timeout is None else args.timeout / 1000
+    began = time.monotonic()
+    try:
+        tasks = conversation.wait(until, timeout_s=timeout_s)
+    except TimedOut:
+        if timeout_s is None or time.monotonic() - began < timeout_s:
+            raise  # the daemon is who did not answer
+        tell("timed_out", f"{missing} within {timeout_s:g} s", "punch list shows how it stands")
+        return TIME_UP
     value = {"version": tasks.version, "seq": tasks.seq, "counts": tasks.counts}
     code = context.answer(value, [])
     failed = [task for task in tasks if wanted and task.id in wanted and task.status == "failed"]
     for task in failed:
         tell("task_failed", f"#{task.id} {task.title}", task.fail_reason)
     return REFUSED if failed else code
+
+
+def _awaited(wanted: list[str] | None, any_change: bool) -> tuple[Until, str]:
+    """What is waited for, and what to say when it has not come."""
+    if any_change:
+        return "change", "nothing changed"
+    if wanted is None:
+        return "done", "not all tasks were finished"
+    names = ", ".join(f"#{task}" for task in wanted)
+    missing = f"{names} {'was not' if len(wanted) == 1 else 'were not all'} finished"
+    return lambda tasks: not _unfinished(tasks, wanted), missing
 
 
 def stream(context: Context, *, after: int | None = None, everywhere: bool = False) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,8 @@ import os
 
 from punchlist.cli import extra
 from punchlist.cli.context import Context
-from punchlist.cli.failure import CONFIGURATION, UsageError, tell
+from punchlist.cli.exits import CONFIGURATION
+from punchlist.cli.failure import UsageError, tell
 from punchlist.core import Options
 from punchlist.tools.model import Problem
 from punchlist.tools.registry import dialect

@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from punchlist.cli.context import Context
-from punchlist.cli.failure import CONFIGURATION, LOST_RACE, REFUSED, UsageError, tell
+from punchlist.cli.exits import CONFIGURATION, LOST_RACE, REFUSED
+from punchlist.cli.failure import UsageError, tell
 from punchlist.cli.safe import safe
 from punchlist.core import Options
 from punchlist.mirror.config import Config, ConfigError, Entry

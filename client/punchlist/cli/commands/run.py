@@ -6,7 +6,7 @@ import signal
 
 from punchlist.aio import connect_async
 from punchlist.cli.context import Context
-from punchlist.cli.failure import INTERRUPTED, REFUSED
+from punchlist.cli.exits import INTERRUPTED, REFUSED
 from punchlist.cli.runner.lanes import Lanes, Plan
 from punchlist.cli.runner.show import Show
 from punchlist.core import Options

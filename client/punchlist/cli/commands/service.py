@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from punchlist.cli.context import Context
-from punchlist.cli.failure import CONFIGURATION, REFUSED, tell
+from punchlist.cli.exits import CONFIGURATION, REFUSED
+from punchlist.cli.failure import tell
 from punchlist.cli.units import (
     HARDENING,
     SERVICE,

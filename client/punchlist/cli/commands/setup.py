@@ -6,7 +6,8 @@ import sys
 
 from punchlist.cli import extra
 from punchlist.cli.context import Context
-from punchlist.cli.failure import REFUSED, tell
+from punchlist.cli.exits import REFUSED
+from punchlist.cli.failure import tell
 from punchlist.cli.safe import safe_block
 from punchlist.hosts.catalog import Place, host_named
 from punchlist.hosts.configure import Change, Configurator, SetupError

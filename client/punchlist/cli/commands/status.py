@@ -38,7 +38,7 @@ def _run(context: Context) -> int:
         try:
             result = context.change("task.set_status", task=task, status=step.status, **extra)
         except RequestRefused as error:
-            code = tell_refusal(error)
+            code = tell_refusal(error, context.args.command)
         else:
             context.answer(result, _lines(result, context.look))
     return code

@@ -3,7 +3,8 @@
 from typing import Any
 
 from punchlist.cli.context import Context, ids, loose_value, one_id
-from punchlist.cli.failure import REFUSED, UsageError
+from punchlist.cli.exits import REFUSED
+from punchlist.cli.failure import UsageError
 from punchlist.cli.render import task_lines
 from punchlist.cli.safe import safe
 

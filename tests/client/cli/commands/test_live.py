@@ -3,15 +3,19 @@ import signal
 import subprocess
 import threading
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from punchlist import Client, connect
 from punchlist.cli.commands.live import wire_value
+from punchlist.cli.context import Context
+from punchlist.core import Options
 from punchlist.cursor import Change
 from punchlist_schemas.events import decode_event
 from punchlist_testing.daemon import Running, Spawned
+from punchlist_testing.peer import scripted_peer
 from punchlist_testing.terminal import spawned, terminal
 
 
@@ -127,10 +131,43 @@ def test_waiting_for_tasks_for_all_and_for_any_change(punch: Any, client: Client
     plan.fail("2", "no \x1bluck")
     failed = punch("wait", "#2", "1")
     assert (failed.code, failed.err) == (1, "error: task_failed: #2 b\n  no \\x1bluck\n")
-    assert punch("wait", "3", "--timeout", "0.01").err.startswith("error: timed_out: ")
     assert punch("wait", "9").err.startswith("error: not_found: ")
     plan.complete("3")
     assert punch("wait", "--json").json["counts"]["completed"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (("1",), "#1 was not finished"),
+        (("1", "#2"), "#1, #2 were not all finished"),
+        ((), "not all tasks were finished"),
+        (("--any-change",), "nothing changed"),
+    ],
+)
+def test_waiting_in_vain_says_what_did_not_happen_and_has_an_exit_code_of_its_own(
+    punch: Any, client: Client, words: tuple[str, ...], missing: str
+) -> None:
+    client.conversation("default").add_many(["a", "b"])
+    told = punch("wait", *words, "--timeout", "10ms")
+    assert told.code == 124
+    assert told.err == f"error: timed_out: {missing} within 0.01 s\n  punch list shows how it stands\n"
+
+
+def test_a_daemon_that_does_not_answer_is_not_taken_for_waiting_in_vain(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hasty(_context: Context) -> Options:
+        return {"socket": str(home / "peer.sock"), "timeout_s": 0.1}
+
+    monkeypatch.setattr(Context, "_options", hasty)
+    monkeypatch.delenv("PUNCHLIST_DATA_DIR")
+    with scripted_peer(home, lambda session, request: None):
+        told = run("wait", "--timeout", "20")
+    assert (told.code, told.err) == (
+        69,
+        "error: timed_out: The daemon did not answer in time.\n  punch doctor says more\n",
+    )
 
 
 def test_an_event_of_an_unknown_type_is_passed_on_as_it_is() -> None:

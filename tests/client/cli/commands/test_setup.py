@@ -46,7 +46,7 @@ def test_it_warns_where_the_server_that_it_configures_could_not_run(
             (tmp_path / "modules" / module).mkdir(parents=True)
         else:
             monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.syspath_prepend(tmp_path / "modules")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "modules"), *sys.path])
     warning = "" if installed else f"warning: {extra.MISSING}: {extra.INSTALL}\n"
     assert run("setup", "codex", "--print").err == warning
     assert run("setup", "codex").err == warning
