@@ -2,6 +2,7 @@
 
 import asyncio
 import select
+import socket
 from collections.abc import Callable
 
 
@@ -28,3 +29,10 @@ class HangUp:
         if not self._epoll.closed:
             asyncio.get_running_loop().remove_reader(self._epoll.fileno())
             self._epoll.close()
+
+
+def hung_up(sock: socket.socket) -> bool:
+    """Whether the other end is closed altogether, and not only for sending."""
+    poll = select.poll()
+    poll.register(sock, 0)
+    return bool(poll.poll(0))

@@ -3,7 +3,6 @@ import socket
 from pathlib import Path
 from typing import Any
 
-import anyio
 import msgspec
 
 from punchlist_schemas.results import Limits
@@ -82,48 +81,6 @@ async def test_after_a_half_close_everything_asked_for_is_answered_and_then_it_c
         await peer.closed()
 
 
-# the time of a frame
-
-
-async def test_a_frame_must_be_finished_in_time(tmp_path: Path) -> None:
-    async with engine(tmp_path, limits=Limits(frame_seconds=0.05)) as running:
-        peer = await running.connect()
-        peer.write(b'{"jsonrpc"')
-        error = (await peer.receive())["error"]["data"]
-        assert (error["kind"], error["limit"]) == ("limit_exceeded", "frame_seconds")
-        await peer.closed()
-
-
-async def test_an_idle_connection_and_a_steady_stream_are_not_late(tmp_path: Path) -> None:
-    async with engine(tmp_path, limits=Limits(frame_seconds=0.1)) as running:
-        peer = await running.connect()
-        await peer.quiet()
-        frame = peer.request("daemon.hello", id=1)
-        peer.write(frame[:10])
-        for _ in range(10):  # there is always a frame begun, and never one that takes long
-            await anyio.sleep(0.03)
-            peer.write(frame[10:] + frame[:10])
-            assert "result" in await peer.receive()
-        peer.write(frame[10:])
-        assert "result" in await peer.receive()
-        await anyio.sleep(0.15)
-        await peer.quiet()
-
-
-async def test_a_frame_is_not_late_while_it_is_the_daemon_that_does_not_read(tmp_path: Path) -> None:
-    log = TouchyLog()
-    async with engine(tmp_path, log, limits=Limits(frame_seconds=0.3, in_flight=4)) as running:
-        peer = await running.connect()
-        gate = log.hold()
-        frames = [peer.request("task.add", add(str(number)), id=number) for number in range(8)]
-        peer.write(b"".join(frames)[:-5])
-        await gate.reached()
-        await anyio.sleep(0.4)
-        gate.open()
-        peer.write(frames[-1][-5:])
-        assert {(await peer.receive())["id"] for _ in range(8)} == set(range(8))
-
-
 # many calls
 
 
@@ -196,36 +153,6 @@ async def test_a_batch_is_answered_by_one_array_in_any_order_without_its_notific
         assert answers["none"]["error"]["code"] == -32601 and answers[None]["error"]["code"] == -32600
 
 
-async def test_notifications_are_executed_and_never_answered(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        peer.send("task.add", add("a"), id=None)
-        peer.send("task.add", {"conversation": C}, id=None)
-        peer.write(peer.frame([{"jsonrpc": "2.0", "method": "task.add", "params": add("b")}] * 2))
-        listed = await peer.result("task.list", conversation=C)
-        assert [task["title"] for task in listed["tasks"]] == ["a", "b", "b"]
-
-
-async def test_pushes_wait_for_the_answer_of_a_batch_however_slow_its_other_calls_are(tmp_path: Path) -> None:
-    async with engine(tmp_path, batch_calls=2) as running:
-        peer = await running.connect()
-        await peer.result("event.subscribe", conversation=C)
-        writes = [{"jsonrpc": "2.0", "id": id, "method": "task.add", "params": add(str(id))} for id in range(5)]
-        waits = {"conversation": "quiet", "after": 0, "timeout_ms": 30}
-        subscribe = {"jsonrpc": "2.0", "id": 6, "method": "event.subscribe", "params": {"after": 0}}
-        peer.write(
-            peer.frame([*writes, subscribe, {"jsonrpc": "2.0", "id": 7, "method": "event.wait", "params": waits}])
-        )
-        assert len(await peer.receive()) == 7
-        events: dict[str, list[int]] = {"1": [], "2": []}
-        while any(seqs[-1:] != [6] for seqs in events.values()):
-            params = (await peer.push())["params"]
-            events[params["subscription"]] += [event["seq"] for event in params["events"]]
-        assert events == {"1": [1, 2, 3, 4, 5, 6], "2": [1, 2, 3, 4, 5, 6]}
-        await peer.result("task.add", **add("after"))
-        await peer.events(2)
-
-
 # ends
 
 
@@ -265,15 +192,6 @@ async def test_somebody_elses_process_is_sent_away(tmp_path: Path) -> None:
         peer = await running.connect()
         await peer.closed()
         assert not running.server.sessions
-
-
-async def test_a_fault_of_ours_is_an_internal_error_and_no_end(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        refused = await peer.refusal("daemon.status")  # nobody reports here
-        assert (refused["kind"], refused["code"]) == ("internal_error", -32603)
-        await peer.quiet()
-        assert "daemon.status" in running.server.meters.errors[0]
 
 
 async def test_no_bytes_at_all_take_the_daemon_down(tmp_path: Path) -> None:

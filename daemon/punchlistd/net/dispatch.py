@@ -1,0 +1,136 @@
+"""The way of a connection's calls to the engine: who answers each one, and after what.
+
+A read that comes behind a write of the same connection is answered behind it. An exception becomes an error on the wire
+here and nowhere else.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Any, cast
+
+from punchlist_schemas import jsonrpc
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.methods import METHODS, Method
+from punchlist_schemas.params import Mutation, Params, TaskClaim
+from punchlistd.engine.calls import INTERNAL_ERROR, Caller, Read, Write
+from punchlistd.engine.intake import stamp
+from punchlistd.engine.reads import state_read
+from punchlistd.engine.writer import SHUTTING_DOWN
+from punchlistd.net.server import Server
+from punchlistd.net.waiting import WAITING, Waiting, WaitingCall
+
+if TYPE_CHECKING:
+    from punchlistd.net.session import Session
+
+logger = logging.getLogger(__name__)
+
+
+class Dispatch:
+    """Leads the calls of one connection to where they are answered.
+
+    Args:
+        server: the engine's doors.
+        session: the connection.
+        waiting: where its calls are listed that wait for something to happen.
+    """
+
+    __slots__ = ("_last_write", "_server", "_session", "_waiting")
+
+    def __init__(self, server: Server, session: "Session", waiting: Waiting) -> None:
+        """Nothing was called yet."""
+        self._server = server
+        self._session = session
+        self._waiting = waiting
+        self._last_write: Write | None = None
+
+    def take(self, call: jsonrpc.Call | jsonrpc.Malformed, caller: Caller) -> None:
+        """Begin a call; `caller` is answered once, now or later."""
+        if type(call) is jsonrpc.Malformed:
+            caller.answer(call.id, call.rejection)
+            return
+        try:
+            method = METHODS.get(call.method)
+            if method is None:
+                caller.answer(call.id, jsonrpc.unknown_method(call.method))
+                return
+            params = jsonrpc.parse_params(method, call.params)
+            if type(params) is Rejection:
+                caller.answer(call.id, params)
+            elif method.kind == "write":
+                self._write(caller, call.id, method, cast(Mutation, params))
+            else:
+                self._read(caller, call.id, method, params)
+        except Exception:
+            logger.exception("%s failed", call.method)
+            caller.answer(call.id, INTERNAL_ERROR)
+
+    def _write(self, caller: Caller, id: bytes | None, method: Method, params: Mutation) -> None:
+        command = stamp(caller, params)
+        if type(command) is Rejection:
+            caller.answer(id, command)
+        elif type(params) is TaskClaim and params.wait_ms > 0:
+            self._claim(caller, Write(caller, id, method, params, command))
+        else:
+            self._submit(Write(caller, id, method, params, command))
+
+    def _claim(self, caller: Caller, write: Write) -> None:
+        """A claim that may have to wait."""
+        call = self._begin_waiting(caller, write.id)
+        if type(call) is Rejection:
+            caller.answer(write.id, call)
+            return
+        write.caller = call
+        call.on_give_up = lambda: self._server.writer.waiters.give_up(write, self._server.given_up())
+        self._submit(write)
+
+    def _submit(self, write: Write) -> None:
+        self._last_write = write
+        self._server.writer.submit(write)
+
+    def _begin_waiting(self, caller: Caller, id: bytes | None) -> WaitingCall | Rejection:
+        return SHUTTING_DOWN if self._server.closing else self._waiting.begin(caller, id)
+
+    def _read(self, caller: Caller, id: bytes | None, method: Method, params: Params) -> None:
+        server = self._server
+        behind_write = self._last_write is not None and not self._last_write.done
+        if (read := state_read(method, params)) is not None:
+            outcome = None if behind_write else server.reads.now(caller, read, params)
+            if outcome is None:
+                server.writer.submit(Read(caller, id, method, params))
+            else:
+                caller.answer(id, outcome)
+        elif (call := server.immediate.get(method.name)) is not None:
+            caller.answer(id, call(self._session, params))
+        else:
+            self._read_later(caller, id, method, params, behind_write)
+
+    def _read_later(self, caller: Caller, id: bytes | None, method: Method, params: Params, behind_write: bool) -> None:
+        server = self._server
+        if method.name in WAITING:
+            call = self._begin_waiting(caller, id)
+            if isinstance(call, Rejection):
+                caller.answer(id, call)
+                return
+            caller = call
+
+        def begin() -> None:
+            server.spawn(self._answer_later(caller, id, method, params))
+
+        if behind_write:
+            server.writer.submit(Read(caller, id, method, params, begin))
+        else:
+            begin()
+
+    async def _answer_later(self, caller: Caller, id: bytes | None, method: Method, params: Any) -> None:
+        server, outcome = self._server, cast(bytes | Rejection, INTERNAL_ERROR)
+        try:
+            if isinstance(caller, WaitingCall):
+                with caller.running():
+                    outcome = server.given_up()
+                    outcome = await server.later(self._session, caller, method, params)
+            else:
+                outcome = await server.later(self._session, caller, method, params)
+        except Exception as error:
+            server.failed(method, error)
+            outcome = INTERNAL_ERROR
+        caller.answer(id, outcome)
+        caller.flush()

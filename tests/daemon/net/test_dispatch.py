@@ -1,0 +1,59 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist_testing.engine import TouchyLog, engine
+
+C = "c"
+
+
+def add(title: str) -> dict[str, Any]:
+    return {"conversation": C, "title": title}
+
+
+async def test_notifications_are_executed_and_never_answered(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        peer.send("task.add", add("a"), id=None)
+        peer.send("task.add", {"conversation": C}, id=None)
+        peer.write(peer.frame([{"jsonrpc": "2.0", "method": "task.add", "params": add("b")}] * 2))
+        listed = await peer.result("task.list", conversation=C)
+        assert [task["title"] for task in listed["tasks"]] == ["a", "b", "b"]
+
+
+async def test_a_fault_of_ours_is_an_internal_error_and_no_end(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        refused = await peer.refusal("daemon.status")  # nobody reports here
+        assert (refused["kind"], refused["code"]) == ("internal_error", -32603)
+        await peer.quiet()
+        assert "daemon.status" in running.server.meters.errors[0]
+
+
+async def test_a_call_that_ends_in_an_exception_is_answered_and_the_next_one_served(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        del running.server.immediate["rpc.discover"]  # nobody answers it now
+        assert (await peer.refusal("rpc.discover"))["kind"] == "internal_error"
+        assert "rpc.discover failed" in caplog.text
+        await peer.quiet()
+
+
+@pytest.mark.parametrize(("method", "member", "seen"), [("task.list", "tasks", 2), ("event.read", "events", 3)])
+async def test_a_read_behind_a_write_of_its_connection_sees_it(
+    tmp_path: Path, method: str, member: str, seen: int
+) -> None:
+    log = TouchyLog()
+    async with engine(tmp_path, log) as running:
+        peer = await running.connect()
+        await peer.result("task.add", **add("a"))
+        gate = log.hold()
+        peer.send("task.add", add("b"), id=1)
+        peer.send(method, {"conversation": C, **({"after": 0} if method == "event.read" else {})}, id=2)
+        await gate.reached()
+        gate.open()
+        assert (await peer.receive())["id"] == 1
+        assert len((await peer.receive())["result"][member]) == seen
