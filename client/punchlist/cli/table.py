@@ -127,10 +127,10 @@ COMMANDS = (
             _TASK,
             _value("-t", "--title", text="what is to be done"),
             *_MEMBERS,
-            _value("-b", "--block-by", text="wait for this task too", metavar="ID", action="append"),
+            _value("-b", "--blocked-by", text="wait for this task too", metavar="ID", action="append"),
             _value("--unblock-from", text="no longer wait for this task", metavar="ID", action="append"),
         ),
-        ('punch edit 3 --title "Write the parser" --owner ""', "punch edit 3 --block-by 2 --meta pr=117"),
+        ('punch edit 3 --title "Write the parser" --owner ""', "punch edit 3 --blocked-by 2 --meta pr=117"),
     ),
     Command("start", "status", "Begin tasks.", (_TASKS,), ("punch start 3",)),
     Command(
@@ -337,6 +337,7 @@ COMMANDS = (
                 ("file",), "file, or - for standard output", {"metavar": "FILE", "nargs": "?", "default": "-"}, "file"
             ),
             _choice("--format", text="json, markdown, or jsonl for events", choices=("json", "markdown", "jsonl")),
+            _flag("--force", text="replace a file that is there"),
         ),
         ("punch export plan.md", "punch export --format jsonl > events.jsonl"),
     ),

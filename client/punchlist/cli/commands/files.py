@@ -1,5 +1,6 @@
 """`punch import` and `punch export`: files on one side, one atomic call on the other."""
 
+import errno
 import json
 import os
 import stat
@@ -45,10 +46,39 @@ def run_export(context: Context) -> int:
     if args.file == "-":
         write(text)
         return 0
-    with open(args.file, "w", encoding="utf-8") as file:
-        file.write(text)
+    _write(args.file, text, replace=args.force)
     context.note(f"wrote {args.file} ({form})")
     return 0
+
+
+def _write(path: str, text: str, *, replace: bool) -> None:
+    """All of a file or nothing: what is written is beside it until it is whole."""
+    if not replace and os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, "there is a file already; --force replaces it", path)
+    path = os.path.realpath(path)  # a link stays one
+    mode = _mode(path)
+    beside = f"{path}.{os.getpid()}.tmp"
+    with open(beside, "x", encoding="utf-8") as file:
+        try:
+            file.write(text)
+            file.flush()
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            os.replace(beside, path)
+        except BaseException:
+            os.unlink(beside)
+            raise
+
+
+def _mode(path: str) -> int | None:
+    """The permissions of a file that is to be replaced, None if there is none."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        raise FileExistsError(errno.EEXIST, "not a regular file, which is not replaced", path)
+    return stat.S_IMODE(mode)
 
 
 def _render(context: Context, form: str) -> Iterator[str]:

@@ -41,7 +41,7 @@ def run_edit(context: Context) -> int:
         members["metadata"] = _metadata(args.meta)
     members |= {
         name: found
-        for name, given in (("add_blocked_by", args.block_by), ("remove_blocked_by", args.unblock_from))
+        for name, given in (("add_blocked_by", args.blocked_by), ("remove_blocked_by", args.unblock_from))
         if (found := ids(given))
     }
     if not members:

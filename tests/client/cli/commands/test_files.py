@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 from pathlib import Path
@@ -124,6 +125,46 @@ def test_the_format_of_an_export_follows_the_name(punch: Any, tmp_path: Path) ->
     for name, start in (("x.md", "- [ ] a"), ("x.jsonl", '{"seq":1'), ("x.json", "{")):
         punch("export", str(tmp_path / name))
         assert (tmp_path / name).read_text().startswith(start)
+
+
+def test_an_export_replaces_a_file_only_by_force_and_then_keeps_its_link_and_its_permissions(
+    punch: Any, tmp_path: Path
+) -> None:
+    punch("add", "a")
+    path, link = tmp_path / "plan.md", tmp_path / "link.md"
+    path.write_text("mine\n")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    for name in (path, link):
+        refused = punch("export", str(name))
+        assert (refused.code, path.read_text()) == (1, "mine\n")
+        assert refused.err == f"error: file: {name}: there is a file already; --force replaces it\n"
+    assert punch("export", str(link), "--force").code == 0
+    assert path.read_text().startswith("- [ ] a")
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert sorted(tmp_path.glob("*.md*")) == [link, path]
+
+
+def test_an_export_that_fails_leaves_nothing_behind(
+    punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(fd: int, mode: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    punch("add", "a")
+    (tmp_path / "old.md").write_text("mine")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fchmod", full)
+        assert "No space left" in punch("export", str(tmp_path / "old.md"), "--force").err
+    assert (tmp_path / "old.md").read_text() == "mine"
+    assert not list(tmp_path.glob("*.tmp"))
+    (tmp_path / "out").mkdir()
+    for words in (("nowhere/x.md",), ("out", "--force")):
+        assert punch("export", str(tmp_path / words[0]), *words[1:]).code == 1
+    (tmp_path / "out" / "plan.md").mkdir()
+    assert "not a regular file" in punch("export", str(tmp_path / "out" / "plan.md"), "--force").err
+    assert [each.name for each in (tmp_path / "out").iterdir()] == ["plan.md"]
 
 
 def test_events_are_exported_as_lines_of_json(punch: Any) -> None:

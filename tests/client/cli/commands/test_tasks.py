@@ -20,7 +20,7 @@ def test_editing_sets_and_an_empty_value_clears(punch: Any) -> None:
     punch("add", "a", "-o", "ada", "--meta", "k=1")
     punch("add", "b")
     edited = punch(
-        "edit", "1", "-t", "A", "-o", "", "--meta", "k=", "--meta", "n=[1]", "--block-by", "2", "--json"
+        "edit", "1", "-t", "A", "-o", "", "--meta", "k=", "--meta", "n=[1]", "--blocked-by", "2", "--json"
     ).json["task"]
     assert (edited["title"], edited.get("owner"), edited["metadata"], edited["blocked_by"]) == (
         "A",
@@ -74,7 +74,7 @@ def test_undo_previews_counts_and_takes_an_actor(punch: Any) -> None:
     [
         (("show", "9"), "not_found", "punch list --all"),
         (("start", "2"), "blocked", "punch done 1"),
-        (("edit", "1", "--block-by", "2"), "dependency_cycle", "→"),
+        (("edit", "1", "--blocked-by", "2"), "dependency_cycle", "→"),
         (("pause", "3"), "illegal_transition", "from here it can go to"),
         (("add", "x" * 501), "invalid_params", "--help"),
         (("call", "task.lst=1"), "usage", "--help"),
