@@ -107,10 +107,12 @@ class Folder:
         kept: list[Shadow] = []
         for shadow in self._shadows:
             data = os.pread(shadow.descriptor, MAX_BYTES, 0)
+            now = time.monotonic()
             if data != shadow.data:
                 found.append((shadow.name, data))
-            if time.monotonic() < shadow.until:
-                kept.append(shadow._replace(data=data))
+                shadow = shadow._replace(data=data, until=now + LATE_S)  # noqa: PLW2901 - whoever writes may go on
+            if now < shadow.until:
+                kept.append(shadow)
             else:
                 os.close(shadow.descriptor)
         self._shadows = kept
@@ -137,8 +139,12 @@ class Folder:
 
         self._in_folder(remove, make=False)
 
+    def unsettled(self) -> list[str]:
+        """The names of files beside which something was left."""
+        return [name[1 : -len(_SUFFIX)] for name in self.names() if name.startswith(".") and name.endswith(_SUFFIX)]
+
     def displaced(self, name: str) -> bytes | None:
-        """What an interrupted `replace` has left beside a file."""
+        """What a `replace` or `put_back` has left beside a file."""
         return self._in_folder(lambda folder: _read(folder, _beside(name)), make=False)
 
     def settle(self, name: str) -> None:
@@ -146,13 +152,15 @@ class Folder:
         self._in_folder(lambda folder: self._let_go(folder, name, _read(folder, _beside(name))), make=False)
 
     def put_back(self, name: str, ours: bytes) -> None:
-        """Exchange once more: what was displaced stands in its place again, with whoever is still writing it."""
+        """Exchange once more: what was displaced stands in its place again, with whoever is still writing it.
+
+        If what stood there meanwhile is no longer ours, it is kept beside: `displaced` finds it.
+        """
 
         def put_back(folder: int) -> None:
-            if _renameat2(folder, _beside(name), name, _AT_ONCE) != 0:
-                os.rename(_beside(name), name, src_dir_fd=folder, dst_dir_fd=folder)
-            elif _read(folder, _beside(name)) == ours:
-                _unlink(folder, _beside(name))
+            present = _exchanged(folder, _beside(name), name)
+            if present == ours:
+                self._let_go(folder, name, present)
 
         self._in_folder(put_back, make=False)
 

@@ -68,6 +68,7 @@ class Mirrored:
         self._wrote = 0
         self._is_settled = False
         self._closed: set[str] = set()
+        self._late: list[tuple[str, bytes]] = []
 
     async def sync(self) -> None:
         """Take over what is proposed, then write what is true; repeated until nobody interferes."""
@@ -90,10 +91,13 @@ class Mirrored:
     async def _sync(self) -> None:
         disk = await run_sync(self._read_disk)
         if not self._is_settled:
-            await self._settle(disk)
-        for name, data in await run_sync(self._folder.late):
+            await self._settle()
+        self._late += await run_sync(self._folder.late)
+        while self._late:
+            name, data = self._late[0]
             # Half of it, or nothing yet, comes again when there is more.
             await self._take_all({name: data} if self._is_readable(name, data) else {})
+            del self._late[0]
         closed = await self._take_all(disk)
         self._open_up(closed)
         missing = [name for name in self._written if name not in disk]
@@ -110,6 +114,7 @@ class Mirrored:
                 if not await self._take_displaced(name, data, closed):
                     return
                 disk[name] = self._written[name].data
+            self._is_settled = True
 
     def _read_disk(self) -> dict[str, bytes]:
         names = [f"{self._stem}.json"] if self._form.is_single else self._folder.names()
@@ -119,25 +124,26 @@ class Mirrored:
                 found[name] = data
         return found
 
-    async def _settle(self, disk: dict[str, bytes]) -> None:
-        """What an interrupted write has left beside is a proposal too, unless it is ours."""
-        for name in disk:
+    async def _settle(self) -> None:
+        """What a write that came to no end has left beside is a proposal too, unless it is ours."""
+        for name in await run_sync(self._folder.unsettled):
+            if not self._form.is_document(name, self._stem):
+                continue
             data = await run_sync(self._folder.displaced, name)
-            if data is not None:
-                if self._is_readable(name, data):  # else a write of ours that was not finished
-                    await self._take_all({name: data})
-                await run_sync(self._folder.settle, name)
+            # Half of it is a write of ours that was not finished, or comes again when there is more.
+            if data is not None and self._is_readable(name, data) and await self._take_all({name: data}):
+                await run_sync(self._folder.keep_copy, _copy_of(name, data), data)
+            await run_sync(self._folder.settle, name)
         self._is_settled = True
 
     async def _take_displaced(self, name: str, data: bytes, closed: set[str]) -> bool:
-        """Take over what our write has displaced; false if it has been put back, being half written."""
-        if not self._is_readable(name, data):
+        """Take over what our write has displaced; false if it has been put back: half written, or not to be touched."""
+        if not self._is_readable(name, data) or await self._take_all({name: data}):
             ours = self._written.pop(name).data
             await run_sync(self._folder.put_back, name, ours)
             self.is_stale = True
             self.retry_s = PUT_BACK_S
             return False
-        closed |= await self._take_all({name: data})
         await run_sync(self._folder.settle, name)
         return True
 
@@ -249,6 +255,8 @@ class Mirrored:
     async def _put(self, name: str, data: bytes, present: bytes | None) -> bytes | None:
         self._last_write = time.monotonic()
         displaced = await run_sync(self._folder.replace, name, data, present)
+        # Until it has been taken over, also by a later try, what was displaced must not be overwritten.
+        self._is_settled = self._is_settled and displaced is None
         self._written[name] = Written(data, self._form.parse(name, data).digest)
         self._since.pop(f"missing {name}", None)
         return displaced
@@ -281,8 +289,7 @@ class Mirrored:
             self._tell("kept", self._path(name), f"{len(outcome.kept)} tasks stay, the file {said}: {ids}")
         if not outcome.conflicts:
             return
-        digest = digest_of(data.decode("utf-8", "replace"))[:8]
-        copy = f"{name}.{digest}.conflict"
+        copy = _copy_of(name, data)
         await run_sync(self._folder.keep_copy, copy, data)
         lines = [_line(conflict) for conflict in outcome.conflicts]
         self._tell("conflict", self._path(name), "; ".join(lines[:20]), self._path(copy))
@@ -290,7 +297,7 @@ class Mirrored:
             "conflict",
             {"file": self._path(name), "copy": self._path(copy), "conflicts": lines[:100]},
             actor=f"file:{name}"[:128],
-            key=f"conflict:{digest_of([self._path(name), digest, lines])}",
+            key=f"conflict:{digest_of([self._path(copy), lines])}",
         )
 
     def _tell(self, kind: str, file: str, text: str, copy: str = "") -> None:
@@ -298,6 +305,10 @@ class Mirrored:
 
     def _path(self, name: str) -> str:
         return f"{self._folder.path}/{name}"
+
+
+def _copy_of(name: str, data: bytes) -> str:
+    return f"{name}.{digest_of(data.decode('utf-8', 'replace'))[:8]}.conflict"
 
 
 def _line(conflict: Conflict) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from punchlist import SettingsPatch
-from punchlist.errors import ConfirmationRequired
+from punchlist.errors import ConfirmationRequired, ConnectionLost
 from punchlist.mirror import mirrored as module
 from punchlist.mirror.files import Folder
+from punchlist.mirror.taking import Taker
 from punchlist_testing.mirrors import Place
 
 
@@ -291,6 +292,90 @@ async def test_a_half_written_file_is_never_taken_from_its_writer(
     await mirror.sync()
     assert await place.titles() == ["A", "b"]
     assert [task["title"] for task in place.read()["tasks"]] == ["A", "b"]
+
+
+async def test_an_edit_that_meets_a_file_being_put_back_is_taken_over(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    whole = place.file.read_bytes()
+    await place.list.add("b")
+    replace, put_back = Folder.replace, Folder.put_back
+
+    def half(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
+        monkeypatch.setattr(Folder, "replace", replace)
+        place.file.write_bytes(b"")
+        return replace(self, name, data, expected)
+
+    def meanwhile(self: Folder, name: str, ours: bytes) -> None:
+        place.edit(lambda value: value["tasks"].append({"title": "c"}))
+        put_back(self, name, ours)
+
+    monkeypatch.setattr(Folder, "replace", half)
+    monkeypatch.setattr(Folder, "put_back", meanwhile)
+    mirror.is_stale = True
+    await mirror.sync()
+    place.file.write_bytes(whole.replace(b'"a"', b'"A"'))
+    await mirror.sync()
+    assert sorted(await place.titles()) == ["A", "b", "c"]
+    assert sorted(task["title"] for task in place.read()["tasks"]) == ["A", "b", "c"]
+    assert os.listdir(place.file.parent) == ["web.json"]
+
+
+async def test_what_was_displaced_while_the_daemon_went_away_is_taken_over_later(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    await place.list.add("b")
+    replace, take = Folder.replace, Taker.take
+
+    def late(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
+        monkeypatch.setattr(Folder, "replace", replace)
+        monkeypatch.setattr(Taker, "take", away)
+        place.edit(lambda value: value["tasks"][0].update(title="A"))
+        return replace(self, name, data, expected)
+
+    async def away(*_: Any) -> Any:
+        monkeypatch.setattr(Taker, "take", take)
+        raise ConnectionLost("the daemon is away")
+
+    monkeypatch.setattr(Folder, "replace", late)
+    mirror.is_stale = True
+    with pytest.raises(ConnectionLost):
+        await mirror.sync()
+    mirror.is_stale = True
+    await mirror.sync()
+    assert await place.titles() == ["A", "b"]
+    assert os.listdir(place.file.parent) == ["web.json"]
+
+
+async def test_what_is_written_late_while_the_daemon_is_away_is_taken_over_later(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    whole = place.file.read_bytes()
+    await place.list.add("b")
+    take = Taker.take
+
+    async def away(*_: Any) -> Any:
+        monkeypatch.setattr(Taker, "take", take)
+        raise ConnectionLost("the daemon is away")
+
+    with place.file.open("r+b") as writer:
+        mirror.is_stale = True
+        await mirror.sync()
+        writer.write(whole.replace(b'"a"', b'"A"'))
+    monkeypatch.setattr(Taker, "take", away)
+    with pytest.raises(ConnectionLost):
+        await mirror.sync()
+    await mirror.sync()
+    assert await place.titles() == ["A", "b"]
 
 
 async def test_what_an_interrupted_write_has_displaced_is_found_again(place: Place) -> None:
