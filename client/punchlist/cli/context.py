@@ -7,7 +7,7 @@ import time
 from argparse import Namespace
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import msgspec
 
@@ -115,14 +115,29 @@ class Context:
 
 
 def ids(texts: Iterable[str] | None) -> list[str] | None:
-    """Tasks as people write them (`3`, `#3`, `1,2`), as the wire wants them; None when none were given."""
-    found = [task_id(part.strip()) for text in texts or () for part in text.split(",") if part.strip()]
-    return found or None
+    """Tasks as people write them (`3`, `#3`, `1,2`), as the wire wants them; None when none were given.
+
+    Raises:
+        UsageError: A text names no task: a variable that is not set must not mean "nothing to do".
+    """
+    return [one_id(part) for text in texts or () for part in text.rstrip(", ").split(",")] or None
 
 
+@overload
+def one_id(text: str) -> str: ...
+@overload
+def one_id(text: str | None) -> str | None: ...
 def one_id(text: str | None) -> str | None:
-    """A task as people write it; an empty text means none."""
-    return task_id(text.strip()) if text and text.strip() else None
+    """A task as people write it; None when none was given.
+
+    Raises:
+        UsageError: The text names no task.
+    """
+    if text is None:
+        return None
+    if not (found := task_id(text.strip())):
+        raise UsageError(f"{text!r} is no task: write 3 or #3")
+    return found
 
 
 def loose_value(text: str) -> Any:

@@ -113,7 +113,7 @@ def _list(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]
 
 
 def _show(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":
-    if len(words) != 1 or not {"line", "all"}.isdisjoint(options):
+    if len(words) != 1 or not task_id(words[0]).strip() or not {"line", "all"}.isdisjoint(options):
         return None
     params = {"conversation": conversation_of(env, options.get("conversation")), "task": task_id(words[0])}
     result = wire.call(_socket(options, env), "task.get", params)

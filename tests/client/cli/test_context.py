@@ -6,6 +6,7 @@ import pytest
 
 from punchlist import connect
 from punchlist.cli.context import Context, ids, loose_value, one_id
+from punchlist.cli.failure import UsageError
 from punchlist.cli.parser import parse
 from punchlist.errors import DaemonUnavailable, InvalidParams
 from punchlist_testing.daemon import Running
@@ -33,7 +34,6 @@ def context(home: Path) -> Generator[Make]:
         (["3"], ["3"]),
         (["#3", "4"], ["3", "4"]),
         (["1,2", " #5 , 6,"], ["1", "2", "5", "6"]),
-        ([" ", ","], None),
         ([], None),
         (None, None),
     ],
@@ -42,9 +42,21 @@ def test_tasks_are_named_as_people_write_them(texts: list[str] | None, meant: li
     assert ids(texts) == meant
 
 
-@pytest.mark.parametrize(("text", "meant"), [("3", "3"), (" #3 ", "3"), ("", None), (" ", None), (None, None)])
-def test_an_empty_text_names_no_task(text: str | None, meant: str | None) -> None:
+@pytest.mark.parametrize(("text", "meant"), [("3", "3"), (" #3 ", "3"), (None, None)])
+def test_one_task_is_named_likewise(text: str | None, meant: str | None) -> None:
     assert one_id(text) == meant
+
+
+@pytest.mark.parametrize("text", ["", " ", "#", ",", "1,,2", "1,#"])
+def test_a_text_that_names_no_task_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is no task"):
+        ids(["3", text])
+
+
+@pytest.mark.parametrize("text", ["", " ", " # "])
+def test_one_task_that_is_empty_is_refused_likewise(text: str) -> None:
+    with pytest.raises(UsageError, match="is no task"):
+        one_id(text)
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,25 @@ def test_a_wrong_argument_names_the_help_of_its_command(punch: Punch, words: tup
     assert punch(*words).err.endswith(f"\n  see: punch {words[0]} --help\n")
 
 
+@pytest.mark.parametrize("empty", ["", " ", "#", ","])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["start"], ["done"], ["fail"], ["pause"], ["resume"], ["reopen"], ["rm", "-y"], ["release"], ["claim"]),
+        *(["show"], ["why"], ["wait", "--timeout", "1"], ["edit", "-t", "x"], ["move", "--to-end"], ["done", "1"]),
+        *(["add", "x", "--parent"], ["add", "x", "--blocked-by"], ["add", "x", "--blocks"], ["add", "x", "--before"]),
+        *(["edit", "1", "--blocked-by"], ["move", "1", "--after"], ["next", "--done"]),
+    ],
+    ids="-".join,
+)
+def test_an_empty_task_is_refused_by_every_command(punch: Punch, words: list[str], empty: str) -> None:
+    punch("add", "a")
+    version = punch("list", "--json").json["version"]
+    told = punch(*words, empty)
+    assert told.code == 2 or (empty == "," and told.code == 1 and "not_found" in told.err)
+    assert punch("list", "--json").json["version"] == version
+
+
 def test_the_exit_code_is_the_commands_own(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(context: Context) -> int:
         return 1

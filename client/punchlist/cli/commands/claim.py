@@ -41,6 +41,9 @@ def run_next(context: Context) -> int:
     mine = context.ask("task.list", owner=owner_of(context), status="in_progress")["tasks"]
     wanted = one_id(args.done)
     finished = [task for task in mine if wanted is None or task["id"] == wanted]
+    if wanted is not None and not finished:
+        tell("not_found", f"{owner_of(context)} does not have #{wanted} in progress", "punch list shows what there is")
+        return REFUSED
     if wanted is None and len(finished) > 1:
         names = ", ".join(f"#{task['id']}" for task in finished)
         tell("ambiguous", f"{owner_of(context)} has {names} in progress", "say which one is done: --done ID")

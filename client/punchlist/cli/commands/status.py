@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from punchlist.cli.context import Context, ids
-from punchlist.cli.failure import tell_refusal
+from punchlist.cli.exits import REFUSED
+from punchlist.cli.failure import tell, tell_refusal
 from punchlist.cli.look import Look
 from punchlist.cli.render import task_lines
 from punchlist.cli.safe import safe
@@ -12,11 +13,12 @@ from punchlist.errors import RequestRefused
 
 
 class _Step(NamedTuple):
-    """The status to set, and the option whose text goes with it."""
+    """The status to set, the option whose text goes with it, and where alone the word makes sense (anywhere)."""
 
     status: str
     option: str = ""
     member: str = ""
+    only_from: tuple[str, ...] = ()
 
 
 _STEPS = {
@@ -24,7 +26,7 @@ _STEPS = {
     "done": _Step("completed", "result", "result_summary"),
     "fail": _Step("failed", "reason", "fail_reason"),
     "pause": _Step("paused"),
-    "resume": _Step("in_progress"),
+    "resume": _Step("in_progress", only_from=("paused", "in_progress")),
     "reopen": _Step("pending"),
 }
 
@@ -36,6 +38,9 @@ def _run(context: Context) -> int:
     code = 0
     for task in ids(context.args.tasks) or ():
         try:
+            if step.only_from and (state := context.ask("task.get", task=task)["task"]["status"]) not in step.only_from:
+                code = _not_from(context.args.command, task, state)
+                continue
             result = context.change("task.set_status", task=task, status=step.status, **extra)
         except RequestRefused as error:
             code = tell_refusal(error, context.args.command)
@@ -45,6 +50,12 @@ def _run(context: Context) -> int:
 
 
 run_start = run_done = run_fail = run_pause = run_resume = run_reopen = _run
+
+
+def _not_from(command: str, task: str, state: str) -> int:
+    shown = state.replace("_", " ")
+    tell("illegal_transition", f"#{task} is {shown}, there is nothing to {command}", f"begin it: punch start {task}")
+    return REFUSED
 
 
 def _lines(result: dict[str, Any], look: Look) -> Iterable[str]:

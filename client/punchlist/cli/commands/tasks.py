@@ -36,7 +36,7 @@ def run_edit(context: Context) -> int:
     if args.title is not None:
         members["title"] = args.title
     if args.parent is not None:
-        members["parent"] = one_id(args.parent)
+        members["parent"] = one_id(args.parent) if args.parent.strip() else None
     if args.meta:
         members["metadata"] = _metadata(args.meta)
     members |= {

@@ -15,7 +15,7 @@ _MOST_LINES = 40
 
 def run_why(context: Context) -> int:
     """Tell why a task is not ready, or that it is and how many are before it."""
-    wanted = one_id(context.args.task) or ""
+    wanted = one_id(str(context.args.task))
     task = context.ask("task.get", task=wanted)["task"]
     tasks: list[Task] = context.ask("task.list")["tasks"]
     conversation: dict[str, Any] = context.ask("conversation.get")["conversation"]

@@ -33,6 +33,14 @@ def test_next_completes_what_is_mine_and_takes_another(punch: Any) -> None:
     assert punch("show", "3", "--json").json["task"]["status"] == "completed"
 
 
+def test_next_takes_nothing_when_what_is_said_to_be_done_is_not_in_progress(punch: Any) -> None:
+    punch("add", "a")
+    refused = punch("next", "-o", "ann", "--done", "1")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith("error: not_found: ann does not have #1 in progress\n")
+    assert punch("show", "1", "--json").json["task"]["status"] == "pending"
+
+
 def test_a_duration_that_is_none_is_refused(punch: Any) -> None:
     assert punch("claim", "--lease", "soon").code == 2
     assert punch("claim", "--lease", "48h").code == 1

@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+
 
 def test_several_tasks_at_once_and_what_it_means_for_the_rest(punch: Any) -> None:
     punch("add", "a")
@@ -38,3 +40,22 @@ def test_a_failed_task_shows_its_reason(punch: Any) -> None:
     punch("add", "a")
     punch("fail", "1", "--reason", "no luck")
     assert punch("list").lines[1:] == ["  ✗ #1 a", "    no luck"]
+
+
+@pytest.mark.parametrize("state", ["pending", "completed", "failed"])
+def test_only_what_was_begun_is_resumed(punch: Any, state: str) -> None:
+    punch("add", "a", "--status", state)
+    told = punch("resume", "1")
+    assert told.code == 1
+    assert (
+        told.err == f"error: illegal_transition: #1 is {state}, there is nothing to resume\n  begin it: punch start 1\n"
+    )
+    assert punch("show", "1", "--json").json["task"]["status"] == state
+
+
+def test_resuming_what_is_in_progress_changes_nothing(punch: Any) -> None:
+    punch("add", "a")
+    punch("start", "1")
+    version = punch("list", "--json").json["version"]
+    assert punch("resume", "1").code == 0
+    assert punch("list", "--json").json["version"] == version
