@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Generator, Iterator
+from itertools import starmap
 from typing import Any
 
 import msgspec
@@ -17,8 +18,8 @@ import msgspec
 from punchlistd.store.files import beside, size_of, write_ahead
 from punchlistd.store.lines import ROW, Row, Salvage, salvage, split
 from punchlistd.store.mark import read_mark
-from punchlistd.store.port import LogUnusable, Stored
-from punchlistd.store.record import is_tombstone, parse, verify
+from punchlistd.store.port import LogUnusable, Stored, side_of
+from punchlistd.store.record import is_tombstone, key_hash, parse, verify
 from punchlistd.store.schema import UPGRADES, connect, identify
 
 
@@ -111,16 +112,21 @@ class _Check:
         self._report = Report(path)
         self._heads: dict[str, tuple[int, str]] = {}
         self._holes: set[str] = set()
+        self._indexed = 0
         self._parts = 0
+        self._keys = 0
 
     def run(self) -> Report:
         report = self._report
         meta: dict[str, Any] = dict(self._connection.execute("SELECT name, value FROM meta").fetchall())
         report.epoch = str(meta.get("epoch", ""))
-        structure = self._connection.execute("PRAGMA quick_check").fetchone()[0]
+        try:
+            structure = self._connection.execute("PRAGMA quick_check").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            structure = str(error)
         if structure != "ok":
             self._problem("", 0, f"the file's structure is broken: {structure}")
-        indexed: int = meta.get("indexed", 0)
+        self._indexed = meta.get("indexed", 0)
         for row in readable_rows(self._connection, lambda seq, reason: self._problem("", seq, reason)):
             last, first = row[0], row[1]
             if first != report.head + 1 or last < first:
@@ -129,7 +135,7 @@ class _Check:
             report.rows += 1
             self._progress(last)
             names = self._row(row)
-            if last <= indexed:
+            if last <= self._indexed:
                 self._parts += sum(_weight(name, last) for name in names)
         self._check_index()
         report.conversations = len(self._heads)
@@ -164,6 +170,8 @@ class _Check:
             name = stored.conversation
             names.add(name)
             self._follow(stored, name)
+            if stored.seq <= self._indexed and (key := side_of(stored).key):
+                self._keys += _weight(name, stored.seq, key_hash(key))
             if whole and left and (stored.left != left - 1 or name != group):
                 self._problem(group, stored.seq, f"{left} events of a group are missing before it")
             left, group = stored.left, name
@@ -184,19 +192,22 @@ class _Check:
         self._heads[name] = stored.version, stored.check
 
     def _check_index(self) -> None:
-        try:
-            indexed = self._connection.execute(
-                "SELECT name, parts.seq FROM parts JOIN conversations ON id = parts.conversation"
-            )
-            if sum(_weight(name, seq) for name, seq in indexed) != self._parts and not self._report.problems:
-                self._problem("", 0, "the index does not match the log; it can be built again")
-        except sqlite3.DatabaseError as error:
-            self._problem("", 0, f"the index can't be read ({error}); it can be built again")
+        """Compare where the index says that events and keys are with where they were found."""
+        sound = not self._report.problems
+        for table, columns, found in (("parts", "seq", self._parts), ("keys", "seq, hash", self._keys)):
+            try:
+                indexed = self._connection.execute(
+                    f"SELECT name, {columns} FROM {table} LEFT JOIN conversations ON id = {table}.conversation"
+                )
+                if sum(starmap(_weight, indexed)) != found and sound:
+                    self._problem("", 0, f"the index ({table}) does not match the log; it can be built again")
+            except sqlite3.DatabaseError as error:
+                self._problem("", 0, f"the index ({table}) can't be read ({error}); it can be built again")
 
     def _problem(self, conversation: str, seq: int, reason: str) -> None:
         self._report.problems.append(Problem(conversation, seq, reason))
 
 
-def _weight(name: str, row: int) -> int:
-    """A number of a pair, so that sets of pairs can be compared by their sums."""
-    return hash((name, row))
+def _weight(*values: str | int | None) -> int:
+    """A number of a row, so that sets of rows can be compared by their sums."""
+    return hash(values)
