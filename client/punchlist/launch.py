@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MAX_ADDRESS_BYTES = 107
 """What an AF_UNIX address holds besides its closing zero."""
 
+_MAX_NAME_BYTES = 80
+"""What is surely left of an address for the socket's name, behind its directory as a descriptor in /proc."""
+
 START_TIMEOUT_S = 5.0
 """How long a started daemon may take until it accepts."""
 
@@ -96,9 +99,9 @@ class Target:
             except OSError as error:
                 if report.lost_race and error.errno in _NOT_RUNNING and time.monotonic() < deadline:
                     continue  # who had the data directory was about to leave it, and will not listen any more
-                failure = unavailable(self.socket, error)
-                failure.exit_code = report.exit_code
-                raise failure from error
+                refused = unavailable(self.socket, error)
+                text = f"{refused}\n{report.reason}" if report.reason else str(refused)
+                raise DaemonUnavailable(text, temporary=refused.temporary, exit_code=report.exit_code) from error
             break
         text = f"punchlistd could not be started: {report.reason}"
         raise DaemonUnavailable(text, temporary=report.lost_race, exit_code=report.exit_code)
@@ -131,6 +134,8 @@ def _connect_at_any_length(sock: _socket.socket, path: str) -> None:
         sock.connect(path)
         return
     folder, name = os.path.split(path)
+    if len(os.fsencode(name)) > _MAX_NAME_BYTES:
+        raise OSError(errno.ENAMETOOLONG, f"a socket's own name may have at most {_MAX_NAME_BYTES} bytes")
     directory = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         sock.connect(f"/proc/self/fd/{directory}/{name}")
@@ -150,7 +155,8 @@ def unavailable(path: str, error: OSError) -> DaemonUnavailable:
         advice = _SANDBOX_HELP.format(path=path, folder=os.path.dirname(path))
         return DaemonUnavailable(f"Connecting to {path} is not permitted ({error.strerror}).\n{advice}")
     return DaemonUnavailable(
-        f"Connecting to {path} failed: {error.strerror}.", temporary=error.errno in (_NOT_RUNNING | {errno.EAGAIN})
+        f"Connecting to {path} failed: {error.strerror or error}.",
+        temporary=error.errno in (_NOT_RUNNING | {errno.EAGAIN}),
     )
 
 

@@ -60,6 +60,14 @@ def test_a_folder_that_is_not_there_means_that_nothing_runs(tmp_path: Path) -> N
             launch.connect(str(path))
 
 
+def test_a_socket_whose_own_name_is_too_long_is_a_final_refusal_that_says_so(tmp_path: Path) -> None:
+    with pytest.raises(DaemonUnavailable, match=r"name may have at most 80 bytes\.$") as caught:
+        Target(str(tmp_path / ("s" * 150)), str(tmp_path / "data")).dial()
+    assert not caught.value.temporary
+    assert list(tmp_path.iterdir()) == []
+    assert str(unavailable("/x", OSError("AF_UNIX path too long"))) == "Connecting to /x failed: AF_UNIX path too long."
+
+
 @pytest.mark.parametrize("stale", [False, True])
 def test_without_autostart_the_message_says_how_to_start_one(tmp_path: Path, stale: bool) -> None:
     if stale:
@@ -145,6 +153,18 @@ def test_a_start_is_not_waited_for_longer_than_said(
     pretend.write_text("#!/bin/sh\nexec sleep 100\n")
     with pytest.raises(DaemonUnavailable, match=r"not ready after 0\.2 s"):
         target(tmp_path).dial()
+
+
+def test_a_data_directory_that_is_served_at_another_socket_is_told_with_its_daemons_words(
+    tmp_path: Path, pretend: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend.write_text("#!/bin/sh\necho process 7 runs the daemon of it >&2; exit 75\n")
+    monkeypatch.setattr(launch, "START_TIMEOUT_S", 0.1)
+    with pytest.raises(
+        DaemonUnavailable, match="No such file or directory.\nprocess 7 runs the daemon of it$"
+    ) as caught:
+        target(tmp_path).dial()
+    assert caught.value.exit_code == 75
 
 
 def test_whoever_loses_the_race_to_start_meets_the_winner(tmp_path: Path, pretend: Path) -> None:
