@@ -144,25 +144,12 @@ class Folder:
         return [name[1 : -len(_SUFFIX)] for name in self.names() if name.startswith(".") and name.endswith(_SUFFIX)]
 
     def displaced(self, name: str) -> bytes | None:
-        """What a `replace` or `put_back` has left beside a file."""
+        """What a `replace` has left beside a file."""
         return self._in_folder(lambda folder: _read(folder, _beside(name)), make=False)
 
-    def settle(self, name: str) -> None:
-        """What stood in the way has been dealt with."""
-        self._in_folder(lambda folder: self._let_go(folder, name, _read(folder, _beside(name))), make=False)
-
-    def put_back(self, name: str, ours: bytes) -> None:
-        """Exchange once more: what was displaced stands in its place again, with whoever is still writing it.
-
-        If what stood there meanwhile is no longer ours, it is kept beside: `displaced` finds it.
-        """
-
-        def put_back(folder: int) -> None:
-            present = _exchanged(folder, _beside(name), name)
-            if present == ours:
-                self._let_go(folder, name, present)
-
-        self._in_folder(put_back, make=False)
+    def settle(self, name: str, data: bytes | None) -> None:
+        """What stood in the way has been dealt with, as far as it was this; what is written to it later is `late`."""
+        self._in_folder(lambda folder: self._let_go(folder, name, data), make=False)
 
     def keep_copy(self, name: str, data: bytes) -> None:
         """Write a copy under a name of its own, unless it is there already."""

@@ -22,7 +22,7 @@ WRITE_PAUSE_S = 0.1
 UNREADABLE_S = 2.0
 """How long a file may be unreadable, in seconds, before it is reported: it may be half written."""
 
-PUT_BACK_S = 0.2
+HALF_S = 0.05
 """When to look again, in seconds, at a file that somebody was writing as we did."""
 
 MISSING_S = 0.5
@@ -91,7 +91,7 @@ class Mirrored:
     async def _sync(self) -> None:
         disk = await run_sync(self._read_disk)
         if not self._is_settled:
-            await self._settle()
+            self._is_settled = await self._settle()
         self._late += await run_sync(self._folder.late)
         while self._late:
             name, data = self._late[0]
@@ -100,6 +100,9 @@ class Mirrored:
             del self._late[0]
         closed = await self._take_all(disk)
         self._open_up(closed)
+        if not self._is_settled:
+            self.retry_s = HALF_S
+            return
         missing = [name for name in self._written if name not in disk]
         if not (self.is_stale or missing or disk.keys() - self._written.keys()):
             return
@@ -110,11 +113,11 @@ class Mirrored:
             displaced = await self._write(disk, closed)
             if not displaced:
                 return
-            for name, data in displaced.items():
-                if not await self._take_displaced(name, data, closed):
-                    return
-                disk[name] = self._written[name].data
-            self._is_settled = True
+            self._is_settled = await self._settle()
+            if not self._is_settled:
+                self.retry_s = HALF_S
+                return
+            disk.update({name: self._written[name].data for name in displaced})
 
     def _read_disk(self) -> dict[str, bytes]:
         names = [f"{self._stem}.json"] if self._form.is_single else self._folder.names()
@@ -124,28 +127,31 @@ class Mirrored:
                 found[name] = data
         return found
 
-    async def _settle(self) -> None:
-        """What a write that came to no end has left beside is a proposal too, unless it is ours."""
-        for name in await run_sync(self._folder.unsettled):
-            if not self._form.is_document(name, self._stem):
-                continue
-            data = await run_sync(self._folder.displaced, name)
-            # Half of it is a write of ours that was not finished, or comes again when there is more.
-            if data is not None and self._is_readable(name, data) and await self._take_all({name: data}):
-                await run_sync(self._folder.keep_copy, _copy_of(name, data), data)
-            await run_sync(self._folder.settle, name)
-        self._is_settled = True
+    async def _settle(self) -> bool:
+        """What stands beside is a proposal too; false while somebody is still writing it."""
+        names = [name for name in await run_sync(self._folder.unsettled) if self._form.is_document(name, self._stem)]
+        return all([await self._settle_one(name) for name in names])
 
-    async def _take_displaced(self, name: str, data: bytes, closed: set[str]) -> bool:
-        """Take over what our write has displaced; false if it has been put back: half written, or not to be touched."""
-        if not self._is_readable(name, data) or await self._take_all({name: data}):
-            ours = self._written.pop(name).data
-            await run_sync(self._folder.put_back, name, ours)
-            self.is_stale = True
-            self.retry_s = PUT_BACK_S
-            return False
-        await run_sync(self._folder.settle, name)
+    async def _settle_one(self, name: str) -> bool:
+        data = await run_sync(self._folder.displaced, name)
+        if data is not None and self._is_readable(name, data):
+            if await self._take_all({name: data}):
+                await self._keep(name, data, "is no file of this list")
+        elif data is not None and name in self._written:  # else a write of ours that was not finished
+            if self._is_fresh(f"displaced {name}", UNREADABLE_S):
+                return False
+            if data:
+                await self._keep(name, data, "was never written to its end")
+        self._since.pop(f"displaced {name}", None)
+        await run_sync(self._folder.settle, name, data)
         return True
+
+    async def _keep(self, name: str, data: bytes, why: str) -> None:
+        """Keep a copy of what stood in the way of our write and can't be taken over."""
+        copy = _copy_of(name, data)
+        await run_sync(self._folder.keep_copy, copy, data)
+        self._report.clear(self._path(name), "foreign")
+        self._tell("conflict", self._path(name), f"what stood here for a moment {why}", self._path(copy))
 
     def _is_readable(self, name: str, data: bytes) -> bool:
         try:

@@ -45,9 +45,22 @@ def test_what_stood_there_unseen_is_handed_back_and_kept_until_settled(folder: F
     assert folder.replace("a.json", b"3", b"1") == b"2"
     assert folder.read("a.json") == b"3"
     assert folder.displaced("a.json") == b"2"
-    folder.settle("a.json")
+    folder.settle("a.json", b"2")
     assert folder.displaced("a.json") is None
     assert folder.names() == ["a.json"]
+    assert folder.late() == []
+
+
+def test_what_was_written_to_a_displaced_file_before_it_was_settled_is_late_too(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path), ())
+    folder.replace("a", b"1", None)
+    with (tmp_path / "a").open("r+b", buffering=0) as late:
+        assert folder.replace("a", b"3", b"unseen") == b"1"
+        assert folder.unsettled() == ["a"]
+        late.write(b"2")
+    folder.settle("a", b"1")
+    assert folder.late() == [("a", b"2")]
+    assert folder.unsettled() == []
 
 
 def test_a_file_that_appeared_meanwhile_is_handed_back(folder: Folder) -> None:
@@ -170,7 +183,8 @@ def test_nothing_written_at_any_moment_is_lost(tmp_path: Path) -> None:
         present = folder.read("a")
         displaced = folder.replace("a", f"ours {turn}".encode(), present)
         ours += [data for data in (present, displaced) if data is not None]
-        folder.settle("a")
+        if displaced is not None:
+            folder.settle("a", displaced)
     thread.join()
     os.close(root)
     last = folder.read("a")

@@ -294,34 +294,58 @@ async def test_a_half_written_file_is_never_taken_from_its_writer(
     assert [task["title"] for task in place.read()["tasks"]] == ["A", "b"]
 
 
-async def test_an_edit_that_meets_a_file_being_put_back_is_taken_over(
+async def test_edits_of_the_file_go_on_while_a_half_written_one_stands_beside(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "UNREADABLE_S", 100.0)
     await place.list.add("a")
     mirror = place.mirrored()
     await mirror.sync()
     whole = place.file.read_bytes()
     await place.list.add("b")
-    replace, put_back = Folder.replace, Folder.put_back
+    replace = Folder.replace
+    writer = place.file.open("r+b", buffering=0)
 
     def half(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
         monkeypatch.setattr(Folder, "replace", replace)
-        place.file.write_bytes(b"")
+        writer.truncate(0)
         return replace(self, name, data, expected)
 
-    def meanwhile(self: Folder, name: str, ours: bytes) -> None:
-        place.edit(lambda value: value["tasks"].append({"title": "c"}))
-        put_back(self, name, ours)
-
     monkeypatch.setattr(Folder, "replace", half)
-    monkeypatch.setattr(Folder, "put_back", meanwhile)
     mirror.is_stale = True
     await mirror.sync()
-    place.file.write_bytes(whole.replace(b'"a"', b'"A"'))
+    place.edit(lambda value: value["tasks"].append({"title": "c"}))
     await mirror.sync()
-    assert sorted(await place.titles()) == ["A", "b", "c"]
-    assert sorted(task["title"] for task in place.read()["tasks"]) == ["A", "b", "c"]
+    assert await place.titles() == ["a", "b", "c"]
+    with writer:
+        writer.write(whole.replace(b'"a"', b'"A"'))
+    await mirror.sync()
+    assert await place.titles() == ["A", "b", "c"]
+    assert [task["title"] for task in place.read()["tasks"]] == ["A", "b", "c"]
     assert os.listdir(place.file.parent) == ["web.json"]
+
+
+async def test_a_file_that_is_never_written_to_its_end_is_kept_as_a_copy(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    await place.list.add("b")
+    replace = Folder.replace
+
+    def half(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
+        monkeypatch.setattr(Folder, "replace", replace)
+        place.file.write_bytes(b'{"tasks": [')
+        return replace(self, name, data, expected)
+
+    monkeypatch.setattr(Folder, "replace", half)
+    mirror.is_stale = True
+    await mirror.sync()
+    assert place.kinds() == ["conflict"]
+    copies = [one.read_bytes() for one in place.file.parent.glob("*.conflict")]
+    assert copies == [b'{"tasks": [']
+    assert [task["title"] for task in place.read()["tasks"]] == ["a", "b"]
 
 
 async def test_what_was_displaced_while_the_daemon_went_away_is_taken_over_later(
