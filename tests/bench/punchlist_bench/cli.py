@@ -12,11 +12,12 @@ from pathlib import Path
 
 from punchlist_bench import machine, table
 from punchlist_bench.harness import ROOT, Bench, running
-from punchlist_bench.sections import commands, durable, growth, memory, push, reads, replay, start
+from punchlist_bench.sections import commands, durable, growth, memory, push, reads, replay, stages, start
 from punchlist_bench.table import Row
 
 SECTIONS: dict[str, Callable[[Bench], list[Row]]] = {
     "durable": durable.run,
+    "stages": stages.run,
     "reads": reads.run,
     "push": push.run,
     "commands": commands.run,

@@ -1,0 +1,198 @@
+"""Where the time of a durable change goes: its steps in this process, one by one, beside the whole call."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+import anyio
+
+from punchlist_bench import process, table
+from punchlist_bench.harness import Bench, middle
+from punchlist_bench.requests import TITLE, call, statuses, tasks
+from punchlist_bench.sections.reads import ECHO
+from punchlist_bench.servers import Client, Server
+from punchlist_bench.table import Row
+from punchlist_schemas import jsonrpc
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import AddedTask, TaskAdded
+from punchlist_schemas.framing import Framer
+from punchlist_schemas.methods import METHODS
+from punchlist_schemas.params import Mutation
+from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.decide import decide
+from punchlistd.domain.evolve import evolve
+from punchlistd.domain.state import State, initial_state
+from punchlistd.engine.calls import Write
+from punchlistd.engine.fanout import Fanout
+from punchlistd.engine.intake import stamp
+from punchlistd.engine.registry import Open, Registry
+from punchlistd.engine.totals import Totals
+from punchlistd.engine.writer import Writer
+from punchlistd.settings import Settings
+from punchlistd.store.memory import MemoryLog
+
+T = TypeVar("T")
+
+CLIENTS = 64
+ROUNDS = 100
+CALLS = CLIENTS * ROUNDS
+GET = [call("task.get", conversation="c", task="{task}")]
+DOMAIN = "decide and evolve (the domain)"
+SETTINGS = Settings(socket="", data_dir="", index_events=1 << 30, index_delay_s=3600.0)
+
+
+class _Caller:
+    """Somebody who counts answers; the last one awaited says so."""
+
+    actor, user, confirm, holder = "anonymous", None, False, None
+
+    def __init__(self) -> None:
+        self.done = asyncio.Event()
+        self._expected = 0
+
+    def begin(self, expected: int) -> None:
+        """So many answers come."""
+        self._expected = expected
+        self.done.clear()
+
+    def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
+        """As a session makes the bytes."""
+        assert id is not None and isinstance(outcome, bytes)
+        jsonrpc.response(id, outcome)
+        self._expected -= 1
+        if not self._expected:
+            self.done.set()
+
+    def flush(self) -> None:
+        """Nothing to hand on: what the socket costs is measured apart."""
+
+
+def run(bench: Bench) -> list[Row]:
+    """The steps of `task.add` and `task.set_status`, each in microseconds of a processor per call."""
+    echo = bench.serve(sys.executable, ECHO, "{socket}")
+    kinds = {
+        "task.add": [call("task.add", conversation="add-{conn}", title=TITLE + " {g}")],
+        "task.set_status": statuses("status-{conn}"),
+    }
+    rows: list[Row] = []
+    for name, requests in kinds.items():
+        table.progress(f"the steps of {name}")
+        taken = [asyncio.run(_steps(requests)) for _ in range(bench.rounds)]
+        steps = {step: middle([each[step] for each in taken]) for step in taken[0]}
+        steps["read and write a socket (the bare protocol, whole call)"] = _processor(bench, echo, GET)
+        steps["commit, as its share of a batch"], whole = _daemon(bench, requests)
+        rows += [Row(f"{name}: {step}", f"{spent:.1f} µs") for step, spent in steps.items()]
+        rows.append(Row(f"{name}: the daemon, whole call", f"{whole:.1f} µs", f"sum {sum(steps.values()):.1f} µs"))
+    return rows
+
+
+def _daemon(bench: Bench, requests: Sequence[str]) -> tuple[float, float]:
+    """Of a real daemon, per call: how long commits took, waiting for the disk included, and its processor time."""
+    with bench.daemon() as daemon:
+        with Client(daemon.socket) as client:
+            for number in range(CLIENTS):
+                client.call("task.add_many", conversation=f"status-{number}", tasks=tasks(50))
+        spent = _processor(bench, daemon, requests)
+        with Client(daemon.socket) as client:
+            status = client.call("daemon.status")
+    commits = status["commits"]
+    return commits["p50_us"] * commits["count"] / status["calls"], spent
+
+
+def _nobody(*_: object) -> None:
+    """Takes the totals."""
+
+
+def _processor(bench: Bench, server: Server, requests: Sequence[str]) -> float:
+    """Processor time of a server per call."""
+
+    def sample() -> float:
+        begin = process.cpu_seconds(server.pid)
+        load = bench.load(server, requests, CLIENTS, count=5 * CALLS)
+        return (process.cpu_seconds(server.pid) - begin) / load.count * 1e6
+
+    return middle(bench.in_turn({"": sample})[""])
+
+
+async def _steps(requests: Sequence[str]) -> dict[str, float]:
+    """Each step on its own, over the same calls."""
+    frames = [
+        (request.replace("{id}", str(round)).replace("{conn}", str(conn)).replace("{g}", str(round))).encode() + b"\n"
+        for round in range(ROUNDS)
+        for conn in range(CLIENTS)
+        for request in [requests[round % len(requests)].replace("{task}", str(round // len(requests) % 50 + 1))]
+    ]
+    spent: dict[str, float] = {}
+
+    def timed(step: str, work: Callable[[], T]) -> T:
+        begin = time.process_time()
+        result = work()
+        spent[step] = (time.process_time() - begin) / CALLS * 1e6
+        return result
+
+    framer = Framer(1 << 20)
+    cut = timed("framing", lambda: [frame for data in frames for frame in framer.feed(data)])
+    decoded = timed("guard and envelope", lambda: [jsonrpc.decode(frame, SETTINGS.limits) for frame in cut])
+    calls = [each for each in decoded if isinstance(each, jsonrpc.Call)]
+    parsed = timed("params", lambda: [jsonrpc.parse_params(METHODS[each.method], each.params) for each in calls])
+    params = [each for each in parsed if isinstance(each, Mutation)]
+    assert len(params) == CALLS
+    lists = {each.conversation: _list(each.conversation) for each in params}
+    timed(DOMAIN, lambda: _domain(lists, params))
+    whole = await _engine(list(zip(calls, params, strict=True)))
+    return {**spent, "queue, seal, answer (the engine)": whole - spent[DOMAIN]}
+
+
+def _list(conversation: str) -> State:
+    """Fifty tasks, as the daemon's lists have them."""
+    state = initial_state(conversation)
+    for number in range(1, 51):
+        evolve(state, TaskAdded(AddedTask(str(number), TITLE, "pending", "normal")), number, number, 1)
+    return state
+
+
+def _domain(lists: dict[str, State], params: Sequence[Mutation]) -> None:
+    caller = _Caller()
+    for seq, each in enumerate(params, 1):
+        state = lists[each.conversation]
+        decision = decide(state, stamped(caller, each))
+        assert isinstance(decision, Decision), decision
+        for event in decision.events:
+            evolve(state, event, seq, state.version + 1, seq)
+
+
+def stamped(caller: _Caller, params: Mutation) -> Command:
+    """The call as a command."""
+    command = stamp(caller, params)
+    assert isinstance(command, Command), command
+    return command
+
+
+async def _engine(calls: Sequence[tuple[jsonrpc.Call, Mutation]]) -> float:
+    """Processor time per call from the queue to the encoded answer, over a log in memory."""
+
+    def spawn(work: Coroutine[Any, Any, None]) -> None:
+        beside.start_soon(lambda: work)
+
+    log = MemoryLog(at_once=True)
+    registry = Registry(log)
+    totals = Totals(_nobody)
+    caller = _Caller()
+    writer = Writer(log, registry, Fanout(log, registry, SETTINGS, spawn), totals, SETTINGS, spawn=spawn)
+    spent = 0.0
+    async with anyio.create_task_group() as beside:
+        beside.start_soon(writer.run)
+        for name in {params.conversation for _, params in calls}:
+            registry.open[name] = Open(_list(name), "", 0, 0)
+        begin = time.process_time()
+        for start in range(0, len(calls), CLIENTS):
+            batch = calls[start : start + CLIENTS]
+            caller.begin(len(batch))
+            for each, params in batch:
+                writer.submit(Write(caller, each.id, METHODS[each.method], params, stamped(caller, params)))
+            await caller.done.wait()
+        spent = time.process_time() - begin
+        writer.close()
+    return spent / len(calls) * 1e6
