@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlist_faults import connections, crash, damage, fuzz, restart, resume, simulate, soak, stuck, sweep
+from punchlist_faults import connections, crash, damage, fuzz, restart, resume, simulate, soak, stuck, sweep, together
 from punchlist_faults.mounts import why_not
 from punchlist_faults.mutants import ROOT, planted
 from punchlist_faults.options import Figures, Options, Unavailable, Violation, workplace
@@ -116,6 +116,10 @@ def test_a_seed_gives_the_same_life_again() -> None:
     first, second = simulate.one(11), simulate.one(11)
     assert [event.line for event in first.log.everything()] == [event.line for event in second.log.everything()]
     assert first.turns == second.turns
+
+
+def test_five_kinds_of_clients_work_one_list_and_no_edit_is_lost_or_doubled() -> None:
+    assert small(together.run, 100)["operations"] == 100
 
 
 def test_nothing_grows_while_clients_come_and_go() -> None:

@@ -1,0 +1,216 @@
+"""Five clients of five kinds work one list of 200 tasks at once: no edit is lost, none doubled, all see one list.
+
+SIZE counts operations, of all clients together, each in a thread or process of its own: so many steps are interleaved
+by chance. A tenth each are `punch` commands and saves of the mirror file (half `sed -i`, half as vim saves, often from
+a copy that is out of date), the rest calls of a raw socket, of `punch mcp` with the dialect `claude`, and of the
+dialect `queue` as a library. Then the list is quiet, and how long a change takes from end to end is measured.
+"""
+
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from punchlist_faults.crowd import percentile
+from punchlist_faults.hands import LIST, PUNCH, TASKS, Hand, Witness, environment, words
+from punchlist_faults.hands_calls import ClaudeHand, CliHand, QueueHand, RawHand
+from punchlist_faults.hands_files import FileHand
+from punchlist_faults.options import Figures, Options, Violation, main, need, workplace
+from punchlist_faults.process import PATIENCE_S, Daemon, daemon_in, eventually
+
+SECONDS_EACH = 0.03
+"""How long an operation may take on the average, so that all clients end at about the same time."""
+
+ROUNDS = 50
+"""One round of measuring for so many operations."""
+
+QUIET_S = 1.5
+"""After this time without a change nothing is on its way any more: longer than a displaced file is looked at."""
+
+
+@contextmanager
+def mirrored(daemon: Daemon, directory: Path) -> Generator[Path]:
+    """`punch mirror run` over a directory; the list's file."""
+    directory.mkdir()
+    data = ["--data-dir", str(daemon.data), "--socket", daemon.socket, "--no-autostart"]
+    subprocess.run(
+        [*PUNCH, "mirror", "add", str(directory), "-c", LIST, *data],
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    with open(daemon.directory / "mirror.log", "wb") as log:
+        running = subprocess.Popen([*PUNCH, "mirror", "run", *data], env=environment(), stderr=log)
+        try:
+            file = directory / ".agents" / "tasks" / f"{LIST}.json"
+            eventually(file.exists, PATIENCE_S, "the mirror is written")
+            yield file
+            need(running.poll() is None, f"the mirror ended: {(daemon.directory / 'mirror.log').read_text()}")
+        finally:
+            running.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(5)
+            running.kill()
+            running.wait()
+
+
+def _in_file(truth: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return [(title, description, status == "completed") for _, title, description, status in truth]
+
+
+def _settled(raw: RawHand, file: FileHand, witness: Witness) -> list[tuple[Any, ...]]:
+    """The list, once it and the file agree and nothing moves any more."""
+
+    def agree() -> bool:
+        before = len(witness.events)
+        with suppress(OSError, ValueError):
+            if [row[1:] for row in file.tasks()] == _in_file(raw.tasks()):
+                time.sleep(QUIET_S)
+                return len(witness.events) == before
+        time.sleep(0.1)
+        return False
+
+    eventually(agree, PATIENCE_S * 2, "the file and the list agree")
+    return raw.tasks()
+
+
+def _judge_texts(hands: list[Hand], events: list[dict[str, Any]]) -> Figures:
+    """Every text that was acknowledged or saved happened once; those of files at least were reported."""
+    happened: dict[str, list[str]] = {}
+    reported: set[str] = set()
+    for one in events:
+        if one["event"]["type"] == "MessageAppended":
+            reported.update(words(one["event"]))
+            continue
+        for word in words(one["event"]):
+            happened.setdefault(word, []).append(one["actor"])
+    doubled = {word: actors for word, actors in happened.items() if len(actors) > 1}
+    need(not doubled, f"happened more than once: {doubled}")
+    conflicts = 0
+    for deed in (deed for hand in hands for deed in hand.deeds):
+        actors = happened.get(deed.token, [])
+        if deed.by == "file" and not actors and not deed.is_undisputed and deed.token in reported:
+            conflicts += 1
+            continue
+        need(actors, f"{deed} is lost (reported: {deed.token in reported})")
+        need(actors[0].startswith(deed.by), f"{deed} happened as {actors[0]}")
+    return {"texts written": len(happened), "conflicts reported": conflicts}
+
+
+def _judge_list(truth: list[tuple[Any, ...]], events: list[dict[str, Any]], file: FileHand) -> None:
+    """The list is what the events say, and its tasks are as those who alone change them have left them."""
+    said: dict[tuple[str, str], str] = {}
+    versions = [one["version"] for one in events]
+    need(versions == list(range(versions[0], versions[0] + len(versions))), "an event is missing or came twice")
+    for event in (one["event"] for one in events):
+        match event["type"]:
+            case "TaskAdded":
+                said |= {(event["task"]["id"], name): event["task"].get(name, "") for name in ("title", "description")}
+            case "TaskEdited":
+                said |= {(event["task"], name): event[name] for name in ("title", "description") if name in event}
+            case _:
+                pass
+    for task, title, description, status in truth:
+        need((said[task, "title"], said[task, "description"]) == (title, description), f"task {task} is not as written")
+        wanted = file.done_wanted.get(task)
+        need(wanted is None or wanted == (status == "completed"), f"task {task}: done {wanted} is lost")
+    need({str(number) for number in range(1, TASKS + 1)} <= {row[0] for row in truth}, "a task is gone")
+
+
+def _judge_views(truth: list[tuple[Any, ...]], hands: list[Hand]) -> None:
+    """All five see one list, each in its own words."""
+
+    def joined(title: str, description: str) -> str:
+        return f"{title}\n{description}" if description else title
+
+    todo = ("pending", "in_progress")
+    wanted: dict[str, list[tuple[Any, ...]]] = {
+        "raw": truth,
+        "cli": truth,
+        "claude": [(task, title, status) for task, title, _, status in truth],
+        "queue": [(task, joined(title, more), status) for task, title, more, status in truth if status in todo],
+        "file": _in_file(truth),
+    }
+    for hand in hands:
+        found = [row[1:] for row in hand.tasks()] if hand.name == "file" else hand.tasks()
+        need(found == wanted[hand.name], f"{hand.name} sees another list: {set(found) ^ set(wanted[hand.name])}")
+
+
+def _work(hands: list[Hand], options: Options) -> None:
+    for hand in hands:
+        hand.start()
+    for hand in hands:
+        hand.join(PATIENCE_S * 4 + options.size * SECONDS_EACH * 10)
+
+
+def _times(options: Options, file: FileHand, claude: ClaudeHand, witness: Witness) -> Figures:
+    """From the start of `sed -i` to the pushed event, and from that of a tool's call to the file, one at a time."""
+    chance = options.random("times")
+    pushed: list[float] = []
+    shown: list[float] = []
+    for number in range(max(3, options.size // ROUNDS)):
+        time.sleep(chance.uniform(0.1, 0.3))
+        token, task = f"tk-sed-{number}", str(chance.randint(1, TASKS))
+        began = time.monotonic()
+        file.sed(task, "description", f'"{token}"')
+        pushed.append(witness.await_token(token) - began)
+        time.sleep(chance.uniform(0.1, 0.3))
+        token = f"tk-tool-{number}"
+        began = time.monotonic()
+        claude.edit(task, token)
+        eventually(lambda token=token: token in file.path.read_text(), PATIENCE_S, f"{token} is in the file")
+        shown.append(time.monotonic() - began)
+    return {
+        f"{name}, ms": f"p50 {percentile(values, 0.5) * 1000:.0f}, p99 {percentile(values, 0.99) * 1000:.0f}"
+        for name, values in (("sed -i to pushed event", pushed), ("tool call to mirror file", shown))
+    } | {"rounds measured": len(pushed)}
+
+
+def run(options: Options) -> Figures:
+    """Work, wait until it is quiet, judge, measure."""
+    seconds = options.size * SECONDS_EACH
+    with workplace() as place, daemon_in(place) as daemon:
+        daemon.start()
+        link = daemon.connect()
+        link.result("task.add_many", conversation=LIST, tasks=[{"title": f"task {n + 1}"} for n in range(TASKS)])
+        with mirrored(daemon, place / "files") as path:
+            witness = Witness(daemon.socket)
+            given = (seconds, daemon.socket)
+            tenth = max(1, options.size // 10)
+            raw = RawHand(options.random("raw"), 3 * tenth, *given)
+            claude = ClaudeHand(options.random("claude"), 3 * tenth, *given)
+            queue = QueueHand(options.random("queue"), 2 * tenth, *given)
+            cli = CliHand(options.random("cli"), tenth, *given)
+            file = FileHand(options.random("file"), tenth, seconds, path, witness)
+            hands: list[Hand] = [raw, claude, queue, cli, file]
+            try:
+                figures = _worked(options, hands, raw, file, witness)
+                times = _times(options, file, claude, witness)
+            except Violation:
+                print((place / "mirror.log").read_text()[-4_000:])
+                raise
+            finally:
+                for hand in hands:
+                    hand.end()
+                witness.close()
+        need(daemon.stop() == 0, "the daemon did not stop well")
+    return {"operations": sum(hand.done for hand in hands), "claude works": claude.way, **figures, **times}
+
+
+def _worked(options: Options, hands: list[Hand], raw: RawHand, file: FileHand, witness: Witness) -> Figures:
+    _work(hands, options)
+    truth = _settled(raw, file, witness)
+    events = list(witness.events)
+    told = _judge_texts(hands, events)
+    _judge_list(truth, events, file)
+    _judge_views(truth, hands)
+    kinds = Counter(one["actor"].partition(":")[0] for one in events)
+    by = ", ".join(f"{who} {number:,}" for who, number in sorted(kinds.items()) if who != "anonymous")
+    return {**told, "events by": by, "refused": sum(hand.refused for hand in hands), "tasks in the end": len(truth)}
+
+
+if __name__ == "__main__":
+    main("together", run, 10_000)
