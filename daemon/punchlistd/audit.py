@@ -61,10 +61,18 @@ def run(options: argparse.Namespace) -> int:
             report = put_in_place(os.path.abspath(options.restore), data_dir)
     except tuple(FAILURES) as error:
         name, code = next(row for kind, row in FAILURES.items() if isinstance(error, kind))
-        _print(_Failure(name, str(error)))
+        _print(_Failure(name, _said(error, os.path.basename(options.verify or options.restore))))
         return code
     _print(report)
     return UNSOUND if report.problems else 0
+
+
+def _said(error: Exception, name: str) -> str:
+    """A failure in words. The advice for an unusable log is for a daemon's own, not for any file that is named."""
+    if not isinstance(error, LogUnusable) or name == LOG_NAME:
+        return str(error)
+    wrong, _, _ = str(error).partition("; ")
+    return f"{wrong}; name another file: a log or a backup of punchlist"
 
 
 def _print(value: msgspec.Struct) -> None:
@@ -119,11 +127,17 @@ def put_in_place(backup: str, data_dir: str) -> Report:
     Raises:
         AlreadyRunning: A daemon runs there.
         BackupFailed: The backup is not sound, or there is a log already.
+        LogUnusable: It is no backup at all.
         PlaceUnusable: The directory can't be used.
     """
     os.close(private_directory(data_dir))
     with closing(DataLock(os.path.join(data_dir, "lock"))):
-        return restore(backup, data_dir)
+        try:
+            return restore(backup, data_dir)
+        except BackupFailed as error:
+            if isinstance(error.__cause__, LogUnusable):
+                raise error.__cause__ from None
+            raise
 
 
 class _Version(msgspec.Struct):

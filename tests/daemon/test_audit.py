@@ -163,9 +163,21 @@ def test_a_log_in_use_is_left_to_its_daemon(program: Program, tmp_path: Path, mo
 def test_what_is_no_log_is_named(program: Program, tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / "x").write_bytes(content)
-    code, report = program("--verify", str(tmp_path / "x"))
-    assert (code, report["error"]) == (78, "unusable")
-    assert str(tmp_path / "x") in report["message"]
+    for words in (
+        ["--verify", str(tmp_path / "x")],
+        ["--restore", str(tmp_path / "x"), "--data-dir", str(tmp_path / "d")],
+    ):
+        code, report = program(*words)
+        assert (code, report["error"]) == (78, "unusable")
+        assert report["message"].startswith(str(tmp_path / "x"))
+        assert report["message"].endswith("; name another file: a log or a backup of punchlist")
+    assert not (tmp_path / "d" / "log.db").exists()
+
+
+def test_a_log_of_a_daemon_that_is_none_is_told_with_what_to_do_about_it(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "log.db").write_bytes(b"no database " * 500)
+    code, report = program("--verify", str(tmp_path / "log.db"))
+    assert code == 78 and report["message"].endswith("put a backup in its place: punch restore")
 
 
 def test_progress_is_for_terminals_alone(log: Path, capsys: pytest.CaptureFixture[str]) -> None:

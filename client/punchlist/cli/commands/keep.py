@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from punchlist.cli.context import Context
-from punchlist.cli.exits import REFUSED
+from punchlist.cli.exits import FAULT, REFUSED
 from punchlist.cli.failure import tell
 from punchlist.cli.safe import safe
 from punchlist.errors import DaemonUnavailable, Damaged
@@ -43,7 +43,7 @@ def run_backup(context: Context) -> int:
 
 
 def run_verify(context: Context) -> int:
-    """Look through a file, or through the log; exit code 1 when something is wrong."""
+    """Look through a file, or through the log; exit code 1 when something is damaged."""
     if context.args.file is not None:
         return _verified(context, os.path.abspath(context.args.file))
     path = os.path.join(context.target.data_dir, "log.db")
@@ -74,7 +74,7 @@ def _verified_copy(context: Context, client: Client, path: str) -> int:
 def _verified(context: Context, path: str, shown: str | None = None) -> int:
     code, report = _punchlistd("--verify", path)
     if report is None or "error" in report:
-        return _failed(report)
+        return _failed(code, report)
     context.answer({**report, "path": shown or path}, _told({**report, "path": shown or path}))
     return REFUSED if code else 0
 
@@ -93,11 +93,11 @@ def _told(report: dict[str, Any]) -> Iterator[str]:
 def run_restore(context: Context) -> int:
     """Put a backup where there is no log."""
     data_dir = context.target.data_dir
-    _, report = _punchlistd("--restore", os.path.abspath(context.args.file), "--data-dir", data_dir)
+    code, report = _punchlistd("--restore", os.path.abspath(context.args.file), "--data-dir", data_dir)
     if report is None or "error" in report:
         there = os.path.lexists(os.path.join(data_dir, "log.db"))
         aside = os.path.join(data_dir, "aside")
-        return _failed(report, f"mkdir -m 700 {aside} && mv {data_dir}/log.* {aside}/" if there else "")
+        return _failed(code, report, f"mkdir -m 700 {aside} && mv {data_dir}/log.* {aside}/" if there else "")
     lines = [
         f"{safe(report['path'])}: {_held({**report, 'seq': report['head']})}, under the new epoch {report['epoch']}",
         "the next command starts the daemon on it; programs that remembered a position begin anew from the present",
@@ -114,13 +114,13 @@ def _announce(context: Context, what: str, size: int) -> None:
         context.note(f"{what} {size // _MIB:,} MiB; the daemon serves meanwhile")
 
 
-def _failed(report: dict[str, Any] | None, advice: str = "") -> int:
+def _failed(code: int, report: dict[str, Any] | None, advice: str = "") -> int:
     if report is None:
-        tell("internal_error", "punchlistd ended without a report")
-    else:
-        kind = str(report["error"])
-        tell(kind, str(report["message"]), advice if kind == "backup" else "")
-    return REFUSED
+        tell("internal_error", f"punchlistd ended without a report (exit code {code})")
+        return FAULT
+    kind = str(report["error"])
+    tell(kind, str(report["message"]), advice if kind == "backup" else "")
+    return code
 
 
 def _punchlistd(*arguments: str) -> tuple[int, dict[str, Any] | None]:

@@ -1,6 +1,7 @@
 import os
 import re
 import stat
+import sys
 from argparse import Namespace
 from contextlib import closing
 from pathlib import Path
@@ -94,14 +95,26 @@ def test_the_log_of_another_data_directory_is_not_mistaken_for_the_one_that_is_s
 
 def test_a_log_in_use_that_is_named_is_left_to_its_daemon(punch: Any, home: Path) -> None:
     refused = punch("verify", str(home / "data" / "log.db"))
-    assert refused.code == 1 and refused.err.startswith("error: in_use: process ")
+    assert refused.code == 75 and refused.err.startswith("error: in_use: process ")
 
 
 @pytest.mark.parametrize("name", ["missing", "text"])
 def test_what_is_no_log_is_said_so(run: Any, home: Path, name: str) -> None:
     (home / "text").write_text("a shopping list")
-    refused = run("verify", str(home / name))
-    assert refused.code == 1 and refused.err.startswith("error: unusable: ") and str(home / name) in refused.err
+    for words in (("verify", str(home / name)), ("restore", str(home / name), "--data-dir", str(home / "new"))):
+        refused = run(*words)
+        assert refused.code == 78 and refused.err.startswith("error: unusable: ") and str(home / name) in refused.err
+
+
+def test_a_program_that_ends_without_a_report_is_a_fault_of_ours(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    refused = run("verify", str(home / "x"))
+    assert (refused.code, refused.err) == (
+        70,
+        "error: internal_error: punchlistd ended without a report (exit code 1)\n",
+    )
 
 
 def test_of_very_much_damage_the_first_is_shown(run: Any, home: Path) -> None:
@@ -128,7 +141,7 @@ def test_a_lost_log_is_brought_back(daemon: Running, punch: Any, run: Any, home:
     punch("add", "one")
     punch("backup", str(tmp_path / "copy.db"))
     refused = punch("restore", str(tmp_path / "copy.db"))
-    assert refused.code == 1 and refused.err.startswith("error: in_use: process ")
+    assert refused.code == 75 and refused.err.startswith("error: in_use: process ")
     done = run("restore", str(tmp_path / "copy.db"), "--data-dir", str(tmp_path / "new"))
     assert done.code == 0 and "2 events of 1 conversations" in done.lines[0] and "new epoch" in done.lines[0]
     assert "the next command starts the daemon" in done.lines[1]
