@@ -19,9 +19,13 @@ from punchlistd.store.port import Damaged, LogUnusable, Sealed, StorageFailed, S
 from punchlistd.store.tail import Tail
 
 CHECKPOINT_PAGES = 1000
-"""Pages written ahead after which they are moved into the database, as SQLite would by itself."""
+"""Pages written ahead after which they are moved into the database, as SQLite would by itself; the index's turn comes
+about as often, so that writers wait once for both."""
 
-_PAGE = 4096
+LATE = 4
+"""Commits move them themselves when there are so many times as many."""
+
+PAGE = 4096
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -38,6 +42,10 @@ class Operations:
         self.ownerless: dict[int, frozenset[str]] = {}
         """Positions of spoiled events, and the conversations that may have lost them (none: it may be any)."""
         self.tail = Tail()
+        self.scanned = False
+        """Whether the log was read as a whole because its index was found wrong."""
+        self.distrusted = False
+        """Whether the tail holds the whole log instead of the index."""
         self.epoch: str = self.meta("epoch")
         self.indexed: int = self.meta("indexed")
         self.head: int = connection.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0]
@@ -162,29 +170,33 @@ class Operations:
         except StorageFull:
             self._make_room()
             raise
-        self._pages += 2 + len(body) // _PAGE
+        self._pages += 2 + len(body) // PAGE
         self.append_s = time.perf_counter() - started
 
     def append_and_checkpoint(self, entries: Sequence[Sealed]) -> None:
         """Commit lines, and move what was written ahead if that is due."""
         self.append(entries)
-        self.wrote(0)
+        self.checkpoint_if(self.checkpoint_due)
 
     @property
     def checkpoint_due(self) -> bool:
         """Whether so much was written ahead that it should be moved before more is."""
-        return self._pages >= CHECKPOINT_PAGES
+        return self._pages >= LATE * CHECKPOINT_PAGES
 
     def _make_room(self) -> None:
         """Give back the reserve, once, and use it first to free what was written ahead for being written over."""
         if self.reserve.held:
             self.reserve.release()
-            self.wrote(CHECKPOINT_PAGES)
+            self.checkpoint_if(True)
 
-    def wrote(self, pages: int) -> None:
-        """Count pages written ahead and move them into the database now and then; without space that can wait."""
+    def indexed_pages(self, pages: int) -> None:
+        """Count pages that the index has written ahead, and move all into the database if they are many."""
         self._pages += pages
-        if self.checkpoint_due:
+        self.checkpoint_if(self._pages >= CHECKPOINT_PAGES)
+
+    def checkpoint_if(self, due: bool) -> None:
+        """Move what was written ahead into the database; without space that can wait."""
+        if due:
             with suppress(StorageFull):
                 self.checkpoint("PASSIVE")
 

@@ -26,11 +26,11 @@ def reading(conversation: str, seq: int) -> Generator[None]:
         raise Damaged(conversation, seq, f"it can't be read: {error}") from error
 
 
-def scan(log: Operations) -> None:
-    """Index in memory what the index does not hold."""
+def scan(log: Operations, after: int) -> None:
+    """Index in memory what comes after a position."""
     log.tail = Tail()
     damaged: list[tuple[Row, Salvage]] = []
-    for row in rows(log, log.indexed):
+    for row in rows(log, after):
         lines = split(row)
         if lines is None:
             rest = _salvage(log, row)
@@ -63,12 +63,13 @@ def _single_rows(log: Operations, after: int) -> Generator[Row]:
 
 def rows_of(log: Operations, conversation: str, after: int) -> Generator[Row]:
     """Rows with lines of a conversation that end after a position."""
-    yield from _select(
-        log,
-        f"""SELECT {ROW} FROM conversations JOIN parts ON parts.conversation = conversations.id
-        JOIN log ON log.seq = parts.seq WHERE name = ? AND parts.seq > ? ORDER BY parts.seq""",
-        (conversation, after),
-    )
+    if not log.distrusted:
+        yield from _select(
+            log,
+            f"""SELECT {ROW} FROM conversations JOIN parts ON parts.conversation = conversations.id
+            JOIN log ON log.seq = parts.seq WHERE name = ? AND parts.seq > ? ORDER BY parts.seq""",
+            (conversation, after),
+        )
     for seq in log.tail.rows.get(conversation, ()):
         if seq > after:
             yield from _select(log, f"SELECT {ROW} FROM log WHERE seq = ?", (seq,))

@@ -15,7 +15,7 @@ import aiosqlite
 import anyio
 import anyio.to_thread
 
-from punchlistd.store import erase, index, reading, schema, whole
+from punchlistd.store import doubt, erase, index, reading, schema, whole
 from punchlistd.store.backup import Copy, finish
 from punchlistd.store.mounts import file_system_of, is_remote
 from punchlistd.store.operations import Operations
@@ -81,7 +81,7 @@ def open_log(
         whole.check_names(connection, path)
         schema.upgrade(connection, path, schema.UPGRADES)
         operations = Operations(connection, path, reserve_bytes, watch)
-        reading.scan(operations)
+        reading.scan(operations, operations.indexed)
         return operations
     except BaseException as error:
         if connection is not None:
@@ -212,11 +212,11 @@ class SqliteLog:
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
     ) -> list[Stored]:
         """Events after a position, at least one group if there is any."""
-        return await self._run(reading.read, self._operations, after, limit, conversation, max_bytes)
+        return await self._run(doubt.read, self._operations, after, limit, conversation, max_bytes)
 
     async def load(self, conversation: str) -> Loaded:
         """The newest snapshot and everything after it."""
-        return await self._run(reading.load, self._operations, conversation)
+        return await self._run(doubt.load, self._operations, conversation)
 
     async def keys(self, conversation: str) -> list[int]:
         """`key_hash` of each key of the conversation."""

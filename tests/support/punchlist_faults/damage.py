@@ -7,7 +7,9 @@ conversation, a log that is behind its mark, or a refused start. SIZE counts ima
 import asyncio
 import json
 import shutil
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -123,8 +125,31 @@ def run(options: Options) -> Figures:
             except Exception as error:
                 raise Violation(f"{harm}: {error!r}") from error
             counts[f"{harm.kind} in {harm.file}: {verdict}"] += 1
+        counts["flip in the index of events: as written"] = _index(place / "index", golden, contents, options)
         served = _daemon_serves_the_rest(place / "served", golden)
     return {**dict(sorted(counts.items())), "silently wrong": 0, "served beside a damaged one": served}
+
+
+def _index(place: Path, golden: Path, contents: Contents, options: Options) -> int:
+    """Flip bits where the index says which rows hold a conversation's events: the log must make up for all of them."""
+    shutil.copytree(golden, place)
+    path = place / "log.db"
+
+    async def close_well() -> None:
+        await (await SqliteLog.open(str(path), reserve_bytes=0)).close()
+
+    asyncio.run(close_well())
+    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
+        pages = connection.execute("SELECT pgoffset, pgsize FROM dbstat WHERE name = 'parts'").fetchall()
+    content, random, images = path.read_bytes(), options.random("index"), max(20, options.size // 10)
+    used = [at for start, size in pages for at in range(start, start + size) if content[at]]
+    for _ in range(images):
+        at, bit = random.choice(used), random.randrange(8)
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :])
+        shutil.copyfile(golden / "log.mark", place / "log.mark")
+        verdict = asyncio.run(look(path, contents))
+        need(verdict == "harmless", f"bit {bit} of byte {at} in the index: {verdict}")
+    return images
 
 
 def _daemon_serves_the_rest(place: Path, golden: Path) -> int:
