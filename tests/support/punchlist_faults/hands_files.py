@@ -81,9 +81,9 @@ class FileHand(Hand):
         value = self._read()
         tokens: list[tuple[str, bool]] = []
         for item in self.random.sample(value["tasks"], self.random.randint(1, 3)):
-            place = (item["id"], "description")
-            if self._last.get(place, item["description"]) != item["description"]:
-                continue  # its last text is not shown yet, or somebody else's is
+            place = (item.get("id", ""), "description")
+            if not place[0] or self._last.get(place, item["description"]) != item["description"]:
+                continue  # it is new, or its last text is not shown yet, or somebody else's is
             token = item["description"] = self._last[place] = self.token()
             tokens.append((token, item["id"].isdecimal() and SHARED < int(item["id"]) <= TASKS))
         if self.random.random() < 0.1:  # noqa: PLR2004
