@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from punchlist.cli.look import Look
+from punchlist.cli.render import cells, cut, cut_painted
 from punchlist.cli.safe import safe
 
 Event = dict[str, Any]
@@ -12,10 +13,14 @@ _SHOWN_VALUE = 40
 
 
 class Storyteller:
-    """Turns events into lines; remembers titles, so that every line can say which task is meant."""
+    """Turns events into lines; remembers titles, so that every line can say which task is meant.
 
-    def __init__(self, look: Look, *, name_conversations: bool = False, dated: bool = True) -> None:
+    A line is no wider than the look, less `margin` columns that the caller puts in front of it.
+    """
+
+    def __init__(self, look: Look, *, name_conversations: bool = False, dated: bool = True, margin: int = 0) -> None:
         self._look = look
+        self._margin = margin
         self._named = name_conversations
         self._dated = dated
         self._titles: dict[tuple[str, str], str] = {}
@@ -34,7 +39,16 @@ class Storyteller:
         where = f"{safe(conversation)}  " if self._named else ""
         dot = self._look.glyphs["dot"]
         when = self._when(int(recorded["at"]))
-        return where + text + self._look.paint("dim", f"  by {safe(str(recorded['actor']))} {dot} {when}")
+        return self._fitted(where + text, f"  by {safe(str(recorded['actor']))} {dot} {when}")
+
+    def _fitted(self, text: str, tail: str) -> str:
+        """Both parts in the width there is; who and when get up to half of it."""
+        dots = self._look.glyphs["cut"]
+        if self._look.width:
+            width = max(self._look.width - self._margin, 2)
+            tail = cut(tail, width // 2, dots)
+            text = cut_painted(text, width - cells(tail), dots)
+        return text + self._look.paint("dim", tail)
 
     def _learn(self, conversation: str, event: Event) -> None:
         task = event.get("task")

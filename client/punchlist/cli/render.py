@@ -50,6 +50,24 @@ def cut(text: str, width: int, mark: str = "…") -> str:
     return "".join(kept) + mark
 
 
+def cut_painted(text: str, width: int, mark: str = "…") -> str:
+    """As `cut`, for a text with colours in it, which take no columns; they end where it is cut."""
+    first, *painted = text.split("\x1b[")
+    runs = [("", first), *(run.split("m", 1) for run in painted)]
+    if not painted or width <= 0 or sum(cells(words) for _, words in runs) <= width:
+        return cut(text, width, mark) if not painted else text
+    room = width - cells(mark)
+    kept = ""
+    for code, words in runs:
+        kept += f"\x1b[{code}m" if code else ""
+        if cells(words) > room:
+            kept += cut(words, room, "") if room > 0 else ""
+            break
+        kept += words
+        room -= cells(words)
+    return f"{kept}{mark[:width]}\x1b[0m"
+
+
 def state_of(task: "Task") -> str:
     """The status as shown: an unfinished task with open blockers is `blocked`."""
     status = str(task.get("status", "pending"))

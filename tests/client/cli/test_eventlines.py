@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import msgspec
@@ -6,6 +7,7 @@ import pytest
 from punchlist.cli import eventlines
 from punchlist.cli.eventlines import Storyteller
 from punchlist.cli.look import Look
+from punchlist.cli.render import cells
 from punchlist_schemas import events as e
 from punchlist_schemas.things import Settings
 
@@ -75,3 +77,25 @@ def test_hostile_events_are_shown_escaped() -> None:
         line = story.line(recorded(event, actor=evil, at=2**60))
         assert "\x1b" not in line
         assert "\u202e" not in line
+
+
+@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize("width", [2, 20, 40, 60, 79])
+def test_a_line_fits_the_terminal_and_is_whole_in_a_pipe(width: int, colour: bool) -> None:
+    added = e.TaskAdded(e.AddedTask(id="3", title="Write 中文 " * 20, blocked_by=("1",)))
+    changed = e.StatusChanged("3", "pending", "failed", fail_reason="no luck" * 20)
+    pipe, narrow = Storyteller(Look()), Storyteller(Look(width=width, colour=colour), margin=1)
+    for event in (added, changed):
+        assert "…" not in pipe.line(recorded(added))
+        line = narrow.line(recorded(event))
+        shown = re.sub("\x1b\\[[0-9;]*m", "", line)
+        assert "…" in shown
+        assert cells(shown) <= max(width - 1, 2)
+        assert not colour or line.endswith("\x1b[0m")
+    if width == 79:
+        assert "  by claude · 19" in shown
+
+
+def test_a_line_that_fits_is_left_as_it_is() -> None:
+    whole = Storyteller(Look(colour=True)).line(recorded(ADDED))
+    assert Storyteller(Look(width=200, colour=True)).line(recorded(ADDED)) == whole

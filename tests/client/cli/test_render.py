@@ -9,6 +9,7 @@ from punchlist.cli.render import (
     as_tree,
     cells,
     cut,
+    cut_painted,
     detail_lines,
     fold,
     header,
@@ -163,3 +164,19 @@ def test_small_words() -> None:
     assert progress(NO_COUNTS | {"completed": 2, "pending": 5, "blocked": 4}) == "2/7"
     assert status_line(NO_COUNTS | {"pending": 2, "paused": 1, "in_progress": 1}) == "3 open, 1 in progress"
     assert header("a", NO_COUNTS, Look(), "at version 3") == "a  0/0  at version 3"
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("plain words", 7, "plain …"),
+        ("a\x1b[1mbold\x1b[0mz", 6, "a\x1b[1mbold\x1b[0mz"),
+        ("a\x1b[1mbold\x1b[0mz", 0, "a\x1b[1mbold\x1b[0mz"),
+        ("a\x1b[1mbold\x1b[0mz", 5, "a\x1b[1mbol…\x1b[0m"),
+        ("a\x1b[1mbold\x1b[0mzz", 6, "a\x1b[1mbold\x1b[0m…\x1b[0m"),
+        ("a\x1b[1m中文\x1b[0m", 4, "a\x1b[1m中…\x1b[0m"),
+        ("a\x1b[1mbold", 1, "…\x1b[0m"),
+    ],
+)
+def test_colours_take_no_columns_and_end_where_a_text_is_cut(text: str, width: int, shown: str) -> None:
+    assert cut_painted(text, width) == shown

@@ -54,7 +54,7 @@ def _finale(context: Context, player: Player, recording: Recording) -> int:
     lost = _proof(context, player)
     _title(context, "the end of the log (punch log)")
     events = player.call("event.read", after=0)["events"]
-    story = Storyteller(context.look, dated=False)
+    story = Storyteller(context.look, dated=False, margin=2)
     context.lines([f"  {story.line(event)}" for event in events][-_LOG_LINES:])
     _title(context, "and back: the last two calls (punch undo -n 2)")
     undone = player.call("list.undo", count=2)

@@ -7,7 +7,7 @@ from punchlist.cli.context import Context, ids
 from punchlist.cli.exits import REFUSED
 from punchlist.cli.failure import tell, tell_refusal
 from punchlist.cli.look import Look
-from punchlist.cli.render import task_lines
+from punchlist.cli.render import cut, task_lines
 from punchlist.cli.safe import safe
 from punchlist.errors import RequestRefused
 
@@ -67,4 +67,5 @@ def _lines(result: dict[str, Any], look: Look) -> Iterable[str]:
         following = result["next_task"]
         notes.append(f"next #{safe(following['id'])} {safe(following['title'])}")
     notes.append(f"{result['remaining']} left" if result["remaining"] else "all finished")
-    yield look.paint("dim", "    " + f" {look.glyphs['dot']} ".join(notes))
+    line = "    " + f" {look.glyphs['dot']} ".join(notes)
+    yield look.paint("dim", cut(line, look.width, look.glyphs["cut"]))
