@@ -12,6 +12,7 @@ import anyio
 import pytest
 from anyio.to_thread import run_sync
 
+from punchlist.mirror import runner
 from punchlist.mirror.config import Config, Entry
 from punchlist.mirror.report import status
 from punchlist_testing.mirrors import Place
@@ -74,6 +75,7 @@ async def test_an_edit_whose_events_the_kernel_dropped_is_found(place: Place) ->
     await place.list.add("one")
     with process(place) as running:
         await shown(place, "one")
+        await anyio.sleep(runner._AFTER_BURST_S * 3)  # pyright: ignore[reportPrivateUsage] - the look after a start
         running.send_signal(signal.SIGSTOP)
         await run_sync(overflow, place, queue)
         await run_sync(sed, place.file, 's/"one"/"ONE"/')
@@ -83,7 +85,7 @@ async def test_an_edit_whose_events_the_kernel_dropped_is_found(place: Place) ->
 
 def overflow(place: Place, queue: int) -> None:
     """More changes in the folder than the kernel keeps: those after them are not told."""
-    noise = place.file.with_name("noise")
-    for _ in range(queue // 2 + 1_000):
+    for number in range(queue // 2 + 1_000):
+        noise = place.file.with_name(f"noise{number}")
         noise.touch()
         noise.unlink()
