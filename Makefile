@@ -18,7 +18,7 @@ WORKERS ?= 2
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test check bench bench-quick conformance race drain crash powercut faults damage full fuzz simulate soak together resume stuck connections restart mutants \
+.PHONY: help setup demo test check bench bench-quick conformance race drain crash powercut faults damage full fuzz simulate soak together mirrordisk resume stuck connections restart mutants \
 	fmt clean
 
 help: ## Show this list.
@@ -87,6 +87,9 @@ simulate: $(READY) ## Run SIZE=500 seeds of the engine in virtual time over a di
 
 together: $(READY) $(CONFORMANCE) ## Let five clients of five kinds work one list by SIZE=10000 operations: no edit lost or doubled.
 	@$(HARNESS:$(BIN)/%=$(SDK)/%).together
+
+mirrordisk: $(READY) ## Fill a mirror's disk, and cut its power SIZE=20 times: its file is always a whole one (root).
+	@$(HARNESS).mirrordisk
 
 soak: $(READY) ## Use a daemon for SIZE=300 seconds and look what grows.
 	@$(HARNESS).soak

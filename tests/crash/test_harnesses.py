@@ -122,6 +122,10 @@ def test_five_kinds_of_clients_work_one_list_and_no_edit_is_lost_or_doubled() ->
     assert small(together.run, 100)["operations"] == 100
 
 
+def test_a_mirror_on_a_full_disk_or_one_without_power_keeps_whole_files_and_comes_right() -> None:
+    assert "torn                               0" in as_program("mirrordisk", 1, "mkfs.ext4")
+
+
 def test_nothing_grows_while_clients_come_and_go() -> None:
     assert small(soak.run, 3)["rounds"] >= 2
 

@@ -21,7 +21,7 @@ TOLD_S = 0.1
 ENDED_S = 1.0
 
 
-def _fill(place: Path) -> Path:
+def fill(place: Path) -> Path:
     """Take all space that is left."""
     filler = place / "filler"
     with open(filler, "wb", buffering=0) as file:
@@ -44,7 +44,7 @@ def fills_up(place: Path, options: Options) -> Figures:
         daemon.start()
         with workers(daemon.socket, options.size, options.random("full")) as crowd:
             time.sleep(0.2)
-            filler = _fill(small)
+            filler = fill(small)
             eventually(lambda: any(worker.told for worker in crowd), 20, "somebody is told that the disk is full")
             link = daemon.connect()
             reading = eventually(lambda: "tasks" in link.result("task.list", conversation="shared.0"), 5, "reads go on")

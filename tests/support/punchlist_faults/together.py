@@ -6,20 +6,18 @@ a copy that is out of date), the rest calls of a raw socket, of `punch mcp` with
 dialect `queue` as a library. Then the list is quiet, and how long a change takes from end to end is measured.
 """
 
-import subprocess
 import time
 from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 from punchlist_faults.crowd import percentile
-from punchlist_faults.hands import LIST, PUNCH, TASKS, Hand, Witness, environment, words
+from punchlist_faults.hands import LIST, TASKS, Hand, Witness, words
 from punchlist_faults.hands_calls import ClaudeHand, CliHand, QueueHand, RawHand
 from punchlist_faults.hands_files import FileHand
+from punchlist_faults.mirroring import mirrored
 from punchlist_faults.options import Figures, Options, Violation, main, need, workplace
-from punchlist_faults.process import PATIENCE_S, Daemon, daemon_in, eventually
+from punchlist_faults.process import PATIENCE_S, daemon_in, eventually
 
 SECONDS_EACH = 0.03
 """How long an operation may take on the average, so that all clients end at about the same time."""
@@ -29,32 +27,6 @@ ROUNDS = 50
 
 QUIET_S = 1.5
 """After this time without a change nothing is on its way any more: longer than a displaced file is looked at."""
-
-
-@contextmanager
-def mirrored(daemon: Daemon, directory: Path) -> Generator[Path]:
-    """`punch mirror run` over a directory; the list's file."""
-    directory.mkdir()
-    data = ["--data-dir", str(daemon.data), "--socket", daemon.socket, "--no-autostart"]
-    subprocess.run(
-        [*PUNCH, "mirror", "add", str(directory), "-c", LIST, *data],
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
-    with open(daemon.directory / "mirror.log", "wb") as log:
-        running = subprocess.Popen([*PUNCH, "mirror", "run", *data], env=environment(), stderr=log)
-        try:
-            file = directory / ".agents" / "tasks" / f"{LIST}.json"
-            eventually(file.exists, PATIENCE_S, "the mirror is written")
-            yield file
-            need(running.poll() is None, f"the mirror ended: {(daemon.directory / 'mirror.log').read_text()}")
-        finally:
-            running.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                running.wait(5)
-            running.kill()
-            running.wait()
 
 
 def _in_file(truth: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -1,0 +1,106 @@
+"""The disk of a mirror fills up, and loses its power: its file is always a whole one, and comes right by itself.
+
+SIZE counts power cuts. The daemon's log is on another disk. Needs root, to mount.
+"""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from punchlist.mirror.checklist import Checklist
+from punchlist.mirror.report import status
+from punchlist_faults.full import fill
+from punchlist_faults.hands import LIST
+from punchlist_faults.mirroring import mirrored
+from punchlist_faults.mounts import disk, enter, small_disk
+from punchlist_faults.options import Figures, Options, main, need, workplace
+from punchlist_faults.process import Daemon, daemon_in, eventually
+from punchlist_testing.savers import sed
+
+TASKS = 50
+HEALED_S = 10.0
+"""Within this time after there is room again the file is right."""
+
+
+def _titles(file: Path) -> list[str]:
+    return [task["title"] for task in json.loads(file.read_bytes())["tasks"]] if file.exists() else []
+
+
+def _start(daemon: Daemon) -> Any:
+    daemon.start()
+    link = daemon.connect()
+    tasks = [{"title": f"task {number + 1}"} for number in range(TASKS)]
+    link.result("task.add_many", conversation=LIST, tasks=tasks)
+    return link
+
+
+def _told(daemon: Daemon) -> str:
+    said = status(str(daemon.data))
+    return " ".join(problem.text for problem in said.problems if problem.kind == "trouble") if said else ""
+
+
+def fills_up(place: Path) -> Figures:
+    """Fill it, change the list, look at the file; make room, and look again; an edit of the file counts as ever."""
+    with small_disk(place / "small", "64k") as small, daemon_in(place / "d") as daemon:
+        link = _start(daemon)
+        with mirrored(daemon, small) as file:
+            eventually(lambda: len(_titles(file)) == TASKS, 10, "the file is whole")
+            before = file.read_bytes()
+            filler = fill(small)
+            link.result("task.edit", conversation=LIST, task="1", title="changed " * 50)
+            eventually(lambda: "No space left" in _told(daemon), 10, "it is told that there is no room")
+            need(file.read_bytes() == before, "the file is not the old one")
+            need({one.name for one in file.parent.iterdir()} == {file.name}, "half a file was left beside")
+            filler.unlink()
+            began = time.monotonic()
+            eventually(lambda: _titles(file)[0].startswith("changed"), HEALED_S, "the file comes right")
+            healed = time.monotonic() - began
+            sed(file, 's/"task 2"/"edited"/')
+            eventually(lambda: "edited" in _list(link), HEALED_S, "an edit is taken over")
+            eventually(lambda: not _told(daemon), HEALED_S, "nothing is wrong any more")
+        need(daemon.stop() == 0, "the daemon did not stop well")
+    return {"full: the file came right after, s": round(healed, 1)}
+
+
+def _list(link: Any) -> list[str]:
+    return [task["title"] for task in link.result("task.list", conversation=LIST)["tasks"]]
+
+
+def loses_power(place: Path, options: Options) -> Figures:
+    """Cut the power while the file is written again and again; what is found then is a file of ours, old or new."""
+    chance = options.random("cuts")
+    old = 0
+    with disk(place) as power, daemon_in(place / "d") as daemon:
+        link = _start(daemon)
+        for cut in range(options.size):
+            with mirrored(daemon, power.place) as file:
+                eventually(lambda file=file: _titles(file) == _list(link), HEALED_S, "the file is written")
+                until = time.monotonic() + chance.uniform(0.05, 0.5)
+                while time.monotonic() < until:
+                    link.result("task.edit", conversation=LIST, task=str(chance.randint(1, TASKS)), title=f"t{cut}")
+                power.cut()
+            power.unmount()
+            power.mount()
+            if file.exists():
+                document = Checklist().parse(file.name, file.read_bytes())
+                need(document.is_untouched and len(document.tasks) == TASKS, f"cut {cut}: the file is torn")
+                old += _titles(file) != _list(link)
+        with mirrored(daemon, power.place) as file:
+            eventually(lambda: _titles(file) == _list(link), HEALED_S, "the file comes right")
+        events = link.result("event.read", conversation=LIST, after=0, limit=10_000)["events"]
+        need(not [one for one in events if one["actor"].startswith("file:")], "a torn file was taken for an edit")
+        need(daemon.stop() == 0, "the daemon did not stop well")
+    return {"power cuts": options.size, "found an older file": old, "torn": 0}
+
+
+def run(options: Options) -> Figures:
+    """First one, then the other."""
+    enter("mkfs.ext4")
+    with workplace() as place:
+        (place / "b").mkdir()
+        return {**fills_up(place / "a"), **loses_power(place / "b", options)}
+
+
+if __name__ == "__main__":
+    main("mirrordisk", run, 20)
