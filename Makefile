@@ -18,7 +18,7 @@ WORKERS ?= 2
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test check bench bench-quick conformance race drain crash powercut faults damage full fuzz simulate soak together mirrordisk resume stuck connections restart mutants \
+.PHONY: help setup demo test check bench bench-quick conformance race drain crash powercut faults damage full fuzz simulate soak together mirrordisk resume stuck connections memory restart mutants \
 	fmt clean
 
 help: ## Show this list.
@@ -78,6 +78,9 @@ stuck: $(READY) ## Let half of SIZE=2000 subscribers stop reading while events f
 
 connections: $(READY) ## Hold SIZE=10000 idle connections beside a hundred active ones.
 	@$(HARNESS).connections
+
+memory: $(READY) ## Let memory run out SIZE=20 times: allocations fail, and the kernel kills (root, memory cgroup).
+	@$(HARNESS).memory
 
 restart: $(READY) ## Kill and start over a log of SIZE=1000000 events: when it accepts, and what reads take.
 	@$(HARNESS).restart

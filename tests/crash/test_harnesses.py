@@ -9,7 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from punchlist_faults import connections, crash, damage, fuzz, restart, resume, simulate, soak, stuck, sweep, together
+from punchlist_faults import (
+    connections,
+    crash,
+    damage,
+    fuzz,
+    memory,
+    restart,
+    resume,
+    simulate,
+    soak,
+    stuck,
+    sweep,
+    together,
+)
 from punchlist_faults.mounts import why_not
 from punchlist_faults.mutants import ROOT, planted
 from punchlist_faults.options import Figures, Options, Unavailable, Violation, workplace
@@ -96,6 +109,10 @@ def test_subscribers_that_stop_reading_cost_little() -> None:
 
 def test_idle_connections_cost_little() -> None:
     assert small(connections.run, 200)["idle"] == 200
+
+
+def test_nothing_acknowledged_is_lost_when_memory_runs_out() -> None:
+    assert small(memory.run, 1)["lost"] == 0
 
 
 def test_a_killed_daemon_starts_and_answers_over_what_it_left() -> None:

@@ -48,6 +48,7 @@ class Worker:
         self.number = number
         self.journal: list[Entry] = []
         self.failure: BaseException | None = None
+        self.again = AGAIN
         self.told: list[tuple[float, str]] = []
         """Refusals of the kinds in `AGAIN`, and when they came."""
         self._socket = socket
@@ -146,7 +147,7 @@ class Worker:
                 del self._known[:-20]
             return True
         kind = answer["error"]["data"]["kind"]
-        if kind in AGAIN:
+        if kind in self.again:
             self.told.append((now, kind))
             return False
         if kind in ("internal_error", "parse_error", "key_conflict", "damaged"):

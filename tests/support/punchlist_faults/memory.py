@@ -1,0 +1,132 @@
+"""Memory that runs out under eight clients: allocations that fail, and the kernel's kill. Nothing answered may be lost.
+
+SIZE counts how often each happens. The kill needs root and a memory control group that can be made.
+"""
+
+import os
+import resource
+import signal
+import time
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from random import Random
+
+from punchlist_faults import judge
+from punchlist_faults.load import workers
+from punchlist_faults.options import Figures, Options, main, need, workplace
+from punchlist_faults.process import Daemon, daemon_in, eventually
+
+CLIENTS = 8
+STARVED_S = 1.0
+MORE_BYTES = 1 << 20
+"""What a daemon that is to be killed still gets."""
+
+ENDS = (70, 74, -signal.SIGSEGV, -signal.SIGABRT)
+"""How a daemon may end that gets no memory. A stack that can't grow ends any process, and C aborts: as good as a kill."""
+
+_GROUPS = Path("/sys/fs/cgroup")
+
+
+def run(options: Options) -> Figures:
+    """Starve it as often as SIZE says, then judge."""
+    random, ends = options.random(), Counter[str]()
+    with workplace() as place, daemon_in(place) as daemon:
+        daemon.start()
+        with workers(daemon.socket, CLIENTS, random) as crowd, _groups() as group:
+            for worker in crowd:
+                worker.again |= {
+                    "internal_error"
+                }  # for want of memory a call may fail, and is asked again with its key
+            for _ in range(options.size):
+                time.sleep(random.uniform(0.05, 0.3))
+                ends[_starve(daemon, random)] += 1
+                if group is not None:
+                    time.sleep(random.uniform(0.05, 0.3))
+                    _squeeze(daemon, group)
+                    ends["killed by the kernel"] += 1
+            for worker in crowd:
+                worker.finish()
+            for worker in crowd:
+                worker.join()
+        daemon.stop()
+        journal = [entry for worker in crowd for entry in worker.journal]
+        why = {} if group is not None else {"kernel's kill": "skipped: needs root and a memory control group"}
+        return {**dict(sorted(ends.items())), **why, **judge.final(daemon, journal)}
+
+
+def _starve(daemon: Daemon, random: Random) -> str:
+    """Let allocations fail for a while; how it took that. It serves afterwards, by itself or started anew."""
+    size = int(Path(f"/proc/{daemon.pid()}/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.prlimit(
+        daemon.pid(), resource.RLIMIT_AS, (size + random.choice((0, 1, 4, 16)) * (1 << 20), resource.RLIM_INFINITY)
+    )
+    link = daemon.connect()
+    until = time.monotonic() + STARVED_S
+    number = 0
+    while daemon.is_running and time.monotonic() < until:
+        with suppress(OSError, EOFError):
+            number += 1
+            link.call("task.add", conversation=f"big{number % 50}", title="x", description="y" * 60_000)
+            link.call("event.read", after=0, limit=1000)
+    daemon.hang_up()
+    if daemon.is_running:
+        with suppress(ProcessLookupError):
+            resource.prlimit(daemon.pid(), resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    if daemon.is_running:
+        try:
+            daemon.connect().result("task.list", conversation="shared.0")
+            daemon.hang_up()
+        except (OSError, EOFError):
+            daemon.wait()
+        else:
+            return "went on without memory"
+    code = daemon.wait()
+    need(code in ENDS, f"it ended with {code}: {daemon.said()[-2000:]}")
+    daemon.start()
+    return f"ended for want of memory with {code}"
+
+
+def _squeeze(daemon: Daemon, group: Path) -> None:
+    """Let it have next to no more memory, and wait for the kernel to kill it; then start it again.
+
+    What it has already counts for the group that it had it in.
+    """
+    limit = group / ("memory.max" if (group / "memory.max").exists() else "memory.limit_in_bytes")
+    limit.write_text("-1" if limit.name != "memory.max" else "max")
+    (group / "cgroup.procs").write_text(str(daemon.pid()))
+    limit.write_text(str(MORE_BYTES))
+    link = daemon.connect()
+
+    def is_killed() -> bool:
+        with suppress(OSError, EOFError):
+            link.call("task.add", conversation="squeezed", title="x", description="y" * 60_000)
+        return not daemon.is_running
+
+    eventually(is_killed, 10, "the kernel kills it")
+    daemon.hang_up()
+    need(daemon.wait() == -signal.SIGKILL, f"it ended otherwise: {daemon.said()[-2000:]}")
+    daemon.start()
+
+
+@contextmanager
+def _groups() -> Generator[Path | None]:
+    """A memory control group of our own, None where none can be made."""
+    unified = (_GROUPS / "cgroup.controllers").exists()
+    group = (_GROUPS if unified else _GROUPS / "memory") / f"punchlist-faults-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError:
+        yield None
+        return
+    try:
+        names = ("memory.max", "memory.limit_in_bytes")
+        yield group if any((group / name).exists() for name in names) else None
+    finally:
+        with suppress(OSError):
+            group.rmdir()
+
+
+if __name__ == "__main__":
+    main("memory", run, 20)
