@@ -4,6 +4,7 @@ One cursor outlives many connections: it asks for what comes behind the last ite
 seen, and takes positions of another log for an error.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Generic, Literal, TypeVar
 
@@ -87,22 +88,25 @@ def condition(until: Until) -> Callable[[TaskList], bool]:
     return lambda tasks: versions.add(tasks.version) is None and len(versions) > 1
 
 
-class View(Generic[T]):
+class View(ABC, Generic[T]):
     """What a subscription hands out: events one by one, or the newest list."""
 
     name: Literal["events", "list"]
 
+    @abstractmethod
     def first(self, result: SubscribeResult) -> list[T]:
         """What the answer to the subscription holds already."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def items(self, params: msgspec.Raw) -> list[T]:
         """What a notification holds."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def position(self, item: T) -> int:
         """Where the item stands in the log."""
-        raise NotImplementedError
+        ...
 
 
 class EventsView(View[Change]):
