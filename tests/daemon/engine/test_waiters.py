@@ -1,6 +1,5 @@
 """Claims that wait: in the order in which they came, without polling, and never for somebody who has gone."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,8 @@ FOR_LONG = 60_000
 
 
 @pytest.fixture
-def log() -> TouchyLog:
-    return TouchyLog()
-
-
-@pytest.fixture
-async def running(tmp_path: Path, log: TouchyLog) -> AsyncIterator[Engine]:
-    async with engine(tmp_path, log) as made:
-        yield made
-
-
-@pytest.fixture
-async def ann(running: Engine) -> Peer:
-    return await running.connect()
+async def ann(peer: Peer) -> Peer:
+    return peer
 
 
 async def waiting(running: Engine, owner: str, **more: Any) -> Peer:
