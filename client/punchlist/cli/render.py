@@ -188,7 +188,7 @@ def since(ms: int) -> str:
 
 def detail_lines(task: "Task", look: Look) -> "list[str]":
     """Everything about one task: its line, its members, its text."""
-    lines = [_row(task, state_of(task), look, 0)]
+    lines = [_row(task, state_of(task), look, None)]
     for name, value in _facts(task, look):
         lines.append(f"  {look.paint('dim', name + ':')} {value}")
     for label, text in (("", "description"), ("result", "result_summary"), ("reason", "fail_reason")):
@@ -200,14 +200,15 @@ def detail_lines(task: "Task", look: Look) -> "list[str]":
     return lines
 
 
-def _row(task: "Task", state: str, look: Look, used: int) -> str:
+def _row(task: "Task", state: str, look: Look, used: "int | None") -> str:
+    """The line of a task, in the width that is left behind `used` columns; None: whole."""
     glyph = look.glyphs[state]
     number = f"#{safe(str(task['id']))}"
     priority = str(task.get("priority", "normal"))
     mark = look.glyphs.get(priority, "") if priority != "normal" and state not in FINISHED else ""
     tail = _tail(task, state, look)
     title = safe(str(task.get("title", "")))
-    if look.width:
+    if look.width and used is not None:
         dots = look.glyphs["cut"]
         room = max(look.width - used - len(f"{glyph} {number} ") - len(mark) - bool(mark), 1)
         tail = cut(tail, room // _PAIR, dots)

@@ -180,3 +180,9 @@ def test_small_words() -> None:
 )
 def test_colours_take_no_columns_and_end_where_a_text_is_cut(text: str, width: int, shown: str) -> None:
     assert cut_painted(text, width) == shown
+
+
+def test_the_details_of_a_task_hold_its_whole_title_in_any_width() -> None:
+    task = {"id": "1", "title": "long " * 30, "status": "pending"}
+    assert detail_lines(task, Look(width=20))[0].count("long") == 30
+    assert task_lines(task, Look(width=20))[0].count("long") < 4
