@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "punchlistd.app": ("punchlistd", "punchlist_schemas"),
     "punchlistd.audit": ("punchlistd", "punchlist_schemas"),
     "punchlistd.backups": ("punchlistd", "punchlist_schemas"),
+    "punchlistd.read_only": ("punchlistd", "punchlist_schemas"),
     "punchlistd.report": ("punchlistd", "punchlist_schemas"),
     "punchlistd.run": ("punchlistd", "punchlist_schemas"),
     "punchlistd.__main__": ("punchlistd", "punchlist_schemas"),

@@ -35,6 +35,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--grace", metavar="S", type=float, default=10.0, help="how long a claim outlives its connection (default: 10)"
     )
+    made.add_argument(
+        "--read-only", action="store_true", help="serve a copy of the log, refuse changes, and write nothing there"
+    )
     made.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     made.add_argument("--log-format", choices=("human", "json"), default="human")
     offline = made.add_mutually_exclusive_group()

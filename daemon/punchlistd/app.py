@@ -55,9 +55,10 @@ class App:
     Args:
         settings: how it runs.
         inherited: a listening socket from the service manager; None: bind our own.
+        read_only: whether every change is refused.
     """
 
-    def __init__(self, settings: Settings, inherited: InheritedSocket | None = None) -> None:
+    def __init__(self, settings: Settings, inherited: InheritedSocket | None = None, read_only: bool = False) -> None:
         """A daemon that has not started."""
         if inherited is not None:
             settings = msgspec.structs.replace(settings, socket=inherited.path)
@@ -65,6 +66,7 @@ class App:
         self.ready = anyio.Event()
         self.stopping = anyio.Event()
         self._inherited = inherited
+        self._read_only = read_only
         self._birth = Birth()
         self._check: Callable[[], Coroutine[Any, Any, None]]
 
@@ -159,6 +161,7 @@ class App:
             status=lambda: report(self._birth, log, registry, server),
         )
         server = Server(self.settings, writer, reads, fanout, spawn=spawn, stop=self.stop)
+        server.unchanging = self._read_only
         if log.regressed is not None:
             had, has = log.regressed
             said = (

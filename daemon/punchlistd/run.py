@@ -13,6 +13,7 @@ from punchlistd.guards import Replaced, most_telling
 from punchlistd.lock import AlreadyRunning
 from punchlistd.net import systemd
 from punchlistd.net.listener import PlaceUnusable, SocketTaken
+from punchlistd.read_only import copied
 from punchlistd.settings import resolve
 from punchlistd.store.port import LogUnusable, StorageFailed
 
@@ -42,8 +43,11 @@ def run(options: argparse.Namespace) -> int:
     try:
         settings = resolve(os.environ, options.socket, options.data_dir)
         settings = msgspec.structs.replace(settings, idle_exit_s=options.idle_exit, grace_s=options.grace)
-        app = App(settings, systemd.inherited_socket(os.environ))
-        anyio.run(_run, app, options.ready_fd, backend_options={"use_uvloop": _have_uvloop()})
+        with contextlib.ExitStack() as stack:
+            if options.read_only:
+                settings = msgspec.structs.replace(settings, data_dir=stack.enter_context(copied(settings)))
+            app = App(settings, systemd.inherited_socket(os.environ), read_only=options.read_only)
+            anyio.run(_run, app, options.ready_fd, backend_options={"use_uvloop": _have_uvloop()})
     except tuple(EXITS) as error:
         logger.error("%s", error)
         return next(code for kind, code in EXITS.items() if isinstance(error, kind))

@@ -96,7 +96,7 @@ def test_spoiled_bytes_are_noticed_and_the_rest_is_served() -> None:
 
 
 def test_a_full_disk_refuses_writes_and_a_failing_one_ends_the_daemon() -> None:
-    assert "EIO: acks after the first          0" in as_program("full", 6, "strace")
+    assert "EIO: acks after the first          0" in as_program("full", 6, "strace", "mkfs.ext4")
 
 
 def test_a_stream_cut_at_any_byte_resumes_without_gap_or_repeat() -> None:

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+READ_ONLY = Rejection(
+    "forbidden",
+    "This daemon was started to be read alone. End it, put right what keeps the log from being written, start another.",
+    {"what": "change"},
+)
+
 
 class Dispatch:
     """Leads the calls of one connection to where they are answered.
@@ -64,7 +70,7 @@ class Dispatch:
             caller.answer(call.id, INTERNAL_ERROR)
 
     def _write(self, caller: Caller, id: bytes | None, method: Method, params: Mutation) -> None:
-        command = stamp(caller, params)
+        command = READ_ONLY if self._server.unchanging else stamp(caller, params)
         if type(command) is Rejection:
             caller.answer(id, command)
         elif type(params) is TaskClaim and params.wait_ms > 0:

@@ -66,6 +66,8 @@ class Server:
         self.uids = frozenset({os.getuid(), 0})
         self.sessions: set[Session] = set()
         self.closing = False
+        self.unchanging = False
+        """Whether every change is refused."""
         self.on_leave: Callable[[], None] = lambda: None
         self._epoch = reads.epoch
         self._stop = stop

@@ -1,4 +1,4 @@
-"""A disk that fills up, and one whose flushes begin to fail, under a daemon with many calls waiting.
+"""A disk that fills up, one whose flushes fail, and one that turns read-only, under a daemon with many calls waiting.
 
 SIZE counts the clients. Filling needs root (a small file system in memory), failing needs strace.
 """
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from punchlist_faults import judge
 from punchlist_faults.load import Entry, Worker, workers
-from punchlist_faults.mounts import enter, small_disk
-from punchlist_faults.options import Figures, Options, main, need, workplace
+from punchlist_faults.mounts import disk, enter, small_disk
+from punchlist_faults.options import Figures, Options, Unavailable, main, need, workplace
 from punchlist_faults.process import Daemon, daemon_in, eventually
 from punchlist_faults.sweep import Fault, attach
 
@@ -127,12 +127,46 @@ def fails(place: Path, options: Options) -> Figures:
         }
 
 
+def turns_read_only(place: Path, options: Options) -> Figures:
+    """A disk that takes no more writes: nothing false is acknowledged, and what is there can be read."""
+    with disk(place) as ext4, daemon_in(place, ext4.place / "data") as daemon:
+        daemon.start()
+        with workers(daemon.socket, options.size, options.random("read-only")) as crowd:
+            time.sleep(0.3)
+            try:
+                ext4.turn_read_only()
+            except Unavailable as missing:
+                return {"read-only: skipped": str(missing)}
+            code = daemon.wait(5)
+            for worker in crowd:
+                worker.give_up()
+            for worker in crowd:
+                worker.join()
+        need(code == 74, f"it ended with {code}: {daemon.said()}")
+        events = judge.stored_events(daemon.log)
+        figures = judge.compare(_journal(crowd), events)
+        daemon.options = ["--read-only"]
+        daemon.start()
+        link = daemon.connect()
+        shown = judge.projections(events, link)
+        refused = link.call("task.add", conversation="shared.0", title="x")["error"]["data"]["kind"]
+        need(refused == "forbidden", f"a change was answered with {refused}")
+        link.close()
+        need(daemon.stop() == 0, "the one that reads did not stop well")
+    return {**{f"read-only: {name}": figures[name] for name in ("acked", "lost", "events")}, "read-only: shown": shown}
+
+
 def run(options: Options) -> Figures:
-    """First one, then the other."""
-    enter("strace")
+    """One after the other."""
+    enter("strace", "mkfs.ext4")
     with workplace() as place:
-        (place / "a").mkdir()
-        return {**fills_up(place / "a", options), **fails(place / "b", options)}
+        for name in ("a", "c"):
+            (place / name).mkdir()
+        return {
+            **fills_up(place / "a", options),
+            **fails(place / "b", options),
+            **turns_read_only(place / "c", options),
+        }
 
 
 if __name__ == "__main__":

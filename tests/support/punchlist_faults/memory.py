@@ -24,7 +24,7 @@ MORE_BYTES = 1 << 20
 """What a daemon that is to be killed still gets."""
 
 ENDS = (70, 74, -signal.SIGSEGV, -signal.SIGABRT)
-"""How a daemon may end that gets no memory. A stack that can't grow ends any process, and C aborts: as good as a kill."""
+"""How a daemon may end that gets no memory. A stack that can't grow ends any process, and C aborts: both are kills."""
 
 _GROUPS = Path("/sys/fs/cgroup")
 

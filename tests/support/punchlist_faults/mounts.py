@@ -81,7 +81,7 @@ class Disk:
 
     def mount(self) -> None:
         """Switch it on: what the file system's journal holds is replayed."""
-        _do("mount", "-o", "loop", str(self._image), str(self.place))
+        _do("mount", "-o", "loop,errors=remount-ro", str(self._image), str(self.place))
 
     def cut(self) -> None:
         """Power off: what was not flushed is gone, and everything fails until it is mounted again."""
@@ -90,6 +90,20 @@ class Disk:
             fcntl.ioctl(root, _EXT4_SHUTDOWN, struct.pack("I", _WITHOUT_LOG))
         finally:
             os.close(root)
+
+    def turn_read_only(self) -> None:
+        """Let the file system find itself broken, as on a disk that fails: it takes no more writes.
+
+        Raises:
+            Unavailable: this kernel can't be asked for that.
+        """
+        loop = next(
+            line.split()[0] for line in Path("/proc/mounts").read_text().splitlines() if str(self.place) in line
+        )
+        trigger = Path("/sys/fs/ext4") / Path(loop).name / "trigger_fs_error"
+        if not trigger.exists():
+            raise Unavailable(f"{trigger} is not there")
+        trigger.write_text("punchlist")
 
     def unmount(self) -> None:
         """Take it away."""

@@ -31,7 +31,7 @@ class Ended(Exception):
 class Daemon:
     """Everything of it is below `directory`; `data` may put the log elsewhere.
 
-    `tracer` is put before the command, `plant` are arguments of `punchlist_faults.launch`.
+    `tracer` is put before the command, `plant` are arguments of `punchlist_faults.launch`, `options` the daemon's own.
     """
 
     def __init__(self, directory: Path, data: Path | None = None) -> None:
@@ -40,6 +40,7 @@ class Daemon:
         self.data = data or directory / "data"
         self.tracer: Sequence[str] = ()
         self.plant: Sequence[str] = ()
+        self.options: Sequence[str] = ()
         self.process: subprocess.Popen[bytes] | None = None
         self._links: list[Raw] = []
 
@@ -58,7 +59,7 @@ class Daemon:
         read, write = os.pipe()
         module = ["punchlist_faults.launch", *self.plant, "--"] if self.plant else ["punchlistd"]
         command = [*self.tracer, *DIE_WITH_US, sys.executable, "-m", *module]
-        options = ["--socket", self.socket, "--data-dir", str(self.data), "--ready-fd", str(write)]
+        options = ["--socket", self.socket, "--data-dir", str(self.data), "--ready-fd", str(write), *self.options]
         path = os.pathsep.join(entry for entry in sys.path if entry)
         with open(self.directory / "said", "wb") as said:
             self.process = subprocess.Popen(
