@@ -32,11 +32,12 @@ Act = Callable[[], object]
 
 
 class Deed(NamedTuple):
-    """A text that was written, by whom, and whether nobody else may have written there meanwhile."""
+    """A text that was written, by whom, whether nobody else may have written there meanwhile, and to which task."""
 
     token: str
     by: str
     is_undisputed: bool = False
+    task: str = ""
 
 
 class Witness:
@@ -74,6 +75,10 @@ class Witness:
             if not self._news.wait_for(lambda: token in self.at, seconds):
                 raise Violation(f"{token} has been in no event for {seconds:g} s: it is lost")
             return self.at[token]
+
+    def has_seen(self, value: object) -> bool:
+        """Whether a text is in an event by now; anything that is no token of ours is."""
+        return value in self.at or not _TOKEN.fullmatch(str(value))
 
     def close(self) -> None:
         """Hang up."""
@@ -148,12 +153,12 @@ class Hand:
         self._number += 1
         return f"tk-{self.name}-{self._number}"
 
-    def wrote(self, token: str, is_refused: bool = False, *, undisputed: bool = False) -> None:
+    def wrote(self, token: str, is_refused: bool = False, *, undisputed: bool = False, task: str = "") -> None:
         """Remember an acknowledged text."""
         if is_refused:
             self.refused += 1
         else:
-            self.deeds.append(Deed(token, self.name, undisputed))
+            self.deeds.append(Deed(token, self.name, undisputed, task))
 
     def any_task(self) -> str:
         """A task that is never deleted."""

@@ -69,7 +69,7 @@ class FileHand(Hand):
         if not self.sed(task, member, f'"{token}"'):
             raise Violation(f"the file lacks task {task}")
         self._last[task, member] = token
-        self.wrote(token, undisputed=int(task) > SHARED)
+        self.wrote(token, undisputed=int(task) > SHARED, task=task)
 
     def _sed_done(self) -> None:
         task = str(2 * self.random.randint(SHARED // 2 + 1, TASKS // 2))
@@ -79,21 +79,22 @@ class FileHand(Hand):
 
     def _vim(self) -> None:
         value = self._read()
-        tokens: list[tuple[str, bool]] = []
+        tokens: list[tuple[str, bool, str]] = []
         for item in self.random.sample(value["tasks"], self.random.randint(1, 3)):
             place = (item.get("id", ""), "description")
-            if not place[0] or self._last.get(place, item["description"]) != item["description"]:
-                continue  # it is new, or its last text is not shown yet, or somebody else's is
+            shown = item["description"]
+            if not place[0] or self._last.get(place, shown) != shown or not self._witness.has_seen(shown):
+                continue  # it is new, or its last text has not been seen yet, or is not shown
             token = item["description"] = self._last[place] = self.token()
-            tokens.append((token, item["id"].isdecimal() and SHARED < int(item["id"]) <= TASKS))
+            tokens.append((token, item["id"].isdecimal() and SHARED < int(item["id"]) <= TASKS, item["id"]))
         if self.random.random() < 0.1:  # noqa: PLR2004
             token = self.token()
             value["tasks"].append({"id": token, "title": token} if self.random.random() < 0.5 else {"title": token})  # noqa: PLR2004
-            tokens.append((token, True))
+            tokens.append((token, True, ""))
         time.sleep(self.random.choice([0, 0, self.random.uniform(0, 0.5)]))  # somebody looks at the screen
         vim(self.path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
-        for token, undisputed in tokens:
-            self.wrote(token, undisputed=undisputed)
+        for token, undisputed, task in tokens:
+            self.wrote(token, undisputed=undisputed, task=task)
 
     def tasks(self) -> list[tuple[Any, ...]]:
         """What the file says."""

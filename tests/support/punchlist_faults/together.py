@@ -67,9 +67,16 @@ def _judge_texts(hands: list[Hand], events: list[dict[str, Any]]) -> Figures:
         if deed.by == "file" and not actors and not deed.is_undisputed and deed.token in reported:
             conflicts += 1
             continue
-        need(actors, f"{deed} is lost (reported: {deed.token in reported})")
+        need(actors, f"{deed} is lost (reported: {deed.token in reported}): {_about(deed.task, events)}")
         need(actors[0].startswith(deed.by), f"{deed} happened as {actors[0]}")
     return {"texts written": len(happened), "conflicts reported": conflicts}
+
+
+def _about(task: str, events: list[dict[str, Any]]) -> str:
+    """What happened to a task."""
+    return "".join(
+        f"\n{one['version']} {one['actor']} {one['event']}" for one in events if one["event"].get("task") == task
+    )
 
 
 def _judge_list(truth: list[tuple[Any, ...]], events: list[dict[str, Any]], file: FileHand) -> None:
