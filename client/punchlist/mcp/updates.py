@@ -5,7 +5,7 @@ daemon every subscribed resource is announced, since nobody knows what was misse
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import anyio
@@ -17,6 +17,7 @@ from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResul
 from punchlist.aio import AsyncClient
 from punchlist.errors import PunchlistError
 from punchlist.mcp.address import parse
+from punchlist_schemas.events import ConversationConfigured
 
 PAUSE_S = 0.05
 """How long changes are collected before they are announced, in seconds."""
@@ -42,11 +43,12 @@ class Updates:
         self._all_changed = False
         self._wake = anyio.Event()
         self._following = anyio.Event()
+        self._attached: dict[str, str] = {}
 
     async def subscribe(self, session: ServerSession, uri: str) -> None:
         """A client of the handshake era wants to know of a resource."""
         self._sessions.setdefault(uri, {})[session] = None
-        await self._begun()
+        await self._begun(uri)
 
     def unsubscribe(self, session: ServerSession, uri: str) -> None:
         """It does not any more."""
@@ -62,16 +64,30 @@ class Updates:
         uris = list(params.notifications.resource_subscriptions or ())
         self._listened.update(uris)
         try:
-            await self._begun()
+            await self._begun(*uris)
             return await self._listen(context, params)
         finally:
             self._listened.subtract(uris)
             self._listened += Counter()  # drops what nobody wants any more
 
-    async def _begun(self) -> None:
+    async def _begun(self, *uris: str) -> None:
         """Whoever is told that it is subscribed misses nothing from then on; without a daemon it learns that later."""
         with anyio.move_on_after(RETRY_S):
             await self._following.wait()
+            for uri in uris:
+                await self._look_up(uri)
+
+    async def _look_up(self, uri: str) -> None:
+        """Remember which conversation stands behind the name in an address, which may be that of a session."""
+        address = parse(uri)
+        if address is None:
+            return
+        try:
+            found = await self._client.conversation(address.conversation).info()
+        except PunchlistError:
+            return  # there is none yet; its first event names it
+        if found.conversation != address.conversation:
+            self._attached[address.conversation] = found.conversation
 
     async def run(self) -> None:
         """Follow the daemon and announce what changes, until cancelled."""
@@ -91,7 +107,20 @@ class Updates:
             self._following.set()
             async for change in changes:
                 self._changed.add(change.conversation)
+                if isinstance(change.event, ConversationConfigured):
+                    self._changed.update(self._moved(change.conversation, change.event))
                 self._wake.set()
+
+    def _moved(self, conversation: str, event: ConversationConfigured) -> list[str]:
+        """The sessions by whose name something else is found from here on."""
+        moved: list[str] = []
+        if isinstance(event.detached, str) and self._attached.get(event.detached) == conversation:
+            moved.append(event.detached)
+            del self._attached[event.detached]
+        if isinstance(event.attached, str) and any(map(_is_about(event.attached), self._wanted())):
+            moved.append(event.attached)
+            self._attached[event.attached] = conversation
+        return moved
 
     async def _announce(self) -> None:
         while True:
@@ -101,9 +130,14 @@ class Updates:
             changed, self._changed = self._changed, set()
             everything, self._all_changed = self._all_changed, False
             for uri in self._wanted():
+                if everything:
+                    await self._look_up(uri)
                 address = parse(uri)
-                if address is not None and (everything or address.conversation in changed):
+                if address is not None and (everything or self._names(address.conversation) & changed):
                     await self._tell(uri)
+
+    def _names(self, conversation: str) -> set[str]:
+        return {conversation, self._attached.get(conversation, conversation)}
 
     def _wanted(self) -> Iterable[str]:
         return [*{*self._listened, *self._sessions}]
@@ -117,3 +151,7 @@ class Updates:
                     await session.send_resource_updated(uri)
             except Exception:  # a session that is gone, in whatever way, must not keep the others from knowing
                 self.unsubscribe(session, uri)
+
+
+def _is_about(conversation: str) -> Callable[[str], bool]:
+    return lambda uri: (address := parse(uri)) is not None and address.conversation == conversation

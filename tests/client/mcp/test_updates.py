@@ -56,6 +56,30 @@ async def test_a_stream_of_the_modern_era_is_told_of_changes(tmp_path: Path) -> 
                     assert str(event.uri) == URI
 
 
+async def test_a_list_reached_by_the_name_of_a_session_is_followed_wherever_the_session_goes(tmp_path: Path) -> None:
+    from punchlist.mcp.server import Setup, build
+
+    address = "punchlist://session-1/tasks"
+    with spawned_daemon(tmp_path) as daemon:
+        async with (
+            connect_async(socket=daemon.socket, autostart=False) as client,
+            connect_async(socket=daemon.socket, autostart=False) as other,
+            mcp.Client(build(client, Setup())) as session,
+        ):
+            work, elsewhere = other.conversation("work"), other.conversation("elsewhere")
+            await work.attach("session-1")
+            with anyio.fail_after(20):
+                async with session.listen(resource_subscriptions=[address]) as events:
+                    stream = aiter(events)
+                    for change in (
+                        lambda: work.add("One"),
+                        lambda: elsewhere.attach("session-1"),
+                        lambda: elsewhere.add("Two"),
+                    ):
+                        await change()
+                        assert str((await anext(stream)).uri) == address
+
+
 async def test_after_a_time_without_daemon_every_subscribed_resource_is_announced(tmp_path: Path) -> None:
     from punchlist.mcp.server import Setup, build
 
