@@ -151,6 +151,10 @@ class Folder:
         """What stood in the way has been dealt with, as far as it was this; what is written to it later is `late`."""
         self._in_folder(lambda folder: self._let_go(folder, name, data), make=False)
 
+    def set_aside(self, name: str, copy: str) -> None:
+        """Keep what stands beside a file, whatever it is, under a name of its own."""
+        self._in_folder(lambda folder: os.rename(_beside(name), copy, src_dir_fd=folder, dst_dir_fd=folder), make=False)
+
     def keep_copy(self, name: str, data: bytes) -> None:
         """Write a copy under a name of its own, unless it is there already."""
 
@@ -223,21 +227,21 @@ def _replace(folder: int, name: str, data: bytes) -> bytes | None:
     _unlink(folder, beside)
     try:
         _write(folder, beside, data, _mode(folder, name))
-        present = _exchanged(folder, beside, name)
+        is_displaced = _exchanged(folder, beside, name)
     except BaseException:
         _unlink(folder, beside)
         raise
-    return present
+    return _read(folder, beside) if is_displaced else None
 
 
-def _exchanged(folder: int, beside: str, name: str) -> bytes | None:
-    """Put `beside` at `name`; returns what stood there, which is at `beside` then."""
+def _exchanged(folder: int, beside: str, name: str) -> bool:
+    """Put `beside` at `name`; returns whether something stood there, which is at `beside` then."""
     for _ in range(100):
         present = _read(folder, name)
         flags = _NO_REPLACE if present is None else _AT_ONCE
         code = _renameat2(folder, beside, name, flags)
         if code == 0:
-            return None if present is None else _read(folder, beside)
+            return present is not None
         if code in _UNSUPPORTED:
             return _renamed(folder, beside, name)
         if code not in (errno.EEXIST, errno.ENOENT):
@@ -246,12 +250,12 @@ def _exchanged(folder: int, beside: str, name: str) -> bytes | None:
     raise OSError(errno.EAGAIN, "the file comes and goes", name)
 
 
-def _renamed(folder: int, beside: str, name: str) -> bytes | None:
+def _renamed(folder: int, beside: str, name: str) -> bool:
     present = _read(folder, name)
     os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
     if present is not None:
         _write(folder, beside, present, 0o600)
-    return present
+    return present is not None
 
 
 def _write(folder: int, name: str, data: bytes, mode: int) -> None:

@@ -133,7 +133,13 @@ class Mirrored:
         return all([await self._settle_one(name) for name in names])
 
     async def _settle_one(self, name: str) -> bool:
-        data = await run_sync(self._folder.displaced, name)
+        try:
+            data = await run_sync(self._folder.displaced, name)
+        except Trouble as error:
+            copy = f"{name}.{time.time_ns():x}.conflict"
+            await run_sync(self._folder.set_aside, name, copy)
+            self._tell("conflict", self._path(name), f"what stood here for a moment: {error}", self._path(copy))
+            return True
         if data is not None and self._is_readable(name, data):
             if await self._take_all({name: data}):
                 await self._keep(name, data, "is no file of this list")
@@ -260,9 +266,10 @@ class Mirrored:
 
     async def _put(self, name: str, data: bytes, present: bytes | None) -> bytes | None:
         self._last_write = time.monotonic()
-        displaced = await run_sync(self._folder.replace, name, data, present)
         # Until it has been taken over, also by a later try, what was displaced must not be overwritten.
-        self._is_settled = self._is_settled and displaced is None
+        settled, self._is_settled = self._is_settled, False
+        displaced = await run_sync(self._folder.replace, name, data, present)
+        self._is_settled = settled and displaced is None
         self._written[name] = Written(data, self._form.parse(name, data).digest)
         self._since.pop(f"missing {name}", None)
         return displaced

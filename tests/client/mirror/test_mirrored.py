@@ -8,6 +8,7 @@ import pytest
 
 from punchlist import SettingsPatch
 from punchlist.errors import ConfirmationRequired, ConnectionLost
+from punchlist.mirror import files
 from punchlist.mirror import mirrored as module
 from punchlist.mirror.files import Folder
 from punchlist.mirror.taking import Taker
@@ -346,6 +347,39 @@ async def test_a_file_that_is_never_written_to_its_end_is_kept_as_a_copy(
     copies = [one.read_bytes() for one in place.file.parent.glob("*.conflict")]
     assert copies == [b'{"tasks": [']
     assert [task["title"] for task in place.read()["tasks"]] == ["a", "b"]
+
+
+async def test_what_is_no_file_and_was_displaced_is_set_aside(
+    place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    await place.list.add("b")
+    replace = Folder.replace
+
+    def link(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
+        monkeypatch.setattr(Folder, "replace", replace)
+        read, calls = files._read, iter(range(9))  # pyright: ignore[reportPrivateUsage]
+
+        def late(folder: int, name: str) -> bytes | None:
+            found = read(folder, name)
+            if next(calls) == 0:
+                place.file.unlink()
+                place.file.symlink_to(tmp_path / "elsewhere")
+            return found
+
+        monkeypatch.setattr(files, "_read", late)
+        return replace(self, name, data, expected)
+
+    monkeypatch.setattr(Folder, "replace", link)
+    for _ in range(2):
+        mirror.is_stale = True
+        await mirror.sync()
+    assert [task["title"] for task in place.read()["tasks"]] == ["a", "b"]
+    [copy] = place.file.parent.glob("*.conflict")
+    assert os.readlink(copy) == str(tmp_path / "elsewhere")
+    assert place.kinds()[-1] == "conflict"
 
 
 async def test_what_was_displaced_while_the_daemon_went_away_is_taken_over_later(
