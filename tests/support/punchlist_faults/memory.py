@@ -32,9 +32,9 @@ _GROUPS = Path("/sys/fs/cgroup")
 def run(options: Options) -> Figures:
     """Starve it as often as SIZE says, then judge."""
     random, ends = options.random(), Counter[str]()
-    with workplace() as place, daemon_in(place) as daemon:
+    with _groups() as group, workplace() as place, daemon_in(place) as daemon:
         daemon.start()
-        with workers(daemon.socket, CLIENTS, random) as crowd, _groups() as group:
+        with workers(daemon.socket, CLIENTS, random) as crowd:
             for worker in crowd:
                 worker.again |= {
                     "internal_error"
@@ -110,6 +110,12 @@ def _squeeze(daemon: Daemon, group: Path) -> None:
     daemon.start()
 
 
+def _is_removed(group: Path) -> bool:
+    with suppress(OSError):  # busy for a moment after a kill
+        group.rmdir()
+    return not group.exists()
+
+
 @contextmanager
 def _groups() -> Generator[Path | None]:
     """A memory control group of our own, None where none can be made."""
@@ -124,8 +130,7 @@ def _groups() -> Generator[Path | None]:
         names = ("memory.max", "memory.limit_in_bytes")
         yield group if any((group / name).exists() for name in names) else None
     finally:
-        with suppress(OSError):
-            group.rmdir()
+        eventually(lambda: _is_removed(group), 5, f"{group} can be removed")
 
 
 if __name__ == "__main__":
