@@ -20,7 +20,7 @@ from punchlist.mcp.catalog import catalog, instructions
 from punchlist.mcp.resources import Resources
 from punchlist.mcp.updates import Updates
 from punchlist.tools.model import Reply
-from punchlist.tools.schema import annotations, parameters
+from punchlist.tools.schema import annotations, output, parameters
 from punchlist.tools.toolbox import AsyncToolbox, Seat
 
 Context = ServerRequestContext[Any, Any]
@@ -79,6 +79,7 @@ class Handlers:
                 name=name,
                 description=offer.tool.text,
                 input_schema={"properties": {}, **parameters(offer.tool.arguments)},
+                output_schema=output(offer.tool),
                 annotations=types.ToolAnnotations.model_validate(annotations(offer.tool)),
             )
             for name, offer in self._offers.items()

@@ -112,13 +112,17 @@ Effect = Literal["reads", "adds", "changes", "destroys"]
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """One tool. The first sentence of `text` must find it: hosts load definitions by search."""
+    """One tool. The first sentence of `text` must find it: hosts load definitions by search.
+
+    `output` are the members of its reply's `data`, as JSON Schema; each may be missing. Empty where it is not promised.
+    """
 
     name: str
     text: str
     arguments: type[Arguments]
     run: Callable[[Desk, Any], Steps]
     effect: Effect = "changes"
+    output: dict[str, Any] = {}
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,6 +24,11 @@ def parameters(kind: type[Arguments]) -> dict[str, Any]:
     return schema
 
 
+def output(tool: Tool) -> dict[str, Any] | None:
+    """JSON Schema of what the tool answers beside its text, where that is promised. Refusals fit it too."""
+    return {"type": "object", "properties": tool.output} if tool.output else None
+
+
 def definitions(dialect: Dialect, form: Format = "mcp") -> list[dict[str, Any]]:
     """The definitions of all tools of a dialect in one form."""
     return [_FORMS[form](tool) for tool in dialect.tools]
@@ -82,7 +87,8 @@ def _anthropic(tool: Tool) -> dict[str, Any]:
 
 def _mcp(tool: Tool) -> dict[str, Any]:
     described = {"name": tool.name, "description": tool.text, "inputSchema": parameters(tool.arguments)}
-    return described | {"annotations": annotations(tool)}
+    promised = output(tool)
+    return described | ({"outputSchema": promised} if promised else {}) | {"annotations": annotations(tool)}
 
 
 _FORMS: dict[str, Callable[[Tool], dict[str, Any]]] = {

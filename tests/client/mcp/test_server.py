@@ -30,6 +30,29 @@ async def test_a_tool_answers_in_text_and_structure(connect: Any) -> None:
         assert [task.title for task in await host.client.conversation("work").list()] == ["Copy"]
 
 
+async def test_what_native_tools_answer_is_what_they_promise(connect: Any) -> None:
+    """The host's own SDK checks each answer against the schema that the tool was listed with."""
+    async with connect() as host:
+        listed = {tool.name: tool.output_schema for tool in (await host.session.list_tools()).tools}
+        assert all(listed.values())
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("plan", {"tasks": [{"title": "a"}, {"title": "b"}]}),
+            ("next", {}),
+            ("next", {"result": "done"}),
+            ("update", {"id": "2", "title": "B"}),
+            ("update", {"id": "9", "title": "B"}),
+            ("tasks", {}),
+            ("tasks", {"ids": ["1"]}),
+            ("tasks", {"since": "last"}),
+            ("wait", {"seconds": 1}),
+            ("next", {"result": "done"}),
+        ]
+        for name, arguments in calls:
+            answer = await host.session.call_tool(name, arguments)
+            named = set(answer.structured_content) & set(listed[name]["properties"])
+            assert named or answer.is_error, (name, answer)
+
+
 async def test_a_refusal_is_a_tool_error_with_a_sentence(connect: Any) -> None:
     async with connect("claude") as host:
         refused = await host.session.call_tool("TaskGet", {"taskId": "9"})

@@ -335,27 +335,41 @@ done: next with failed and the reason. Never leave a task behind without either.
 - New work that turns up: plan it. Others may work on the same list: replies tell what they changed, tasks since=last \
 shows it, and wait waits for it."""
 
+_NUMBER = {"type": "integer"}
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+_ROWS_OUT = {"tasks": {"type": "array", "items": {"type": "object"}}, "gone": _TEXTS, "seq": _NUMBER}
+_NEXT_OUT = {"next": {"type": ["object", "null"]}, "finished": {"type": "string"}, "remaining": _NUMBER}
+
 DIALECT = Dialect(
     name="native",
     summary="Ours, the recommended one: plan, next, update, tasks, wait; small replies and deltas.",
     prompt=_PROMPT,
     refuse=_refuse,
     tools=(
-        Tool("plan", "Add tasks to the task list, with their order, all in one call.", Plan, _plan, "destroys"),
+        Tool(
+            "plan",
+            "Add tasks to the task list, with their order, all in one call.",
+            Plan,
+            _plan,
+            "destroys",
+            {"added": _TEXTS, "ready": _TEXTS},
+        ),
         Tool(
             "next",
             "Finish your current task with its result, and take the next ready one. Without arguments: only take one.",
             Next,
             _next,
+            output=_NEXT_OUT,
         ),
-        Tool("update", "Change a task: status, title, owner, order.", Update, _update, "destroys"),
+        Tool("update", "Change a task: status, title, owner, order.", Update, _update, "destroys", {"updated": _TEXTS}),
         Tool(
             "tasks",
             "Show the task list, what others changed since you last looked, or details.",
             Tasks,
             _tasks,
             "reads",
+            _ROWS_OUT,
         ),
-        Tool("wait", "Wait until others change the task list.", Wait, _wait, "reads"),
+        Tool("wait", "Wait until others change the task list.", Wait, _wait, "reads", _ROWS_OUT),
     ),
 )
