@@ -19,6 +19,11 @@ START_S = 60.0
 """How long a server may take to start."""
 
 
+def installed() -> dict[str, str]:
+    """The environment of a program as it is installed: with its bytecode beside it, not compiled at every start."""
+    return {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+
+
 class Server:
     """A child process that serves a Unix socket.
 
@@ -39,7 +44,7 @@ class Server:
         socket.unlink(missing_ok=True)
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                list(map(str, command)), stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                list(map(str, command)), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=installed()
             )
         self.pid = self._process.pid
         try:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from punchlist_bench.servers import installed
 from punchlist_faults.options import Violation
 from punchlist_testing.daemon import Raw
 
@@ -68,7 +69,7 @@ class Daemon:
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
-                env={**os.environ, "PYTHONPATH": path, "COVERAGE_PROCESS_START": "", "PUNCHLIST_SOCKET": self.socket},
+                env={**installed(), "PYTHONPATH": path, "COVERAGE_PROCESS_START": "", "PUNCHLIST_SOCKET": self.socket},
             )
         os.close(write)
         with open(read, "rb") as ready:
