@@ -12,6 +12,7 @@ from pathlib import Path
 
 from punchlist_bench import machine, table
 from punchlist_bench.harness import ROOT, Bench, running
+from punchlist_bench.notes import NOTES
 from punchlist_bench.sections import commands, durable, growth, memory, push, reads, replay, stages, start
 from punchlist_bench.table import Row
 
@@ -100,7 +101,9 @@ more, ratios the medians of the rounds' ratios. Load comes from C programs in `t
 durable lies on the named file system. {closing}
 """
     ]
-    parts += [f"## {name.capitalize()}\n\n{table.markdown(rows)}" for name, rows in measured.items()]
+    parts += [
+        f"## {name.capitalize()}\n\n{NOTES.get(name, '')}{table.markdown(rows)}" for name, rows in measured.items()
+    ]
     return "\n".join(parts)
 
 

@@ -1,0 +1,24 @@
+"""What is said before a section's table on the page; it holds for every run."""
+
+NOTES = {
+    "durable": """\
+Redis does the same work in C: XADD and HSET in one script, `appendfsync always`. What our calls spend their time on
+stands under Stages. A client that is alone pays the whole commit for one call: the flush of the disk, and a processor
+that has cooled down meanwhile.
+
+""",
+    "stages": """\
+Microseconds of a processor per call: each step alone, and a real daemon under 64 clients. The daemon's whole exceeds
+the sum by the event loop, the connection's bookkeeping, and the index that follows behind the log. Redis's whole call
+takes little more than socket, commit and decoding take here together: to be as quick, the domain, the checksum and the
+answer would have to cost next to nothing. A change that shares its commit makes about a hundred calls of functions
+(`tests/journeys/test_costs.py` counts them, so that no more come unnoticed): what is left is the interpreter's speed.
+
+""",
+    "reads": """\
+The bare protocol decodes one typed message and encodes one. We look at a frame three times: as any JSON, to refuse
+repeated names and numbers that other readers would round; as an envelope; as parameters. Then method, conversation and
+task are looked up, and who may see them.
+
+""",
+}
