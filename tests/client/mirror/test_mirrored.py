@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +247,18 @@ async def test_a_file_of_another_log_or_list_is_left_and_told(place: Place, memb
     assert [task["title"] for task in place.read()["tasks"]] == ["a"]
 
 
+def at_our_next_write(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None]) -> None:
+    """Let something happen at the moment when the mirror has made up its mind to write."""
+    replace = Folder.replace
+
+    def late(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
+        monkeypatch.setattr(Folder, "replace", replace)
+        happens()
+        return replace(self, name, data, expected)
+
+    monkeypatch.setattr(Folder, "replace", late)
+
+
 async def test_an_edit_at_the_very_moment_of_our_write_is_taken_over_too(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,14 +266,11 @@ async def test_an_edit_at_the_very_moment_of_our_write_is_taken_over_too(
     mirror = place.mirrored()
     await mirror.sync()
     await place.list.add("b")
-    replace = Folder.replace
 
-    def late(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
-        monkeypatch.setattr(Folder, "replace", replace)
+    def late() -> None:
         place.edit(lambda value: (value["tasks"][0].update(title="A"), value["tasks"].append({"title": "c"})))
-        return replace(self, name, data, expected)
 
-    monkeypatch.setattr(Folder, "replace", late)
+    at_our_next_write(monkeypatch, late)
     mirror.is_stale = True
     await mirror.sync()
     assert sorted(await place.titles()) == ["A", "b", "c"]
@@ -276,15 +286,12 @@ async def test_a_half_written_file_is_never_taken_from_its_writer(
     await mirror.sync()
     whole = place.file.read_bytes().replace(b'"a"', b'"A"')
     await place.list.add("b")
-    replace = Folder.replace
     writer = place.file.open("r+b", buffering=0)  # an editor that takes its time
 
-    def late(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
-        monkeypatch.setattr(Folder, "replace", replace)
+    def late() -> None:
         writer.truncate(0)
-        return replace(self, name, data, expected)
 
-    monkeypatch.setattr(Folder, "replace", late)
+    at_our_next_write(monkeypatch, late)
     mirror.is_stale = True
     await mirror.sync()
     assert mirror.retry_s
@@ -304,15 +311,12 @@ async def test_edits_of_the_file_go_on_while_a_half_written_one_stands_beside(
     await mirror.sync()
     whole = place.file.read_bytes()
     await place.list.add("b")
-    replace = Folder.replace
     writer = place.file.open("r+b", buffering=0)
 
-    def half(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
-        monkeypatch.setattr(Folder, "replace", replace)
+    def half() -> None:
         writer.truncate(0)
-        return replace(self, name, data, expected)
 
-    monkeypatch.setattr(Folder, "replace", half)
+    at_our_next_write(monkeypatch, half)
     mirror.is_stale = True
     await mirror.sync()
     place.edit(lambda value: value["tasks"].append({"title": "c"}))
@@ -333,14 +337,11 @@ async def test_a_file_that_is_never_written_to_its_end_is_kept_as_a_copy(
     mirror = place.mirrored()
     await mirror.sync()
     await place.list.add("b")
-    replace = Folder.replace
 
-    def half(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
-        monkeypatch.setattr(Folder, "replace", replace)
+    def half() -> None:
         place.file.write_bytes(b'{"tasks": [')
-        return replace(self, name, data, expected)
 
-    monkeypatch.setattr(Folder, "replace", half)
+    at_our_next_write(monkeypatch, half)
     mirror.is_stale = True
     await mirror.sync()
     assert place.kinds() == ["conflict"]
@@ -356,10 +357,8 @@ async def test_what_is_no_file_and_was_displaced_is_set_aside(
     mirror = place.mirrored()
     await mirror.sync()
     await place.list.add("b")
-    replace = Folder.replace
 
-    def link(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
-        monkeypatch.setattr(Folder, "replace", replace)
+    def link() -> None:
         read, calls = files._read, iter(range(9))  # pyright: ignore[reportPrivateUsage]
 
         def late(folder: int, name: str) -> bytes | None:
@@ -370,9 +369,8 @@ async def test_what_is_no_file_and_was_displaced_is_set_aside(
             return found
 
         monkeypatch.setattr(files, "_read", late)
-        return replace(self, name, data, expected)
 
-    monkeypatch.setattr(Folder, "replace", link)
+    at_our_next_write(monkeypatch, link)
     for _ in range(2):
         mirror.is_stale = True
         await mirror.sync()
@@ -389,19 +387,17 @@ async def test_what_was_displaced_while_the_daemon_went_away_is_taken_over_later
     mirror = place.mirrored()
     await mirror.sync()
     await place.list.add("b")
-    replace, take = Folder.replace, Taker.take
+    take = Taker.take
 
-    def late(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
-        monkeypatch.setattr(Folder, "replace", replace)
+    def late() -> None:
         monkeypatch.setattr(Taker, "take", away)
         place.edit(lambda value: value["tasks"][0].update(title="A"))
-        return replace(self, name, data, expected)
 
     async def away(*_: Any) -> Any:
         monkeypatch.setattr(Taker, "take", take)
         raise ConnectionLost("the daemon is away")
 
-    monkeypatch.setattr(Folder, "replace", late)
+    at_our_next_write(monkeypatch, late)
     mirror.is_stale = True
     with pytest.raises(ConnectionLost):
         await mirror.sync()
