@@ -25,8 +25,8 @@ def run_call(context: Context) -> int:
         near = get_close_matches(args.method, list(METHODS), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise UsageError(f"there is no method {args.method!r}{hint}")
-    params = _params(args.params)
     fields = {field.name: field for field in msgspec.structs.fields(row.params)}
+    params = _params(args.params, {name: field.type for name, field in fields.items()})
     if "conversation" in fields and (args.conversation or fields["conversation"].required):
         params.setdefault("conversation", context.conversation)
     if "actor" in fields and args.actor:
@@ -39,7 +39,7 @@ def run_call(context: Context) -> int:
     return 0
 
 
-def _params(words: list[str]) -> dict[str, Any]:
+def _params(words: list[str], types: dict[str, Any]) -> dict[str, Any]:
     if len(words) == 1 and words[0].lstrip().startswith("{"):
         value = loose_value(words[0])
         if not isinstance(value, dict):
@@ -50,5 +50,19 @@ def _params(words: list[str]) -> dict[str, Any]:
         name, equals, value = word.partition("=")
         if not name or not equals:
             raise UsageError(f"parameters are NAME=VALUE or one JSON object, not {word!r}")
-        params[name] = loose_value(value)
+        params[name] = _value(value, types.get(name, Any))
     return params
+
+
+def _value(word: str, wanted: Any) -> Any:
+    """The JSON value of a word, or the word itself where only that fits: a task's id is text and yet looks like 3."""
+    value = loose_value(word)
+    return word if _fits(word, wanted) and not _fits(value, wanted) else value
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    try:
+        msgspec.convert(value, wanted)
+    except msgspec.ValidationError:
+        return False
+    return True

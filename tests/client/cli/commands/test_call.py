@@ -24,3 +24,11 @@ def test_the_methods_are_listed(run: Any) -> None:
     shown = run("call", "--list")
     assert [line.split()[0] for line in shown.lines] == list(METHODS)
     assert run("call", "--list", "--json").json == sorted(METHODS)
+
+
+def test_a_number_is_text_where_only_text_fits(punch: Any) -> None:
+    punch("add", "a")
+    assert punch("call", "task.get", "task=1").json["task"]["title"] == "a"
+    assert punch("call", "task.list", "limit=1").json["total"] == 1
+    assert punch("call", "task.edit", "task=1", "title=7", "metadata={}").json["task"]["title"] == "7"
+    assert punch("call", "task.list", "limit=few").err.startswith("error: invalid_params: limit is wrong")
