@@ -48,8 +48,14 @@ def run_next(context: Context) -> int:
         names = ", ".join(f"#{task['id']}" for task in finished)
         tell("ambiguous", f"{owner_of(context)} has {names} in progress", "say which one is done: --done ID")
         return REFUSED
+    if args.result and not finished:
+        advice = "punch list shows what there is, punch done ID --result TEXT completes any of it"
+        tell("not_found", f"{owner_of(context)} has nothing in progress that this result could be of", advice)
+        return REFUSED
     for task in finished:
-        context.change("task.set_status", task=task["id"], status="completed", result_summary=args.result)
+        done = context.change("task.set_status", task=task["id"], status="completed", result_summary=args.result)
+        if not args.json:
+            context.lines(task_lines(done["task"], context.look))
     return _tell(context, _claim(context, wait_ms=args.wait))
 
 

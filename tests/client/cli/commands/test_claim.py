@@ -25,7 +25,7 @@ def test_next_completes_what_is_mine_and_takes_another(punch: Any) -> None:
     for title in "abc":
         punch("add", title)
     assert punch("next", "-o", "ann").out == "  ● #1 a  @ann\n"
-    assert punch("next", "-o", "ann", "-r", "in a.txt").out == "  ● #2 b  @ann\n"
+    assert punch("next", "-o", "ann", "-r", "in a.txt").out == "  ✓ #1 a\n  ● #2 b  @ann\n"
     assert punch("show", "1", "--json").json["task"]["result_summary"] == "in a.txt"
     punch("claim", "-o", "ann")
     assert "--done ID" in punch("next", "-o", "ann").err
@@ -43,4 +43,21 @@ def test_next_takes_nothing_when_what_is_said_to_be_done_is_not_in_progress(punc
 
 def test_a_duration_that_is_none_is_refused(punch: Any) -> None:
     assert punch("claim", "--lease", "soon").code == 2
-    assert punch("claim", "--lease", "48h").code == 1
+    assert punch("claim", "--lease", "48h").code == 2
+    assert "'48h' is not between 1s and 24h" in punch("claim", "--lease", "48h").err
+
+
+def test_next_tells_what_it_completed_where_nothing_is_left(punch: Any) -> None:
+    punch("add", "a")
+    punch("claim", "-o", "ann")
+    told = punch("next", "-o", "ann")
+    assert (told.code, told.out) == (1, "  ✓ #1 a\n")
+    assert told.err.startswith("error: nothing_ready: ")
+
+
+def test_a_result_of_nothing_is_refused_and_takes_nothing(punch: Any) -> None:
+    punch("add", "a")
+    told = punch("next", "-o", "ann", "-r", "in a.txt")
+    assert (told.code, told.out) == (1, "")
+    assert told.err.startswith("error: not_found: ann has nothing in progress that this result could be of\n")
+    assert punch("show", "1", "--json").json["task"]["status"] == "pending"
