@@ -3,6 +3,7 @@
 from argparse import ArgumentTypeError
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_MIN_LEASE_MS, _MAX_LEASE_MS = 1_000, 86_400_000
 
 
 def milliseconds(text: str) -> int:
@@ -20,6 +21,29 @@ def milliseconds(text: str) -> int:
     if unit not in _UNITS_MS or not 0 <= value < 1e9:  # noqa: PLR2004 - a bound of sense, against overflow
         raise ArgumentTypeError(f"{text!r} is no duration; write 90s, 10m or 2h")
     return round(value * _UNITS_MS[unit])
+
+
+def lease(text: str) -> int:
+    """How long a claim may last, in milliseconds: 1 s to 24 h.
+
+    Raises:
+        ArgumentTypeError: It is no duration, or out of these bounds.
+    """
+    value = milliseconds(text)
+    if not _MIN_LEASE_MS <= value <= _MAX_LEASE_MS:
+        raise ArgumentTypeError(f"{text!r} is not between 1s and 24h")
+    return value
+
+
+def whole(text: str) -> int:
+    """A count, a version or another number that may be 0.
+
+    Raises:
+        ArgumentTypeError: It is none.
+    """
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return int(text)
 
 
 def positive(text: str) -> int:

@@ -2,7 +2,7 @@ from argparse import ArgumentTypeError
 
 import pytest
 
-from punchlist.cli.duration import milliseconds, positive
+from punchlist.cli.duration import lease, milliseconds, positive, whole
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,17 @@ def test_a_count_begins_at_one() -> None:
     for text in ("0", "-1", "x", "1.5"):
         with pytest.raises(ArgumentTypeError):
             positive(text)
+
+
+def test_a_number_may_be_zero() -> None:
+    assert (whole("0"), whole("12")) == (0, 12)
+    for text in ("-1", "x", "1.5", ""):
+        with pytest.raises(ArgumentTypeError, match="is no number from 0 on"):
+            whole(text)
+
+
+def test_a_claim_lasts_a_second_to_a_day() -> None:
+    assert (lease("1s"), lease("24h")) == (1_000, 86_400_000)
+    for text in ("0", "999ms", "25h"):
+        with pytest.raises(ArgumentTypeError, match="is not between 1s and 24h"):
+            lease(text)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from punchlist.cli.duration import positive
 from punchlist.cli.formats.detect import FORMATS
 from punchlist.cli.table.shape import Argument, Command, choice, flag, value
 
@@ -15,7 +16,7 @@ COMMANDS = (
         (
             value("-q", "--query", text="only those whose id or title holds this"),
             flag("--active", text="only those with unfinished tasks"),
-            value("-n", "--limit", text="at most so many (100)", metavar="N", type=int),
+            value("-n", "--limit", text="at most so many (100)", metavar="N", type=positive),
         ),
         ("punch conversations --active",),
     ),

@@ -1,6 +1,6 @@
 """The commands that read and change a list, and those that work through it."""
 
-from punchlist.cli.duration import milliseconds, positive
+from punchlist.cli.duration import lease, milliseconds, positive, whole
 from punchlist.cli.table.shape import Argument, Command, choice, flag, value
 from punchlist_schemas.things import PRIORITIES, STATUSES
 
@@ -22,7 +22,7 @@ _PLACES = (
 _OWNER = value("-o", "--owner", text="who takes it (PUNCHLIST_OWNER, else: the user)", metavar="NAME")
 _CLAIMS = (
     _OWNER,
-    value("--lease", text="for how long, at most 24h (1h)", metavar="TIME", type=milliseconds),
+    value("--lease", text="for how long, at most 24h (1h)", metavar="TIME", type=lease),
     value("--wait", text="wait so long for one: 30s, 10m", metavar="TIME", type=milliseconds),
 )
 
@@ -50,8 +50,8 @@ COMMANDS = (
             choice("-s", "--status", text="only this status, repeatable", choices=STATUSES, action="append"),
             value("-o", "--owner", text="only tasks of this owner", metavar="NAME"),
             flag("--ready", text="only tasks that could be started now"),
-            value("-n", "--limit", text="at most so many", metavar="N", type=int),
-            value("--at", text="as it was right after this version", metavar="VERSION", type=int),
+            value("-n", "--limit", text="at most so many", metavar="N", type=positive),
+            value("--at", text="as it was right after this version", metavar="VERSION", type=whole),
         ),
         ("punch list", "punch list --ready", "punch list --at 12", "punch list -c website --json"),
         ("ls",),
@@ -104,7 +104,7 @@ COMMANDS = (
         "tasks",
         "Take back the last calls; nothing is erased from the log.",
         (
-            value("-n", "--count", text="how many calls (1; with --actor all of theirs)", metavar="N", type=int),
+            value("-n", "--count", text="how many calls (1; with --actor all of theirs)", metavar="N", type=positive),
             flag("--preview", text="only tell what would happen"),
         ),
         ("punch undo --preview", "punch undo -n 3", "punch undo --actor claude"),
@@ -115,7 +115,7 @@ COMMANDS = (
         "Show what happened.",
         (
             flag("-f", "--follow", text="go on with what happens from now"),
-            value("-n", "--limit", text="only the last N events", metavar="N", type=int),
+            value("-n", "--limit", text="only the last N events", metavar="N", type=whole),
             flag("--all-conversations", text="of all lists"),
         ),
         ("punch log -n 20", "punch log --follow --all-conversations"),
@@ -134,7 +134,7 @@ COMMANDS = (
         (
             Argument(("tasks",), "these tasks: 3 or #3", {"metavar": "ID", "nargs": "*"}),
             *_CLAIMS,
-            value("-n", "--count", text="up to so many of the next ready ones", metavar="N", type=int),
+            value("-n", "--count", text="up to so many of the next ready ones", metavar="N", type=positive),
         ),
         ("punch claim --owner ann", "punch claim 3 --lease 2h", "punch claim --wait 10m"),
     ),
@@ -142,7 +142,7 @@ COMMANDS = (
         "release",
         "claim",
         "Give claimed tasks back.",
-        (_TASKS, _OWNER, value("--fence", text="only if the claim has this number", metavar="N", type=int)),
+        (_TASKS, _OWNER, value("--fence", text="only if the claim has this number", metavar="N", type=whole)),
         ("punch release 3 --owner ann",),
     ),
     Command(

@@ -55,3 +55,12 @@ def test_as_json_each_event_is_as_on_the_wire(punch: Any) -> None:
     added = json.loads(shown.lines[1])
     assert (added["version"], added["actor"], added["event"]["type"]) == (2, "ada", "TaskAdded")
     assert added["event"]["task"]["title"] == "a\x1b[2J"
+
+
+@pytest.mark.parametrize(
+    "words", [("log", "-n", "-1"), ("undo", "-n", "0"), ("list", "-n", "0"), ("list", "--at", "x")]
+)
+def test_a_number_out_of_bounds_is_a_usage_error(run: Any, words: tuple[str, ...]) -> None:
+    told = run(*words)
+    assert told.code == 2
+    assert f"{words[-1]!r} is no number from " in told.err
