@@ -14,6 +14,7 @@ from punchlist.cli.fast import write
 from punchlist.cli.formats import detect, markdown, objects
 from punchlist.cli.formats.document import Document, FormatError
 from punchlist.cli.render import as_tree, list_lines
+from punchlist.cli.safe import safe_block, safe_json
 from punchlist.errors import Gap
 from punchlist_schemas.things import STATUSES
 
@@ -44,11 +45,16 @@ def run_export(context: Context) -> int:
     form = args.format or _BY_SUFFIX.get(os.path.splitext(args.file)[1].lower(), "json")
     text = "".join(_render(context, form))
     if args.file == "-":
-        write(text)
+        write(_shown(text, form) if context.look.terminal else text)
         return 0
     _write(args.file, text, replace=args.force)
     context.note(f"wrote {args.file} ({form})")
     return 0
+
+
+def _shown(text: str, form: str) -> str:
+    """What a terminal is shown of a file: the titles of others must not steer it."""
+    return safe_block(text) if form == "markdown" else safe_json(text)
 
 
 def _write(path: str, text: str, *, replace: bool) -> None:
@@ -65,8 +71,10 @@ def _write(path: str, text: str, *, replace: bool) -> None:
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
             os.replace(beside, path)
-        except BaseException:
+        except BaseException as error:
             os.unlink(beside)
+            if isinstance(error, OSError):
+                error.filename = path  # a full disk names no file
             raise
 
 

@@ -24,7 +24,13 @@ def detect(document: Document) -> str:
     text = document.text.removeprefix("\ufeff").lstrip()
     if not text.startswith(("{", "[")) or text.startswith(("[ ]", "[x]")):
         return "markdown"
-    value = load_json(document)
+    try:
+        value = load_json(document)
+    except FormatError as error:
+        if error.line > 1 and all(map(_is_json, text.split("\n", 2)[:2])):
+            advice = "JSON lines are not read; punch export --format json writes what can be"
+            raise FormatError(advice, document.name) from error
+        raise
     if isinstance(value, list):
         return "todowrite"
     members = cast("dict[str, Any]", value)
@@ -32,6 +38,14 @@ def detect(document: Document) -> str:
         if member in members:
             return name
     raise FormatError('no tasks found: expected "todos", "tasks" or "subject"; --format names one', document.name)
+
+
+def _is_json(line: str) -> bool:
+    try:
+        load_json(Document("", line))
+    except FormatError:
+        return False
+    return True
 
 
 def parse(documents: Sequence[Document], name: str = "") -> tuple[str, Plan]:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from punchlist_testing.terminal import terminal
+
 PLAN = "# Plan\n- [x] a\n- [ ] b\n  - [/] c\n"
 
 
@@ -156,7 +158,8 @@ def test_an_export_that_fails_leaves_nothing_behind(
     (tmp_path / "old.md").write_text("mine")
     with monkeypatch.context() as patch:
         patch.setattr(os, "fchmod", full)
-        assert "No space left" in punch("export", str(tmp_path / "old.md"), "--force").err
+        told = punch("export", str(tmp_path / "old.md"), "--force").err
+        assert told == f"error: file: {tmp_path}/old.md: No space left on device\n"
     assert (tmp_path / "old.md").read_text() == "mine"
     assert not list(tmp_path.glob("*.tmp"))
     (tmp_path / "out").mkdir()
@@ -173,3 +176,13 @@ def test_events_are_exported_as_lines_of_json(punch: Any) -> None:
     events = [json.loads(line) for line in punch("export", "--format", "jsonl").lines]
     assert [event["version"] for event in events] == [1, 2, 3]
     assert events[2]["event"]["type"] == "StatusChanged"
+
+
+@pytest.mark.parametrize("form", ["markdown", "json", "jsonl"])
+def test_an_export_to_a_terminal_does_not_steer_it_and_to_a_pipe_is_as_it_is(punch: Any, form: str) -> None:
+    punch("add", "\x1b[31m \u202eabc")
+    with terminal("export", "--format", form) as shown:
+        assert shown.finish() == 0
+        assert {"\x1b", "\u202e"}.isdisjoint(shown.shown)
+        assert "\\u202eabc" in shown.shown
+    assert "\u202eabc" in punch("export", "--format", form).out

@@ -39,3 +39,10 @@ def test_a_named_format_is_used_and_many_files_are_a_folder() -> None:
     files: list[Any] = [Document(f"{n}.json", json.dumps({"id": n, "subject": "s"})) for n in (2, 1)]
     name, plan = parse(files)
     assert (name, [task["ref"] for task in plan]) == ("folder", ["1", "2"])
+
+
+def test_lines_of_json_are_told_from_broken_json() -> None:
+    with pytest.raises(FormatError, match="f: JSON lines are not read; punch export --format json"):
+        detect(Document("f", '{"seq":1}\n{"seq":2}\n'))
+    with pytest.raises(FormatError, match="f:2: not JSON"):
+        detect(Document("f", '{"seq":1}\n{"seq":\n'))
