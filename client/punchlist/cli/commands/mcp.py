@@ -1,6 +1,7 @@
 """`punch mcp`: serve the tools to an agent's host."""
 
 import os
+import signal
 
 from punchlist.cli import extra
 from punchlist.cli.context import Context
@@ -37,6 +38,7 @@ def run_mcp(context: Context) -> int:
         context.note(f"http://127.0.0.1:{args.port}/mcp, with the token in {path}")
         anyio.run(over_http, options, setup, args.port, Token(path))
     else:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # its reader waits in a thread that nothing else ends
         anyio.run(over_stdio, options, setup)
     return 0
 

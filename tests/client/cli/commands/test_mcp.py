@@ -1,9 +1,11 @@
+import signal
 import sys
 from typing import Any
 
 import pytest
 
 from punchlist.cli import extra
+from punchlist_testing.terminal import terminal
 
 
 def test_an_unknown_dialect_is_a_usage_error(run: Any) -> None:
@@ -18,3 +20,13 @@ def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest
     told = run("mcp")
     assert told.code == 78
     assert told.err == f"error: configuration: {extra.MISSING}\n  {extra.INSTALL}\n"
+
+
+@pytest.mark.usefixtures("home")
+def test_an_interrupt_ends_it_although_its_input_stays_open() -> None:
+    pytest.importorskip("mcp")
+    with terminal("mcp") as shown:
+        shown.type('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        shown.wait_for('"result"')
+        shown.process.send_signal(signal.SIGINT)
+        assert shown.finish() == -signal.SIGINT
