@@ -8,7 +8,7 @@ import msgspec
 
 from punchlist.cli.context import Context, ids
 from punchlist.cli.exits import REFUSED, TIME_UP
-from punchlist.cli.failure import tell, tell_gap
+from punchlist.cli.failure import UsageError, tell, tell_gap
 from punchlist.cli.render import FINISHED, list_lines
 from punchlist.cli.screen import Screen
 from punchlist.cursor import Change, TaskList, Until
@@ -22,6 +22,8 @@ def run_watch(context: Context) -> int:
         for event in stream(context, everywhere=context.args.all_conversations):
             context.json(event)
         return 0
+    if context.args.all_conversations:
+        raise UsageError("the live view shows one list; of all: punch log --follow --all-conversations")
     context.look.now = 0
     newest: list[TaskList] = []
     with context.client.conversation(context.conversation).watch(view="list") as lists:

@@ -173,3 +173,10 @@ def test_a_daemon_that_does_not_answer_is_not_taken_for_waiting_in_vain(
 def test_an_event_of_an_unknown_type_is_passed_on_as_it_is() -> None:
     raw = b'{"type":"Novelty","x":[1]}'
     assert wire_value(Change(1, "a", 1, 0, "ada", decode_event(raw)))["event"] == json.loads(raw)
+
+
+@pytest.mark.usefixtures("client")
+def test_a_terminal_shows_one_list_and_says_where_all_are() -> None:
+    with terminal("watch", "--all-conversations") as shown:
+        shown.wait_for("punch log --follow --all-conversations")
+        assert shown.finish() == 2
