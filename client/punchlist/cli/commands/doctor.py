@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from punchlist.cli.commands.reading import told_once
 from punchlist.cli.context import Context
 from punchlist.cli.safe import safe
 from punchlist.errors import DaemonUnavailable, PunchlistError
@@ -99,7 +100,9 @@ def _daemon(target: Target) -> Iterator[Finding]:
             hello: dict[str, Any] = client.call("daemon.hello")
             status: dict[str, Any] = client.call("daemon.status")
     except PunchlistError as error:
-        if isinstance(error, DaemonUnavailable) and error.temporary:
+        if isinstance(error, DaemonUnavailable) and error.temporary and (pid := holder(target.data_dir)):
+            yield _elsewhere(target, pid)
+        elif isinstance(error, DaemonUnavailable) and error.temporary:
             start = "the next command starts one" if target.autostart else f"punchlistd --socket {target.socket}"
             yield Finding("daemon", "warn", "none is running", start)
         else:
@@ -113,6 +116,33 @@ def _daemon(target: Target) -> Iterator[Finding]:
         yield Finding("data in use", "warn", f"the daemon keeps its data in {status['data_dir']}", advice)
     yield from _figures(status)
     yield status_file(target.socket)
+
+
+def holder(data_dir: str) -> int | None:
+    """The process that has the lock of a data directory, None if nobody has. The lock is looked at, never taken."""
+    try:
+        with open(os.path.join(data_dir, "lock"), encoding="ascii", errors="replace") as file:
+            pid, inode = file.read(32).split("\n")[0], os.fstat(file.fileno()).st_ino
+        with open("/proc/locks", encoding="ascii", errors="replace") as locks:
+            rows = [line.split() for line in locks]
+    except OSError:
+        return None
+    held = any(row[1:2] == ["FLOCK"] and row[4:5] == [pid] and row[5].endswith(f":{inode}") for row in rows)
+    return int(pid) if held else None
+
+
+def _elsewhere(target: Target, pid: int) -> Finding:
+    """A daemon has our data and listens somewhere else: no command can reach it, or start another."""
+    found = f"none on {target.socket}; pid {pid} keeps {target.data_dir} and listens elsewhere"
+    advice = "set PUNCHLIST_SOCKET or XDG_RUNTIME_DIR as it has them"
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+            words = file.read().split("\0")
+    except OSError:
+        words = []
+    if "--socket" in words[:-1]:
+        advice = f"use that one: PUNCHLIST_SOCKET={words[words.index('--socket') + 1]}"
+    return Finding("daemon", "fail", found, f"{advice}; or end it: kill {pid}")
 
 
 def _versions(hello: dict[str, Any]) -> Finding:
@@ -140,8 +170,8 @@ def _figures(status: dict[str, Any]) -> Iterator[Finding]:
         size = int(status[member])
         over = size > limit
         yield Finding(check, "warn" if over else "ok", f"{size / _MIB:.1f} MiB", advice if over else "")
-    for error in status.get("last_errors", ()):
-        yield Finding("last error", "warn", str(error), f"see the log in {status['data_dir']}")
+    for error in told_once(status.get("last_errors", ())):
+        yield Finding("last error", "warn", error, f"see the log in {status['data_dir']}")
 
 
 def _mirrors(data_dir: str) -> Iterator[Finding]:

@@ -1,5 +1,6 @@
 """Commands that only read: list, show, conversations, status."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -105,8 +106,13 @@ def _status_lines(result: dict[str, Any], look: Look) -> Iterable[str]:
     for one in result["subscriptions"]:
         where = safe(one.get("conversation") or "all conversations")
         yield f"{look.paint('dim', ' watches')}  {safe(one['client'])}: {where}, {one['view']}, lag {one['lag']}"
-    for error in result.get("last_errors", ()):
+    for error in told_once(result.get("last_errors", ())):
         yield look.paint("fail", f"   error  {safe(error)}")
+
+
+def told_once(errors: Iterable[str]) -> Iterable[str]:
+    """Errors in the order in which they first came, each with how often it came."""
+    return (error if times == 1 else f"{error} ({times} times)" for error, times in Counter(errors).items())
 
 
 def _size(count: int) -> str:

@@ -1,9 +1,11 @@
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from punchlist.cli.commands import doctor
+from punchlist_testing.daemon import Spawned
 
 
 def states(outcome: Any) -> dict[str, str]:
@@ -59,3 +61,28 @@ def test_what_is_too_large_or_too_small_is_told(
     outcome = punch("doctor", "--json")
     assert states(outcome)[check] == "warn"
     assert all(finding["advice"] for finding in outcome.json if finding["state"] != "ok")
+
+
+def test_a_daemon_that_listens_elsewhere_is_named(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUNCHLIST_SOCKET", str(home / "run" / "other.sock"))
+    outcome = punch("doctor", "--json")
+    [found] = [finding for finding in outcome.json if finding["check"] == "daemon"]
+    assert (outcome.code, found["state"]) == (1, "fail")
+    where = f"none on {home}/run/other.sock; pid {os.getpid()} keeps {home}/data and listens elsewhere"
+    assert found["found"] == where
+    assert found["advice"].endswith(f"or end it: kill {os.getpid()}")
+
+
+def test_a_lock_that_nobody_holds_is_no_daemon(tmp_path: Path) -> None:
+    assert doctor.holder(str(tmp_path)) is None
+    (tmp_path / "lock").write_text(f"{os.getpid()}\n")
+    assert doctor.holder(str(tmp_path)) is None
+
+
+def test_a_daemon_of_its_own_is_named_with_its_socket(
+    home: Path, run: Any, process: Spawned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del process
+    socket = os.environ["PUNCHLIST_SOCKET"]
+    monkeypatch.setenv("PUNCHLIST_SOCKET", str(home / "run" / "other.sock"))
+    assert f"use that one: PUNCHLIST_SOCKET={socket}; or end it: kill " in run("doctor").out

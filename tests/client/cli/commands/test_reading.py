@@ -1,6 +1,8 @@
 import re
 from typing import Any
 
+from punchlist.cli.commands import reading
+
 
 def test_the_list_is_filtered_and_cut(punch: Any) -> None:
     punch("add", "a", "-o", "ada")
@@ -72,6 +74,10 @@ def test_the_state_of_the_daemon(punch: Any) -> None:
     assert re.search(r"daemon  punchlistd .*, pid \d+", shown.out)
     assert "2 events" in shown.out
     assert punch("status", "--json").json["seq"] == 2
+
+
+def test_an_error_that_came_often_is_told_once() -> None:
+    assert list(reading.told_once(["full", "late", "full"])) == ["full (2 times)", "late"]
 
 
 def test_the_line_for_prompts_can_also_be_counted_by_the_daemon(punch: Any) -> None:
