@@ -3,6 +3,7 @@
 from argparse import ArgumentTypeError
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_MAX_PORT = 65_535
 _MIN_LEASE_MS, _MAX_LEASE_MS = 1_000, 86_400_000
 
 
@@ -43,6 +44,17 @@ def whole(text: str) -> int:
     """
     if not text.isdecimal():
         raise ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return int(text)
+
+
+def port(text: str) -> int:
+    """A port of TCP that can be named in an address.
+
+    Raises:
+        ArgumentTypeError: It is none.
+    """
+    if not text.isdecimal() or not 1 <= int(text) <= _MAX_PORT:
+        raise ArgumentTypeError(f"{text!r} is no port from 1 to {_MAX_PORT}")
     return int(text)
 
 

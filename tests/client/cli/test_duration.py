@@ -2,7 +2,7 @@ from argparse import ArgumentTypeError
 
 import pytest
 
-from punchlist.cli.duration import lease, milliseconds, positive, whole
+from punchlist.cli.duration import lease, milliseconds, port, positive, whole
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,10 @@ def test_a_claim_lasts_a_second_to_a_day() -> None:
     for text in ("0", "999ms", "25h"):
         with pytest.raises(ArgumentTypeError, match="is not between 1s and 24h"):
             lease(text)
+
+
+def test_a_port_can_be_named_in_an_address() -> None:
+    assert (port("1"), port("65535")) == (1, 65_535)
+    for text in ("0", "65536", "-1", "http", ""):
+        with pytest.raises(ArgumentTypeError, match="is no port from 1 to 65535"):
+            port(text)

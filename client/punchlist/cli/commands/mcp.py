@@ -1,5 +1,6 @@
 """`punch mcp`: serve the tools to an agent's host."""
 
+import errno
 import os
 import signal
 
@@ -36,7 +37,13 @@ def run_mcp(context: Context) -> int:
     if args.http:
         path = args.token_file or os.path.join(args.data_dir or data_dir(os.environ), "mcp.token")
         context.note(f"http://127.0.0.1:{args.port}/mcp, with the token in {path}")
-        anyio.run(over_http, options, setup, args.port, Token(path))
+        try:
+            anyio.run(over_http, options, setup, args.port, Token(path))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                error.filename = f"port {args.port}"
+                error.strerror = "in use by another program; --port takes another"
+            raise
     else:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # its reader waits in a thread that nothing else ends
         anyio.run(over_stdio, options, setup)

@@ -1,5 +1,6 @@
 """The commands that connect lists with models, agents' hosts, shells and other programs."""
 
+from punchlist.cli.duration import port
 from punchlist.cli.table.shape import Argument, Command, choice, flag, value
 
 _HOSTS = ("claude-code", "codex", "cursor", "vscode", "gemini")
@@ -29,7 +30,7 @@ COMMANDS = (
             value("--dialect", text="which tools, repeatable (native)", metavar="DIALECT", action="append"),
             value("--user", text="only this user's lists", metavar="NAME"),
             flag("--http", text="over HTTP on this machine instead of standard input and output"),
-            value("--port", text="for --http: the port (8321)", metavar="PORT", type=int, default=8321),
+            value("--port", text="for --http: the port (8321)", metavar="PORT", type=port, default=8321),
             Argument(
                 ("--token-file",), "for --http: where the token is (made if missing)", {"metavar": "FILE"}, "file"
             ),

@@ -1,4 +1,5 @@
 import signal
+import socket
 import sys
 from typing import Any
 
@@ -30,3 +31,12 @@ def test_an_interrupt_ends_it_although_its_input_stays_open() -> None:
         shown.wait_for('"result"')
         shown.process.send_signal(signal.SIGINT)
         assert shown.finish() == -signal.SIGINT
+
+
+def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:
+    pytest.importorskip("mcp")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        told = run("mcp", "--http", "--port", str(port))
+    assert told.code == 1
+    assert f"error: file: port {port}: in use by another program; --port takes another\n" in told.err
