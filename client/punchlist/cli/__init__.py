@@ -9,9 +9,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_STDERR = 2
+
 
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one command and return its exit code, which `punchlist.cli.exits` explains."""
+    _keep_standard_numbers()
     arguments = sys.argv[1:] if argv is None else argv
     try:
         code = fast.run(arguments, os.environ)
@@ -26,3 +29,12 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         sys.stderr.write(f"error: file: standard output: {error.strerror}\n")
         return 1
     return full.run(arguments)
+
+
+def _keep_standard_numbers() -> None:
+    """A stream that the shell has closed must not hand its number to the daemon's socket, which then got our output."""
+    while (descriptor := os.open(os.devnull, os.O_RDONLY)) <= _STDERR:  # read-only: writing there still fails
+        pass
+    os.close(descriptor)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for as long as we run

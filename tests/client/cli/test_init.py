@@ -99,3 +99,22 @@ def test_an_output_that_can_not_be_written_is_told(punch: Any, monkeypatch: pyte
     monkeypatch.setattr(fast, "write", full)
     done = punch("list")
     assert (done.code, done.err) == (1, "error: file: standard output: No space left on device\n")
+
+
+@pytest.mark.usefixtures("home", "daemon")
+@pytest.mark.parametrize("words", ["add a", "list", "status"])
+def test_with_its_output_closed_it_writes_to_nobody_and_says_so(words: str) -> None:
+    line = f'exec "$@" {words} >&-'
+    told = subprocess.run(
+        ["sh", "-c", line, "sh", *command()], capture_output=True, env=environment(), timeout=20, check=False
+    )
+    assert told.returncode == 1
+    assert told.stderr.endswith(b"Bad file descriptor\n")
+
+
+@pytest.mark.usefixtures("home", "daemon")
+def test_with_both_outputs_closed_the_exit_code_is_the_same() -> None:
+    line = 'exec "$@" list --status foo >&- 2>&-'
+    assert (
+        subprocess.run(["sh", "-c", line, "sh", *command()], env=environment(), timeout=20, check=False).returncode == 2
+    )
