@@ -30,7 +30,7 @@ def test_an_interrupt_ends_it_although_its_input_stays_open() -> None:
         shown.type('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
         shown.wait_for('"result"')
         shown.process.send_signal(signal.SIGINT)
-        assert shown.finish() == -signal.SIGINT
+        assert shown.process.wait(10) == -signal.SIGINT
 
 
 def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:
