@@ -27,11 +27,14 @@ _HOOK_SECONDS = 10
 
 
 class Edit(NamedTuple):
-    """One member of a configuration: set at `path`, or with `item` an item of the array there."""
+    """One member of a configuration: set at `path`, or with `ours` an item of the array there.
+
+    `ours` knows each item that a setup of ours may have left there, also one that names another list or command.
+    """
 
     path: tuple[str, ...]
     value: Any
-    item: bool = False
+    ours: Callable[[Any], bool] | None = None
 
 
 class FileEdits(NamedTuple):
@@ -85,7 +88,7 @@ def _claude(place: Place) -> tuple[FileEdits, ...]:
     named = f" -c {place.conversation}" if place.conversation else ""
     command = f"{shlex.quote(place.punch)} prime --hook{named}"
     entry = {"hooks": [{"type": "command", "command": command, "timeout": _HOOK_SECONDS}]}
-    hooks = tuple(Edit(("hooks", event), entry, item=True) for event in ("SessionStart", "UserPromptSubmit", "Stop"))
+    hooks = tuple(Edit(("hooks", event), entry, _is_our_hook) for event in ("SessionStart", "UserPromptSubmit", "Stop"))
     server = Edit(("mcpServers", SERVER), {"type": "stdio", **place.server})
     moved = place.env.get("CLAUDE_CONFIG_DIR") if place.scope == "user" else None
     settings = place.file(".claude/settings.json", ".claude/settings.json")
@@ -93,6 +96,16 @@ def _claude(place: Place) -> tuple[FileEdits, ...]:
     if moved:
         settings, servers = os.path.join(moved, "settings.json"), os.path.join(moved, ".claude.json")
     return FileEdits(servers, "json", (server,)), FileEdits(settings, "json", hooks)
+
+
+def _is_our_hook(entry: Any) -> bool:
+    """Whether an entry runs `punch prime --hook` and nothing else."""
+    try:
+        (hook,) = entry["hooks"]
+        program, *arguments = shlex.split(hook["command"])
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False
+    return os.path.basename(program) == "punch" and arguments[:2] == ["prime", "--hook"]
 
 
 def _codex(place: Place) -> tuple[FileEdits, ...]:

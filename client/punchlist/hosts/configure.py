@@ -9,7 +9,8 @@ import hashlib
 import os
 import stat
 import tempfile
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -33,11 +34,12 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Change(NamedTuple):
-    """One file before and after; None: it is not there."""
+    """One file before, after, and as a removal would leave it; None: it is not there."""
 
     path: str
     before: bytes | None
     after: bytes | None
+    without_us: bytes | None
 
     def diff(self) -> list[str]:
         """The change as people read it."""
@@ -63,10 +65,12 @@ class Configurator:
             SetupError: It can't be read; names the line.
         """
         before = _read(wanted.path)
+        record = self._record(wanted.path)
         text = _text(wanted.path, before)
         for edit in wanted.edits:
             text = _guarded(wanted, text, edit, remove=False)
-        return Change(wanted.path, before, before if before is not None and text == before.decode() else text.encode())
+        after = before if before is not None and text == before.decode() else text.encode()
+        return Change(wanted.path, before, after, self._without_us(wanted, before) if record else before)
 
     def plan_removal(self, wanted: FileEdits) -> Change:
         """What a file has to become for us to be gone.
@@ -75,33 +79,38 @@ class Configurator:
             SetupError: It can't be read; names the line.
         """
         before = _read(wanted.path)
-        record = self._record(wanted.path)
+        after = self._without_us(wanted, before)
+        return Change(wanted.path, before, after, after)
+
+    def _without_us(self, wanted: FileEdits, before: bytes | None) -> bytes | None:
         if before is None:
-            return Change(wanted.path, None, None)
+            return None
+        record = self._record(wanted.path)
         original = _read(self.backup_of(wanted.path)) if record and record.existed else None
-        if record and record.left == _digest(before):
-            return Change(wanted.path, before, original if record.existed else None)
+        if record and record.left == _digest(before) and (original is not None or not record.existed):
+            return original
         text = _text(wanted.path, before)
         kept = _text(wanted.path, original)
         for edit in wanted.edits:
             text = _guarded(wanted, text, edit, remove=True)
             if wanted.form == "json":
-                text = _without_empty(text, edit.path if edit.item else edit.path[:-1], kept)
-        return Change(wanted.path, before, text.encode())
+                text = _without_empty(text, edit.path if edit.ours else edit.path[:-1], kept)
+        ours_alone = record is not None and not record.existed and "".join(text.split()) in ("", "{}")
+        return None if ours_alone else text.encode()
 
     def apply(self, change: Change) -> None:
         """Write a planned change of the first kind, keeping a backup."""
         if change.after is None or change.after == change.before:
             return
         record = self._record(change.path)
-        made = record.made if record else ()
         if record is None or change.before is None or record.left != _digest(change.before):
-            # A file that we left as it is keeps the backup from before our first change.
-            made = _make_directories(os.path.dirname(change.path))
+            # Others wrote since: what goes back is what they left, and never what we wrote the last time.
+            known = record.made if record else ()
+            made = (*known, *(one for one in _make_directories(os.path.dirname(change.path)) if one not in known))
             os.makedirs(self._directory, 0o700, exist_ok=True)
-            if change.before is not None:
-                _write(self.backup_of(change.path), change.before)
-            record = Record(change.path, change.before is not None, "", made)
+            if change.without_us is not None:
+                _write(self.backup_of(change.path), change.without_us)
+            record = Record(change.path, change.without_us is not None, "", made)
         _write(os.path.realpath(change.path), change.after)
         kept = msgspec.structs.replace(record, left=_digest(change.after))
         _write(self._place(change.path, "json"), msgspec.json.encode(kept))
@@ -146,9 +155,19 @@ def _guarded(wanted: FileEdits, text: str, edit: Edit, *, remove: bool) -> str:
 def _edited(form: str, text: str, edit: Edit, *, remove: bool) -> str:
     if form == "toml":
         return tomltable.remove(text, edit.path) if remove else tomltable.put(text, edit.path, edit.value)
-    if edit.item:
-        return (jsonc.remove_item if remove else jsonc.append)(text, edit.path, edit.value)
+    if edit.ours is not None:
+        return _edited_items(text, edit, edit.ours, remove=remove)
     return jsonc.remove(text, edit.path) if remove else jsonc.put(text, edit.path, edit.value)
+
+
+def _edited_items(text: str, edit: Edit, ours: Callable[[Any], bool], *, remove: bool) -> str:
+    """The text with exactly one item of ours at the edit's path, or with none."""
+    found = jsonc.find(text, edit.path)
+    present = [item for item in cast("list[Any]", found) if ours(item)] if isinstance(found, list) else []
+    if present == [edit.value] and not remove:
+        return text
+    text = jsonc.remove_items(text, edit.path, ours)
+    return text if remove else jsonc.append(text, edit.path, edit.value)
 
 
 def _without_empty(text: str, path: tuple[str, ...], kept: str) -> str:

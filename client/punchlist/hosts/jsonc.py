@@ -5,7 +5,7 @@ Pure. A text is parsed into nodes that know where they stand; a change is an ins
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 _DECODER = json.JSONDecoder()
@@ -100,11 +100,11 @@ def remove(text: str, path: Sequence[str]) -> str:
     return text if member is None else _cut(text, parent, member)
 
 
-def remove_item(text: str, path: Sequence[str], value: Any) -> str:
-    """The text without the items of the array at `path` that equal `value`."""
+def remove_items(text: str, path: Sequence[str], unwanted: Callable[[Any], bool]) -> str:
+    """The text without the unwanted items of the array at `path`."""
     while True:
         node, depth = _descend(text, parse(text), path)
-        found = next((item for item in node.members if item.node.value == value), None)
+        found = next((item for item in node.members if unwanted(item.node.value)), None)
         if depth < len(path) or found is None or not isinstance(node.value, list):
             return text
         text = _cut(text, node, found)

@@ -49,6 +49,7 @@ def remove(text: str, path: Sequence[str]) -> str:
     name = r"\s*\.\s*".join(f"(?:{re.escape(key)}|\"{re.escape(key)}\"|'{re.escape(key)}')" for key in path)
     header = re.compile(rf"\s*\[\s*{name}\s*(?:\.[^\]]*)?\]\s*(?:#.*)?$")
     kept: list[str] = []
+    behind: list[str] = []
     inside = False
     for line in text.splitlines(keepends=True):
         if line.lstrip().startswith("["):
@@ -56,8 +57,13 @@ def remove(text: str, path: Sequence[str]) -> str:
             if inside and not was and kept and not kept[-1].strip():
                 kept.pop()  # the empty line in front of the table
         if not inside:
-            kept.append(line)
-    return _verified("".join(kept), _with(whole, path, None))
+            kept += [*behind, line]
+            behind = []
+        elif line.strip() and not line.lstrip().startswith("#"):
+            behind = []
+        else:
+            behind.append(line)  # what stands between two tables belongs to the next one
+    return _verified("".join([*kept, *behind]), _with(whole, path, None))
 
 
 def _load(text: str) -> dict[str, Any]:

@@ -63,6 +63,30 @@ def test_claude_code_runs_one_command_for_three_events(tmp_path: Path) -> None:
     assert set(moved) == {"x/.claude.json", "x/settings.json"}
 
 
+@pytest.mark.parametrize(
+    ("entry", "ours"),
+    [
+        ({"hooks": [{"type": "command", "command": "punch prime --hook"}]}, True),
+        ({"matcher": "startup", "hooks": [{"command": "'/a b/punch' prime --hook -c website", "timeout": 3}]}, True),
+        ({"hooks": [{"command": "punch prime --hook"}, {"command": "mine"}]}, False),
+        ({"hooks": [{"command": "punch list"}]}, False),
+        ({"hooks": [{"command": "cd /x && punch prime --hook"}]}, False),
+        ({"hooks": [{"command": "it's"}]}, False),
+        ({"hooks": [{"command": ""}]}, False),
+        ({"hooks": [{"command": 3}]}, False),
+        ({"hooks": {"command": "punch prime --hook"}}, False),
+        ({}, False),
+        ("punch prime --hook", False),
+        (None, False),
+    ],
+)
+def test_a_hook_of_an_earlier_setup_is_known_and_others_are_left_alone(entry: Any, ours: bool) -> None:
+    place = Place("user", "/p", {"HOME": "/h"}, "punch")
+    known = host_named("claude-code").files(place)[1].edits[0].ours
+    assert known is not None
+    assert known(entry) is ours
+
+
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
 def test_a_named_list_goes_into_every_hosts_configuration(tmp_path: Path, host: Host) -> None:
     place = Place("user", str(tmp_path), {"HOME": str(tmp_path)}, "/a b/punch", "website")

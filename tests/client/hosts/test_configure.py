@@ -7,7 +7,16 @@ from punchlist.hosts import jsonc
 from punchlist.hosts.catalog import Edit, FileEdits
 from punchlist.hosts.configure import Configurator, SetupError
 
-EDITS = (Edit(("mcpServers", "punchlist"), {"command": "punch"}), Edit(("hooks", "Stop"), {"x": 1}, item=True))
+
+def has_x(item: dict[str, int]) -> bool:
+    return "x" in item
+
+
+EDITS = (
+    Edit(("mcpServers", "punchlist"), {"command": "punch"}),
+    Edit(("hooks", "Stop"), {"x": 1}, ours=has_x),
+)
+OTHER = (Edit(("mcpServers", "punchlist"), {"command": "/new/punch"}), EDITS[1]._replace(value={"x": 2}))
 MINE = '{\n  // mine\n  "theme": "dark",\n  "mcpServers": {"a": {"command": "x"}}\n}'
 
 
@@ -67,6 +76,46 @@ def test_what_others_wrote_since_stays_when_we_go(files: Configurator, wanted: F
     path.write_text(path.read_text().replace('"dark"', '"light"'))
     files.apply_removal(files.plan_removal(wanted))
     assert path.read_text() == MINE.replace('"dark"', '"light"')
+
+
+def test_a_setup_after_others_wrote_is_taken_back_as_well(files: Configurator, wanted: FileEdits) -> None:
+    path = write(wanted, MINE)
+    files.apply(files.plan(wanted))
+    path.write_text(path.read_text().replace('"dark"', '"light"'))
+    files.apply(files.plan(wanted._replace(edits=OTHER)))
+    assert "/new/punch" in path.read_text()
+    files.apply_removal(files.plan_removal(wanted))
+    assert path.read_text() == MINE.replace('"dark"', '"light"')
+
+
+def test_a_file_that_is_ours_alone_goes_away_however_often_it_was_written(
+    files: Configurator, wanted: FileEdits, tmp_path: Path
+) -> None:
+    files.apply(files.plan(wanted))
+    path = Path(wanted.path)
+    path.write_text(path.read_text().replace('"x": 1', '"x": 3'))
+    files.apply(files.plan(wanted))
+    path.write_text(path.read_text().replace("\n", "\n\n"))
+    files.apply_removal(files.plan_removal(wanted))
+    assert not (tmp_path / "host").exists()
+
+
+def test_another_setup_replaces_the_item_of_an_earlier_one(files: Configurator, wanted: FileEdits) -> None:
+    path = write(wanted, '{"hooks": {"Stop": [{"y": 1}]}}')
+    for edits in (EDITS, OTHER):
+        files.apply(files.plan(wanted._replace(edits=edits)))
+    assert jsonc.find(path.read_text(), ("hooks", "Stop")) == [{"y": 1}, {"x": 2}]
+    path.write_text(path.read_text() + "\n")
+    files.apply_removal(files.plan_removal(wanted))
+    assert jsonc.find(path.read_text(), ("hooks", "Stop")) == [{"y": 1}]
+
+
+def test_a_file_whose_backup_is_gone_loses_our_members_only(files: Configurator, wanted: FileEdits) -> None:
+    path = write(wanted, MINE)
+    files.apply(files.plan(wanted))
+    Path(files.backup_of(wanted.path)).unlink()
+    files.apply_removal(files.plan_removal(wanted))
+    assert path.read_text() == MINE
 
 
 def test_removing_what_was_never_set_up_changes_nothing(files: Configurator, wanted: FileEdits) -> None:

@@ -42,7 +42,7 @@ def test_an_item_joins_an_array_once() -> None:
     text = jsonc.append('{"hooks": {"Stop": [{"x": 1}]}}', ("hooks", "Stop"), {"y": 2})
     assert jsonc.find(text, ("hooks", "Stop")) == [{"x": 1}, {"y": 2}]
     assert jsonc.append(text, ("hooks", "Stop"), {"y": 2}) == text
-    assert jsonc.remove_item(text, ("hooks", "Stop"), {"y": 2}) == '{"hooks": {"Stop": [{"x": 1}]}}'
+    assert jsonc.remove_items(text, ("hooks", "Stop"), lambda item: "y" in item) == '{"hooks": {"Stop": [{"x": 1}]}}'
     assert jsonc.find(jsonc.append("", ("hooks", "Stop"), 1), ("hooks", "Stop")) == [1]
 
 

@@ -43,6 +43,13 @@ def test_an_older_table_of_ours_is_replaced_with_its_inner_tables() -> None:
     assert "old" not in changed
 
 
+def test_what_stands_between_the_table_and_the_next_one_stays() -> None:
+    ours = tomltable.put("a = 1\n", PATH, VALUES)
+    added = '\n# the next one\n[mcp_servers.other]\ncommand = "y"\n'
+    assert tomltable.remove(ours + added, PATH) == "a = 1\n" + added
+    assert tomltable.remove(ours + "\n# the end\n", PATH) == "a = 1\n\n# the end\n"
+
+
 def test_an_empty_file_gets_the_table_alone() -> None:
     assert tomltable.put("", PATH, {"command": "punch"}) == '[mcp_servers.punchlist]\ncommand = "punch"\n'
 
