@@ -218,7 +218,7 @@ class App:
                 self.stop()
 
     async def _watch_idleness(self, server: Server, idle_s: float) -> None:
-        """Stop once nobody has been connected for a while."""
+        """Stop once nobody has been connected for a while, and no claim is left whose time has to be kept."""
         changed = anyio.Event()
 
         def left() -> None:
@@ -230,7 +230,7 @@ class App:
         while True:
             with anyio.move_on_after(idle_s) as waited:
                 await changed.wait()
-            if waited.cancelled_caught and not server.sessions:
+            if waited.cancelled_caught and not server.sessions and not len(server.writer.leases):
                 logger.info("stopping: no connection for %g s", idle_s)
                 self.stop()
                 return

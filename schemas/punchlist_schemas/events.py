@@ -124,12 +124,16 @@ class DependencyRemoved(Event, frozen=True, tag="DependencyRemoved"):
 
 
 class Claimed(Event, frozen=True, tag="Claimed"):
-    """`owner` took the task for `lease_ms` milliseconds; it is in progress from here. The fence is this event's seq."""
+    """`owner` took the task for `lease_ms` milliseconds; it is in progress from here. The fence is this event's seq.
+
+    `keep` says that the claim does not depend on a connection: its time alone counts.
+    """
 
     task: str
     owner: str
     lease_ms: int
     attempts: int = 0
+    keep: bool = False
 
 
 class Released(Event, frozen=True, kw_only=True, tag="Released"):

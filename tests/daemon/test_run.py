@@ -299,6 +299,17 @@ def test_it_leaves_after_a_time_without_connections_and_not_while_there_is_one(t
         assert not os.path.exists(daemon.socket)
 
 
+def test_it_does_not_leave_while_a_claim_is_left_whose_time_it_keeps(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path, "--idle-exit", "0.2") as daemon:
+        client = Raw(daemon.socket)
+        client.result("task.add", conversation="c", title="a")
+        client.result("task.claim", conversation="c", owner="ann", lease_ms=1_500, keep=True)
+        client.close()
+        with pytest.raises(subprocess.TimeoutExpired):
+            ended(daemon, 1.0)
+        assert ended(daemon, SOON_S) == 0
+
+
 @pytest.mark.parametrize(
     ("runtime", "expected"),
     [

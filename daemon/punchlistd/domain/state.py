@@ -23,11 +23,12 @@ _SLACK = 1_000
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Who has a task to himself. `fence` is the claim's number: the seq of its event."""
+    """Who has a task to himself. `fence` is the claim's number: the seq of its event. See `Claimed` for the rest."""
 
     owner: str
     fence: int
     lease_ms: int
+    keep: bool = False
 
 
 class State:

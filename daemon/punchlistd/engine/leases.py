@@ -1,7 +1,8 @@
 """How long claims last: by the monotonic clock, without an event for a sign of life, with one timer for all.
 
 The log says who claimed what and how a claim ended; in between, the time of each claim is kept here. A connection keeps
-its claims in force by any call; when it closes, and after a restart of the daemon, they last for a short grace.
+its claims in force by any call; when it closes, and after a restart of the daemon, they last for a short grace. A claim
+that is kept needs no connection: its time alone counts, and begins anew with a restart.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ import msgspec
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS
-from punchlist_schemas.params import Mutation, TaskClaim, TaskRelease, TaskRenew, TaskSetStatus
+from punchlist_schemas.params import Mutation, TaskRelease, TaskRenew, TaskSetStatus
 from punchlistd.domain.commands import Command, EndClaims
 from punchlistd.domain.refusals import lease_held
 from punchlistd.domain.state import Claim, State
@@ -41,7 +42,7 @@ class Lease:
         self.lease_s = claim.lease_ms / 1000
         self.deadline = deadline
         self.holder: Holder | None = None
-        self.keep = False
+        self.keep = claim.keep
         self.reason = "expired"
         self.asked = False
 
@@ -84,6 +85,10 @@ class Leases:
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at = 0.0
 
+    def __len__(self) -> int:
+        """How many claims are in force."""
+        return self._count
+
     def of(self, conversation: str) -> Mapping[str, Lease]:
         """The leases of one conversation, by task."""
         return self._held.get(conversation, _NONE)
@@ -91,7 +96,7 @@ class Leases:
     # what happens to claims
 
     def adopt(self, state: State) -> None:
-        """A conversation was loaded: claims of which nothing is known here get a grace."""
+        """A conversation was loaded: claims of which nothing is known here get a grace, kept ones their time anew."""
         name = state.conversation
         for task in list(self.of(name)):
             if task not in state.claims:
@@ -101,7 +106,10 @@ class Leases:
             lease = self.of(name).get(task)
             if lease is None or lease.fence != claim.fence:
                 lease = self._add(Lease(name, task, claim, grace))
-                lease.reason = "restarted"
+                if lease.keep:
+                    lease.deadline = time.monotonic() + lease.lease_s
+                else:
+                    lease.reason = "restarted"
             elif lease.asked:
                 lease.asked = False
                 lease.deadline = grace
@@ -116,7 +124,6 @@ class Leases:
                 self._drop(name, task)
             elif lease is None or lease.fence != claim.fence:
                 lease = self._add(Lease(name, task, claim, 0.0))
-                lease.keep = isinstance(params, TaskClaim) and params.keep
                 self._hold(lease, holder)
         if isinstance(params, TaskRenew) and (lease := self.of(name).get(params.task)) is not None:
             lease.lease_s = lease.lease_s if params.lease_ms is None else params.lease_ms / 1000

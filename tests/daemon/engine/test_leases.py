@@ -150,6 +150,20 @@ async def test_a_restart_gives_a_grace_and_then_offers_the_task_again(tmp_path: 
         assert (again["task"]["id"], again["task"]["attempts"]) == ("1", 2)
 
 
+async def test_a_kept_claim_has_its_time_anew_after_a_restart(tmp_path: Path, log: TouchyLog) -> None:
+    async with engine(tmp_path, log, kill=True) as before:
+        peer = await before.connect()
+        await peer.result("task.add_many", **C, tasks=[{"title": "a"}, {"title": "b"}])
+        await claim(peer, keep=True, lease_ms=3_600_000)
+        await claim(peer, "bob")
+    async with engine(tmp_path, log, grace_s=0.0) as after:
+        assert (await end_of_claim(after))["task"] == "2"
+        task = (await (await after.connect()).result("task.get", **C, task="1"))["task"]
+        assert (task["owner"], task["status"]) == ("ann", "in_progress")
+        assert task["lease_expires_at"] - task["updated_at"] > 3_500_000
+        assert len(after.writer.leases) == 1
+
+
 async def test_a_claim_asked_for_again_by_its_key_belongs_to_the_new_connection(running: Engine, ann: Peer) -> None:
     bob = await running.connect()
     first = await claim(bob, "bob", key="k")

@@ -115,7 +115,7 @@ def _not_pending(task: Task) -> Rejection:
 def _claimed(state: State, task: Task, params: p.TaskClaim) -> Claimed:
     """Who takes up what is in progress without ever having been claimed does not begin again."""
     goes_on = task.status == "in_progress" and task.id not in state.offered
-    return Claimed(task.id, params.owner, params.lease_ms, task.attempts + (not goes_on))
+    return Claimed(task.id, params.owner, params.lease_ms, task.attempts + (not goes_on), params.keep)
 
 
 def _released(state: State, task: str, reason: str) -> Released:
