@@ -19,6 +19,7 @@ _PLACES = (
     value("--before", text="in front of this task", metavar="ID"),
     value("--after", text="behind this task", metavar="ID"),
 )
+_HOLDER = value("-o", "--owner", text="who has it (PUNCHLIST_OWNER, else: the user)", metavar="NAME")
 _OWNER = value("-o", "--owner", text="who takes it (PUNCHLIST_OWNER, else: the user)", metavar="NAME")
 _CLAIMS = (
     _OWNER,
@@ -142,7 +143,7 @@ COMMANDS = (
         "release",
         "claim",
         "Give claimed tasks back.",
-        (_TASKS, _OWNER, value("--fence", text="only if the claim has this number", metavar="N", type=whole)),
+        (_TASKS, _HOLDER, value("--fence", text="only if the claim has this number", metavar="N", type=whole)),
         ("punch release 3 --owner ann",),
     ),
     Command(
