@@ -139,7 +139,7 @@ HOSTS = (
     ),
     Host("cursor", "Cursor", _cursor, "restart Cursor; its MCP settings show punchlist"),
     Host("vscode", "VS Code", _vscode, "run the command 'MCP: List Servers' and start punchlist"),
-    Host("gemini", "Gemini CLI", _gemini, "start a new session; /mcp shows punchlist"),
+    Host("gemini", "Gemini CLI", _gemini, "start a new session in a trusted folder; /mcp shows punchlist"),
 )
 
 
