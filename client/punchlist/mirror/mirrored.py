@@ -69,10 +69,17 @@ class Mirrored:
         self._is_settled = False
         self._closed: set[str] = set()
         self._late: list[tuple[str, bytes]] = []
+        self._at_work = anyio.Lock()
+        self._is_erased = False
 
     async def sync(self) -> None:
         """Take over what is proposed, then write what is true; repeated until nobody interferes."""
-        self.retry_s = None
+        async with self._at_work:
+            self.retry_s = None
+            if not self._is_erased:
+                await self._sync_or_tell()
+
+    async def _sync_or_tell(self) -> None:
         try:
             await self._sync()
             self._report.clear(self._folder.path, "trouble")
@@ -83,7 +90,15 @@ class Mirrored:
             self.retry_s = 5.0
 
     async def erase(self) -> None:
-        """The conversation has been erased: so are the files, as far as they are ours."""
+        """The conversation has been erased: so are the files, as far as they are ours; nothing is done here any more.
+
+        What is just being written comes first: it would stay, or be taken for somebody's wish to have the list back.
+        """
+        async with self._at_work:
+            self._is_erased = True
+            await self._remove_ours()
+
+    async def _remove_ours(self) -> None:
         for name, written in self._written.items():
             await run_sync(self._folder.remove, name, written.data)
         self._written = {}
@@ -240,6 +255,9 @@ class Mirrored:
         try:
             tasks = await self._list.list()
             if tasks.version == 0 and not disk:
+                return {}
+            if not len(tasks) and self._written and not (await self._list.info()).created_at:
+                await self._remove_ours()  # it was erased while nobody told us
                 return {}
             epoch = (await self._client.open()).epoch
             self._wrote = 0

@@ -196,7 +196,8 @@ class Runner:
                                 continue
                             key = (entry.directory, entry.format, change.conversation)
                             if isinstance(change.event, ConversationDeleted) and key in self._mirrored:
-                                await self._mirrored.pop(key).erase()
+                                await self._mirrored[key].erase()
+                                self._mirrored.pop(key, None)
                                 continue
                             self._mark(group, entry, change.conversation, is_stale=True)
             except RequestRefused:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.from_thread
 import pytest
 
 from punchlist import SettingsPatch
@@ -464,6 +466,46 @@ async def test_a_full_disk_is_told_and_healed(place: Place, monkeypatch: pytest.
     assert mirror.retry_s
     await mirror.sync()
     assert [task["title"] for task in place.read()["tasks"]] == ["a", "b"]
+
+
+async def test_an_erasure_in_the_middle_of_a_write_takes_the_file_along(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    written, replace = anyio.Event(), Folder.replace
+
+    def slow(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
+        found = replace(self, name, data, expected)
+        anyio.from_thread.run_sync(written.set)
+        return found
+
+    monkeypatch.setattr(Folder, "replace", slow)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(mirror.sync)
+            await written.wait()
+            await mirror.erase()
+    assert not place.file.exists()
+    mirror.is_stale = True
+    await mirror.sync()
+    assert not place.file.exists()
+
+
+async def test_a_conversation_that_was_erased_unseen_takes_its_file_along(place: Place) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    with pytest.raises(ConfirmationRequired) as caught:
+        await place.list.erase()
+    await place.list.erase(confirm=caught.value.token)
+    mirror.is_stale = True
+    await mirror.sync()
+    assert not place.file.exists()
+    await place.list.add("new")
+    mirror.is_stale = True
+    await mirror.sync()
+    assert [task["title"] for task in place.read()["tasks"]] == ["new"]
 
 
 async def test_an_erased_conversation_takes_its_file_along(place: Place) -> None:
