@@ -107,10 +107,7 @@ class Lanes:
         task = await self._next(work)
         while task is not None:
             self._busy += 1
-            try:
-                finish = await self._run(work, task)
-            finally:
-                self._busy -= 1
+            finish = await self._run(work, task)
             # The end of one task and the claim of the next go out together: one commit for both.
             finishing = asyncio.create_task(self._settled(task, finish))
             await asyncio.sleep(0)
@@ -123,6 +120,9 @@ class Lanes:
             await finish
         except (LeaseLost, LeaseHeld) as error:
             self._show.note(f"#{task.id}: the claim was lost meanwhile: {error}")
+        finally:
+            self._busy -= 1  # not sooner: a lane that found nothing would leave before this made something ready
+            self._turn()
 
     async def _next(self, work: AsyncWork) -> Task | None:
         """The next task; None when this lane is done."""
