@@ -52,37 +52,23 @@ def _ids(log: Operations, names: set[str]) -> dict[str, int]:
 
 
 def _save(log: Operations, ids: dict[str, int], snapshots: Sequence[Snapshot]) -> None:
-    write = log.connection.executemany
-    saved = [(ids[snapshot.conversation], snapshot) for snapshot in snapshots]
-    write(
-        """UPDATE conversations SET open = ?, in_progress = ?, updated_at = ?, deleted = ?, search = ?, summary = ?
-        WHERE id = ?""",
-        [
-            (one.open, one.in_progress, one.updated_at, one.deleted)
-            + (search_text(one.conversation, one.summary), one.summary, number)
-            for number, one in saved
-        ],
-    )
-    # Apart, since a change costs an index: few have a user, and none gets another one but by a new beginning.
-    owners = dict(log.connection.execute("SELECT id, user FROM conversations WHERE user <> ''"))
-    write(
-        "UPDATE conversations SET user = ? WHERE id = ?",
-        [(one.user, number) for number, one in saved if one.user != owners.get(number, "")],
-    )
-    attached = {number for (number,) in log.connection.execute("SELECT DISTINCT conversation FROM sessions")}
-    write("DELETE FROM sessions WHERE conversation = ?", [(number,) for number, _ in saved if number in attached])
-    write(
-        "INSERT OR REPLACE INTO sessions VALUES(?, ?)",
-        [(session, number) for number, one in saved if not one.deleted for session in one.sessions],
-    )
-    write(
-        "INSERT OR REPLACE INTO snapshots VALUES(?, ?, ?, ?, ?, ?)",
-        [
-            (number, one.version, one.seq, one.check, checksum(one.state), one.state)
-            for number, one in saved
-            if one.state is not None
-        ],
-    )
+    execute = log.connection.execute
+    for saved in snapshots:
+        number = ids[saved.conversation]
+        execute(
+            """UPDATE conversations SET user = ?, open = ?, in_progress = ?, updated_at = ?, deleted = ?, search = ?,
+            summary = ? WHERE id = ?""",
+            (saved.user, saved.open, saved.in_progress, saved.updated_at, int(saved.deleted))
+            + (search_text(saved.conversation, saved.summary), saved.summary, number),
+        )
+        execute("DELETE FROM sessions WHERE conversation = ?", (number,))
+        for session in () if saved.deleted else saved.sessions:
+            execute("INSERT OR REPLACE INTO sessions VALUES(?, ?)", (session, number))
+        if saved.state is not None:
+            execute(
+                "INSERT OR REPLACE INTO snapshots VALUES(?, ?, ?, ?, ?, ?)",
+                (number, saved.version, saved.seq, saved.check, checksum(saved.state), saved.state),
+            )
 
 
 def forget(log: Operations) -> None:
