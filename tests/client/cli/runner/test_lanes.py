@@ -1,4 +1,4 @@
-"""A run as a process of its own: interrupted, following, and over a restart of the daemon."""
+"""Runs: interrupted, following, over a restart of the daemon, and lanes that make work for each other."""
 
 import json
 import os
@@ -7,10 +7,17 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 
+import anyio
 import pytest
 
-from punchlist import Client
+from punchlist import Client, connect_async
+from punchlist.cli.look import Look
+from punchlist.cli.runner.lanes import Lanes, Plan
+from punchlist.cli.runner.show import Show
+from punchlist.work import AsyncWork
+from punchlist_schemas.things import Task
 from punchlist_testing.daemon import Spawned
 
 
@@ -79,3 +86,39 @@ def test_a_run_survives_a_restart_of_the_daemon_in_the_middle_of_a_task(process:
             )
             events = json.dumps([str(change.event) for change in client.read(0, "default")])
             assert events.count("Claimed(") == 1
+
+
+async def test_a_lane_stays_until_the_end_of_anothers_task_is_settled(
+    process: Spawned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That end may make something ready: here two tasks that have to meet, so both lanes are needed."""
+    ended = anyio.Event()
+    complete, claimed = AsyncWork.complete, Lanes._claimed  # pyright: ignore[reportPrivateUsage]
+
+    async def telling(work: AsyncWork, result: str | None = None) -> None:
+        ended.set()
+        await complete(work, result)
+
+    async def look(lanes: Lanes, work: AsyncWork) -> Task | None:
+        task = await claimed(lanes, work)
+        if task is None:  # it hears of that only when the other one's command is over
+            with anyio.fail_after(10):
+                await ended.wait()
+        return task
+
+    monkeypatch.setattr(AsyncWork, "complete", telling)
+    monkeypatch.setattr(Lanes, "_claimed", look)
+    meet = 'test "$1" = 1 && exit; cd "$0"; touch "$1"; '
+    meet += "for i in $(seq 100); do test $(ls | wc -l) = 2 && exit; sleep 0.05; done; exit 1"
+    place = tmp_path / "met"
+    place.mkdir()
+    words = ("sh", "-c", meet, str(place), "{id}")
+    plan = Plan(command=words, owner="ann", log_dir=str(tmp_path / "logs"), env={}, jobs=2)
+    async with connect_async(socket=process.socket, autostart=False) as client:
+        conversation = client.conversation("c")
+        await conversation.add("first")
+        for title in "xy":
+            await conversation.add(title, blocked_by=["1"])
+        lanes = Lanes(conversation, plan, Show(Look()))
+        await lanes.run()
+    assert (lanes.done, lanes.failed) == (3, 0)
