@@ -224,12 +224,13 @@ class Writer:
     async def _commit_batches(self) -> None:
         done: Batch | None = None
         while True:
-            if not self._forming.items:
+            if not self._forming.items or self._log.quick:
                 self._publish(done)
                 done, self._committing = None, False
-                self._moved.give()
-                await self._formed.take()
-                continue
+                if not self._forming.items or self._commit_at_once():
+                    self._moved.give()
+                    await self._formed.take()
+                    continue
             self._committing = True
             batch, self._forming = self._forming, Batch(self._forming.head)
             self._moved.give()

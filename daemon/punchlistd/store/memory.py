@@ -17,11 +17,11 @@ class MemoryLog:
     """An `EventLog` in memory. `read`, `load` and the others complete at once.
 
     Args:
-        at_once: Whether `append_now` commits, as on a quick disk, or never does, as on a slow one.
+        at_once: Whether `append_now` commits, as on a quick disk, or never does, as on a slow one; may change.
     """
 
     def __init__(self, at_once: bool = False) -> None:
-        self._at_once = at_once
+        self.at_once = at_once
         self.epoch = secrets.token_hex(8)
         self.regressed: tuple[int, int] | None = None
         self._lines: list[bytes] = []  # b"" where a line was erased
@@ -47,11 +47,16 @@ class MemoryLog:
         """Conversations with events that `maintain` has not seen."""
         return [name for name, seqs in self._seqs.items() if seqs and seqs[-1] > self._indexed]
 
+    @property
+    def quick(self) -> bool:
+        """Whether the log was made to commit at once."""
+        return self.at_once
+
     def append_now(self, entries: Sequence[Sealed]) -> bool:
         """As `append`, where the log was made to commit at once."""
-        if self._at_once:
+        if self.at_once:
             self._append(entries)
-        return self._at_once
+        return self.at_once
 
     async def append(self, entries: Sequence[Sealed]) -> None:
         """Append lines at head + 1, head + 2, …."""

@@ -200,6 +200,11 @@ class EventLog(Protocol):
         """Conversations with events that the index does not hold: their saved summaries are out of date."""
         ...
 
+    @property
+    def quick(self) -> bool:
+        """Whether `append_now` would commit now."""
+        ...
+
     def append_now(self, entries: Sequence[Sealed]) -> bool:
         """As `append`, but without a wait; False, and nothing done, if that would hold up the caller for long.
 

@@ -196,9 +196,14 @@ class SqliteLog:
         await self._run(self._operations.append_and_checkpoint, entries)
         self._note_pace()
 
+    @property
+    def quick(self) -> bool:
+        """Whether commits are quick now, and the connection is free."""
+        return not (self._in_thread or self._running or self._closed or self._operations.checkpoint_due)
+
     def append_now(self, entries: Sequence[Sealed]) -> bool:
-        """Commit them in the caller's thread, if commits are quick now and the connection is free."""
-        if self._in_thread or self._running or self._closed or self._operations.checkpoint_due:
+        """Commit them in the caller's thread, if that is quick."""
+        if not self.quick:
             return False
         self._operations.guarded(self._operations.append, entries)
         self._note_pace()

@@ -47,6 +47,24 @@ async def test_what_comes_during_a_commit_shares_the_next_one(running: Engine, l
     assert log.sizes_of_appends == [2, 9]
 
 
+async def test_once_the_disk_is_quick_again_commits_are_made_at_once_again_under_load(
+    running: Engine, log: TouchyLog
+) -> None:
+    peers = [await running.connect() for _ in range(3)]
+    gate = log.hold()
+    peers[0].send("task.add", add("0"))
+    await gate.reached()
+    for number, peer in enumerate(peers[1:], 1):
+        peer.send("task.add", add(str(number)))
+    await until(lambda: len(running.writer._forming.items) == 2)  # pyright: ignore[reportPrivateUsage]
+    log.at_once = True
+    gate.open()
+    for peer in peers:
+        assert "result" in await peer.answer(0)
+    assert log.sizes_of_appends == [2], "what formed meanwhile took no way through the thread"
+    assert log.head == 4
+
+
 async def test_a_refused_call_changes_nothing_and_is_not_in_the_log(peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add", **add("a"))
     head = log.head

@@ -74,9 +74,14 @@ class ForgetfulLog(MemoryLog):
         self._pending = []
         await asyncio.sleep(self._random.choice((0, 0, 0.005)))
 
+    @property
+    def quick(self) -> bool:
+        """The disk changes its mind."""
+        return self._random.random() < 0.5
+
     def append_now(self, entries: Sequence[Sealed]) -> bool:
         """Now and then the disk is quick enough to be waited for."""
-        if self._random.random() < 0.5 or asyncio.get_running_loop().time() < self.full_until:
+        if not self.quick or asyncio.get_running_loop().time() < self.full_until:
             return False
         return self._commit(entries)
 
