@@ -1,6 +1,7 @@
 """What surrounds the database on disk: names beside it, publishing a file, inodes that must not change, the reserve."""
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Sequence
@@ -63,11 +64,56 @@ def discard(path: str) -> None:
             os.unlink(name)
 
 
-class Inodes:
-    """The files that must stay what they were: a commit into a removed file succeeds and is lost."""
+class OpenName:
+    """The name that a file has now, as the kernel tells it of an open one.
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    Raises:
+        OSError: The file is not there, or the kernel does not tell.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._files = os.open("/proc/self/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            # O_PATH: closing any other descriptor would end the locks that SQLite has on the file.
+            self._file = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            os.close(self._files)
+            raise
+        self._link = str(self._file)
+        self._name = os.readlink(self._link, dir_fd=self._files)
+
+    def check(self) -> None:
+        """Look whether the file still has the name that it had.
+
+        Raises:
+            StorageFailed: It was removed or moved, or another one took its name.
+        """
+        if os.readlink(self._link, dir_fd=self._files) != self._name:
+            raise StorageFailed(f"{self._path} was removed or replaced while in use")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._file)
+        os.close(self._files)
+
+
+class Inodes:
+    """The files that must stay what they were: a commit into a removed file succeeds and is lost.
+
+    The one that each commit flushes is told by the name that it has now, not by its inode: since Linux 6.13 a file
+    whose times were read gets a finer one with its next write (multigrain timestamps), and that is one block more to
+    flush, half as much again as the commit itself.
+    """
+
+    def __init__(self, paths: Sequence[str], flushed: str | None = None) -> None:
         self._own = tuple(paths)
+        self._flushed: OpenName | None = None
+        if flushed is not None:
+            try:
+                self._flushed = OpenName(flushed)
+            except OSError:  # there is no /proc
+                self._own = (*paths, flushed)
         self._known: dict[str, tuple[int, int]] = {}
         self.watch(())
 
@@ -93,6 +139,14 @@ class Inodes:
                 raise StorageFailed(f"{path} was removed while in use") from None
             if (found.st_dev, found.st_ino) != known:
                 raise StorageFailed(f"{path} was replaced while in use")
+        if self._flushed is not None:
+            self._flushed.check()
+
+    def close(self) -> None:
+        """Let go of what is watched."""
+        if self._flushed is not None:
+            self._flushed.close()
+            self._flushed = None
 
 
 def _allocated(path: str) -> int:
@@ -101,6 +155,36 @@ def _allocated(path: str) -> int:
         return found.st_blocks * 512 if stat.S_ISREG(found.st_mode) else 0
     except FileNotFoundError:
         return 0
+
+
+def _is_plenty(path: str, size: int) -> bool:
+    """Whether there is room for twice as many bytes beside a path."""
+    free = os.statvfs(os.path.dirname(path) or ".")
+    return free.f_bavail * free.f_frsize >= 2 * size
+
+
+def fill(path: str, size: int) -> None:
+    """Lengthen a file with zeros, durably, if it is shorter and there is plenty of room; otherwise leave it.
+
+    What is written over them later is flushed without the file's length and map of blocks: that halves a small commit.
+
+    Raises:
+        OSError: The disk failed.
+    """
+    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        end = os.lseek(file, 0, os.SEEK_END)
+        if end >= size or not _is_plenty(path, size):
+            return
+        try:
+            while end < size:
+                end += os.pwrite(file, bytes(min(size - end, 1 << 20)), end)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+        os.fdatasync(file)
+    finally:
+        os.close(file)
 
 
 class Reserve:
@@ -115,8 +199,7 @@ class Reserve:
         """Set the space aside if it is not and there is plenty; otherwise leave it for later."""
         if self.held or self._size == 0:
             return
-        free = os.statvfs(os.path.dirname(self._path) or ".")
-        if free.f_bavail * free.f_frsize < 2 * self._size:
+        if not _is_plenty(self._path, self._size):
             return
         try:
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

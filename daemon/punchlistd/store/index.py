@@ -38,7 +38,6 @@ def maintain(log: Operations, snapshots: Sequence[Snapshot]) -> None:
     log.indexed = log.head
     log.distrusted = False
     log.indexed_pages(3 * len(ids) + sum(len(snapshot.state or b"") for snapshot in snapshots) // PAGE)
-    log.reserve.ensure()
 
 
 def _ids(log: Operations, names: set[str]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, TypeVarTuple
 
-from punchlistd.store.files import Inodes, Reserve, beside, size_of, sync_directory, write_ahead
+from punchlistd.store.files import Inodes, Reserve, beside, fill, size_of, sync_directory, write_ahead
 from punchlistd.store.lines import checksum, join
 from punchlistd.store.mark import ANY_SUM, Mark
 from punchlistd.store.port import Damaged, LogUnusable, Sealed, StorageFailed, StorageFull
@@ -22,10 +22,13 @@ CHECKPOINT_PAGES = 1000
 """Pages written ahead after which they are moved into the database, as SQLite would by itself; the index's turn comes
 about as often, so that writers wait once for both."""
 
-LATE = 4
+LATE = 2
 """Commits move them themselves when there are so many times as many."""
 
 PAGE = 4096
+
+FRAME = 24 + PAGE
+"""What a page takes where it is written ahead (https://sqlite.org/fileformat2.html#the_write_ahead_log)."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -52,7 +55,7 @@ class Operations:
         self.mark = Mark(beside(path, ".mark"))
         self.regressed = self._compare_with_mark()
         sync_directory(path)  # SQLite goes on where that fails for the file it writes ahead to
-        self.inodes = Inodes((path, write_ahead(path)))
+        self.inodes = Inodes((path,), flushed=write_ahead(path))
         self.inodes.watch(watch)
         self.reserve = Reserve(beside(path, ".reserve"), reserve_bytes)
         self.reserve.ensure()
@@ -99,6 +102,7 @@ class Operations:
                 with suppress(StorageFull):
                     self.checkpoint()
         finally:
+            self.inodes.close()
             self.mark.close()
 
     # Guards
@@ -190,9 +194,12 @@ class Operations:
             self.checkpoint_if(True)
 
     def indexed_pages(self, pages: int) -> None:
-        """Count pages that the index has written ahead, and move all into the database if they are many."""
+        """Count pages that the index has written ahead, move all into the database if they are many; see to space."""
         self._pages += pages
         self.checkpoint_if(self._pages >= CHECKPOINT_PAGES)
+        self.reserve.ensure()
+        with self.writing():
+            fill(write_ahead(self.path), LATE * CHECKPOINT_PAGES * FRAME)
 
     def checkpoint_if(self, due: bool) -> None:
         """Move what was written ahead into the database; without space that can wait."""

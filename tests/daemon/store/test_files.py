@@ -1,10 +1,12 @@
+import contextlib
+import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from punchlistd.store.files import Inodes, Reserve, beside, discard, publish, size_of
+from punchlistd.store.files import Inodes, Reserve, beside, discard, fill, publish, size_of
 from punchlistd.store.port import StorageFailed
 
 
@@ -73,6 +75,98 @@ def test_watching_again_does_not_forgive_a_replaced_file_of_our_own(tmp_path: Pa
     inodes.watch([])
     with pytest.raises(StorageFailed):
         inodes.check()
+
+
+@pytest.fixture
+def flushed(tmp_path: Path) -> Iterator[Inodes]:
+    (tmp_path / "own").write_text("")
+    (tmp_path / "flushed").write_text("")
+    inodes = Inodes([str(tmp_path / "own")], flushed=str(tmp_path / "flushed"))
+    yield inodes
+    inodes.close()
+
+
+def move(path: Path) -> None:
+    path.rename(path.parent / "moved")
+
+
+@pytest.mark.parametrize("change", [Path.unlink, replace, move])
+def test_the_name_of_the_flushed_file_is_watched_too(
+    tmp_path: Path, flushed: Inodes, change: Callable[[Path], None]
+) -> None:
+    (tmp_path / "flushed").write_text("goes on")
+    flushed.check()
+    change(tmp_path / "flushed")
+    with pytest.raises(StorageFailed, match="flushed was removed or replaced"):
+        flushed.check()
+
+
+def test_looking_at_the_flushed_file_does_not_read_its_times(
+    tmp_path: Path, flushed: Inodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat, looked = os.stat, list[str]()
+
+    def noted(path: str, *, follow_symlinks: bool = True) -> os.stat_result:
+        looked.append(path)
+        return stat(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(os, "stat", noted)
+    flushed.check()
+    assert looked == [str(tmp_path / "own")]
+
+
+def test_without_proc_the_flushed_file_is_watched_as_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, _flags: int) -> int:
+        raise FileNotFoundError(path)
+
+    (tmp_path / "flushed").write_text("")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        inodes = Inodes([], flushed=str(tmp_path / "flushed"))
+    inodes.check()
+    replace(tmp_path / "flushed")
+    with pytest.raises(StorageFailed, match="flushed was replaced"):
+        inodes.check()
+
+
+def test_filling_lengthens_a_file_with_zeros_and_never_touches_what_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    fill(str(path), 3 << 20)
+    assert path.read_bytes() == b"content" + bytes((3 << 20) - 7)
+    fill(str(path), 1 << 20)
+    assert path.stat().st_size == 3 << 20
+
+
+def test_nothing_is_filled_where_room_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Little:
+        f_bavail, f_frsize = 3, 4096
+
+        def __init__(self, _path: str) -> None: ...
+
+    path = tmp_path / "file"
+    path.touch()
+    monkeypatch.setattr(os, "statvfs", Little)
+    fill(str(path), 8192)
+    assert path.stat().st_size == 0
+    fill(str(path), 4096)
+    assert path.stat().st_size == 4096
+
+
+@pytest.mark.parametrize(("error", "told"), [(errno.ENOSPC, False), (errno.EDQUOT, False), (errno.EIO, True)])
+def test_a_disk_that_gets_full_meanwhile_ends_the_filling_and_a_broken_one_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, told: bool
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(error, os.strerror(error))
+
+    path = tmp_path / "file"
+    path.touch()
+    monkeypatch.setattr(os, "pwrite", refuse)
+    with pytest.raises(OSError) if told else contextlib.nullcontext():
+        fill(str(path), 4096)
 
 
 def test_a_reserve_takes_real_space_and_gives_it_back(tmp_path: Path) -> None:

@@ -62,6 +62,21 @@ async def test_everything_committed_is_there_after_a_crash(path: str, log: Sqlit
     await recovered.close()
 
 
+async def test_what_is_written_ahead_lies_in_zeros_that_a_crash_leaves_harmless(path: str, tmp_path: Path) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await scribe.write("a", CLEARED)
+    await log.maintain([])
+    _, ahead = await log.sizes()
+    for number in range(50):
+        await scribe.write("a", said(f"number {number}"))
+    assert (await log.sizes())[1] == ahead, "commits lengthen no file"
+    recovered = await SqliteLog.open(crash_copy(path, tmp_path / "crash"))
+    assert [stored.line for stored in await recovered.read(0, 99)] == scribe.lines
+    await recovered.close()
+    await log.close()
+
+
 async def test_a_cancelled_caller_does_not_cancel_the_commit(path: str) -> None:
     log = await SqliteLog.open(path, reserve_bytes=0, slow_s=0)
     scribe = Scribe(log)
