@@ -71,6 +71,9 @@ class Framer:
         Raises:
             FramingError: the stream is beyond repair; frames before the fault are in the error.
         """
+        if self.kind == "lines" and not self._buffer and data.find(b"\n") == len(data) - 1 < self._maximum:
+            frame = data[:-1].lstrip(_BLANKS).removesuffix(b"\r")  # one whole line, as nearly always
+            return [frame] if frame else []
         frames: list[bytes] = []
         try:
             if self.kind is None:

@@ -61,7 +61,12 @@ def parse(frame: bytes, max_depth: int) -> Any:
         raise _refused(f"The frame is not JSON: {error}.") from None
     if _LONG_RUN in frame.translate(_DIGITS_TO_ZERO):
         _check_integers(frame)
-    if frame.count(b":") != _names_near_the_top(value):
+    # There are at least as many colons as names: as many as the outermost object and its `params` have different
+    # names proves that no name occurs twice.
+    names = len(value) if value.__class__ is dict else 0
+    if names and (params := value.get("params")).__class__ is dict:
+        names += len(params)
+    if frame.count(b":") != names:
         _check_names(frame, value)
     return value
 
@@ -86,17 +91,6 @@ def _check_integers(frame: bytes) -> None:
         digits = match[1]
         if len(digits) > _LONG_DIGITS or int(digits) > MAX_INTEGER:
             raise _refused("An integer lies beyond ±2^53.")
-
-
-def _names_near_the_top(value: Any) -> int:
-    """How many different names the outermost object and its `params` have.
-
-    There are at least as many colons as names, so this being the number of colons proves that no name occurs twice.
-    """
-    if value.__class__ is not dict:
-        return 0
-    params: Any = value.get("params")
-    return len(value) + len(params) if params.__class__ is dict else len(value)
 
 
 def _check_names(frame: bytes, value: Any) -> None:

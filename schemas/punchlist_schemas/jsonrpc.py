@@ -19,19 +19,19 @@ MAX_ID_CHARACTERS = 128
 NULL = b"null"
 """The id of an answer to something whose id is not known."""
 
-NO_PARAMS = b"{}"
+NO_PARAMS = Raw(b"{}")
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
     """A request, or with `id` None a notification, which is executed and never answered.
 
-    `id` and `params` are raw JSON. `params` is an object; only an array that is not empty comes through as it is, for
+    `id` is JSON, `params` a decoded object; only an array that is not empty comes through as a list, for
     `parse_params` to refuse.
     """
 
     id: bytes | None
     method: str
-    params: bytes = NO_PARAMS
+    params: dict[str, Any] | list[Any]
 
 
 @final
@@ -54,14 +54,7 @@ class Notice(msgspec.Struct, frozen=True, gc=False):
     """What the daemon sends unasked."""
 
     method: str
-    params: Raw = Raw(NO_PARAMS)
-
-
-class _Envelope(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    jsonrpc: Literal["2.0"]
-    method: str
-    id: Raw = Raw()
-    params: Raw = Raw(NO_PARAMS)
+    params: Raw = NO_PARAMS
 
 
 class _Request(msgspec.Struct, frozen=True, gc=False):
@@ -77,17 +70,14 @@ class _Message(msgspec.Struct, frozen=True, gc=False):
     result: Raw | UnsetType = UNSET
     error: ErrorObject | UnsetType = UNSET
     method: str | UnsetType = UNSET
-    params: Raw = Raw(NO_PARAMS)
+    params: Raw = NO_PARAMS
 
 
-_decode_envelope = msgspec.json.Decoder(_Envelope).decode
-_decode_elements = msgspec.json.Decoder(list[Raw]).decode
 _decode_message = msgspec.json.Decoder(_Message).decode
 _encode = msgspec.json.Encoder().encode
-_decoders: dict[type[Params], msgspec.json.Decoder[Any]] = {}
 
-_STRUCTURED: frozenset[object] = frozenset({dict, list})
 _MEMBERS = frozenset({"jsonrpc", "id", "method", "params"})
+_NOT_GIVEN: dict[str, Any] = {}
 
 
 # the daemon's side
@@ -100,25 +90,20 @@ def decode(frame: bytes, limits: Limits) -> Call | Malformed | list[Call | Malfo
     except guard.Refused as refused:
         return Malformed(NULL, refused.rejection)
     if value.__class__ is dict:
-        return _call(value, frame)
+        return _call(value)
     if value.__class__ is list:
-        return _batch(value, frame, limits.batch)
+        return _batch(value, limits.batch)
     return _invalid("A frame must hold a request object or an array of them.")
 
 
-def parse_params(method: Method, raw: bytes) -> Params | Rejection:
+def parse_params(method: Method, params: dict[str, Any] | list[Any]) -> Params | Rejection:
     """The typed parameters of a call, or why they are refused: `data.field` is the path to the culprit."""
-    decoder = _decoders.get(method.params)
-    if decoder is None:
-        decoder = _decoders[method.params] = msgspec.json.Decoder(method.params)
     try:
-        return decoder.decode(raw)
+        return msgspec.convert(params, method.params)
     except msgspec.ValidationError as error:
         from punchlist_schemas import explain  # noqa: PLC0415 - slow to import, only refusals need it
 
         return explain.invalid_params(method.params, str(error))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Rejection("parse_error", "The parameters are not JSON that we accept.")
 
 
 def unknown_method(name: str) -> Rejection:
@@ -131,6 +116,11 @@ def unknown_method(name: str) -> Rejection:
 def response(id: bytes, result: bytes) -> bytes:
     """The answer to the request with the raw id `id`; `result` is JSON."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, result)
+
+
+def answer(id: bytes, outcome: bytes | Rejection) -> bytes:
+    """The answer with a result or a refusal."""
+    return failure(id, outcome) if type(outcome) is Rejection else response(id, outcome)
 
 
 def failure(id: bytes, rejection: Rejection) -> bytes:
@@ -148,37 +138,36 @@ def batch(responses: list[bytes]) -> bytes:
     return b"[%b]" % b",".join(responses)
 
 
-def _batch(values: list[Any], frame: bytes, maximum: int) -> Malformed | list[Call | Malformed]:
+def _batch(values: list[Any], maximum: int) -> Malformed | list[Call | Malformed]:
     if not values:
         return _invalid("A batch must hold at least one request.")
     if len(values) > maximum:
         data = {"limit": "batch", "value": len(values), "maximum": maximum}
         return Malformed(NULL, Rejection("limit_exceeded", f"A batch may hold at most {maximum} calls.", data))
     return [
-        _call(cast(dict[str, Any], value), raw)
+        _call(cast(dict[str, Any], value))
         if type(value) is dict
         else _invalid("Each element of a batch must be a request object.")
-        for value, raw in zip(values, _decode_elements(frame), strict=True)
+        for value in values
     ]
 
 
-def _call(value: dict[str, Any], raw: bytes | Raw) -> Call | Malformed:
-    try:
-        envelope = _decode_envelope(raw)
-    except msgspec.ValidationError:
+def _call(value: dict[str, Any]) -> Call | Malformed:
+    method: Any = value.get("method")
+    params: Any = value.get("params", _NOT_GIVEN)
+    id: Any = value.get("id", _NOT_GIVEN)
+    if (
+        len(value) != 2 + (params is not _NOT_GIVEN) + (id is not _NOT_GIVEN)
+        or value.get("jsonrpc") != "2.0"
+        or method.__class__ is not str
+        or (params.__class__ is not dict and params.__class__ is not list)
+    ):
         return _diagnosed(value)
-    params = NO_PARAMS
-    if "params" in value:
-        if type(value["params"]) not in _STRUCTURED:
-            return _diagnosed(value)
-        if value["params"]:
-            params = bytes(envelope.params)
-    if "id" not in value:
-        return Call(None, envelope.method, params)
-    id: Any = value["id"]
-    if type(id) is not int and not _is_id(id):
-        return _diagnosed(value)
-    return Call(bytes(envelope.id), envelope.method, params)
+    if id.__class__ is int:
+        return Call(b"%d" % id, method, params or {})
+    if id is _NOT_GIVEN:
+        return Call(None, method, params or {})
+    return Call(_encode(id), method, params or {}) if _is_id(id) else _diagnosed(value)
 
 
 def _is_id(value: Any) -> bool:

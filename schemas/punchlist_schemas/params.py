@@ -36,7 +36,7 @@ FilePath = Annotated[
 Role = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 
-class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """Base of all parameters: by name, and nothing unknown."""
 
 

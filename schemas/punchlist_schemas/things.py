@@ -19,7 +19,7 @@ PRIORITIES: tuple[Priority, ...] = ("low", "normal", "high", "urgent")
 MAX_INTEGER = 2**53
 """Largest magnitude of an integer on the wire: what every JSON reader holds exactly (RFC 8259 §6)."""
 
-TITLE_PATTERN = r"^(?=[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]*\S)[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+(?![\s\S])"
+TITLE_PATTERN = r"^(?=\s*\S)[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+(?![\s\S])"
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:-]*(?![\s\S])"
 
 ConversationId = Annotated[

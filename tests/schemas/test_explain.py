@@ -1,4 +1,3 @@
-import json
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ STATUSES = "one of completed, failed, in_progress, paused, pending"
 
 
 def refusal(method: str, **params: Any) -> Rejection:
-    rejection = jsonrpc.parse_params(METHODS[method], json.dumps(params).encode())
+    rejection = jsonrpc.parse_params(METHODS[method], params)
     assert isinstance(rejection, Rejection)
     assert rejection.kind == "invalid_params"
     assert {"field", "expected"} <= rejection.data.keys() <= set(ERRORS["invalid_params"].data)
@@ -89,8 +88,7 @@ def test_every_wrong_value_of_every_parameter_is_explained(method: str) -> None:
     base = {name: value for name, value in good.items() if name in fields}
     for name in fields:
         for value in WRONG:
-            raw = json.dumps({**base, name: value}).encode()
-            parsed = jsonrpc.parse_params(METHODS[method], raw)
+            parsed = jsonrpc.parse_params(METHODS[method], {**base, name: value})
             if isinstance(parsed, Rejection):
                 assert parsed.kind == "invalid_params"
                 assert parsed.data["expected"]

@@ -65,7 +65,7 @@ class BatchReply:
         self._session.settle(outcome)
         self._expected -= 1
         if id is not None:
-            self._replies.append(encoded(id, outcome))
+            self._replies.append(jsonrpc.answer(id, outcome))
         if self._expected:
             return
         if self._replies:
@@ -76,11 +76,6 @@ class BatchReply:
     def flush(self) -> None:
         """Send the outgoing bytes."""
         self._session.flush()
-
-
-def encoded(id: bytes, outcome: bytes | Rejection) -> bytes:
-    """The envelope of an answer, a result or a refusal."""
-    return jsonrpc.failure(id, outcome) if type(outcome) is Rejection else jsonrpc.response(id, outcome)
 
 
 def _is_pushed(call: jsonrpc.Call | jsonrpc.Malformed) -> bool:

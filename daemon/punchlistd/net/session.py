@@ -16,7 +16,7 @@ from punchlist_schemas import jsonrpc
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.framing import FramingError
 from punchlistd.engine.intake import now_ms
-from punchlistd.net.batch import BatchReply, encoded
+from punchlistd.net.batch import BatchReply
 from punchlistd.net.dispatch import Dispatch
 from punchlistd.net.frame_time import FrameTime
 from punchlistd.net.hangup import HangUp, hung_up
@@ -169,7 +169,7 @@ class Session(Outgoing, asyncio.Protocol):
         """Put a reply into the outgoing bytes; `flush` sends them."""
         self.settle(outcome)
         if id is not None:
-            framed = self._framer.encode(encoded(id, outcome))
+            framed = self._framer.encode(jsonrpc.answer(id, outcome))
             self._out.append(framed)
             self._out_bytes += len(framed)
 

@@ -40,9 +40,9 @@ class Recorder:
         self.seen.append("flush")
 
 
-READ = Call(b"1", "task.list")
-WRITE = Call(b"2", "task.add")
-NOTICE = Call(None, "task.add")
+READ = Call(b"1", "task.list", {})
+WRITE = Call(b"2", "task.add", {})
+NOTICE = Call(None, "task.add", {})
 REFUSED = Rejection("not_found", "It is not there.")
 
 
@@ -64,7 +64,7 @@ def test_notifications_alone_are_not_answered_at_all() -> None:
     assert session.seen == ["hold", ("settled", b"{}"), "release"]
 
 
-@pytest.mark.parametrize(("call", "held"), [(WRITE, True), (Call(b"3", "event.subscribe"), True), (READ, False)])
+@pytest.mark.parametrize(("call", "held"), [(WRITE, True), (Call(b"3", "event.subscribe", {}), True), (READ, False)])
 def test_pushes_wait_for_a_batch_that_changes_or_subscribes(call: Call, held: bool) -> None:
     session = Recorder()
     batch = BatchReply(session, [call])
