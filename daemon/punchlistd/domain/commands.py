@@ -23,7 +23,7 @@ class Group(msgspec.Struct, frozen=True):
     undoes: tuple[int, ...] = ()
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class Command(msgspec.Struct, frozen=True, gc=False):
     """A call as `decide` sees it: what is asked, and everything that the domain may not find out by itself.
 
     `at` is the time in milliseconds, `user` the one that the connection is bound to, `message_id` a fresh id for a
@@ -49,7 +49,7 @@ class EndClaims(Mutation, frozen=True, kw_only=True):
     reason: str
 
 
-class Decision(msgspec.Struct, frozen=True):
+class Decision(msgspec.Struct, frozen=True, gc=False):
     """What follows from a command: its events, in order, as one group.
 
     `undoes` goes into the log with the group. `lines` tell what an undo takes back, newest first; a preview has

@@ -102,8 +102,7 @@ def _task_added(state: State, event: TaskAdded, _seq: int, version: int, at: int
     tasks = state.tasks
     if name in tasks:
         return
-    parent = added.parent
-    task = Task(
+    task = Task(  # one argument more, and Python 3.11 makes a dict of them first
         id=name,
         title=added.title,
         status=added.status,
@@ -111,7 +110,6 @@ def _task_added(state: State, event: TaskAdded, _seq: int, version: int, at: int
         description=added.description,
         active_form=added.active_form,
         owner=added.owner,
-        parent=parent if parent is None or parent in tasks else None,
         metadata=added.metadata,
         result_summary=added.result_summary,
         fail_reason=added.fail_reason,
@@ -121,11 +119,13 @@ def _task_added(state: State, event: TaskAdded, _seq: int, version: int, at: int
         status_changed_at=added.status_changed_at or at,
         version=version,
     )
+    if added.parent is not None and added.parent in tasks:
+        task = replace(task, parent=added.parent)
     if added.blocked_by:
         task = _with_blockers(state, task, added)
     state.insert(task, event.rank)
-    if len(name) <= _MAX_DIGITS and name.isdecimal():
-        state.next_task = max(state.next_task, int(name) + 1)
+    if len(name) <= _MAX_DIGITS and name.isdecimal() and (number := int(name)) >= state.next_task:
+        state.next_task = number + 1
 
 
 def _with_blockers(state: State, task: Task, added: AddedTask) -> Task:

@@ -72,8 +72,8 @@ def _task(params: p.TaskEdit | p.TaskMove | p.TaskRenew | p.TaskRelease, done: _
 
 
 def _added(_params: p.TaskAdd, done: _Done) -> TaskResult:
-    name = next(event.task.id for event in done.events if isinstance(event, TaskAdded))
-    return TaskResult(task=done.state.tasks[name], version=done.state.version, seq=done.seq)
+    added = [event for event in done.events if type(event) is TaskAdded]
+    return TaskResult(task=done.state.tasks[added[0].task.id], version=done.state.version, seq=done.seq)
 
 
 def _added_many(_params: p.TaskAddMany, done: _Done) -> TasksResult:

@@ -12,13 +12,15 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _VALUE = {digit: value for value, digit in enumerate(_DIGITS)}
 _BASE = len(_DIGITS)
 _LENGTHS = "`abcdefghijklmnopqrstuvwxyz"
+_LONGEST = len(_LENGTHS) - 1
 _COUNTER = re.compile(r"(.+)([a-z])([1-9][0-9]*)", re.ASCII | re.DOTALL)
 _FRONT = re.compile(r"([A-Z])([0-9]+)", re.ASCII)
 
 
 def default_key(task: str) -> str:
     """The place of a task that was never moved: ids in numeric order (`a1`, `a9`, `b10`)."""
-    return _LENGTHS[min(len(task), 26)] + task
+    length = len(task)
+    return (_LENGTHS[length] if length < _LONGEST else _LENGTHS[_LONGEST]) + task
 
 
 def between(low: str, high: str) -> str:

@@ -80,49 +80,30 @@ class Nobody:
 
 
 @final
-class Write:
-    """A mutation waiting for its turn.
+class Write(msgspec.Struct, eq=False):
+    """A mutation waiting for its turn, asked by `caller` under the raw JSON request `id` (None: a notification).
 
     `opened` is the conversation that it changes, found when its turn comes. `outcome` is its answer once decided; it is
-    given only after the commit, and `done` says that it was. `repeat` marks
-    a key that the log has seen before this batch: the answer is rebuilt from the log. `fresh` says that the log was
-    asked and the key is new. `parked` marks a claim that found nothing and waits; `claims` are the tasks and fences
+    given only after the commit, and `done` says that it was. `call` is the fingerprint of a call with a key; `repeat`
+    marks a key that the log has seen before this batch: the answer is rebuilt from the log. `fresh` says that the log
+    was asked and the key is new. `parked` marks a claim that found nothing and waits; `claims` are the tasks and fences
     that a claim got, and `unwanted` is its answer if it was given up meanwhile.
     """
 
-    __slots__ = (
-        "call",
-        "caller",
-        "claims",
-        "command",
-        "done",
-        "fresh",
-        "id",
-        "method",
-        "opened",
-        "outcome",
-        "params",
-        "parked",
-        "repeat",
-        "unwanted",
-    )
-
-    def __init__(self, caller: Caller, id: bytes | None, method: Method, params: Mutation, command: Command) -> None:
-        """A mutation as asked by `caller` under the raw JSON request id `id` (None: a notification)."""
-        self.caller = caller
-        self.id = id
-        self.method = method
-        self.params = params
-        self.command = command
-        self.opened: Open | None = None
-        self.call = fingerprint(method.name, params) if params.key is not None else ""
-        self.outcome: bytes | Rejection | None = None
-        self.done = False
-        self.repeat = False
-        self.fresh = False
-        self.parked = False
-        self.claims: tuple[tuple[str, int], ...] = ()
-        self.unwanted: Rejection | None = None
+    caller: Caller
+    id: bytes | None
+    method: Method
+    params: Mutation
+    command: Command
+    opened: "Open | None" = None
+    call: str = ""
+    outcome: bytes | Rejection | None = None
+    done: bool = False
+    repeat: bool = False
+    fresh: bool = False
+    parked: bool = False
+    claims: tuple[tuple[str, int], ...] = ()
+    unwanted: Rejection | None = None
 
     def answer(self, outcome: bytes | Rejection) -> None:
         """Answer the caller, once."""
@@ -131,26 +112,20 @@ class Write:
 
 
 @final
-class Read:
+class Read(msgspec.Struct, eq=False):
     """A read that takes its turn in the writer, to see the writes of its own connection before it and none after it.
 
-    `run` does what can't be answered from the state alone, once everything before it is durable. `opened` is the
-    conversation that it is about, found when its turn comes.
+    It was asked by `caller` under the raw JSON request `id`. `run` does what can't be answered from the state alone,
+    once everything before it is durable. `opened` is the conversation that it is about, found when its turn comes.
     """
 
-    __slots__ = ("caller", "id", "method", "opened", "outcome", "params", "run")
-
-    def __init__(
-        self, caller: Caller, id: bytes | None, method: Method, params: Any, run: Callable[[], None] | None = None
-    ) -> None:
-        """A read as asked by `caller` under the raw JSON request id `id`."""
-        self.caller = caller
-        self.id = id
-        self.method = method
-        self.params = params
-        self.run = run
-        self.opened: Open | None = None
-        self.outcome: bytes | Rejection | None = None
+    caller: Caller
+    id: bytes | None
+    method: Method
+    params: Any
+    run: Callable[[], None] | None = None
+    opened: "Open | None" = None
+    outcome: bytes | Rejection | None = None
 
     def answer(self, outcome: bytes | Rejection) -> None:
         """Answer the caller."""

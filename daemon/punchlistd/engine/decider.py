@@ -5,7 +5,6 @@ Nothing is visible outside before the batch is in the log: the touched conversat
 
 import logging
 from collections.abc import Iterable, Sequence
-from itertools import chain
 
 import msgspec
 
@@ -21,7 +20,7 @@ from punchlist_schemas.events import (
     Released,
     StatusChanged,
 )
-from punchlist_schemas.params import ConversationAttach, ListUndo, TaskClaim, TaskRenew
+from punchlist_schemas.params import ConversationAttach, ListUndo, Mutation, TaskClaim, TaskRenew
 from punchlist_schemas.results import ClaimResult, TaskResult, Written
 from punchlistd.domain.commands import Command, Decision, EndClaims
 from punchlistd.domain.decide import decide, follow_up
@@ -29,7 +28,7 @@ from punchlistd.domain.decide.claim import may_come
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.outcome import outcome
 from punchlistd.domain.state import State
-from punchlistd.engine.calls import INTERNAL_ERROR, Item, Read, Write, key_conflict
+from punchlistd.engine.calls import INTERNAL_ERROR, Item, Read, Write, fingerprint, key_conflict
 from punchlistd.engine.confirm import DESTRUCTIVE, Confirmer
 from punchlistd.engine.facts import groups_of
 from punchlistd.engine.fanout import Line
@@ -154,6 +153,7 @@ class Decider:
 
     def _known(self, item: Write, key: str, opened: Open) -> bool:
         """Whether the item's key was used before; its outcome is set, or to be rebuilt from the log."""
+        item.call = fingerprint(item.method.name, item.params)
         if (kept := opened.replies.get(key)) is not None:
             item.outcome = kept[1] if kept[0] == item.call else key_conflict(key)
             if isinstance(item.params, TaskClaim) and kept[0] == item.call:
@@ -163,23 +163,27 @@ class Decider:
         return item.repeat
 
     def _decision(self, item: Write, opened: Open) -> Decision | Rejection:
+        state, params = opened.state, item.params
         if opened.damage is not None:
             return opened.damage
-        if item.caller.user is not None and (refused := out_of_scope(item.caller, opened.state)) is not None:
+        if item.caller.user is not None and (refused := out_of_scope(item.caller, state)) is not None:
             return refused
         try:
-            decision = self._decided(item, opened.state)
+            decision = self._foreseen(item, state) if state.claims or type(params) in _FORESEEN else None
+            if decision is None:
+                decision = decide(state, item.command)
             if type(decision) is Rejection:
-                return self._leases.told(opened.state, decision)
-            if type(item.params) in DESTRUCTIVE:
+                return self._leases.told(state, decision)
+            if type(params) in DESTRUCTIVE:
                 # Last: nobody should confirm what is refused afterwards.
-                asked = self._confirmer.check(item.params, opened.state, item.caller.confirm, item.command.at)
+                asked = self._confirmer.check(params, state, item.caller.confirm, item.command.at)
                 return asked or decision
             return decision
         except Exception:
             return _fault(item)
 
-    def _decided(self, item: Write, state: State) -> Decision | Rejection:
+    def _foreseen(self, item: Write, state: State) -> Decision | Rejection | None:
+        """What the claims and sessions of others say to a call, before it is decided."""
         params = item.params
         if type(params) is EndClaims:
             item.command = msgspec.structs.replace(item.command, params=self._leases.due(params))
@@ -189,11 +193,10 @@ class Decider:
             if self._waiters.yields(state, item, params):
                 return Decision()
         elif type(params) is ConversationAttach:
-            if (refused := self._session_refusal(item, params)) is not None:
-                return refused
-        elif state.claims and (refused := self._leases.refusal(state, params, item.caller.holder)) is not None:
-            return refused
-        return decide(state, item.command)
+            return self._session_refusal(item, params)
+        elif state.claims:
+            return self._leases.refusal(state, params, item.caller.holder)
+        return None
 
     def _claim(
         self, item: Write, params: TaskClaim, decision: Decision | Rejection, opened: Open
@@ -234,8 +237,7 @@ class Decider:
         key, side = params.key, None
         if key is not None or decision.undoes:
             side = Side(key or "", item.call, undoes=decision.undoes)
-        following = follow_up(opened.state, params, events)
-        events = self._append(chain(events, following), opened, command, side, batch)
+        events = self._append(events, opened, command, side, batch, params)
         held = self._leases.of(opened.state.conversation)
         if held or type(params) is TaskClaim:
             self._follow_claims(item, opened.state, events)
@@ -266,32 +268,36 @@ class Decider:
         if holder is not None and holder is not target:
             self._append((ConversationConfigured(detached=session),), holder, command, None, batch)
 
-    def _append(
-        self, events: Iterable[KnownEvent], opened: Open, command: Command, side: Side | None, batch: Batch
+    def _append(  # noqa: PLR0913 - what a group of events is made of
+        self,
+        events: Sequence[KnownEvent],
+        opened: Open,
+        command: Command,
+        side: Side | None,
+        batch: Batch,
+        params: Mutation | None = None,
     ) -> list[KnownEvent]:
         """Let the conversation's state run ahead by a group of events, and add it to the batch; all of the events.
 
-        Each happens before the next one is asked for: some follow from what those before them did.
+        With `params`, the events that they gave are followed by what follows from them.
         """
         state = opened.state
-        name, at, actor = state.conversation, command.at, command.actor
+        version = state.version
         happened: list[KnownEvent] = []
         owners: list[str] = []
-        seq, version = batch.head, state.version
-        for event in events:
-            owner = state.user
-            batch.head = opened.seq = batch.head + 1
-            evolve(state, event, batch.head, state.version + 1, at)
-            happened.append(event)
-            owners.append(state.user or owner)
-        left = len(happened)
+        _happen(events, opened, command.at, batch, happened, owners)
+        if params is not None and (later := follow_up(state, params, events)):
+            _happen(later, opened, command.at, batch, happened, owners)
+        if not happened:
+            return happened
+        name, seq, left = state.conversation, batch.head - len(happened), len(happened)
         for event, owner in zip(happened, owners, strict=True):
             left -= 1
             seq += 1
             version += 1
             if left:
                 side = msgspec.structs.replace(side or _NO_SIDE, left=left)
-            wire = _encode(_Wire(seq, name, version, at, actor, event))
+            wire = _encode(_Wire(seq, name, version, command.at, command.actor, event))
             line, opened.check = seal(opened.check, wire, side)
             batch.entries.append(Sealed(name, version, line, "" if side is None else side.key))
             batch.lines.append(Line(name, wire, left, owner))
@@ -301,14 +307,28 @@ class Decider:
             elif type(event) is ConversationDeleted:
                 batch.deleted.append(name)
                 opened.forget_replies()
-        if happened and name not in batch.touched:
+        if name not in batch.touched:
             batch.touched[name] = opened
             opened.dirty += 1
         return happened
 
 
+def _happen(  # noqa: PLR0913 - where it happens, and what is noted of it
+    events: Iterable[KnownEvent], opened: Open, at: int, batch: Batch, happened: list[KnownEvent], owners: list[str]
+) -> None:
+    """Let events happen, each before the next one is asked for: some follow from what those before them did."""
+    state = opened.state
+    for event in events:
+        owner = state.user
+        batch.head = opened.seq = batch.head + 1
+        evolve(state, event, batch.head, state.version + 1, at)
+        happened.append(event)
+        owners.append(state.user or owner)
+
+
 _NO_SIDE = Side()
 _PREPARED = frozenset({ListUndo, ConversationAttach})
+_FORESEEN = frozenset({EndClaims, TaskClaim, ConversationAttach})
 _END_CLAIMS = (ListCleared, ConversationDeleted)
 _WITH_LEASES = (ClaimResult, TaskResult)
 _TOUCH_CLAIMS = (Claimed, Released, StatusChanged, Deleted)

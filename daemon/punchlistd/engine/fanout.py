@@ -22,7 +22,7 @@ from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, EventLog, Gap, Stored
 
 
-class Line(NamedTuple):
+class Line(msgspec.Struct, frozen=True, gc=False):
     """One published event: its wire bytes, how many of its call follow, and whose conversation it was."""
 
     conversation: str
@@ -199,7 +199,7 @@ class Fanout:
     def publish(self, lines: Sequence[Line], head: int) -> None:
         """Tell everybody concerned of one commit, whose last event has position `head`."""
         before, self.head = self.head, head
-        self._keep(_Published(before + 1, head, lines, sum(len(line.wire) for line in lines)))
+        self._keep(_Published(before + 1, head, lines, sum([len(line.wire) for line in lines])))
         if not (self._groups or self._waiters):
             return
         by_conversation: dict[str, list[Line]] = {}

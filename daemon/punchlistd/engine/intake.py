@@ -19,10 +19,5 @@ def stamp(caller: Caller, params: Mutation) -> Command | Rejection:
     if type(params) is ConversationOpen and params.user is not None and caller.user not in (None, params.user):
         said = f"This connection is bound to the user {caller.user} and can't open a conversation for {params.user}."
         return Rejection("forbidden", said, {"what": "user"})
-    return Command(
-        params=params,
-        at=now_ms(),
-        actor=params.actor or caller.actor,
-        user=caller.user,
-        message_id=f"m{os.urandom(12).hex()}" if type(params) is MessageAppend and params.message is None else "",
-    )
+    message = f"m{os.urandom(12).hex()}" if type(params) is MessageAppend and params.message is None else ""
+    return Command(params, now_ms(), params.actor or caller.actor, caller.user, message)

@@ -34,9 +34,10 @@ class Totals:
         before = self._unfinished, self._in_progress
         for opened in touched:
             now = counted(opened)
-            self._unfinished += now[0] - opened.counted[0]
-            self._in_progress += now[1] - opened.counted[1]
-            opened.counted = now
+            if now != opened.counted:
+                self._unfinished += now[0] - opened.counted[0]
+                self._in_progress += now[1] - opened.counted[1]
+                opened.counted = now
         if self.known and before != (self._unfinished, self._in_progress):
             self._changed(self._unfinished, self._in_progress)
 

@@ -43,7 +43,7 @@ OUTCOME_UNKNOWN = Rejection(
     "outcome_unknown",
     "The disk failed during the write, and the daemon stops. Retry with the same key once it is back: it is done once.",
 )
-ALONE = (ListUndo, ConversationAttach, ConversationDetach, ConversationDelete)
+ALONE = frozenset({ListUndo, ConversationAttach, ConversationDetach, ConversationDelete})
 """Calls that are a batch of their own: they look at the log or change where names lead, not only one state."""
 
 LAST_WORDS_S = 0.1
@@ -165,22 +165,20 @@ class Writer:
             items.append(queue.popleft())
         await self._decider.prepare(items)
         self._deciding = []
+        forming = self._forming
         for index, item in enumerate(items):
             if item.opened is not None and item.opened.dropped:  # by a refused append
                 queue.extendleft(reversed(items[index:]))
                 break
-            self._decide_one(item)
+            if self._decider.decide(item, forming) and item.outcome is not None:
+                item.answer(item.outcome)
+                item.caller.flush()
+            else:
+                forming.items.append(item)
         if self._forming.items and not self._commit_at_once():
             self._formed.give()
         if alone:
             await self._drained()
-
-    def _decide_one(self, item: Item) -> None:
-        if self._decider.decide(item, self._forming) and item.outcome is not None:
-            item.answer(item.outcome)
-            item.caller.flush()
-        else:
-            self._forming.items.append(item)
 
     async def _pause(self) -> None:
         """Let those read who wait for a settled state."""

@@ -27,7 +27,7 @@ def is_tombstone(wire: bytes) -> bool:
 
 
 def _link(check: str, content: bytes, wire: bytes) -> str:
-    previous = b"" if is_tombstone(wire) else check.encode()
+    previous = b"" if wire.endswith(_TOMBSTONE) else check.encode()
     return blake2b(previous + content, digest_size=8).hexdigest()
 
 
@@ -42,10 +42,10 @@ def seal(check: str, wire: bytes, side: Side | None) -> tuple[bytes, str]:
     Returns:
         The line and the new head of the chain.
     """
-    beside = _NO_SIDE if side is None else _encode(side)
-    content = wire + b"\t" + (b"" if beside == _NO_SIDE else beside)
+    beside = b"" if side is None else _encode(side)
+    content = b"%b\t%b" % (wire, b"" if beside == _NO_SIDE else beside)
     head = _link(check, content, wire)
-    return content + b"\t" + head.encode(), head
+    return b"%b\t%b" % (content, head.encode()), head
 
 
 def parse(line: bytes, seq: int | None = None) -> Stored:

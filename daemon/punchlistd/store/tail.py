@@ -19,8 +19,15 @@ class Tail:
 
     def add(self, entries: Sequence[Sealed], first: int, row: int) -> None:
         """Take in a batch that was written as one row."""
+        rows = self.rows
         for seq, entry in enumerate(entries, first):
-            self._add(entry.conversation, seq, entry.key, row)
+            known = rows.get(entry.conversation)
+            if known is None:
+                rows[entry.conversation] = [row]
+            elif known[-1] != row:
+                known.append(row)
+            if entry.key:
+                self._note_key(entry.conversation, entry.key, seq)
             if _TOMBSTONE_HINT in entry.line and is_tombstone(Stored(seq, entry.line).wire):
                 self.tombstones[entry.conversation] = seq
 
@@ -28,7 +35,9 @@ class Tail:
         """Take in a row that was read back."""
         for stored in lines:
             conversation = stored.conversation
-            self._add(conversation, stored.seq, side_of(stored).key, row)
+            self.note(conversation, row)
+            if key := side_of(stored).key:
+                self._note_key(conversation, key, stored.seq)
             if is_tombstone(stored.wire):
                 self.tombstones[conversation] = stored.seq
 
@@ -42,7 +51,5 @@ class Tail:
         elif rows[-1] > row and row not in rows:  # found again by what is left of a damaged row
             insort(rows, row)
 
-    def _add(self, conversation: str, seq: int, key: str, row: int) -> None:
-        self.note(conversation, row)
-        if key:
-            self.keys.setdefault(conversation, {})[key] = seq
+    def _note_key(self, conversation: str, key: str, seq: int) -> None:
+        self.keys.setdefault(conversation, {})[key] = seq

@@ -37,6 +37,8 @@ def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Reject
             return place
         if place.before is not None:
             event = TaskAdded(task, place.before, place.rank)
+    if not params.blocks:
+        return Decision((event,))
     return Decision((event, *(DependencyAdded(blocked, name) for blocked in distinct(params.blocks))))
 
 

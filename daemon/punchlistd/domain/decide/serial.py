@@ -4,7 +4,7 @@ These rules look at the list as the call's events left it, and what they give be
 committed, seen and undone together with them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
@@ -34,11 +34,17 @@ def is_stopped(state: State) -> bool:
     return state.settings.on_failure == "stop" and state.counts().failed > 0
 
 
-def follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) -> Iterator[KnownEvent]:
+def follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) -> Iterable[KnownEvent]:
     """What follows from `events`, which `params` gave and which have happened already. Each has to happen in turn.
 
     An undo is followed by nothing but what keeps a serial list at one task in progress.
     """
+    if state.settings.max_attempts or is_serial(state):
+        return _follow_up(state, params, events)
+    return ()
+
+
+def _follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) -> Iterator[KnownEvent]:
     is_undo = isinstance(params, p.ListUndo)
     if not is_undo and state.settings.max_attempts:
         yield from _retries(state, events)
