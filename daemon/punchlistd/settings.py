@@ -20,7 +20,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     batch_calls: int = 512
     """At most this many calls share one group commit."""
 
-    index_events: int = 8_192
+    index_events: int = 16_384
     """Index the log at the latest when this many events are not indexed yet; this bounds the work of a start."""
 
     index_delay_s: float = 0.25

@@ -111,6 +111,8 @@ def _next(state: State, task: Task) -> Task | None:
 
 def _unblocked(state: State, task: Task, events: Sequence[KnownEvent]) -> tuple[str, ...]:
     """The dependents that had nothing else open before them."""
+    if not task.blocks:
+        return ()
     completed = any(
         isinstance(event, StatusChanged) and event.to == "completed" and event.from_ != "completed" for event in events
     )

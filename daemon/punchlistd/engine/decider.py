@@ -282,16 +282,16 @@ class Decider:
         With `params`, the events that they gave are followed by what follows from them.
         """
         state = opened.state
-        version = state.version
+        owner, version = state.user, state.version
         happened: list[KnownEvent] = []
-        owners: list[str] = []
-        _happen(events, opened, command.at, batch, happened, owners)
+        _happen(events, opened, command.at, batch, happened)
         if params is not None and (later := follow_up(state, params, events)):
-            _happen(later, opened, command.at, batch, happened, owners)
+            _happen(later, opened, command.at, batch, happened)
         if not happened:
             return happened
+        owner = state.user or owner  # of an opened one and of a deleted one too
         name, seq, left = state.conversation, batch.head - len(happened), len(happened)
-        for event, owner in zip(happened, owners, strict=True):
+        for event in happened:
             left -= 1
             seq += 1
             version += 1
@@ -299,31 +299,28 @@ class Decider:
                 side = msgspec.structs.replace(side or _NO_SIDE, left=left)
             wire = _encode(_Wire(seq, name, version, command.at, command.actor, event))
             line, opened.check = seal(opened.check, wire, side)
-            batch.entries.append(Sealed(name, version, line, "" if side is None else side.key))
+            deleted = type(event) is ConversationDeleted
+            batch.entries.append(Sealed(name, version, line, "" if side is None else side.key, deleted))
             batch.lines.append(Line(name, wire, left, owner))
             side = None
-            if type(event) is ConversationConfigured:
-                batch.sessions.append((name, event))
-            elif type(event) is ConversationDeleted:
+            if deleted:
                 batch.deleted.append(name)
                 opened.forget_replies()
+            elif type(event) is ConversationConfigured:
+                batch.sessions.append((name, event))
         if name not in batch.touched:
             batch.touched[name] = opened
             opened.dirty += 1
         return happened
 
 
-def _happen(  # noqa: PLR0913 - where it happens, and what is noted of it
-    events: Iterable[KnownEvent], opened: Open, at: int, batch: Batch, happened: list[KnownEvent], owners: list[str]
-) -> None:
+def _happen(events: Iterable[KnownEvent], opened: Open, at: int, batch: Batch, happened: list[KnownEvent]) -> None:
     """Let events happen, each before the next one is asked for: some follow from what those before them did."""
     state = opened.state
     for event in events:
-        owner = state.user
         batch.head = opened.seq = batch.head + 1
         evolve(state, event, batch.head, state.version + 1, at)
         happened.append(event)
-        owners.append(state.user or owner)
 
 
 _NO_SIDE = Side()

@@ -46,6 +46,7 @@ class Session(Outgoing, asyncio.Protocol):
         self.heard_at = time.monotonic()
         self.waiting = Waiting(limits.in_flight)
         self.frame_time = FrameTime(limits.frame_seconds, self._frame_late)
+        self._meters = server.meters
         self._most_in_flight = limits.in_flight
         self._dispatch = Dispatch(server, self, self.waiting)
         self._backlog: deque[bytes] = deque()
@@ -176,7 +177,7 @@ class Session(Outgoing, asyncio.Protocol):
     def settle(self, outcome: bytes | Rejection) -> None:
         """One call is over."""
         self._in_flight -= 1
-        self.server.meters.answered(outcome)
+        self._meters.answered(outcome)
 
     def flush(self) -> None:
         """Send the outgoing bytes, and take up work that waited for room."""

@@ -5,6 +5,8 @@ All of it could be built again from the log at any time, so it is written when t
 
 from collections.abc import Sequence
 
+import msgspec
+
 from punchlistd.store.lines import checksum
 from punchlistd.store.listing import cursor_of, fold, place_of, search_text
 from punchlistd.store.operations import PAGE, Operations
@@ -14,17 +16,19 @@ from punchlistd.store.record import key_hash
 from punchlistd.store.schema import DERIVED
 from punchlistd.store.tail import Tail
 
+MANY_ROWS = 4
+"""From so many rows of one conversation on, one statement for all of them costs less than one for each."""
+
+_encode = msgspec.json.Encoder().encode
+
 
 def maintain(log: Operations, snapshots: Sequence[Snapshot]) -> None:
     """Index everything and save snapshots, in one transaction."""
     tail = log.tail
     with log.transaction():
         ids = _ids(log, {*tail.rows, *(snapshot.conversation for snapshot in snapshots)})
+        _save_parts(log, ids)
         write = log.connection.executemany
-        write(
-            "INSERT OR IGNORE INTO parts VALUES(?, ?)",
-            [(ids[name], row) for name, rows in tail.rows.items() for row in rows],
-        )
         write(
             "INSERT OR IGNORE INTO keys VALUES(?, ?, ?)",
             [(ids[name], key_hash(key), seq) for name, keys in tail.keys.items() for key, seq in keys.items()],
@@ -38,6 +42,19 @@ def maintain(log: Operations, snapshots: Sequence[Snapshot]) -> None:
     log.indexed = log.head
     log.distrusted = False
     log.indexed_pages(3 * len(ids) + sum(len(snapshot.state or b"") for snapshot in snapshots) // PAGE)
+
+
+def _save_parts(log: Operations, ids: dict[str, int]) -> None:
+    """Note the rows of each conversation: many of one in a statement that does not come back to us for each."""
+    few: list[tuple[int, int]] = []
+    for name, rows in log.tail.rows.items():
+        if len(rows) < MANY_ROWS:
+            few.extend((ids[name], row) for row in rows)
+        else:
+            log.connection.execute(
+                "INSERT OR IGNORE INTO parts SELECT ?, value FROM json_each(?)", (ids[name], _encode(rows))
+            )
+    log.connection.executemany("INSERT OR IGNORE INTO parts VALUES(?, ?)", few)
 
 
 def _ids(log: Operations, names: set[str]) -> dict[str, int]:

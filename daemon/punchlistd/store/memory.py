@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from punchlistd.store.listing import cursor_of, fold, place_of, search_text
 from punchlistd.store.port import Loaded, Sealed, Snapshot, Stored
-from punchlistd.store.record import is_tombstone, key_hash, take_groups, verify_tail
+from punchlistd.store.record import key_hash, take_groups, verify_tail
 
 
 class MemoryLog:
@@ -68,7 +68,7 @@ class MemoryLog:
             self._seqs.setdefault(entry.conversation, []).append(self.head)
             if entry.key:
                 self._keys.setdefault(entry.conversation, {})[entry.key] = self.head
-            if is_tombstone(Stored(self.head, entry.line).wire):
+            if entry.tombstone:
                 self._tombstones[entry.conversation] = self.head
 
     async def read(

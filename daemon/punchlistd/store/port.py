@@ -27,12 +27,14 @@ class Side(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Sealed(msgspec.Struct, frozen=True, gc=False):
-    """A line ready to be appended. `key` repeats the side's key, so that nothing has to be parsed."""
+    """A line ready to be appended. `key` repeats the side's key and `tombstone` says that it is one: nothing has to be
+    parsed."""
 
     conversation: str
     version: int
     line: bytes
     key: str = ""
+    tombstone: bool = False
 
 
 _HEADER = re.compile(rb'\{"seq":(\d+),"conversation":"([A-Za-z0-9_.:-]+)","version":(\d+),')

@@ -17,6 +17,9 @@ _TOMBSTONE = b'"event":{"type":"ConversationDeleted"}}'
 """How the wire form of a tombstone ends, and no other's: exactly two objects are closed here."""
 
 _TABS = 2
+_CHECK = 16
+"""Length of a check."""
+
 _encode = msgspec.json.Encoder().encode
 _NO_SIDE = b"{}"
 
@@ -24,6 +27,18 @@ _NO_SIDE = b"{}"
 def is_tombstone(wire: bytes) -> bool:
     """Whether the event says that the conversation was deleted."""
     return wire.endswith(_TOMBSTONE)
+
+
+def is_plain(line: bytes) -> bool:
+    """Whether nothing is kept beside the event of a sound line."""
+    return line.endswith(b"\t\t", 0, -_CHECK)
+
+
+def holds_tombstone(line: bytes) -> bool:
+    """Whether the event of a sound line is a tombstone."""
+    if is_plain(line):
+        return line.endswith(_TOMBSTONE, 0, -_CHECK - _TABS)
+    return is_tombstone(line[: line.index(b"\t")])
 
 
 def _link(check: str, content: bytes, wire: bytes) -> str:

@@ -4,9 +4,7 @@ from bisect import insort
 from collections.abc import Iterable, Sequence
 
 from punchlistd.store.port import Sealed, Stored, side_of
-from punchlistd.store.record import is_tombstone
-
-_TOMBSTONE_HINT = b'"ConversationDeleted"}}\t'
+from punchlistd.store.record import holds_tombstone, is_plain
 
 
 class Tail:
@@ -28,7 +26,7 @@ class Tail:
                 known.append(row)
             if entry.key:
                 self._note_key(entry.conversation, entry.key, seq)
-            if _TOMBSTONE_HINT in entry.line and is_tombstone(Stored(seq, entry.line).wire):
+            if entry.tombstone:
                 self.tombstones[entry.conversation] = seq
 
     def add_stored(self, lines: Iterable[Stored], row: int) -> None:
@@ -36,9 +34,9 @@ class Tail:
         for stored in lines:
             conversation = stored.conversation
             self.note(conversation, row)
-            if key := side_of(stored).key:
+            if not is_plain(stored.line) and (key := side_of(stored).key):
                 self._note_key(conversation, key, stored.seq)
-            if is_tombstone(stored.wire):
+            if holds_tombstone(stored.line):
                 self.tombstones[conversation] = stored.seq
 
     def note(self, conversation: str, row: int) -> None:

@@ -60,6 +60,13 @@ MUTANTS = (
         ("tests/daemon/test_lock.py",),
     ),
     Mutant(
+        "the file that is written ahead has its name at each commit",
+        _STORE + "files.py",
+        "os.readlink(self._link, dir_fd=self._files) != self._name",
+        "not self._name",
+        ("tests/daemon/store/test_files.py",),
+    ),
+    Mutant(
         "names and inodes are compared before a commit",
         _STORE + "files.py",
         "for path, known in self._known.items():",
@@ -205,7 +212,7 @@ MUTANTS = (
     Mutant(
         "task numbers are not used again",
         "daemon/punchlistd/domain/evolve.py",
-        "state.next_task = max(state.next_task, int(name) + 1)",
+        "state.next_task = number + 1",
         "state.next_task = len(tasks) + 1",
         ("tests/daemon/domain/test_evolve.py", "tests/daemon/domain/test_properties.py"),
     ),

@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from punchlistd.store.port import EventLog, Sealed, Side, Snapshot
-from punchlistd.store.record import is_tombstone, seal
+from punchlistd.store.record import holds_tombstone, is_tombstone, seal
 from punchlistd.store.schema import connect
 from punchlistd.store.sqlite import SqliteLog
 
@@ -52,8 +52,8 @@ class Scribe:
             side = Side(key=key if number == 1 else "", left=len(events) - number)
             line, check = seal(self.checks.get(conversation, ""), wire, side)
             self.versions[conversation], self.checks[conversation] = version, check
-            entries.append(Sealed(conversation, version, line, side.key))
-            assert is_tombstone(wire) == (event == DELETED)
+            entries.append(Sealed(conversation, version, line, side.key, event == DELETED))
+            assert holds_tombstone(line) == is_tombstone(wire) == (event == DELETED)
         return entries
 
     async def write(self, conversation: str, *events: dict[str, Any], key: str = "") -> None:
