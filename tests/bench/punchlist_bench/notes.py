@@ -16,9 +16,9 @@ answer would have to cost next to nothing. A change that shares its commit makes
 
 """,
     "reads": """\
-The bare protocol decodes one typed message and encodes one. We look at a frame three times: as any JSON, to refuse
-repeated names and numbers that other readers would round; as an envelope; as parameters. Then method, conversation and
-task are looked up, and who may see them.
+The bare protocol decodes one typed message and encodes one. We decode a frame as any JSON, refuse repeated names and
+numbers that other readers would round, and convert its parameters. Then method, conversation and task are looked up,
+and who may see them.
 
 """,
 }
