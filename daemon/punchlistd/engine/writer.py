@@ -341,7 +341,10 @@ class Writer:
 
     async def _answer_repeat(self, item: Write) -> None:
         """Give a key's first answer again, rebuilt from the log."""
-        found = await rebuild(self._log, self._registry, item)
+        try:
+            found = await rebuild(self._log, self._registry, item)
+        except StorageFailed:  # by a write, which ends the daemon
+            found = OUTCOME_UNKNOWN
         if found is None:
             item.repeat, item.fresh = False, True
             self.submit(item)

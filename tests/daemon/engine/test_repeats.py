@@ -1,9 +1,10 @@
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from punchlist_testing.engine import Peer, TouchyLog, engine
+from punchlistd.store.port import StorageFailed
 
 C = "c"
 
@@ -75,6 +76,19 @@ async def test_a_repeat_is_known_after_many_other_keys_even_within_one_batch(tmp
         gate.open()
         answers = {answer["id"]: answer for answer in [await peer.receive() for _ in range(301)]}
         assert answers["again"]["result"] == answers[0]["result"] and log.head == 301
+
+
+async def test_a_repeat_is_told_of_a_failed_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> NoReturn:
+        raise StorageFailed("EIO")
+
+    log = TouchyLog()
+    async with engine(tmp_path, log) as running:
+        await (await running.connect()).result("task.add", **add("a", key="k"))
+    monkeypatch.setattr(log, "find_key", fail)
+    async with engine(tmp_path, log) as running:
+        peer = await running.connect()
+        assert (await peer.refusal("task.add", **add("a", key="k")))["kind"] == "outcome_unknown"
 
 
 async def test_a_key_with_other_content_is_refused_now_and_after_a_restart(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ class Worker:
         self.again = AGAIN
         self.told: list[tuple[float, str]] = []
         """Refusals of the kinds in `AGAIN`, and when they came."""
+        self.asked_at = 0.0
+        """When the last call was sent."""
         self._socket = socket
         self._random = random
         self._pace_s = pace_s
@@ -126,7 +128,9 @@ class Worker:
         while not self._given_up.is_set():
             try:
                 entry.attempts += 1
-                answer = self._connected().call(entry.method, **entry.params)
+                link = self._connected()
+                self.asked_at = time.monotonic()
+                answer = link.call(entry.method, **entry.params)
             except (OSError, EOFError):
                 self._hang_up()
                 if self._random.random() < 0.02:
