@@ -42,7 +42,7 @@ def holds_tombstone(line: bytes) -> bool:
 
 
 def _link(check: str, content: bytes, wire: bytes) -> str:
-    previous = b"" if wire.endswith(_TOMBSTONE) else check.encode()
+    previous = b"" if is_tombstone(wire) else check.encode()
     return blake2b(previous + content, digest_size=8).hexdigest()
 
 
