@@ -30,6 +30,9 @@ PAGE = 4096
 FRAME = 24 + PAGE
 """What a page takes where it is written ahead (https://sqlite.org/fileformat2.html#the_write_ahead_log)."""
 
+AHEAD_BYTES = 1 << 20
+"""So much is laid out ahead of what was written, for the next few hundred commits."""
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -63,6 +66,8 @@ class Operations:
         """How many times something was erased: a copy made meanwhile may hold it."""
         self.append_s = 0.0
         self._pages = 0
+        self._laid_out = 0
+        """Bytes of what is written ahead that were laid out as zeros, if it did not grow so far by itself."""
 
     # Beginning and end
 
@@ -198,8 +203,11 @@ class Operations:
         self._pages += pages
         self.checkpoint_if(self._pages >= CHECKPOINT_PAGES)
         self.reserve.ensure()
-        with self.writing():
-            fill(write_ahead(self.path), LATE * CHECKPOINT_PAGES * FRAME)
+        used = self._pages * FRAME
+        if used + AHEAD_BYTES // 2 > self._laid_out:
+            self._laid_out = used + AHEAD_BYTES
+            with self.writing():
+                fill(write_ahead(self.path), self._laid_out)
 
     def checkpoint_if(self, due: bool) -> None:
         """Move what was written ahead into the database; without space that can wait."""
@@ -213,6 +221,7 @@ class Operations:
             self.connection.execute(f"PRAGMA wal_checkpoint({mode})").close()
             self._pages = 0
         if mode == "TRUNCATE":
+            self._laid_out = 0
             self.reserve.ensure()
 
     def watch(self, paths: Sequence[str]) -> None:
