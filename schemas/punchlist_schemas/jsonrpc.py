@@ -113,14 +113,11 @@ def unknown_method(name: str) -> Rejection:
     return explain.unknown_method(name)
 
 
-def response(id: bytes, result: bytes) -> bytes:
-    """The answer to the request with the raw id `id`; `result` is JSON."""
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, result)
-
-
-def answer(id: bytes, outcome: bytes | Rejection) -> bytes:
-    """The answer with a result or a refusal."""
-    return failure(id, outcome) if type(outcome) is Rejection else response(id, outcome)
+def response(id: bytes, outcome: bytes | Rejection) -> bytes:
+    """The answer to the request with the raw id `id`: a result as JSON, or a refusal."""
+    if type(outcome) is Rejection:
+        return failure(id, outcome)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, outcome)
 
 
 def failure(id: bytes, rejection: Rejection) -> bytes:

@@ -65,7 +65,7 @@ class BatchReply:
         self._session.settle(outcome)
         self._expected -= 1
         if id is not None:
-            self._replies.append(jsonrpc.answer(id, outcome))
+            self._replies.append(jsonrpc.response(id, outcome))
         if self._expected:
             return
         if self._replies:

@@ -170,7 +170,7 @@ class Session(Outgoing, asyncio.Protocol):
         """Put a reply into the outgoing bytes; `flush` sends them."""
         self.settle(outcome)
         if id is not None:
-            framed = self._framer.encode(jsonrpc.answer(id, outcome))
+            framed = self._framer.encode(jsonrpc.response(id, outcome))
             self._out.append(framed)
             self._out_bytes += len(framed)
 

@@ -75,7 +75,6 @@ class OpenName:
         self._path = path
         self._files = os.open("/proc/self/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            # O_PATH: closing any other descriptor would end the locks that SQLite has on the file.
             self._file = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
             os.close(self._files)
@@ -102,8 +101,8 @@ class Inodes:
     """The files that must stay what they were: a commit into a removed file succeeds and is lost.
 
     The one that each commit flushes is told by the name that it has now, not by its inode: since Linux 6.13 a file
-    whose times were read gets a finer one with its next write (multigrain timestamps), and that is one block more to
-    flush, half as much again as the commit itself.
+    whose times were read gets a finer one with its next write (multigrain timestamps), and that is its inode to flush
+    as well (https://docs.kernel.org/filesystems/multigrain-ts.html).
     """
 
     def __init__(self, paths: Sequence[str], flushed: str | None = None) -> None:
@@ -166,7 +165,8 @@ def _is_plenty(path: str, size: int) -> bool:
 def fill(path: str, size: int) -> None:
     """Lengthen a file with zeros, durably, if it is shorter and there is plenty of room; otherwise leave it.
 
-    What is written over them later is flushed without the file's length and map of blocks: that halves a small commit.
+    What is written over them later is flushed without the file's length and map of blocks. Closing a descriptor ends
+    the locks of this process on a file: not for one that SQLite holds locked, which it does not what it writes ahead.
 
     Raises:
         OSError: The disk failed.

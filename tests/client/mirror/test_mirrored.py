@@ -492,13 +492,17 @@ async def test_an_erasure_in_the_middle_of_a_write_takes_the_file_along(
     assert not place.file.exists()
 
 
+async def erased(place: Place) -> None:
+    with pytest.raises(ConfirmationRequired) as caught:
+        await place.list.erase()
+    await place.list.erase(confirm=caught.value.token)
+
+
 async def test_a_conversation_that_was_erased_unseen_takes_its_file_along(place: Place) -> None:
     await place.list.add("a")
     mirror = place.mirrored()
     await mirror.sync()
-    with pytest.raises(ConfirmationRequired) as caught:
-        await place.list.erase()
-    await place.list.erase(confirm=caught.value.token)
+    await erased(place)
     mirror.is_stale = True
     await mirror.sync()
     assert not place.file.exists()
@@ -512,9 +516,7 @@ async def test_an_erased_conversation_takes_its_file_along(place: Place) -> None
     await place.list.add("a")
     mirror = place.mirrored()
     await mirror.sync()
-    with pytest.raises(ConfirmationRequired) as caught:
-        await place.list.erase()
-    await place.list.erase(confirm=caught.value.token)
+    await erased(place)
     await mirror.erase()
     assert not place.file.exists()
 

@@ -1,4 +1,6 @@
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -33,34 +35,33 @@ async def test_later_calls_of_a_batch_see_what_earlier_ones_did(peer: Peer, log:
     assert log.sizes_of_appends == [3], "one commit for both calls"
 
 
-async def test_what_comes_during_a_commit_shares_the_next_one(running: Engine, log: TouchyLog) -> None:
-    peers = [await running.connect() for _ in range(10)]
+@asynccontextmanager
+async def adding_during_a_commit(running: Engine, log: TouchyLog, count: int) -> AsyncGenerator[None]:
+    """One call is being committed and `count` more wait for the next commit; behind it all of them are answered."""
+    peers = [await running.connect() for _ in range(1 + count)]
     gate = log.hold()
     peers[0].send("task.add", add("0"))
     await gate.reached()
     for number, peer in enumerate(peers[1:], 1):
         peer.send("task.add", add(str(number)))
-    await until(lambda: len(running.writer._forming.items) == 9)  # pyright: ignore[reportPrivateUsage]
+    await until(lambda: len(running.writer._forming.items) == count)  # pyright: ignore[reportPrivateUsage]
+    yield
     gate.open()
     for peer in peers:
         assert "result" in await peer.answer(0)
+
+
+async def test_what_comes_during_a_commit_shares_the_next_one(running: Engine, log: TouchyLog) -> None:
+    async with adding_during_a_commit(running, log, 9):
+        pass
     assert log.sizes_of_appends == [2, 9]
 
 
 async def test_once_the_disk_is_quick_again_commits_are_made_at_once_again_under_load(
     running: Engine, log: TouchyLog
 ) -> None:
-    peers = [await running.connect() for _ in range(3)]
-    gate = log.hold()
-    peers[0].send("task.add", add("0"))
-    await gate.reached()
-    for number, peer in enumerate(peers[1:], 1):
-        peer.send("task.add", add(str(number)))
-    await until(lambda: len(running.writer._forming.items) == 2)  # pyright: ignore[reportPrivateUsage]
-    log.at_once = True
-    gate.open()
-    for peer in peers:
-        assert "result" in await peer.answer(0)
+    async with adding_during_a_commit(running, log, 2):
+        log.at_once = True
     assert log.sizes_of_appends == [2], "what formed meanwhile took no way through the thread"
     assert log.head == 4
 

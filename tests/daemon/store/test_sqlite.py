@@ -71,6 +71,10 @@ async def test_what_is_written_ahead_lies_in_zeros_that_a_crash_leaves_harmless(
     for number in range(50):
         await scribe.write("a", said(f"number {number}"))
     assert (await log.sizes())[1] == ahead, "commits lengthen no file"
+    await log.checkpoint()
+    await scribe.write("a", said("after it was cut off"))
+    await log.maintain([])
+    assert (await log.sizes())[1] >= operations.AHEAD_BYTES
     recovered = await SqliteLog.open(crash_copy(path, tmp_path / "crash"))
     assert [stored.line for stored in await recovered.read(0, 99)] == scribe.lines
     await recovered.close()
