@@ -93,15 +93,19 @@ def test_what_follows_a_frame_is_kept_for_the_next() -> None:
     assert framer.feed(b"]" + headers(b"[3]")) == [b"[2]", b"[3]"]
 
 
+@pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("step", [1, 5, 1000])
 @pytest.mark.parametrize(("kind", "end"), [("lines", b"\n"), ("lines", b"\r\n"), ("headers", b"")])
-def test_a_frame_may_be_as_long_as_the_limit_and_no_longer(kind: str, end: bytes, step: int) -> None:
+def test_a_frame_may_be_as_long_as_the_limit_and_no_longer(kind: str, end: bytes, step: int, first: bool) -> None:
     def stream(size: int) -> bytes:
         payload = b"[" + b"1" * (size - 2) + b"]"
         return payload + end if kind == "lines" else headers(payload)
 
-    assert run(pieces(stream(64), step))[1] is None
+    known = b"{}\n" if kind == "lines" else headers(b"{}")
+    before = b"" if first else known
+    assert run([before, *pieces(stream(64), step)])[1] is None
     framer = Framer(64)
+    framer.feed(before)
     with pytest.raises(FramingError) as caught:
         for part in pieces(stream(65), step):
             framer.feed(part)

@@ -1,9 +1,9 @@
 """Driving the domain without a daemon: a recorder of one conversation, and random commands and events."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -61,8 +61,7 @@ class Recorder:
         self.at += 7
         decision = self.decide(params, actor)
         if isinstance(decision, Decision):
-            following = follow_up(self.state, params, decision.events)
-            happened: Any = self.happen((*decision.events,), decision.undoes, actor, following)
+            happened: Any = self.happen((*decision.events,), decision.undoes, actor, params)
             return replace(decision, events=happened)
         return decision
 
@@ -71,11 +70,16 @@ class Recorder:
         events: Sequence[e.AnyEvent],
         undoes: tuple[int, ...] = (),
         actor: str = "me",
-        following: Iterable[e.AnyEvent] = (),
+        params: p.Mutation | None = None,
     ) -> tuple[e.AnyEvent, ...]:
-        """Let events happen as one group, and then those that follow from them; all of them."""
+        """Let events happen as one group, and then those that follow if `params` gave them; all of them."""
         facts: list[Fact] = []
-        for event in chain(events, following):
+
+        def following() -> Iterator[e.AnyEvent]:
+            if params is not None:
+                yield from follow_up(self.state, params, cast(Sequence[e.KnownEvent], events))
+
+        for event in chain(events, following()):
             self.seq += 1
             facts.append(Fact(self.seq, self.state.version + 1, self.at, actor, event))
             evolve(self.state, event, self.seq, self.state.version + 1, self.at)

@@ -93,6 +93,22 @@ def test_a_failed_task_is_tried_again_until_its_attempts_are_spent(recorder: Rec
     assert (recorder.state.tasks["1"].status, running(recorder)) == ("failed", ["2"])
 
 
+def test_a_failed_task_of_a_list_that_is_not_serial_waits_to_be_begun_again() -> None:
+    recorder = Recorder()
+    recorder.do(p.ConversationOpen(**C, settings=SettingsPatch(max_attempts=2)))
+    recorder.add("a", status="in_progress")
+    recorder.set_status("1", "failed", fail_reason="once")
+    task = recorder.state.tasks["1"]
+    assert (task.status, task.attempts, task.fail_reason) == ("pending", 1, "once")
+
+
+def test_becoming_serial_starts_a_task_in_the_same_call() -> None:
+    recorder = Recorder()
+    recorder.add("a")
+    assert len(configure(recorder, execution="serial").events) == 2
+    assert running(recorder) == ["1"]
+
+
 def test_a_failure_by_hand_of_what_was_never_begun_is_no_attempt(recorder: Recorder) -> None:
     configure(recorder, max_attempts=2)
     recorder.set_status("3", "failed")
