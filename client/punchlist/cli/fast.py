@@ -133,7 +133,11 @@ def _status(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, st
             line = file.read(200)
     except (OSError, UnicodeError):
         return None
-    return write(line) if line.endswith("\n") else None
+    # Only the two numbers: somebody else may have written the file, and must not write to this terminal.
+    numbers = line.removesuffix(" in progress\n").split(" open, ")
+    if len(numbers) != 2 or not all(number.isascii() and number.isdecimal() for number in numbers):  # noqa: PLR2004
+        return None
+    return write(line)
 
 
 _HANDLERS = {"list": _list, "ls": _list, "show": _show, "status": _status}

@@ -1,11 +1,14 @@
 """The argument parser, made from the table of commands."""
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from punchlist.cli.exits import MEANINGS, USAGE
+from punchlist.cli.fast import write
+from punchlist.cli.safe import safe
 from punchlist.cli.table import COMMANDS, COMMON, Argument, Command
 
 _CODES = "\n".join(f"  {code:<5}{meaning}" for code, meaning in MEANINGS.items())
@@ -26,7 +29,14 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Refuse the command line."""
-        self.exit(USAGE, f"error: usage: {message}\n  see: {self.prog} --help\n")
+        self.exit(USAGE, f"error: usage: {safe(message)}\n  see: {self.prog} --help\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # Not through the buffer of sys.stdout: it would find a reader that has left only at exit (code 120).
+        if file is sys.stderr:
+            sys.stderr.write(message)
+        elif message:
+            write(message)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:

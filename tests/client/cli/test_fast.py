@@ -38,6 +38,13 @@ def test_a_read_command_imports_nothing_heavy(punch: Any, home: Path, words: tup
     assert "punchlist.cli.full" not in loaded
 
 
+@pytest.mark.parametrize("line", ["\x1b]52;c;eA==\x07 open, 0 in progress", "1 open, 0 in progress; rm", "1 open"])
+def test_a_status_line_that_somebody_else_has_written_is_not_shown(punch: Any, home: Path, line: str) -> None:
+    punch("add", "a")
+    (home / "run" / "status").write_text(line + "\n")
+    assert punch("status", "--line").out == "1 open, 0 in progress\n"
+
+
 def test_the_installed_script_imports_nothing_heavy(punch: Any) -> None:
     script = Path(sysconfig.get_path("scripts")) / "punch"
     if not script.exists():

@@ -44,7 +44,8 @@ def test_autostart_can_be_switched_off_by_an_option(run: Any, monkeypatch: pytes
 def test_a_reader_that_left_is_no_error(daemon: Running) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    for words in (["list"], ["call", "--list"], ["--help"]):
+    buffered = {name: value for name, value in environment().items() if name != "PYTHONUNBUFFERED"}
+    for words in (["list"], ["call", "--list"], ["--help"], ["list", "--help"]):
         with open(os.dup(writing), "wb") as out:
             done = subprocess.run(
                 command(*words),
@@ -52,7 +53,7 @@ def test_a_reader_that_left_is_no_error(daemon: Running) -> None:
                 stderr=subprocess.PIPE,
                 timeout=20,
                 check=False,
-                env=environment(),
+                env=buffered,
             )
         assert (done.returncode, done.stderr) == (0, b""), words
     os.close(writing)

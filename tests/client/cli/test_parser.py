@@ -13,6 +13,7 @@ from punchlist.cli.table import COMMANDS
         (["frobnicate"], "choose from add, list"),
         (["list", "--status", "complete"], "did you mean 'completed'?"),
         (["list", "--nonsense"], "--nonsense"),
+        (["list", "--\x1b]52;c;eA==\x07\x9b\u202e"], r"unknown arguments: --\x1b]52;c;eA==\x07\x9b\u202e"),
         (["show"], "required: ID"),
         (["list", "--limit", "many"], "--limit"),
         (["edit", "3"], "nothing to change"),

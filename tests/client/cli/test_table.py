@@ -13,12 +13,12 @@ EVERY = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command
 
 @EVERY
 def test_every_command_has_a_handler_and_help_with_examples(
-    command: Command, capsys: pytest.CaptureFixture[str]
+    command: Command, capfd: pytest.CaptureFixture[str]
 ) -> None:
     module = import_module(f"punchlist.cli.commands.{command.module}")
     assert callable(getattr(module, f"run_{command.name}"))
     assert main([command.name, "--help"]) == 0
-    shown = capsys.readouterr().out
+    shown = capfd.readouterr().out
     assert command.examples
     assert all(example in shown for example in command.examples)
 

@@ -279,4 +279,18 @@ MUTANTS = (
         "                    pass\n",
         ("tests/daemon/test_app.py::test_an_erasure_that_a_kill_cut_short_is_finished_at_the_next_start",),
     ),
+    Mutant(
+        "a title never becomes an option of the command",
+        "client/punchlist/cli/runner/command.py",
+        '        if filled.startswith("-"):\n',
+        '        if filled.startswith("\\0"):\n',
+        ("tests/client/cli/runner/test_command.py", "tests/client/cli/commands/test_run.py"),
+    ),
+    Mutant(
+        "what a stopped command has started is killed with it",
+        "client/punchlist/cli/runner/child.py",
+        "        if self._kill_at is not None:\n            await self._group_gone()\n",
+        "",
+        ("tests/client/cli/runner/test_child.py",),
+    ),
 )

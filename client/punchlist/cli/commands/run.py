@@ -7,6 +7,7 @@ import signal
 from punchlist.aio import connect_async
 from punchlist.cli.context import Context
 from punchlist.cli.exits import INTERRUPTED, REFUSED
+from punchlist.cli.runner.command import Command
 from punchlist.cli.runner.lanes import Lanes, Plan
 from punchlist.cli.runner.show import Show
 from punchlist.core import Options
@@ -48,8 +49,8 @@ def _plan(context: Context) -> Plan:
         "PUNCHLIST_DATA_DIR": data,
     }
     return Plan(
-        command=tuple(args.argv),
-        owner=args.owner or f"punch-run-{os.getpid()}",
+        command=Command(args.argv),
+        owner=args.owner or os.environ.get("PUNCHLIST_OWNER") or f"punch-run-{os.getpid()}",
         log_dir=args.log_dir or os.path.join(data, "runs", context.conversation),
         env=known,
         jobs=args.jobs,

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import signal
 import subprocess
 from collections import deque
@@ -23,7 +22,10 @@ MAX_LINE = 1 << 16
 """A longer line is cut into several, in bytes."""
 
 _KILL_AFTER_S = 5.0
-"""How long a command has to end after it was asked to."""
+"""How long a command, and what it has started, may take to end after SIGTERM."""
+
+_LOOK_S = 0.05
+"""How often a group that was asked to end is checked: the kernel reports the end of children, not of their own."""
 
 _DRAIN_S = 0.5
 """How long output is still read after the command has ended: what it left running may hold the pipes for ever."""
@@ -31,13 +33,6 @@ _DRAIN_S = 0.5
 _CHUNK = 1 << 16
 _MAX_ENV = 100_000
 """Longest value for the environment, in bytes: Linux takes 128 KiB for a name with its value."""
-
-_PLACEHOLDER = re.compile(r"\{(title|description|id)\}")
-
-
-def substituted(command: Sequence[str], task: Task) -> list[str]:
-    """The command's words with {title}, {description} and {id} filled in; what is filled in is not looked at again."""
-    return [_PLACEHOLDER.sub(lambda found: str(getattr(task, found[1])), word) for word in command]
 
 
 def environment(task: Task, **more: str) -> dict[str, str]:
@@ -105,6 +100,7 @@ class Child:
             "err": _Output(self._process.stderr.fileno(), lambda line: on_line("err", line)),
         }
         self._ended = loop.create_future()
+        self._kill_at: float | None = None
         self._pidfd = os.pidfd_open(self._process.pid)
         loop.add_reader(self._pidfd, self._on_end)
 
@@ -116,7 +112,7 @@ class Child:
             self._ended.set_result(None)
 
     async def wait(self, timeout_s: float | None) -> Ending:
-        """How it ends; after `timeout_s` it is stopped."""
+        """Wait until it ends; after `timeout_s` seconds it is stopped."""
         timed_out = False
         try:
             await asyncio.wait_for(asyncio.shield(self._ended), timeout_s)
@@ -124,6 +120,8 @@ class Child:
             timed_out = True
             self.stop()
             await self._ended
+        if self._kill_at is not None:
+            await self._group_gone()
         await asyncio.wait([output.ended for output in self._outputs.values()], timeout=_DRAIN_S)
         for output in self._outputs.values():
             output.close()
@@ -133,16 +131,30 @@ class Child:
         return Ending(self._process.returncode, self._outputs["out"].tail(), self._outputs["err"].tail(), timed_out)
 
     def stop(self) -> None:
-        """Ask it, and what it has started, to end; whoever does not is killed."""
+        """Ask it, and what it has started, to end. `wait` kills what still runs after that."""
+        if self._kill_at is None:
+            loop = asyncio.get_running_loop()
+            self._kill_at = loop.time() + _KILL_AFTER_S
+            loop.call_at(self._kill_at, self._signal, signal.SIGKILL)  # the leader, for whose end `wait` waits first
         self._signal(signal.SIGTERM)
-        asyncio.get_running_loop().call_later(_KILL_AFTER_S, self._signal, signal.SIGKILL)
 
-    def _signal(self, number: int) -> None:
-        if self._process.returncode is None:
-            try:
-                os.killpg(self._process.pid, number)
-            except ProcessLookupError:
-                return
+    async def _group_gone(self) -> None:
+        """Wait until nothing is left of the group; kill it at its deadline."""
+        loop = asyncio.get_running_loop()
+        while self._signal(0):
+            if self._kill_at is not None and loop.time() >= self._kill_at:
+                self._signal(signal.SIGKILL)
+            await asyncio.sleep(_LOOK_S)
+
+    def _signal(self, number: int) -> bool:
+        """Send a signal to the group; False when nothing is left of it. Its number is not given out before that."""
+        try:
+            os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            return False
+        except PermissionError:  # what is left has changed its user: it is beyond our reach
+            return False
+        return True
 
 
 class _Output:

@@ -1,6 +1,7 @@
 """Lanes: each claims one task after the other and runs the command for it, until there is nothing more to do."""
 
 import asyncio
+import errno
 import os
 from collections.abc import Coroutine
 from typing import Any
@@ -8,7 +9,9 @@ from typing import Any
 import msgspec
 
 from punchlist.aio import AsyncConversation
-from punchlist.cli.runner.child import Child, Ending, environment, substituted
+from punchlist.cli.failure import UsageError
+from punchlist.cli.runner.child import Child, Ending, environment
+from punchlist.cli.runner.command import Command, Unfit
 from punchlist.cli.runner.show import LogFile, Show
 from punchlist.errors import LeaseHeld, LeaseLost, RequestRefused
 from punchlist.work import FOLLOW_MS, AsyncWork, Terms
@@ -26,7 +29,7 @@ class Plan(msgspec.Struct, frozen=True):
     `env` is what every command is given besides its task; `log_dir` where the logs of the tasks are.
     """
 
-    command: tuple[str, ...]
+    command: Command
     owner: str
     log_dir: str
     env: dict[str, str]
@@ -67,8 +70,13 @@ class Lanes:
         finally:
             if watching is not None:
                 watching.cancel()
-            for child in self._children:
-                child.stop()
+            await self._stopped_children()
+
+    async def _stopped_children(self) -> None:
+        """Stop what still runs, and wait until nothing of it is left: the loop that would kill it ends with this."""
+        for child in self._children:
+            child.stop()
+        await asyncio.gather(*(child.wait(None) for child in self._children))
 
     def finish(self) -> None:
         """Begin nothing new."""
@@ -165,8 +173,15 @@ class Lanes:
         log = LogFile(self._plan.log_dir, task)
         try:
             ending = await self._ending(work, task, log)
-        except (OSError, ValueError) as error:
-            said = f"can't start {self._plan.command[0]}: {getattr(error, 'strerror', None) or error}"
+        except (Unfit, ValueError) as error:  # ValueError: a word holds a null byte
+            said = str(error)
+            log.line(said)
+            return self._fail(work, task, said)
+        except OSError as error:
+            if error.errno != errno.E2BIG:  # the command is at fault, not the task: every other task would fail as well
+                await work.release()
+                raise UsageError(f"can't start {self._plan.command.words[0]}: {error.strerror}") from error
+            said = f"can't start {self._plan.command.words[0]}: {error.strerror}"
             log.line(said)
             return self._fail(work, task, said)
         finally:
@@ -188,7 +203,7 @@ class Lanes:
         return work.fail(reason)
 
     async def _ending(self, work: AsyncWork, task: Task, log: LogFile) -> Ending:
-        words = substituted(self._plan.command, task)
+        words = self._plan.command.for_task(task)
         told = {"PUNCHLIST_OWNER": self._plan.owner, "PUNCHLIST_FENCE": str(work.fence), "PUNCHLIST_LOG": log.path}
         env = {**os.environ, **self._plan.env, **environment(task, **told)}
 

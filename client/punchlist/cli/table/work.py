@@ -165,21 +165,24 @@ COMMANDS = (
         (
             Argument(
                 ("argv",),
-                "the command; {title}, {description} and {id} are filled in, the task is JSON on its standard input",
+                "the command; it reads the task as JSON from its standard input and its text from PUNCHLIST_TITLE and "
+                "PUNCHLIST_DESCRIPTION; {title}, {description}, {prompt} (both) and {id} are filled into its words",
                 {"metavar": "COMMAND", "nargs": "+"},
                 "command",
             ),
-            value("-j", "--jobs", text="so many at a time (1)", metavar="N", type=positive, default=1),
+            value(
+                "-j", "--jobs", text="number of commands at a time (default: 1)", metavar="N", type=positive, default=1
+            ),
             flag("-k", "--keep-going", text="go on after a failure, also where the list stops"),
             value("--timeout", text="stop a command after so long: 90s, 10m", metavar="TIME", type=milliseconds),
             flag("-f", "--follow", text="wait for new tasks"),
-            _OWNER,
+            value("-o", "--owner", text="who takes the tasks (PUNCHLIST_OWNER, else: punch-run-PID)", metavar="NAME"),
             Argument(("--log-dir",), "where the output of each task is kept", {"metavar": "DIR"}, "file"),
         ),
         (
-            "punch run -- make {title}",
-            "punch run --timeout 10m -- claude -p {description}",
-            "punch run -j 4 -- ./do.sh",
+            "punch run -- ./do.sh",
+            'punch run --timeout 10m -- claude -p "Do the task that standard input describes"',
+            "punch run -j 4 --follow -- ./do.sh",
         ),
     ),
     Command(

@@ -46,14 +46,49 @@ def test_a_failing_command_fails_its_task_with_the_end_of_its_errors(plan: Any, 
     assert log.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_can_not_be_started_fails_the_task_and_the_list_decides_whether_to_go_on(plan: Any) -> None:
-    plan("call", "conversation.configure", "conversation=default", 'settings={"on_failure":"stop"}')
-    done = plan("run", "--", "/no/such/command")
+def test_a_mistyped_command_ends_the_runner_and_touches_no_task(plan: Any, tmp_path: Path) -> None:
+    before = plan("log", "--json").out
+    done = plan("run", "--", "mkae", "{title}")
+    assert (done.code, done.err.splitlines()[0]) == (2, "error: usage: there is no command 'mkae'; no task was touched")
+    assert plan("log", "--json").out == before
+    broken = tmp_path / "broken"
+    broken.write_text("#!/no/such/interpreter\n")
+    broken.chmod(0o700)
+    done = plan("run", "--", str(broken))
+    assert (done.code, "can't start" in done.err) == (2, True)
+    assert statuses(plan) == ["pending"] * 3
+
+
+def test_a_title_that_reads_as_an_option_fails_its_task_and_never_reaches_the_command(
+    punch: Any, tmp_path: Path
+) -> None:
+    punch("add", "--", f"--eval=$(shell touch {tmp_path}/PWNED)")
+    done = punch("run", "--", "make", "{title}")
     assert done.code == 1
+    assert task(punch, 1)["fail_reason"].startswith("{title} begins with a dash, and make could read it as an option")
+    assert not (tmp_path / "PWNED").exists()
+
+
+def test_a_list_that_stops_at_a_failure_goes_on_with_keep_going(plan: Any) -> None:
+    plan("call", "conversation.configure", "conversation=default", 'settings={"on_failure":"stop"}')
+    assert plan("run", "--", "false").code == 1
     assert statuses(plan) == ["failed", "pending", "pending"]
-    assert task(plan, 1)["fail_reason"] == "can't start /no/such/command: No such file or directory"
     assert plan("run", "--keep-going", "--", "true").code == 0
     assert statuses(plan) == ["failed", "completed", "completed"]
+
+
+def test_the_owner_is_the_option_then_the_variable_then_this_run(plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    show = ("sh", "-c", 'echo "$PUNCHLIST_OWNER"')
+    monkeypatch.setenv("PUNCHLIST_OWNER", "ann")
+    plan("run", "--", *show)
+    plan("add", "d")
+    plan("run", "--owner", "bob", "--", *show)
+    monkeypatch.delenv("PUNCHLIST_OWNER")
+    plan("add", "e")
+    plan("run", "--", *show)
+    told = [task(plan, number)["result_summary"] for number in (3, 4, 5)]
+    assert told[:2] == ["ann", "bob"]
+    assert told[2].startswith("punch-run-")
 
 
 def test_a_command_that_takes_too_long_is_stopped(punch: Any) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punchlist.cli.runner.child import MAX_LINE, Child, Ending, environment, substituted
+from punchlist.cli.runner.child import MAX_LINE, Child, Ending, environment
 from punchlist_schemas.things import Task
 
 
@@ -21,11 +21,6 @@ async def run(*words: str, stdin: bytes = b"", timeout_s: float | None = None) -
     with anyio.fail_after(10):
         child = Child(words, dict(os.environ), stdin, lambda stream, line: lines.append(f"{stream}:{line}"))
         return await child.wait(timeout_s), lines
-
-
-def test_placeholders_are_filled_in_once_and_nothing_else_is_touched() -> None:
-    words = substituted(["x{id}-{title}", "{description}", "{unknown}", "{}"], task(title="{id}", description="$(d)"))
-    assert words == ["x7-{id}", "$(d)", "{unknown}", "{}"]
 
 
 def test_what_does_not_fit_into_the_environment_is_left_out() -> None:
@@ -65,3 +60,13 @@ async def test_what_can_not_be_started_says_so() -> None:
         await run("/no/such/command")
     with pytest.raises(ValueError, match="null byte"):
         await run("echo", "a\0b")
+
+
+async def test_what_ignores_the_request_to_end_is_killed_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("punchlist.cli.runner.child._KILL_AFTER_S", 0.2)
+    script = '(trap "" TERM; exec sleep 60 >/dev/null 2>&1) & echo $!; wait'
+    ending, lines = await run("sh", "-c", script, timeout_s=0.3)
+    assert ending.timed_out
+    stubborn = int(lines[0].removeprefix("out:"))
+    with pytest.raises(FileNotFoundError):  # also of a zombie
+        os.readlink(f"/proc/{stubborn}/exe")

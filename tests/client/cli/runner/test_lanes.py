@@ -14,6 +14,7 @@ import pytest
 
 from punchlist import Client, connect_async
 from punchlist.cli.look import Look
+from punchlist.cli.runner.command import Command
 from punchlist.cli.runner.lanes import Lanes, Plan
 from punchlist.cli.runner.show import Show
 from punchlist.work import AsyncWork
@@ -113,7 +114,7 @@ async def test_a_lane_stays_until_the_end_of_anothers_task_is_settled(
     place = tmp_path / "met"
     place.mkdir()
     words = ("sh", "-c", meet, str(place), "{id}")
-    plan = Plan(command=words, owner="ann", log_dir=str(tmp_path / "logs"), env={}, jobs=2)
+    plan = Plan(command=Command(words), owner="ann", log_dir=str(tmp_path / "logs"), env={}, jobs=2)
     async with connect_async(socket=process.socket, autostart=False) as client:
         conversation = client.conversation("c")
         await conversation.add("first")

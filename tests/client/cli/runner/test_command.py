@@ -1,0 +1,65 @@
+"""The words of a command, filled with a task's text."""
+
+import pytest
+
+from punchlist.cli.failure import UsageError
+from punchlist.cli.runner.command import Command, Unfit
+from punchlist_schemas.things import Task
+
+
+def task(title: str = "t", description: str = "") -> Task:
+    return Task(
+        id="7",
+        title=title,
+        description=description,
+        status="in_progress",
+        priority="normal",
+        created_at=1,
+        updated_at=1,
+        status_changed_at=1,
+        version=1,
+    )
+
+
+def test_placeholders_are_filled_once_and_doubled_braces_stand_for_themselves() -> None:
+    words = Command(["echo", "x{id}-{title}", "{description}", "{prompt}", "{{title}}", "{}", "{A}"])
+    assert words.for_task(task("{id}", "$(d)")) == [
+        "echo",
+        "x7-{id}",
+        "$(d)",
+        "{id}\n\n$(d)",
+        "{title}",
+        "{}",
+        "{A}",
+    ]
+
+
+@pytest.mark.parametrize("title", ["--eval=$(shell touch PWNED)", "-", "--dangerously-skip-permissions"])
+@pytest.mark.parametrize("word", ["{title}", "{title}.txt", "{prompt}"])
+def test_a_text_that_would_begin_an_argument_with_a_dash_is_rejected(title: str, word: str) -> None:
+    with pytest.raises(Unfit, match="begins with a dash, and echo could read it as an option"):
+        Command(["echo", word]).for_task(task(title))
+    assert Command(["echo", f"title={word}", "--title={title}"]).for_task(task(title))[2] == f"--title={title}"
+
+
+def test_a_dash_that_only_two_placeholders_make_together_is_rejected() -> None:
+    with pytest.raises(Unfit, match="begins with a dash"):
+        Command(["echo", "{description}{title}"]).for_task(task("-x"))
+
+
+def test_an_empty_argument_is_rejected_with_the_placeholder_that_is_never_empty() -> None:
+    with pytest.raises(Unfit, match=r"\{description\} is empty: \{prompt\} is the title with the description"):
+        Command(["echo", "{description}"]).for_task(task())
+    assert Command(["echo", "{prompt}"]).for_task(task()) == ["echo", "t"]
+
+
+def test_an_unknown_placeholder_is_rejected_before_any_task() -> None:
+    with pytest.raises(
+        UsageError, match=r"\{owner\} is not a placeholder: use .*, or \{\{owner\}\} for the text itself"
+    ):
+        Command(["echo", "{owner}"])
+
+
+def test_a_command_that_does_not_exist_is_rejected_before_any_task() -> None:
+    with pytest.raises(UsageError, match="there is no command 'mkae'; no task was touched"):
+        Command(["mkae", "{title}"])
