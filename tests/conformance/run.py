@@ -155,7 +155,9 @@ INSPECTIONS: list[tuple[str, ...]] = [
 
 def script(directory: Path, daemon: Spawned) -> Path:
     """Our server as one program without arguments, since the inspector has options of the same names."""
-    dialects = [word for name in ("native", "claude", "checklist", "queue", "todo") for word in ("--dialect", name)]
+    dialects = [
+        word for name in ("native", "claude", "checklist", "queue", "todo", "todo-v1") for word in ("--dialect", name)
+    ]
     ours = [sys.executable, "-m", "punchlist.cli", "mcp", "--socket", daemon.socket, "--no-autostart"]
     words = shlex.join([*ours, *dialects, "-c", "inspected"])
     path = directory / "server"

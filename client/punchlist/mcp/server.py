@@ -16,9 +16,9 @@ from mcp.shared.exceptions import MCPError
 from punchlist import __version__
 from punchlist.aio import AsyncClient
 from punchlist.mcp import questions
-from punchlist.mcp.catalog import catalog, instructions
 from punchlist.mcp.resources import Resources
 from punchlist.mcp.updates import Updates
+from punchlist.tools.catalog import offered, prompt
 from punchlist.tools.model import Reply
 from punchlist.tools.schema import annotations, output, parameters
 from punchlist.tools.toolbox import AsyncToolbox, Seat
@@ -46,12 +46,14 @@ class Setup(NamedTuple):
         conversation: The list, if one is named.
         actor: The agent's name; by default the host's own.
         user: The user that the client is confined to.
+        tools: Names of the only tools that are offered; None for all of the dialects.
     """
 
     dialects: tuple[str, ...] = ("native",)
     conversation: str | None = None
     actor: str | None = None
     user: str | None = None
+    tools: tuple[str, ...] | None = None
 
 
 class Handlers:
@@ -62,7 +64,7 @@ class Handlers:
         setup: What is offered.
 
     Raises:
-        Problem: There is no such dialect.
+        Problem: There is no such dialect, or no such tool.
     """
 
     def __init__(self, client: AsyncClient, setup: Setup) -> None:
@@ -70,19 +72,21 @@ class Handlers:
         self.updates = Updates(client)
         self.resources = Resources(client)
         self._box = AsyncToolbox(client)
-        self._offers = catalog(setup.dialects)
+        chosen = offered(setup.dialects, setup.tools)
+        self.instructions = prompt(chosen)
+        self._offers = {tool.name: (dialect, tool) for dialect in chosen for tool in dialect.tools}
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        """All tools of the chosen dialects."""
+        """The tools that are offered."""
         tools = [
             types.Tool(
-                name=name,
-                description=offer.tool.text,
-                input_schema={"properties": {}, **parameters(offer.tool.arguments)},
-                output_schema=output(offer.tool),
-                annotations=types.ToolAnnotations.model_validate(annotations(offer.tool)),
+                name=tool.name,
+                description=tool.text,
+                input_schema={"properties": {}, **parameters(tool.arguments)},
+                output_schema=output(tool),
+                annotations=types.ToolAnnotations.model_validate(annotations(tool)),
             )
-            for name, offer in self._offers.items()
+            for _, tool in self._offers.values()
         ]
         return types.ListToolsResult(tools=tools)
 
@@ -93,6 +97,7 @@ class Handlers:
         offer = self._offers.get(params.name)
         if offer is None:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
+        dialect, tool = offer
         arguments = dict(params.arguments or {})
         answer = questions.answered(params)
         if answer is not None:
@@ -101,7 +106,7 @@ class Handlers:
                 return _result(Reply(text=_DECLINED, data={"status": "declined"}))
             arguments["confirm"] = token
         seat = self._seat(context)
-        reply = await self._box.call(offer.dialect, offer.tool.name, arguments, seat)
+        reply = await self._box.call(dialect, tool.name, arguments, seat)
         if reply.question is None or not questions.can_ask(context):
             return _result(reply)
         if questions.is_modern(context):
@@ -109,7 +114,7 @@ class Handlers:
         if not await questions.ask(context, reply.question):
             return _result(Reply(text=_DECLINED, data={"status": "declined"}))
         arguments["confirm"] = reply.question.token
-        return _result(await self._box.call(offer.dialect, offer.tool.name, arguments, seat))
+        return _result(await self._box.call(dialect, tool.name, arguments, seat))
 
     def _seat(self, context: Context) -> Seat:
         meta: dict[str, Any] = dict(context.meta or {})
@@ -178,7 +183,7 @@ def build(client: AsyncClient, setup: Setup) -> Server[Any]:
     """The server, ready to be run over any transport. While it runs it follows the daemon.
 
     Raises:
-        Problem: There is no such dialect.
+        Problem: There is no such dialect, or no such tool.
     """
     handlers = Handlers(client, setup)
 
@@ -194,7 +199,7 @@ def build(client: AsyncClient, setup: Setup) -> Server[Any]:
         version=__version__,
         title="punchlist",
         description="Task lists that agents and people share",
-        instructions=instructions(setup.dialects),
+        instructions=handlers.instructions,
         cache_hints={
             "tools/list": _HOUR,
             "prompts/list": _HOUR,

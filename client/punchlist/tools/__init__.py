@@ -1,4 +1,4 @@
-"""The tool surfaces that agents call: five dialects over one list, for any agent loop.
+"""The tool surfaces that agents call: dialects over one list, for any agent loop.
 
 ```python
 from punchlist import tools
@@ -19,7 +19,8 @@ from typing import Any
 from punchlist.core import Options
 from punchlist.errors import PunchlistError
 from punchlist.sync import connect
-from punchlist.tools import registry, schema
+from punchlist.tools import catalog, registry, schema
+from punchlist.tools.catalog import offered
 from punchlist.tools.memory import Memory
 from punchlist.tools.model import Dialect, Problem, Question, Reply, Tool
 from punchlist.tools.refusals import problem_of
@@ -42,29 +43,32 @@ __all__ = [
     "definitions",
     "dialect",
     "names",
+    "offered",
     "prompt",
 ]
 
 _MEMORY = Memory()
 
 
-def definitions(dialect: str | Iterable[str], form: Format = "mcp") -> list[dict[str, Any]]:
+def definitions(
+    dialect: str | Dialect | Iterable[str], form: Format = "mcp", tools: Iterable[str] | None = None
+) -> list[dict[str, Any]]:
     """The tool definitions of one or several dialects.
 
     Args:
-        dialect: A dialect's name, or several.
+        dialect: A dialect, its name, or the names of several; then tools of one name get their dialect's before it.
         form: `openai` (Chat Completions), `responses` (OpenAI's Responses API), `anthropic`, or `mcp`.
+        tools: Only the tools of these names.
 
     Raises:
-        Problem: There is no such dialect.
+        Problem: There is no such dialect, or no such tool.
     """
-    chosen = [dialect] if isinstance(dialect, str) else dialect
-    return [one for name in chosen for one in schema.definitions(registry.dialect(name), form)]
+    return [one for chosen in offered(dialect, tools) for one in schema.definitions(chosen, form)]
 
 
-def prompt(dialect: str) -> str:
-    """What to tell a model about a dialect, as a section of its prompt."""
-    return registry.dialect(dialect).prompt
+def prompt(dialect: str | Dialect | Iterable[str], tools: Iterable[str] | None = None) -> str:
+    """What to tell a model about the tools that it is offered, as a section of its prompt. See `definitions`."""
+    return catalog.prompt(offered(dialect, tools))
 
 
 def call(

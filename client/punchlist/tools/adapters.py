@@ -4,27 +4,32 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, cast
 
-from punchlist.tools.model import Reply
-from punchlist.tools.registry import dialect
+from punchlist.tools.catalog import offered
+from punchlist.tools.model import Dialect, Reply
 from punchlist.tools.schema import parameters
 from punchlist.tools.toolbox import AsyncToolbox, Toolbox
 
+Named = str | Dialect | Iterable[str]
+"""A dialect, its name, or the names of several."""
 
-def agents_tools(name: str, box: AsyncToolbox) -> list[Any]:
+
+def agents_tools(name: Named, box: AsyncToolbox, tools: Iterable[str] | None = None) -> list[Any]:
     """The tools of a dialect as `FunctionTool`s of the OpenAI Agents SDK, for `Agent(tools=...)`.
 
     Args:
-        name: The dialect.
+        name: The dialect, or several.
         box: Where the calls go.
+        tools: Only the tools of these names.
 
     Raises:
         ImportError: `openai-agents` is not installed.
+        Problem: There is no such dialect, or no such tool.
     """
     function_tool: Any = import_module("agents").FunctionTool
 
-    def made(tool_name: str) -> Any:
+    def made(chosen: Dialect, tool_name: str) -> Any:
         async def invoke(_context: object, arguments: str) -> str:
-            return (await box.call(name, tool_name, arguments)).text
+            return (await box.call(chosen, tool_name, arguments)).text
 
         return invoke
 
@@ -33,48 +38,62 @@ def agents_tools(name: str, box: AsyncToolbox) -> list[Any]:
             name=tool.name,
             description=tool.text,
             params_json_schema={"properties": {}, **parameters(tool.arguments)},
-            on_invoke_tool=made(tool.name),
+            on_invoke_tool=made(chosen, tool.name),
             strict_json_schema=False,
         )
-        for tool in dialect(name).tools
+        for chosen in offered(name, tools)
+        for tool in chosen.tools
     ]
 
 
-def answer_openai(name: str, box: Toolbox, message: Any) -> list[dict[str, Any]]:
+def answer_openai(name: Named, box: Toolbox, message: Any, tools: Iterable[str] | None = None) -> list[dict[str, Any]]:
     """The messages that answer an assistant message of the Chat Completions API, one for each of its tool calls.
 
     Args:
-        name: The dialect.
+        name: The dialect, or several.
         box: Where the calls go.
         message: The message, as the SDK's object or as a dict.
+        tools: Only the tools of these names; a call of another one is refused.
     """
+    chosen = offered(name, tools)
     answers: list[dict[str, Any]] = []
     for call in _member(message, "tool_calls") or ():
         function = _member(call, "function")
-        reply = box.call(name, _member(function, "name"), _member(function, "arguments"))
+        reply = _called(chosen, box, _member(function, "name"), _member(function, "arguments"))
         answers.append({"role": "tool", "tool_call_id": _member(call, "id"), "content": reply.text})
     return answers
 
 
-def answer_responses(name: str, box: Toolbox, output: Iterable[Any]) -> list[dict[str, Any]]:
+def answer_responses(
+    name: Named, box: Toolbox, output: Iterable[Any], tools: Iterable[str] | None = None
+) -> list[dict[str, Any]]:
     """The input items that answer the output of OpenAI's Responses API, one for each `function_call` in it."""
+    chosen = offered(name, tools)
     answers: list[dict[str, Any]] = []
     for item in output:
         if _member(item, "type") == "function_call":
-            reply = box.call(name, _member(item, "name"), _member(item, "arguments"))
+            reply = _called(chosen, box, _member(item, "name"), _member(item, "arguments"))
             answer = {"type": "function_call_output", "call_id": _member(item, "call_id"), "output": reply.text}
             answers.append(answer)
     return answers
 
 
-def answer_anthropic(name: str, box: Toolbox, content: Iterable[Any]) -> dict[str, Any] | None:
+def answer_anthropic(
+    name: Named, box: Toolbox, content: Iterable[Any], tools: Iterable[str] | None = None
+) -> dict[str, Any] | None:
     """The user message that answers the content of an Anthropic message, or None if it calls no tool."""
+    chosen = offered(name, tools)
     results: list[dict[str, Any]] = []
     for block in content:
         if _member(block, "type") == "tool_use":
-            reply = box.call(name, _member(block, "name"), _member(block, "input"))
+            reply = _called(chosen, box, _member(block, "name"), _member(block, "input"))
             results.append(_tool_result(_member(block, "id"), reply))
     return {"role": "user", "content": results} if results else None
+
+
+def _called(chosen: tuple[Dialect, ...], box: Toolbox, name: str, arguments: object) -> Reply:
+    """The call of a tool in the dialect that has it; where none has, the first one says so."""
+    return box.call(next((one for one in chosen if one.tool(name)), chosen[0]), name, arguments)
 
 
 def _tool_result(call: str, reply: Reply) -> dict[str, Any]:

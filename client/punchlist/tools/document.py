@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from punchlist.tools import registry
+from punchlist.tools.catalog import offered
 from punchlist.tools.fit import compact, tokens
 from punchlist.tools.model import Dialect, Tool
 from punchlist.tools.schema import definitions, parameters
@@ -25,15 +26,43 @@ All dialects work on the same list, also at the same time. Common to all:
 - A refusal is a result that says what was refused, why, and what would work.
 - No reply exceeds 10,000 tokens. A list that is cut says how many tasks are left out; the tool then takes `offset`.
 - On a connection that asks for confirmation, deleting takes `confirm` with the token of the first reply.
+- Where two dialects are offered that use a name, each of these tools gets its dialect's name before it:
+  `queue_add_task`.
 
 MCP has tasks of its own (the extension `io.modelcontextprotocol/tasks`): a handle on one deferred request, which ends
 with it. Ours are items on a list, owned by no request and without expiry. `punch mcp` never claims that extension.
 """
 
 
+SETS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("a list to tick off", "checklist", ("ListTasks", "AddTask", "CompleteTask", "UncompleteTask", "DeleteTask")),
+    ("a queue", "queue", ("add_task", "list_tasks", "complete_task")),
+    ("tasks with dependencies", "claude", ("TaskCreate", "TaskUpdate", "TaskGet", "TaskList")),
+    ("to-dos of many users", "todo-v1", ()),
+    ("to-dos of one user", "todo", ()),
+)
+"""Sets of tools that programs are written for: what for, the dialect, and which tools of it (none: all)."""
+
+_ONLY = """## Only some of the tools
+
+`--tools NAME,NAME` of `punch mcp` and `punch tools` offers exactly these tools, and `tools=` does the same for
+`tools.definitions`, `tools.prompt`, `functions` and the adapters. What a model is told then speaks of
+these tools alone.
+"""
+
+
 def document() -> str:
     """The whole page."""
-    return "\n".join([_HEAD, *(_section(registry.dialect(name)) for name in registry.names())])
+    return "\n".join([_HEAD, _only(), *(_section(registry.dialect(name)) for name in registry.names())])
+
+
+def _only() -> str:
+    rows = ["| the set | how it is offered |", "|---|---|"]
+    for what, dialect, only in SETS:
+        tools = [tool.name for one in offered(dialect, only or None) for tool in one.tools]
+        narrowed = f" --tools {','.join(only)}" if only else ""
+        rows.append(f"| {what}: {', '.join(tools)} | `punch mcp --dialect {dialect}{narrowed}` |")
+    return "\n".join([_ONLY, *rows, ""])
 
 
 def _section(dialect: Dialect) -> str:

@@ -1,30 +1,36 @@
 """The tools of a dialect as Python callables, for loops that take functions."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from punchlist.tools.model import Tool
-from punchlist.tools.registry import dialect
+from punchlist.tools.catalog import offered
+from punchlist.tools.model import Dialect, Tool
 from punchlist.tools.schema import parameters
 from punchlist.tools.toolbox import Toolbox
 
 _KINDS: dict[str, Any] = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
 
 
-def functions(name: str, box: Toolbox) -> list[Callable[..., str]]:
+def functions(
+    name: str | Dialect | Iterable[str], box: Toolbox, tools: Iterable[str] | None = None
+) -> list[Callable[..., str]]:
     """A callable for each tool of the dialect, with its name, documentation and signature; it returns the text.
 
     Args:
-        name: The dialect.
+        name: The dialect, or several.
         box: Where the calls go.
+        tools: Only the tools of these names.
+
+    Raises:
+        Problem: There is no such dialect, or no such tool.
     """
-    return [_function(name, tool, box) for tool in dialect(name).tools]
+    return [_function(chosen, tool, box) for chosen in offered(name, tools) for tool in chosen.tools]
 
 
-def _function(name: str, tool: Tool, box: Toolbox) -> Callable[..., str]:
+def _function(chosen: Dialect, tool: Tool, box: Toolbox) -> Callable[..., str]:
     def call(**arguments: Any) -> str:
-        return box.call(name, tool.name, arguments).text
+        return box.call(chosen, tool.name, arguments).text
 
     schema = parameters(tool.arguments)
     members: dict[str, Any] = schema.get("properties", {})

@@ -4,13 +4,14 @@ A handler is a generator: it yields the calls it wants made and is sent their re
 blocking and the asyncio face both run it (`punchlist.tools.toolbox`).
 """
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from punchlist.calls import Call
 from punchlist.conversation_calls import ConversationCalls
+from punchlist.tools.guide import rendered
 from punchlist.tools.memory import Memory
 from punchlist_schemas.things import PRIORITIES, STATUSES
 
@@ -97,11 +98,17 @@ class Desk(msgspec.Struct, frozen=True):
     actor: str
     user: str | None
     memory: Memory
+    names: Mapping[str, str] = {}
+    """Own names of the tools that are offered → the names that the model calls."""
 
     @property
     def conversation(self) -> str:
         """The id of the list."""
         return self.calls.id
+
+    def tool(self, name: str) -> str:
+        """The name that the model calls a tool of this dialect by."""
+        return self.names.get(name, name)
 
 
 Steps = Generator[Call[Any], Any, Reply]
@@ -128,17 +135,36 @@ class Tool(msgspec.Struct, frozen=True):
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """A named set of tools over a list.
 
-    `refuse` wears a problem in the dialect's own form, `wrap` marks a reply with the conversation that was fallen back
-    to. `falls_back` tells whether a missing conversation may be taken from the environment.
+    `guide` is what a model is told, in the form of `punchlist.tools.guide`. `refuse` puts a problem into the dialect's
+    own form. `falls_back` tells whether the server's own list serves where nothing names one, and whether replies then
+    say which list that is. `renamed` holds the tools that are offered under names of their own.
     """
 
     name: str
     summary: str
-    prompt: str
+    guide: str
     tools: tuple[Tool, ...]
     refuse: Callable[[Problem], Reply]
     falls_back: bool = True
+    renamed: Mapping[str, str] = {}
 
     def tool(self, name: str) -> Tool | None:
         """The tool of this name."""
         return next((tool for tool in self.tools if tool.name == name), None)
+
+    def offering(self, names: Mapping[str, str]) -> "Dialect":
+        """The same dialect with these tools alone: present name → the name that the model calls."""
+        kept = [tool for tool in self.tools if tool.name in names]
+        tools = tuple(msgspec.structs.replace(tool, name=names[tool.name]) for tool in kept)
+        renamed = {own: names[shown] for own, shown in self.names.items() if shown in names}
+        return msgspec.structs.replace(self, tools=tools, renamed=renamed)
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Own names of the tools → the names that the model calls."""
+        return self.renamed or {tool.name: tool.name for tool in self.tools}
+
+    @property
+    def prompt(self) -> str:
+        """What to tell a model, as a section of its prompt."""
+        return rendered(self.guide, self.names)

@@ -1,4 +1,7 @@
-"""The dialects there are: every module of `punchlist.tools.dialects` that holds a `DIALECT`."""
+"""The dialects there are: every module of `punchlist.tools.dialects` that holds a `DIALECT`.
+
+A module is named as its dialect; an underscore stands for a dash.
+"""
 
 from functools import cache
 from importlib import import_module
@@ -10,7 +13,7 @@ from punchlist.tools.model import Dialect, Problem
 
 def names() -> tuple[str, ...]:
     """The names of all dialects, ours first."""
-    found = {module.name for module in iter_modules(dialects.__path__)}
+    found = {module.name.replace("_", "-") for module in iter_modules(dialects.__path__)}
     return tuple(sorted(found, key=lambda name: (name != "native", name)))
 
 
@@ -23,4 +26,4 @@ def dialect(name: str) -> Dialect:
     """
     if name not in names():
         raise Problem("not_found", f"there is no dialect {name[:60]!r}; there are: {', '.join(names())}")
-    return import_module(f"{dialects.__name__}.{name}").DIALECT
+    return import_module(f"{dialects.__name__}.{name.replace('-', '_')}").DIALECT

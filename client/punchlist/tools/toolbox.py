@@ -40,10 +40,10 @@ class Seat(NamedTuple):
 NOBODY = Seat()
 
 
-def steps(seat: Seat, dialect_name: str, tool_name: str, arguments: object, memory: Memory) -> Steps:
+def steps(seat: Seat, named: str | Dialect, tool_name: str, arguments: object, memory: Memory) -> Steps:
     """One call of one tool, from what the model sent to the reply, as a generator of calls to the daemon."""
     try:
-        dialect = registry.dialect(dialect_name)
+        dialect = named if isinstance(named, Dialect) else registry.dialect(named)
     except Problem as problem:
         return Reply(text=problem.text, refused=True)
     try:
@@ -62,7 +62,7 @@ def _steps(seat: Seat, dialect: Dialect, tool_name: str, arguments: object, memo
         raise Problem("unknown_tool", f"there is no tool {tool_name[:60]!r}; there are: {there}")
     conversation, is_told = _place(seat, dialect)
     prepared = arguments_of(tool.arguments, arguments)
-    desk = Desk(ConversationCalls(conversation, seat.actor), seat.actor, seat.user, memory)
+    desk = Desk(ConversationCalls(conversation, seat.actor), seat.actor, seat.user, memory, dialect.names)
     reply = yield from tool.run(desk, prepared)
     return reply if is_told else _telling(reply, conversation)
 
@@ -113,8 +113,8 @@ class Toolbox:
         self.seat = seat
         self._memory = memory or Memory()
 
-    def call(self, dialect: str, name: str, arguments: object = None) -> Reply:
-        """Call a tool by its name, with what the model sent."""
+    def call(self, dialect: str | Dialect, name: str, arguments: object = None) -> Reply:
+        """Call a tool by its name, with what the model sent. A dialect from `offered` has those tools alone."""
         running = steps(self.seat, dialect, name, arguments, self._memory)
         try:
             call = next(running)
@@ -143,7 +143,9 @@ class AsyncToolbox:
         self.seat = seat
         self._memory = memory or Memory()
 
-    async def call(self, dialect: str, name: str, arguments: object = None, seat: Seat | None = None) -> Reply:
+    async def call(
+        self, dialect: str | Dialect, name: str, arguments: object = None, seat: Seat | None = None
+    ) -> Reply:
         """Call a tool by its name, with what the model sent."""
         running = steps(seat or self.seat, dialect, name, arguments, self._memory)
         try:

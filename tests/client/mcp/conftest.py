@@ -32,7 +32,12 @@ def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Connect:
     async def connect(*dialects: str, **options: Any) -> AsyncGenerator[Host]:
         from punchlist.mcp.server import Setup, build
 
-        setup = Setup(dialects or ("native",), options.pop("conversation", "work"), user=options.pop("user", None))
+        setup = Setup(
+            dialects or ("native",),
+            options.pop("conversation", "work"),
+            user=options.pop("user", None),
+            tools=options.pop("tools", None),
+        )
         user: Any = {"user": setup.user} if setup.user else {}
         async with (
             running_daemon(tmp_path) as daemon,

@@ -75,6 +75,24 @@ async def test_several_dialects_are_served_at_once(connect: Any) -> None:
         assert text(await host.session.call_tool("TaskList", {})) == "☐ #1: One [pending]"
 
 
+async def test_only_the_named_tools_are_served(connect: Any) -> None:
+    from mcp.shared.exceptions import MCPError
+
+    async with connect("checklist", tools=("ListTasks", "AddTask")) as host:
+        assert [tool.name for tool in (await host.session.list_tools()).tools] == ["ListTasks", "AddTask"]
+        assert "CompleteTask" not in host.session.instructions
+        with pytest.raises(MCPError, match="Unknown tool: ClearTasks"):
+            await host.session.call_tool("ClearTasks", {})
+
+
+async def test_instructions_and_advice_use_the_names_that_the_tools_have(connect: Any) -> None:
+    async with connect("queue", "todo-v1") as host:
+        assert "queue_add_task it and go on" in host.session.instructions
+        await host.client.conversation("work").add_many([f"{'long ' * 90}{number}" for number in range(200)])
+        listed = await host.session.call_tool("queue_list_tasks", {})
+        assert "call queue_list_tasks with offset=" in listed.structured_content["hint"]
+
+
 async def test_a_list_result_is_an_object_in_its_structured_form(connect: Any) -> None:
     async with connect("todo") as host:
         await host.session.call_tool("create_todo_task", {"title": "Milk"})

@@ -32,6 +32,16 @@ def test_an_anthropic_message_is_answered_block_by_block(box: Toolbox) -> None:
     assert answer_anthropic("claude", box, content[:1]) is None
 
 
+def test_a_tool_that_is_not_offered_is_not_called(box: Toolbox) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "TodoWrite", "arguments": '{"todos": []}'}}
+    made = {"id": "c2", "type": "function", "function": {"name": "queue_add_task", "arguments": '{"description": "a"}'}}
+    message = {"role": "assistant", "tool_calls": [call, made]}
+    refused = answer_openai("claude", box, message, tools=["TaskGet"])
+    assert refused[0]["content"] == "there is no tool 'TodoWrite'; there are: TaskGet"
+    several = answer_openai(["claude", "queue", "todo-v1"], box, message, tools=["TaskGet", "queue_add_task"])
+    assert several[1]["content"] == '{"success":true,"taskId":"1"}'
+
+
 def test_the_calls_of_a_chat_completion_are_answered(box: Toolbox) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "TaskCreate", "arguments": json.dumps(TASK)}}
     empty = {"id": "c2", "type": "function", "function": {"name": "TaskList", "arguments": ""}}

@@ -12,12 +12,15 @@ from punchlist.tools.fit import MAX_TOKENS, compact, tokens
 from punchlist_testing.daemon import Running
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "dialects"
+USERS = {"todo-v1": {"user_id": "ann"}}
+"""What a dialect's listing tool has to be given."""
 LISTERS = {
     "native": "tasks",
     "claude": "TaskList",
     "checklist": "ListTasks",
     "queue": "list_tasks",
     "todo": "list_todo_tasks",
+    "todo-v1": "list_tasks",
 }
 
 
@@ -25,14 +28,19 @@ def filled(value: Any, token: str) -> Any:
     return json.loads(json.dumps(value).replace("<token>", token))
 
 
-@pytest.mark.parametrize("name", tools.names())
+TRANSCRIPTS = {name: (name,) for name in tools.names() if name != "todo-v1"} | {"todo": ("todo-v1", "todo")}
+"""Transcript → the dialects that it is told in."""
+
+
+@pytest.mark.parametrize("name", TRANSCRIPTS)
 def test_a_dialect_answers_as_its_transcript_says(name: str, daemon: Running) -> None:
+    spoken = {tool.name: dialect for dialect in tools.offered(TRANSCRIPTS[name]) for tool in dialect.tools}
     steps = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
     token = ""
     with connect(socket=daemon.socket, autostart=False, name="ann", user="ann") as client:
         box = Toolbox(client, Seat("golden", "ann", "ann"))
         for step in steps:
-            reply = box.call(name, step["tool"], filled(step["arguments"], token))
+            reply = box.call(spoken[step["tool"]], step["tool"], filled(step["arguments"], token))
             text, data = reply.text, json.loads(compact(reply.data))
             if reply.question is not None:
                 token = reply.question.token
@@ -44,10 +52,11 @@ def test_a_dialect_answers_as_its_transcript_says(name: str, daemon: Running) ->
                 assert data == step["data"]
 
 
-@pytest.mark.parametrize("name", tools.names())
+@pytest.mark.parametrize("name", TRANSCRIPTS)
 def test_each_tool_is_in_the_transcript(name: str) -> None:
     steps = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
-    assert {step["tool"] for step in steps} == {tool.name for tool in tools.dialect(name).tools}
+    named = {tool.name for dialect in tools.offered(TRANSCRIPTS[name]) for tool in dialect.tools}
+    assert {step["tool"] for step in steps} == named
 
 
 @pytest.mark.parametrize("name", tools.names())
@@ -55,13 +64,13 @@ def test_a_long_list_is_cut_and_says_how_to_get_the_rest(name: str, client: Clie
     plan = client.conversation("long")
     plan.add_many([f"Task number {number} of a list that is far too long for one reply" for number in range(3_000)])
     box = Toolbox(client, Seat("long", "ann"))
-    reply = box.call(name, LISTERS[name])
+    reply = box.call(name, LISTERS[name], USERS.get(name))
     assert tokens(reply.text) <= MAX_TOKENS
     assert tokens(compact(reply.data)) <= MAX_TOKENS
     assert "more" in reply.text
     assert "offset=" in reply.text
     offset = int(reply.text.split("offset=")[1].split(" ")[0].split('"')[0])
-    rest = box.call(name, LISTERS[name], {"offset": offset})
+    rest = box.call(name, LISTERS[name], {**USERS.get(name, {}), "offset": offset})
     assert f"number {offset - 1} " in reply.text
     assert f"number {offset} " in rest.text
 
@@ -73,7 +82,8 @@ def test_texts_of_the_greatest_length_stay_below_the_ceiling(name: str, client: 
     box = Toolbox(client, Seat("wide", "ann"))
     readers = {"native": ("tasks", {"ids": ids}), "claude": ("TaskGet", {"taskId": "1"})}
     readers |= {"todo": ("get_todo_task", {"task_id": 1})}
-    for tool, arguments in [(LISTERS[name], {}), readers.get(name, (LISTERS[name], {}))]:
+    listed = (LISTERS[name], USERS.get(name, {}))
+    for tool, arguments in [listed, readers.get(name, listed)]:
         reply = box.call(name, tool, arguments)
         assert not reply.refused
         assert tokens(reply.text) <= MAX_TOKENS
@@ -89,6 +99,7 @@ def test_hostile_text_is_kept_or_refused_in_words(name: str, hostile: str, box: 
         "checklist": ("AddTask", {"title": hostile}),
         "queue": ("add_task", {"description": hostile}),
         "todo": ("create_todo_task", {"title": hostile}),
+        "todo-v1": ("add_task", {"user_id": "ann", "title": hostile}),
     }
     reply = box.call(name, *adders[name])
     assert reply.text
@@ -103,12 +114,40 @@ def test_a_huge_description_is_refused_without_being_repeated(name: str, box: To
         "claude": ("TaskCreate", {"subject": "t", "description": huge}),
         "checklist": ("AddTask", {"title": "t", "description": huge}),
         "queue": ("add_task", {"description": huge}),
-        "todo": ("add_task", {"user_id": "ann", "title": "t", "description": huge}),
+        "todo": ("create_todo_task", {"title": huge}),
+        "todo-v1": ("add_task", {"user_id": "ann", "title": "t", "description": huge}),
     }
     reply = box.call(name, *adders[name])
     assert reply.refused
     assert tokens(reply.text) < 300
-    assert not box.call(name, LISTERS[name]).refused
+    assert not box.call(name, LISTERS[name], USERS.get(name)).refused
+
+
+def test_pending_and_completed_to_dos_add_up_to_all(box: Toolbox, client: Client) -> None:
+    plan = client.conversation("work")
+    plan.add_many(["a", "b", "c", "d", "e"])
+    plan.complete("1")
+    plan.fail("2", "no key")
+    plan.start("3")
+    plan.pause("4")
+    rows = {
+        status: box.call("todo-v1", "list_tasks", {"user_id": "ann", "status": status}).data
+        for status in ("all", "pending", "completed")
+    }
+    assert len(rows["all"]) == len(rows["pending"]) + len(rows["completed"]) == 5
+    assert [row["id"] for row in rows["pending"] if row.get("status") == "failed"] == [2]
+    assert box.call("todo", "get_todo_task", {"task_id": 2}).data["reason"] == "no key"
+
+
+@pytest.mark.parametrize(("name", "tool"), [("todo", "list_todo_tasks"), ("todo-v1", "list_tasks")])
+def test_the_row_that_tells_of_a_cut_has_the_form_of_the_others(
+    name: str, tool: str, box: Toolbox, client: Client
+) -> None:
+    client.conversation("work").add_many([f"{'long ' * 90}{number}" for number in range(200)])
+    rows = box.call(name, tool, USERS.get(name)).data
+    assert rows[-1]["omitted"] == 200 - (len(rows) - 1)
+    assert all(set(rows[0]) <= set(row) for row in rows)
+    assert box.call("todo", "get_todo_task", {"task_id": rows[-1]["id"]}).refused
 
 
 def test_all_dialects_work_on_one_list(box: Toolbox) -> None:

@@ -1,5 +1,7 @@
 import inspect
 
+import pytest
+
 from punchlist import tools
 from punchlist.tools import Toolbox
 from punchlist.tools.functions import functions
@@ -21,3 +23,11 @@ def test_tools_are_callables_with_name_signature_and_documentation(box: Toolbox)
 def test_each_tool_of_each_dialect_becomes_one(box: Toolbox) -> None:
     for name in tools.names():
         assert [one.__name__ for one in functions(name, box)] == [tool.name for tool in tools.dialect(name).tools]
+
+
+def test_only_the_named_tools_become_callables(box: Toolbox) -> None:
+    made = functions(["queue", "todo-v1"], box, tools=["queue_add_task", "queue_list_tasks"])
+    assert [one.__name__ for one in made] == ["queue_add_task", "queue_list_tasks"]
+    assert made[0](description="One") == '{"success":true,"taskId":"1"}'
+    with pytest.raises(tools.Problem, match="did you mean TaskGet"):
+        functions("claude", box, tools=["TaskGets"])

@@ -30,3 +30,6 @@ def test_definitions_of_several_dialects_come_in_one_list() -> None:
     names = [one["name"] for one in tools.definitions(["native", "checklist"])]
     assert names[:2] == ["plan", "next"]
     assert names[-1] == "ClearTasks"
+    assert [one["name"] for one in tools.definitions(["native", "checklist"], tools=["AddTask"])] == ["AddTask"]
+    assert "AddTask" in tools.prompt("checklist", tools=["AddTask"])
+    assert "CompleteTask" not in tools.prompt("checklist", tools=["AddTask"])

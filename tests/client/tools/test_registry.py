@@ -13,17 +13,17 @@ def run(desk, args):
     return Reply(text=f"{len(tasks)} in {desk.conversation}")
 
 DIALECT = Dialect(
-    name="sixth", summary="s", prompt="# p", refuse=lambda problem: Reply(text=problem.text, refused=True),
+    name="sixth", summary="s", guide="# p", refuse=lambda problem: Reply(text=problem.text, refused=True),
     tools=(Tool("count", "Count the tasks.", Nothing, run, "reads"),),
 )
 """
 
 
-def test_the_five_dialects_are_there_ours_first() -> None:
-    assert tools.names() == ("native", "checklist", "claude", "queue", "todo")
+def test_the_dialects_are_there_ours_first() -> None:
+    assert tools.names() == ("native", "checklist", "claude", "queue", "todo", "todo-v1")
 
 
-def test_a_sixth_dialect_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, box: tools.Toolbox) -> None:
+def test_another_dialect_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, box: tools.Toolbox) -> None:
     (tmp_path / "sixth.py").write_text(SIXTH)
     monkeypatch.setattr(dialects, "__path__", [*dialects.__path__, str(tmp_path)])
     assert "sixth" in tools.names()

@@ -25,7 +25,7 @@ def test_a_schema_is_one_object_without_references_or_hidden_arguments(name: str
     assert schema["type"] == "object"
     assert set(schema.get("required", ())) <= set(schema.get("properties", {}))
     assert not [part for part in walked(schema) if {"$ref", "$defs", "x-hidden"} & set(part)]
-    assert not {"offset", "confirm"} & set(schema.get("properties", {})) or name == "todo"
+    assert not {"offset", "confirm"} & set(schema.get("properties", {})) or name == "todo-v1"
 
 
 @pytest.mark.parametrize(("name", "tool"), ALL, ids=[f"{name}.{tool.name}" for name, tool in ALL])
@@ -58,11 +58,11 @@ def test_required_arguments_are_those_of_the_dialects() -> None:
         "queue.resume_task": ["task_id"],
         "queue.prioritize_task": ["task_id"],
         "queue.delete_task": ["task_id"],
-        "todo.add_task": ["user_id", "title"],
-        "todo.list_tasks": ["user_id"],
-        "todo.complete_task": ["user_id", "task_id"],
-        "todo.delete_task": ["user_id", "task_id"],
-        "todo.update_task": ["user_id", "task_id"],
+        "todo-v1.add_task": ["user_id", "title"],
+        "todo-v1.list_tasks": ["user_id"],
+        "todo-v1.complete_task": ["user_id", "task_id"],
+        "todo-v1.delete_task": ["user_id", "task_id"],
+        "todo-v1.update_task": ["user_id", "task_id"],
         "todo.create_todo_task": ["title"],
         "todo.get_todo_task": ["task_id"],
         "todo.list_todo_tasks": [],

@@ -20,6 +20,7 @@ LIST = {
     "checklist": "ListTasks",
     "queue": "list_tasks",
     "todo": "list_todo_tasks",
+    "todo-v1": "list_tasks",
 }
 FINISH: dict[str, tuple[str, dict[str, Any]]] = {
     "native": ("next", {"result": "Written, in docs/copy.md"}),
@@ -27,6 +28,7 @@ FINISH: dict[str, tuple[str, dict[str, Any]]] = {
     "checklist": ("CompleteTask", {"taskId": "1"}),
     "queue": ("complete_task", {"task_id": "1", "result_summary": "Written, in docs/copy.md"}),
     "todo": ("complete_todo_task", {"task_id": 1}),
+    "todo-v1": ("complete_task", {"user_id": "ann", "task_id": 1}),
 }
 
 
@@ -47,7 +49,7 @@ def filled(client: Client, name: str, count: int) -> Toolbox:
 def sizes(client: Client, name: str) -> list[int]:
     listed: list[int] = []
     for count in LENGTHS:
-        reply = filled(client, name, count).call(name, LIST[name])
+        reply = filled(client, name, count).call(name, LIST[name], {"user_id": "ann"} if name == "todo-v1" else None)
         assert not reply.refused
         listed.append(tokens(reply.text))
     finished = filled(client, f"{name}-end", 7).call(name, *FINISH[name])
@@ -71,6 +73,15 @@ def test_the_table_in_the_readme_is_measured(client: Client) -> None:
     assert max(one for row in measured.values() for one in row) <= MAX_TOKENS
     assert measured["native"][0] <= 1_000
     assert measured["native"][1] <= 120
+
+
+WERE = {"native": 578, "checklist": 399, "claude": 561, "queue": 479, "todo": 301, "todo-v1": 425}
+"""Tokens of definitions when they were last weighed: what a model pays in every turn does not grow unnoticed."""
+
+
+@pytest.mark.parametrize("name", tools.names())
+def test_definitions_do_not_grow_by_more_than_a_tenth(name: str) -> None:
+    assert tokens(compact(tools.definitions(name, "anthropic"))) <= 1.1 * WERE[name]
 
 
 @pytest.mark.parametrize("name", tools.names())

@@ -9,8 +9,8 @@ from punchlist.cli.context import Context
 from punchlist.cli.exits import CONFIGURATION
 from punchlist.cli.failure import UsageError, tell
 from punchlist.core import Options
+from punchlist.tools.catalog import offered
 from punchlist.tools.model import Problem
-from punchlist.tools.registry import dialect
 from punchlist_schemas.rendezvous import data_dir
 
 
@@ -19,8 +19,7 @@ def run_mcp(context: Context) -> int:
     args = context.args
     dialects = tuple(args.dialect or ("native",))
     try:
-        for name in dialects:
-            dialect(name)
+        offered(dialects, args.tools)
     except Problem as problem:
         raise UsageError(problem.text) from None
     if not extra.is_installed():
@@ -32,7 +31,9 @@ def run_mcp(context: Context) -> int:
     from punchlist.mcp.serve import over_http, over_stdio
     from punchlist.mcp.server import Setup
 
-    setup = Setup(dialects, args.conversation or os.environ.get("PUNCHLIST_CONVERSATION"), args.actor, args.user)
+    setup = Setup(
+        dialects, args.conversation or os.environ.get("PUNCHLIST_CONVERSATION"), args.actor, args.user, args.tools
+    )
     options = _options(context)
     if args.http:
         path = args.token_file or os.path.join(args.data_dir or data_dir(os.environ), "mcp.token")

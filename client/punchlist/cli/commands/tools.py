@@ -7,6 +7,7 @@ import msgspec
 from punchlist.cli.context import Context
 from punchlist.cli.failure import UsageError
 from punchlist.tools import registry, schema
+from punchlist.tools.catalog import offered
 from punchlist.tools.fit import compact, tokens
 from punchlist.tools.model import Problem
 
@@ -17,7 +18,7 @@ def run_tools(context: Context) -> int:
     if args.dialect is None:
         return _overview(context)
     try:
-        dialect = registry.dialect(args.dialect)
+        (dialect,) = offered(args.dialect, args.tools)
     except Problem as problem:
         raise UsageError(problem.text) from None
     if args.prompt:

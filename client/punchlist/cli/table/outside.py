@@ -1,7 +1,7 @@
 """The commands that connect lists with models, agents' hosts, shells and other programs."""
 
 from punchlist.cli.duration import port
-from punchlist.cli.table.shape import Argument, Command, choice, flag, value
+from punchlist.cli.table.shape import Argument, Command, choice, flag, names, value
 
 _HOSTS = ("claude-code", "codex", "cursor", "vscode", "gemini")
 
@@ -11,16 +11,23 @@ COMMANDS = (
         "tools",
         "Print what a model needs to work on a list: tool definitions and prompts.",
         (
-            Argument(("dialect",), "native, claude, checklist, queue or todo", {"metavar": "DIALECT", "nargs": "?"}),
+            Argument(
+                ("dialect",), "native, claude, checklist, queue, todo or todo-v1", {"metavar": "DIALECT", "nargs": "?"}
+            ),
             choice(
                 "--format",
                 text="for which API (mcp)",
                 choices=("mcp", "openai", "responses", "anthropic", "python"),
                 default="mcp",
             ),
+            value("--tools", text="only these tools", metavar="NAME,NAME", type=names),
             flag("--prompt", text="the section for the model's prompt instead"),
         ),
-        ("punch tools", "punch tools native --format anthropic", "punch tools queue --prompt"),
+        (
+            "punch tools",
+            "punch tools native --format anthropic",
+            "punch tools queue --tools add_task,list_tasks,complete_task --prompt",
+        ),
     ),
     Command(
         "mcp",
@@ -28,6 +35,7 @@ COMMANDS = (
         "Serve the tools to an agent's host over the Model Context Protocol.",
         (
             value("--dialect", text="which tools, repeatable (native)", metavar="DIALECT", action="append"),
+            value("--tools", text="only these tools (all)", metavar="NAME,NAME", type=names),
             value("--user", text="only this user's lists", metavar="NAME"),
             flag("--http", text="over HTTP on this machine instead of standard input and output"),
             value("--port", text="for --http: the port (8321)", metavar="PORT", type=port, default=8321),

@@ -49,3 +49,8 @@ def value(*flags: str, text: str, metavar: str = "TEXT", **options: Any) -> Argu
 def choice(*flags: str, text: str, choices: tuple[str, ...], **options: Any) -> Argument:
     """One of several words, by position or as an option."""
     return Argument(flags, text, {"choices": choices, **options}, "choices")
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names as people write them after one option: `one,two`."""
+    return tuple(name for part in text.split(",") if (name := part.strip()))

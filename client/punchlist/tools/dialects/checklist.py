@@ -80,17 +80,17 @@ def _json(data: dict[str, Any], *, refused: bool = False) -> Reply:
     return Reply(text=compact(data), data=data, refused=refused)
 
 
-def _tasks(tasks: Iterable[Task], offset: int = 0) -> Reply:
+def _tasks(desk: Desk, tasks: Iterable[Task], offset: int = 0) -> Reply:
     shown, left_out = fitting(tasks, item)
     data: dict[str, Any] = {"tasks": shown}
     if left_out:
-        data |= {"omitted": left_out, "hint": more(left_out, offset + len(shown), "ListTasks")}
+        data |= {"omitted": left_out, "hint": more(left_out, offset + len(shown), desk.tool("ListTasks"))}
     return _json(data)
 
 
 def _list(desk: Desk, args: Listing) -> Steps:
     tasks: TaskList = yield desk.calls.list(offset=args.offset)
-    return _tasks(tasks, args.offset)
+    return _tasks(desk, tasks, args.offset)
 
 
 def _add(desk: Desk, args: AddTask) -> Steps:
@@ -166,7 +166,7 @@ def _set(desk: Desk, args: SetTaskList) -> Steps:
         raise Problem("invalid_arguments", "tasks must be a non-empty array of task objects.")
     new = [NewTask(title=one_line(one.title), description=one.description) for one in args.tasks]
     tasks: tuple[Task, ...] = yield desk.calls.replace(new, keep_unfinished=False)
-    return _tasks(tasks)
+    return _tasks(desk, tasks)
 
 
 def _clear(desk: Desk, args: ClearTasks) -> Steps:
@@ -190,11 +190,13 @@ def _sentence(problem: Problem) -> str:
     return problem.text[:1].upper() + problem.text[1:]
 
 
-_PROMPT = """# Task list
+_GUIDE = """# Task list
 Keep the conversation's task list current with these tools.
-- For work of several steps call SetTaskList once, or AddTask for each step, before you begin.
-- Call CompleteTask as soon as a task is done; its reply names the next one, so there is no need to list again.
-- A task that turns out not to be done: UncompleteTask. Ids come from the replies; never invent one."""
+- For work of several steps call <{SetTaskList} once, or {AddTask} for each step,|{SetTaskList} once|{AddTask} \
+for each step> before you begin.
+- Call {CompleteTask} as soon as a task is done; its reply names the next one, so there is no need to list again.
+- A task that turns out not to be done: {UncompleteTask}.[ One that is no longer needed: {DeleteTask}.]
+- [Ask {ListTasks} what is there. ]Ids come from the replies; never invent one."""
 
 
 def _with_readable_mirror(tool: Tool) -> Tool:
@@ -211,7 +213,7 @@ def _with_readable_mirror(tool: Tool) -> Tool:
 DIALECT = Dialect(
     name="checklist",
     summary="A plain list to tick off: ListTasks, AddTask, CompleteTask, UncompleteTask, DeleteTask, and three more.",
-    prompt=_PROMPT,
+    guide=_GUIDE,
     refuse=_refuse,
     falls_back=False,
     tools=tuple(

@@ -123,7 +123,7 @@ def _list(desk: Desk, args: Listing) -> Steps:
     data: dict[str, Any] = {"tasks": rows}
     if left_out:
         data["omitted"] = left_out
-        lines.append(f"… {more(left_out, args.offset + len(rows), 'TaskList')}")
+        lines.append(f"… {more(left_out, args.offset + len(rows), desk.tool('TaskList'))}")
     return Reply(text="\n".join(lines) or "No tasks found.", data=data)
 
 
@@ -261,13 +261,13 @@ def _refuse(problem: Problem) -> Reply:
     return Reply(text=problem.text, refused=True)
 
 
-_PROMPT = """# Tasks
+_GUIDE = """# Tasks
 Use the task tools for work of three or more steps, or when the user gives you a list; never for a single trivial step.
-- Create all tasks up front with TaskCreate, in the order in which they should be done; wire what depends on what with \
-addBlockedBy.
-- TaskUpdate to in_progress before you begin a task, to completed as soon as it is fully done, never before.
-- After completing one, take the lowest pending task that is not blocked. TaskList shows what others have changed.
-- Keep a task in_progress if you are stuck, and create one that describes what has to be resolved."""
+- Create all tasks up front with {TaskCreate}, in the order in which they should be done; wire what depends on what \
+with addBlockedBy.
+- {TaskUpdate} to in_progress before you begin a task, to completed as soon as it is fully done, never before.
+- After completing one, take the lowest pending task that is not blocked.[ {TaskList} shows what others have changed.]
+- Keep a task in_progress if you are stuck[, and {TaskCreate} one that describes what has to be resolved]."""
 
 _TOOLS: tuple[tuple[str, str, type[Arguments], Callable[[Desk, Any], Steps], Any], ...] = (
     (
@@ -293,7 +293,7 @@ _TOOLS: tuple[tuple[str, str, type[Arguments], Callable[[Desk, Any], Steps], Any
 DIALECT = Dialect(
     name="claude",
     summary="The task tools of Claude Code: TaskCreate, TaskUpdate, TaskGet, TaskList, TodoWrite.",
-    prompt=_PROMPT,
+    guide=_GUIDE,
     tools=tuple(Tool(*row) for row in _TOOLS),
     refuse=_refuse,
 )

@@ -327,13 +327,14 @@ def _refuse(problem: Problem) -> Reply:
     return Reply(text=text, data={"refused": problem.kind, "why": problem.text}, refused=True)
 
 
-_PROMPT = """# Task list
+_GUIDE = """# Task list
 Work of three or more steps goes on the task list.
-- plan once, with all tasks and what each has to come after; then next to get the first.
-- When a task is fully done, call next with its result: it is completed and you get the next one. If it can't be \
-done: next with failed and the reason. Never leave a task behind without either.
-- New work that turns up: plan it. Others may work on the same list: replies tell what they changed, tasks since=last \
-shows it, and wait waits for it."""
+- {plan} once, with all tasks and what each has to come after[; then {next} to get the first].
+- When a task is fully done, call {next} with its result: it is completed and you get the next one. If it can't be \
+done: {next} with failed and the reason. Never leave a task behind without either.
+- New work that turns up: {plan} it.[ Others may work on the same list: replies tell what they changed, {tasks} \
+since=last shows it, and {wait} waits for it.| Others may work on the same list: {tasks} since=last shows what they \
+changed.]"""
 
 _NUMBER = {"type": "integer"}
 _TEXTS = {"type": "array", "items": {"type": "string"}}
@@ -343,7 +344,7 @@ _NEXT_OUT = {"next": {"type": ["object", "null"]}, "finished": {"type": "string"
 DIALECT = Dialect(
     name="native",
     summary="Ours, the recommended one: plan, next, update, tasks, wait; small replies and deltas.",
-    prompt=_PROMPT,
+    guide=_GUIDE,
     refuse=_refuse,
     tools=(
         Tool(

@@ -97,7 +97,7 @@ def _list(desk: Desk, args: Listing) -> Steps:
     shown, left_out = fitting(tasks, row)
     data: dict[str, Any] = {"tasks": shown}
     if left_out:
-        data |= {"omitted": left_out, "hint": more(left_out, args.offset + len(shown), "list_tasks")}
+        data |= {"omitted": left_out, "hint": more(left_out, args.offset + len(shown), desk.tool("list_tasks"))}
     return Reply(text=compact(data), data=data)
 
 
@@ -150,19 +150,19 @@ def _refuse(problem: Problem) -> Reply:
     return Reply(text=compact(data), data=data, refused=True)
 
 
-_PROMPT = """# Task queue
+_GUIDE = """# Task queue
 You work through a queue, one task at a time. The first pending task starts by itself as soon as nothing is in progress.
-- A new instruction that arrives while a task is in progress: add_task it and go on with the current one. If the user \
-wants it at once: pause_task the current one first, and resume_task it afterwards.
-- When the current task is done you must signal it with complete_task and a result_summary. Only this starts the next \
-one; saying so in text does nothing.
-- If it can't be done: fail_task with the reason. Do not begin a task that is not the current one.
-- list_tasks tells what is current and what waits."""
+- A new instruction that arrives while a task is in progress: {add_task} it and go on with the current one.[ If the \
+user wants it at once: {pause_task} the current one first, and {resume_task} it afterwards.]
+- When the current task is done you must signal it with {complete_task} and a result_summary. Only this starts the \
+next one; saying so in text does nothing.
+- [If it can't be done: {fail_task} with the reason. ]Do not begin a task that is not the current one.
+- {list_tasks} tells what is current and what waits."""
 
 DIALECT = Dialect(
     name="queue",
     summary="A strictly serial queue: add_task, list_tasks, complete_task and what else a queue needs.",
-    prompt=_PROMPT,
+    guide=_GUIDE,
     refuse=_refuse,
     tools=(
         Tool("add_task", "Add a task to the end of the queue; it starts by itself in its turn.", AddTask, _add, "adds"),

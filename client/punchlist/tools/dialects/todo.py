@@ -1,6 +1,6 @@
-"""`todo`: the tools of a chat assistant that keeps a user's to-dos, in both generations."""
+"""`todo`: the tools of a chat assistant that keeps the to-dos of the user whom its server is for."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -12,7 +12,6 @@ from punchlist.tools.model import (
     Desk,
     Dialect,
     Listing,
-    Offset,
     Problem,
     Question,
     Reply,
@@ -22,58 +21,18 @@ from punchlist.tools.model import (
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Status, Task
 
-UserId = Annotated[str, Meta(description="The user's id")]
 TaskId = Annotated[int, Meta(description="The task's number", ge=1)]
 _IN_A_REPLY = 20_000
 
 
-class Users(Arguments, frozen=True):
-    """What the first generation's tools all take."""
-
-    user_id: UserId
-
-
-class AddTask(Users, frozen=True):
-    """What add_task takes."""
-
-    title: str
-    description: str = ""
-
-
-class ListTasks(Users, frozen=True):
-    """What list_tasks takes."""
-
-    status: Literal["all", "pending", "completed"] = "all"
-    offset: Offset = 0
-
-
-class UsersTask(Users, frozen=True):
-    """What complete_task takes."""
-
-    task_id: TaskId
-
-
-class DeleteTask(UsersTask, frozen=True):
-    """What delete_task takes."""
-
-    confirm: Annotated[str, Meta(description="Token from confirmation_required, once the user agreed")] = ""
-
-
-class UpdateTask(DeleteTask, frozen=True):
-    """What update_task takes."""
-
-    title: str = ""
-    description: str = ""
-
-
-class Title(Arguments, frozen=True):
+class CreateTodo(Arguments, frozen=True):
     """What create_todo_task takes."""
 
     title: str
 
 
 class OneTask(Arguments, frozen=True):
-    """What the second generation's tools for one task take."""
+    """What the tools for one task take."""
 
     task_id: TaskId
 
@@ -96,86 +55,54 @@ def _reply(data: Any) -> Reply:
 
 
 def row(task: Task) -> dict[str, Any]:
-    """A task in the form of this dialect."""
-    return {"id": int(task.id), "title": task.title, "completed": task.status == "completed"}
+    """A task in the form of this dialect; one that has failed says so, and counts as not completed."""
+    failed = {"status": "failed"} if task.status == "failed" else {}
+    return {"id": int(task.id), "title": task.title, "completed": task.status == "completed", **failed}
 
 
 def _full(task: Task) -> dict[str, Any]:
-    description = {"description": shorten(task.description, _IN_A_REPLY)} if task.description else {}
-    return row(task) | description
+    texts = {"description": task.description, "result": task.result_summary, "reason": task.fail_reason}
+    return row(task) | {name: shorten(text, _IN_A_REPLY) for name, text in texts.items() if text}
 
 
-def _outcome(task: Task, status: str) -> Reply:
+def outcome(task: Task, status: str) -> Reply:
+    """What came of a change of a task."""
     return _reply({"task_id": int(task.id), "status": status, "title": task.title})
 
 
-def _own(desk: Desk, args: Users) -> None:
-    if desk.user is not None and args.user_id != desk.user:
-        raise Problem("forbidden", f"user_id must be {desk.user!r}, the user of this connection")
+_WANTED: dict[str, tuple[Status, ...]] = {
+    "pending": ("pending", "in_progress", "paused", "failed"),
+    "completed": ("completed",),
+}
+"""Filter → the statuses that it keeps: each task is either pending or completed, so that the counts add up."""
 
 
-def _add(desk: Desk, args: AddTask) -> Steps:
-    _own(desk, args)
-    task: Task = yield desk.calls.add(one_line(args.title), description=args.description)
-    return _outcome(task, "created")
-
-
-def _list(desk: Desk, args: ListTasks) -> Steps:
-    _own(desk, args)
-    return (yield from _rows(desk, args.status, args.offset, "list_tasks"))
-
-
-def _rows(desk: Desk, status: str, offset: int, tool: str) -> Steps:
-    wanted: dict[str, tuple[Status, ...]] = {
-        "pending": ("pending", "in_progress", "paused"),
-        "completed": ("completed",),
-    }
-    tasks: TaskList = yield desk.calls.list(status=wanted.get(status), offset=offset)
+def rows(desk: Desk, status: str, offset: int, tool: str) -> Steps:
+    """The tasks that a filter keeps. Where they don't fit, a last row of the same form tells how many are left out."""
+    tasks: TaskList = yield desk.calls.list(status=_WANTED.get(status), offset=offset)
     shown, left_out = fitting(tasks, row, BUDGET)
     if left_out:
-        shown.append({"omitted": left_out, "hint": more(left_out, offset + len(shown), tool)})
+        rest = more(left_out, offset + len(shown), desk.tool(tool))
+        shown.append({"id": 0, "title": f"… {rest}", "completed": False, "omitted": left_out})
     return _reply(shown)
 
 
-def _complete(desk: Desk, args: UsersTask) -> Steps:
-    _own(desk, args)
-    result: SetStatusResult = yield desk.calls.complete(str(args.task_id))
-    return _outcome(result.task, "completed")
-
-
-def _delete(desk: Desk, args: DeleteTask) -> Steps:
-    _own(desk, args)
-    return (yield from _delete_confirmed(desk, args.task_id, args.confirm))
-
-
-def _delete_confirmed(desk: Desk, number: int, token: str) -> Steps:
+def delete_confirmed(desk: Desk, number: int, token: str) -> Steps:
+    """Deletes a task once the user has agreed."""
     task: Task = yield desk.calls.get(str(number))
     question = f"Are you sure you want to delete task {number}? (yes/no)"
-    if asked := _asked(desk, token, question, task):
-        return asked
+    if question_first := asked(desk, token, question, task):
+        return question_first
     yield desk.calls.delete(task.id)
-    return _outcome(task, "deleted")
+    return outcome(task, "deleted")
 
 
-def _update(desk: Desk, args: UpdateTask) -> Steps:
-    _own(desk, args)
-    if not args.title and not args.description:
-        raise Problem("invalid_arguments", "title or description is required")
-    task: Task = yield desk.calls.get(str(args.task_id))
-    title = one_line(args.title)
-    if title and title != task.title and (asked := _asked(desk, args.confirm, _renaming(task, title), task)):
-        return asked
-    changes: dict[str, Any] = {"title": title} if title else {}
-    changes |= {"description": args.description} if args.description else {}
-    changed: Task = yield desk.calls.edit(task.id, **changes)
-    return _outcome(changed, "updated")
-
-
-def _renaming(task: Task, title: str) -> str:
+def renaming(task: Task, title: str) -> str:
+    """The question before a task is renamed."""
     return f'Are you sure you want to rename task {task.id} to "{shorten(title, 500)}"? (yes/no)'
 
 
-def _asked(desk: Desk, token: str, question: str, task: Task) -> Reply | None:
+def asked(desk: Desk, token: str, question: str, task: Task) -> Reply | None:
     """The question to be put to the user, unless the token shows that it was answered for this very task."""
     facts = (desk.conversation, desk.actor, question, task.id, str(task.created_at))
     if token and desk.memory.confirms(token, *facts):
@@ -185,7 +112,7 @@ def _asked(desk: Desk, token: str, question: str, task: Task) -> Reply | None:
     return Reply(text=compact(data), data=data, question=Question(question, token, expires_at))
 
 
-def _create_todo(desk: Desk, args: Title) -> Steps:
+def _create_todo(desk: Desk, args: CreateTodo) -> Steps:
     task: Task = yield desk.calls.add(one_line(args.title))
     return _reply(_full(task))
 
@@ -196,7 +123,7 @@ def _get_todo(desk: Desk, args: OneTask) -> Steps:
 
 
 def _list_todos(desk: Desk, args: Listing) -> Steps:
-    return (yield from _rows(desk, "all", args.offset, "list_todo_tasks"))
+    return (yield from rows(desk, "all", args.offset, "list_todo_tasks"))
 
 
 def _complete_todo(desk: Desk, args: OneTask) -> Steps:
@@ -205,49 +132,38 @@ def _complete_todo(desk: Desk, args: OneTask) -> Steps:
 
 
 def _delete_todo(desk: Desk, args: DeleteTodo) -> Steps:
-    return (yield from _delete_confirmed(desk, args.task_id, args.confirm))
+    return (yield from delete_confirmed(desk, args.task_id, args.confirm))
 
 
 def _update_todo(desk: Desk, args: UpdateTodo) -> Steps:
     task: Task = yield desk.calls.get(str(args.task_id))
     title = one_line(args.title)
-    if title != task.title and (asked := _asked(desk, args.confirm, _renaming(task, title), task)):
-        return asked
+    if title != task.title and (question := asked(desk, args.confirm, renaming(task, title), task)):
+        return question
     changed: Task = yield desk.calls.edit(task.id, title=title)
     return _reply(_full(changed))
 
 
-def _refuse(problem: Problem) -> Reply:
+def refuse(problem: Problem) -> Reply:
+    """A problem in the form of this dialect."""
     data = {"status": "error", "error": problem.text}
     return Reply(text=compact(data), data=data, refused=True)
 
 
-_PROMPT = """# To-dos
+_GUIDE = """# To-dos
 You keep the user's to-dos with these tools. Never claim a change that no tool has confirmed.
-- Refer to a task by its number; if the user names it by its title, look the number up with list_tasks first.
-- Deleting and renaming answer confirmation_required: put the question to the user word by word. Only after a yes call \
-the same tool again with the same arguments and confirm set to the token; after a no, do nothing.
-- user_id is always that of the user you talk with."""
+- Refer to a task by its number[; if the user names it by its title, look the number up with {list_todo_tasks} first].
+- <{delete_todo_task} and {update_todo_task} answer|{delete_todo_task} answers|{update_todo_task} answers> \
+confirmation_required: put the question to the user word by word. Only after a yes call the same tool again with the \
+same arguments and confirm set to the token; after a no, do nothing."""
 
 DIALECT = Dialect(
     name="todo",
-    summary="A chat assistant's to-dos for a user, with deleting and renaming in two steps.",
-    prompt=_PROMPT,
-    refuse=_refuse,
+    summary="A chat assistant's to-dos for one user, with deleting and renaming in two steps.",
+    guide=_GUIDE,
+    refuse=refuse,
     tools=(
-        Tool("add_task", "Add a to-do for the user.", AddTask, _add, "adds"),
-        Tool("list_tasks", "List the user's to-dos.", ListTasks, _list, "reads"),
-        Tool("complete_task", "Mark a to-do of the user as completed.", UsersTask, _complete),
-        Tool(
-            "delete_task", "Delete a to-do of the user; asks for confirmation first.", DeleteTask, _delete, "destroys"
-        ),
-        Tool(
-            "update_task",
-            "Change a to-do's title or description; a new title asks for confirmation.",
-            UpdateTask,
-            _update,
-        ),
-        Tool("create_todo_task", "Create a to-do.", Title, _create_todo, "adds"),
+        Tool("create_todo_task", "Create a to-do.", CreateTodo, _create_todo, "adds"),
         Tool("get_todo_task", "Get a to-do by its number.", OneTask, _get_todo, "reads"),
         Tool("list_todo_tasks", "List all to-dos.", Listing, _list_todos, "reads"),
         Tool("update_todo_task", "Rename a to-do; asks for confirmation first.", UpdateTodo, _update_todo),

@@ -15,6 +15,12 @@ def test_an_unknown_dialect_is_a_usage_error(run: Any) -> None:
     assert "there are: native" in told.err
 
 
+def test_an_unknown_tool_is_a_usage_error(run: Any) -> None:
+    told = run("mcp", "--dialect", "todo", "--tools", "list_todo_tasks,add_task")
+    assert told.code == 2
+    assert "'add_task' in todo: it is a tool of queue and todo-v1" in told.err
+
+
 @pytest.mark.parametrize("module", ["mcp", "uvicorn"])
 def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)

@@ -21,6 +21,16 @@ def test_the_prompt_and_python_forms_are_text(run: Any) -> None:
     assert run("tools", "queue", "--format", "python").lines[0].startswith("def add_task(description: str")
 
 
+def test_only_the_named_tools_are_printed(run: Any) -> None:
+    shown = run("tools", "checklist", "--tools", "ListTasks, AddTask")
+    assert [one["name"] for one in shown.json] == ["ListTasks", "AddTask"]
+    prompt = run("tools", "checklist", "--tools", "AddTask", "--prompt").out
+    assert "AddTask for each step" in prompt
+    assert "CompleteTask" not in prompt
+    told = run("tools", "checklist", "--tools", "AddTasks")
+    assert (told.code, "did you mean AddTask?" in told.err) == (2, True)
+
+
 def test_an_unknown_dialect_is_a_usage_error(run: Any) -> None:
     told = run("tools", "klingon")
     assert told.code == 2

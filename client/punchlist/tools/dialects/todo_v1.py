@@ -1,0 +1,123 @@
+"""`todo-v1`: a chat assistant's tools for the to-dos of many users: each call names its user."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from punchlist.tools.dialects.todo import TaskId, asked, delete_confirmed, outcome, refuse, renaming, rows
+from punchlist.tools.fit import one_line
+from punchlist.tools.model import Arguments, Desk, Dialect, Offset, Problem, Steps, Tool
+from punchlist_schemas.results import SetStatusResult
+from punchlist_schemas.things import Task
+
+UserId = Annotated[str, Meta(description="The user's id")]
+
+
+class Users(Arguments, frozen=True):
+    """What all tools take."""
+
+    user_id: UserId
+
+
+class AddTask(Users, frozen=True):
+    """What add_task takes."""
+
+    title: str
+    description: str = ""
+
+
+class ListTasks(Users, frozen=True):
+    """What list_tasks takes."""
+
+    status: Literal["all", "pending", "completed"] = "all"
+    offset: Offset = 0
+
+
+class UsersTask(Users, frozen=True):
+    """What complete_task takes."""
+
+    task_id: TaskId
+
+
+class DeleteTask(UsersTask, frozen=True):
+    """What delete_task takes."""
+
+    confirm: Annotated[str, Meta(description="Token from confirmation_required, once the user agreed")] = ""
+
+
+class UpdateTask(DeleteTask, frozen=True):
+    """What update_task takes."""
+
+    title: str = ""
+    description: str = ""
+
+
+def _own(desk: Desk, args: Users) -> None:
+    if desk.user is not None and args.user_id != desk.user:
+        raise Problem("forbidden", f"user_id must be {desk.user!r}, the user of this connection")
+
+
+def _add(desk: Desk, args: AddTask) -> Steps:
+    _own(desk, args)
+    task: Task = yield desk.calls.add(one_line(args.title), description=args.description)
+    return outcome(task, "created")
+
+
+def _list(desk: Desk, args: ListTasks) -> Steps:
+    _own(desk, args)
+    return (yield from rows(desk, args.status, args.offset, "list_tasks"))
+
+
+def _complete(desk: Desk, args: UsersTask) -> Steps:
+    _own(desk, args)
+    result: SetStatusResult = yield desk.calls.complete(str(args.task_id))
+    return outcome(result.task, "completed")
+
+
+def _delete(desk: Desk, args: DeleteTask) -> Steps:
+    _own(desk, args)
+    return (yield from delete_confirmed(desk, args.task_id, args.confirm))
+
+
+def _update(desk: Desk, args: UpdateTask) -> Steps:
+    _own(desk, args)
+    if not args.title and not args.description:
+        raise Problem("invalid_arguments", "title or description is required")
+    task: Task = yield desk.calls.get(str(args.task_id))
+    title = one_line(args.title)
+    if title and title != task.title and (question := asked(desk, args.confirm, renaming(task, title), task)):
+        return question
+    changes: dict[str, Any] = {"title": title} if title else {}
+    changes |= {"description": args.description} if args.description else {}
+    changed: Task = yield desk.calls.edit(task.id, **changes)
+    return outcome(changed, "updated")
+
+
+_GUIDE = """# To-dos
+You keep the user's to-dos with these tools. Never claim a change that no tool has confirmed.
+- Refer to a task by its number[; if the user names it by its title, look the number up with {list_tasks} first].
+- <{delete_task}, and {update_task} with a title, answer|{delete_task} answers|{update_task} with a title answers> \
+confirmation_required: put the question to the user word by word. Only after a yes call the same tool again with the \
+same arguments and confirm set to the token; after a no, do nothing.
+- user_id is always that of the user you talk with."""
+
+DIALECT = Dialect(
+    name="todo-v1",
+    summary="A chat assistant's to-dos for many users: each call names its user; deleting and renaming in two steps.",
+    guide=_GUIDE,
+    refuse=refuse,
+    tools=(
+        Tool("add_task", "Add a to-do for the user.", AddTask, _add, "adds"),
+        Tool("list_tasks", "List the user's to-dos.", ListTasks, _list, "reads"),
+        Tool("complete_task", "Mark a to-do of the user as completed.", UsersTask, _complete),
+        Tool(
+            "delete_task", "Delete a to-do of the user; asks for confirmation first.", DeleteTask, _delete, "destroys"
+        ),
+        Tool(
+            "update_task",
+            "Change a to-do's title or description; a new title asks for confirmation.",
+            UpdateTask,
+            _update,
+        ),
+    ),
+)
