@@ -7,6 +7,8 @@ import sys
 import threading
 from typing import NamedTuple
 
+from punchlist.atomic import make_directories
+
 IDLE_EXIT_S = 900
 """A daemon nobody asked for by hand stops after this long without a connection, in seconds."""
 
@@ -31,7 +33,7 @@ def start(socket: str, data_dir: str, timeout_s: float) -> Report:
     """Start a daemon and wait until it accepts, fails, or `timeout_s` seconds are over."""
     log_path = f"{data_dir}/daemon.log"
     try:
-        os.makedirs(data_dir, mode=0o700, exist_ok=True)
+        make_directories(data_dir)
         log = _open_log(log_path)
     except OSError as error:
         return Report(ready=False, reason=f"{error.filename}: {error.strerror}")
@@ -95,7 +97,7 @@ def _open_log(path: str) -> int:
             os.replace(path, f"{path}.1")
     except FileNotFoundError:
         pass
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def _read_line(pipe: int, timeout_s: float) -> bytes | None:

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 _DECODER = json.JSONDecoder()
 _MAX_DEPTH = 100
 _SPACE = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_TAIL = re.compile(r"(?:[ \t]*(?://[^\n]*|/\*.*?\*/))*", re.DOTALL)
+_NEXT_LINE = re.compile(r"[ \t\r]*\n")
 _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null")
 
 
@@ -149,22 +152,34 @@ def _insert(text: str, parent: Node, key: str, value: Any) -> str:
         at = parent.start + 1
         return f"{text[:at]}\n{inner}{named}{_dump(text, value, inner)}{rest}{text[at:]}"
     first, last = parent.members[0], parent.members[-1]
-    at = last.node.end
-    if "\n" not in text[parent.start : first.start]:
-        return f"{text[:at]}, {named}{json.dumps(value, ensure_ascii=False)}{text[at:]}"
-    inner = _indent_of_line(text, first.start)
-    return f"{text[:at]},\n{inner}{named}{_dump(text, value, inner)}{text[at:]}"
+    end = last.node.end
+    behind, before, after = (end, ",", "") if last.comma is None else (last.comma + 1, "", ",")
+    # A comment on the last member's line is about that member and stays with it.
+    found = _TAIL.match(text, behind)
+    at = found.end() if found else behind
+    is_inline = "\n" not in text[parent.start : first.start]
+    if is_inline and at == behind:
+        new = f" {named}{json.dumps(value, ensure_ascii=False)}{after}"
+    else:
+        inner = outer + _unit(text) if is_inline else _indent_of_line(text, first.start)
+        new = f"\n{inner}{named}{_dump(text, value, inner)}{after}"
+    return text[:end] + before + text[end:at] + new + text[at:]
 
 
 def _cut(text: str, parent: Node, member: Member) -> str:
     index = parent.members.index(member)
     before = parent.members[index - 1] if index else None
     begin = len(text[: member.start].rstrip(" \t\r\n"))
-    if before is not None and before.comma is not None:
-        return text[: before.comma] + text[before.comma + 1 : begin] + text[member.node.end :]
+    rest = text[member.node.end :]
     if member.comma is not None:
-        return text[:begin] + text[member.node.end : member.comma] + text[member.comma + 1 :]
-    return text[:begin] + text[member.node.end :]
+        rest = text[member.node.end : member.comma] + text[member.comma + 1 :]
+    kept = text[:begin]
+    if member.comma is None and before is not None and before.comma is not None:
+        kept = text[: before.comma] + text[before.comma + 1 : begin]
+    comments = _COMMENT.findall(text, before.node.end if before else parent.start + 1, begin)
+    if comments and comments[-1].startswith("//") and kept.endswith(comments[-1]) and not _NEXT_LINE.match(rest):
+        kept += "\n"  # what follows must not become a part of the comment
+    return kept + rest
 
 
 def _dump(text: str, value: Any, indent: str) -> str:

@@ -6,6 +6,8 @@ import time
 
 import msgspec
 
+from punchlist.atomic import atomic_write, make_directories
+
 _KEEP_S = 30 * 86_400
 """A session that has not looked for so long, in seconds, is forgotten."""
 
@@ -42,12 +44,8 @@ class Looks:
 
     def save(self, session: str, conversation: str, looked: Looked) -> None:
         """Remember it, and forget sessions that are long gone."""
-        os.makedirs(self._directory, 0o700, exist_ok=True)
-        path = self._path(session, conversation)
-        beside = f"{path}.{os.getpid()}"
-        with open(beside, "wb") as file:
-            file.write(msgspec.json.encode(looked))
-        os.replace(beside, path)
+        make_directories(self._directory)
+        atomic_write(self._path(session, conversation), msgspec.json.encode(looked))
         self._forget(time.time() - _KEEP_S)
 
     def _path(self, session: str, conversation: str) -> str:

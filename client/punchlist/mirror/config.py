@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from punchlist.atomic import atomic_write, make_directories
 from punchlist.mirror.checklist import Checklist
 from punchlist.mirror.claude import Claude
 from punchlist.mirror.form import Form
@@ -85,9 +86,6 @@ class Config:
         return tuple(kept) != entries
 
     def _save(self, entries: list[Entry]) -> tuple[Entry, ...]:
-        os.makedirs(self.directory, 0o700, exist_ok=True)
-        beside = f"{self.path}.{os.getpid()}"
-        with open(beside, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(_File(tuple(entries)))) + b"\n")
-        os.replace(beside, self.path)
+        make_directories(self.directory)
+        atomic_write(self.path, msgspec.json.format(msgspec.json.encode(_File(tuple(entries)))) + b"\n")
         return tuple(entries)

@@ -5,13 +5,14 @@ in our hands: if it is not what we had read, it is handed back as another propos
 system can't exchange, the file is compared once more and then renamed over.
 """
 
-import ctypes
 import errno
 import os
 import stat
 import time
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
+
+from punchlist.atomic import EXCHANGE, NO_REPLACE, rename
 
 T = TypeVar("T")
 
@@ -21,8 +22,6 @@ MAX_BYTES = 16 << 20
 LATE_S = 1.0
 """How long a displaced file is kept open for whoever may still write to it, in seconds."""
 
-_AT_ONCE = 2  # RENAME_EXCHANGE
-_NO_REPLACE = 1  # RENAME_NOREPLACE
 _UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
 _SUFFIX = ".mirror"
 
@@ -238,8 +237,8 @@ def _exchanged(folder: int, beside: str, name: str) -> bool:
     """Put `beside` at `name`; returns whether something stood there, which is at `beside` then."""
     for _ in range(100):
         present = _read(folder, name)
-        flags = _NO_REPLACE if present is None else _AT_ONCE
-        code = _renameat2(folder, beside, name, flags)
+        flags = NO_REPLACE if present is None else EXCHANGE
+        code = rename(folder, beside, name, flags)
         if code == 0:
             return present is not None
         if code in _UNSUPPORTED:
@@ -283,15 +282,3 @@ def _unlink(folder: int, name: str) -> None:
 
 def _beside(name: str) -> str:
     return f".{name}{_SUFFIX}"
-
-
-def _renameat2(folder: int, old: str, new: str, flags: int) -> int:
-    """0, or the error's number."""
-    function = getattr(_libc, "renameat2", None)
-    if function is None:
-        return errno.ENOSYS
-    code: int = function(folder, os.fsencode(old), folder, os.fsencode(new), ctypes.c_uint(flags))
-    return 0 if code == 0 else ctypes.get_errno()
-
-
-_libc = ctypes.CDLL(None, use_errno=True)

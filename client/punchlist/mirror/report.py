@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from punchlist.atomic import atomic_write, make_directories
+
 STATUS_NAME = "mirror-status.json"
 _MAX_PROBLEMS = 1_000
 
@@ -77,11 +79,8 @@ class Report:
     def save(self) -> None:
         """Write the file."""
         status = Status(os.getpid(), int(time.time() * 1000), tuple(self._problems.values()), self.watching)
-        beside = f"{self._path}.{os.getpid()}"
-        os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
-        with open(beside, "wb") as file:
-            file.write(msgspec.json.encode(status))
-        os.replace(beside, self._path)
+        make_directories(os.path.dirname(self._path))
+        atomic_write(self._path, msgspec.json.encode(status))
 
 
 def status(data_dir: str) -> Status | None:

@@ -16,6 +16,7 @@ from watchfiles import Change as FileChange
 from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 
 from punchlist.aio import AsyncClient
+from punchlist.atomic import PRIVATE, make_directories
 from punchlist.errors import PunchlistError, RequestRefused
 from punchlist.mirror.config import FORMS, Config, ConfigError, Entry
 from punchlist.mirror.mirrored import Mirrored
@@ -75,8 +76,9 @@ class Runner:
         Raises:
             AlreadyRunning: Another process has it.
         """
-        os.makedirs(self._config.directory, 0o700, exist_ok=True)
-        lock = open(os.path.join(self._config.directory, "lock"), "ab")
+        make_directories(self._config.directory)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        lock = open(os.open(os.path.join(self._config.directory, "lock"), flags, PRIVATE), "ab")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -298,5 +300,5 @@ def _watchable(entry: Entry) -> list[str]:
     if not os.path.isdir(entry.directory):
         return []
     folder = os.path.join(entry.directory, *form.folder("")) if form.is_single else entry.directory
-    os.makedirs(folder, 0o700, exist_ok=True)
+    make_directories(folder)
     return [folder]

@@ -31,6 +31,28 @@ def test_the_files_own_indentation_is_used() -> None:
     assert jsonc.put('{"a": 1}', ("b",), [2]) == '{"a": 1, "b": [2]}'
 
 
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ('{\n  "a": {} // keep\n}', '{\n  "a": {}, // keep\n  "b": 1\n}'),
+        ('{\n  "a": {}, // keep\n}', '{\n  "a": {}, // keep\n  "b": 1,\n}'),
+        ('{\n  "a": {} /* one */ /* two\n  */\n}', '{\n  "a": {}, /* one */ /* two\n  */\n  "b": 1\n}'),
+        ('{\n  "a": {}\n  // below\n}', '{\n  "a": {},\n  "b": 1\n  // below\n}'),
+        ('{"a": {} // keep\n}', '{"a": {}, // keep\n  "b": 1\n}'),
+        ('{"a": {},}', '{"a": {}, "b": 1,}'),
+    ],
+)
+def test_a_comment_stays_with_the_member_that_it_is_about(text: str, after: str) -> None:
+    assert jsonc.put(text, ("b",), 1) == after
+    assert jsonc.remove(after, ("b",)) == text
+
+
+def test_what_follows_a_removed_member_does_not_become_a_comment() -> None:
+    assert jsonc.remove('{"a": 1, // keep\n "b": 2}', ("b",)) == '{"a": 1 // keep\n}'
+    assert jsonc.remove('{// keep\n "b": 2}', ("b",)) == "{// keep\n}"
+    assert jsonc.remove('{"a": "//x", "b": 2}', ("b",)) == '{"a": "//x"}'
+
+
 @pytest.mark.parametrize("text", ["", "\n", "{}", "{}\n", "\ufeff{}", "{\n}\n", "// nothing yet\n"])
 def test_an_empty_file_gets_its_first_member(text: str) -> None:
     changed = jsonc.put(text, ("mcpServers", "punchlist"), SERVER)

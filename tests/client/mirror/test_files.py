@@ -17,7 +17,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
         def unsupported(_folder: int, _old: str, _new: str, _flags: int) -> int:
             return errno.EINVAL
 
-        monkeypatch.setattr(files, "_renameat2", unsupported)
+        monkeypatch.setattr(files, "rename", unsupported)
     return Folder(str(tmp_path), (".agents", "tasks"))
 
 
@@ -169,7 +169,7 @@ def test_nothing_written_at_any_moment_is_lost(tmp_path: Path) -> None:
         for number, data in enumerate(written):
             (tmp_path / "theirs").write_bytes(data)
             os.replace(tmp_path / "theirs", tmp_path / f"a{number}")
-            files._renameat2(root, f"a{number}", "a", 2)  # pyright: ignore[reportPrivateUsage]
+            files.rename(root, f"a{number}", "a", 2)
             theirs.append((tmp_path / f"a{number}").read_bytes())
 
     root = os.open(tmp_path, os.O_RDONLY)

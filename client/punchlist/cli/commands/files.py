@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from punchlist.atomic import atomic_write
 from punchlist.cli.context import Context
 from punchlist.cli.failure import tell_gap
 from punchlist.cli.fast import write
@@ -62,31 +63,9 @@ def _write(path: str, text: str, *, replace: bool) -> None:
     if not replace and os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, "there is a file already; --force replaces it", path)
     path = os.path.realpath(path)  # a link stays one
-    mode = _mode(path)
-    beside = f"{path}.{os.getpid()}.tmp"
-    with open(beside, "x", encoding="utf-8") as file:
-        try:
-            file.write(text)
-            file.flush()
-            if mode is not None:
-                os.fchmod(file.fileno(), mode)
-            os.replace(beside, path)
-        except BaseException as error:
-            os.unlink(beside)
-            if isinstance(error, OSError):
-                error.filename = path  # a full disk names no file
-            raise
-
-
-def _mode(path: str) -> int | None:
-    """The permissions of a file that is to be replaced, None if there is none."""
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(mode):
+    if os.path.lexists(path) and not os.path.isfile(path):
         raise FileExistsError(errno.EEXIST, "not a regular file, which is not replaced", path)
-    return stat.S_IMODE(mode)
+    atomic_write(path, text.encode(), mode=None)
 
 
 def _render(context: Context, form: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from punchlist.atomic import make_directories
 from punchlist.cli.context import Context
 from punchlist.cli.exits import FAULT, REFUSED
 from punchlist.cli.failure import tell
@@ -31,7 +32,7 @@ def run_backup(context: Context) -> int:
     path = context.args.file and os.path.abspath(context.args.file)
     if path is None:
         folder = os.path.join(status["data_dir"], "backups")
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_directories(folder)
         path = os.path.join(folder, time.strftime("punchlist-%Y%m%d-%H%M%S.db"))
     _announce(context, "copying and checking", status["log_bytes"])
     made = context.call("daemon.backup", path=path)

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from punchlist.atomic import atomic_write, make_directories
 from punchlist.cli.context import Context
 from punchlist.cli.exits import CONFIGURATION, REFUSED
 from punchlist.cli.failure import tell
@@ -88,7 +89,7 @@ def _install(context: Context) -> int:
     if context.args.print:
         context.lines(f"# {_directory() / name}\n{text}" for name, text in units.items())
         return 0
-    os.makedirs(context.target.data_dir, mode=0o700, exist_ok=True)
+    make_directories(context.target.data_dir)
     for name, text in units.items():
         context.lines([f"{_write(_directory() / name, text)} {_directory() / name}"])
     context.lines([f"{_enable()} {_directory() / _WANTED}"])
@@ -124,10 +125,8 @@ def _write(path: Path, text: str) -> str:
     before = path.read_text("utf-8") if path.is_file() else None
     if before == text:
         return "unchanged"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.write_text(text, "utf-8")
-    fresh.replace(path)
+    make_directories(str(path.parent))
+    atomic_write(str(path), text.encode())
     return "wrote" if before is None else "rewrote"
 
 
@@ -136,7 +135,7 @@ def _enable() -> str:
     link = _directory() / _WANTED
     if link.is_symlink() or link.exists():
         return "unchanged"
-    link.parent.mkdir(parents=True, exist_ok=True)
+    make_directories(str(link.parent))
     link.symlink_to(f"../{SOCKET}")
     return "linked"
 

@@ -3,6 +3,7 @@
 import os
 from typing import TextIO
 
+from punchlist.atomic import make_directories
 from punchlist.cli.fast import write
 from punchlist.cli.look import Look
 from punchlist.cli.render import cells, cut
@@ -19,7 +20,7 @@ class LogFile:
     """Everything that one run of a task said, up to a bound."""
 
     def __init__(self, directory: str, task: Task) -> None:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+        make_directories(directory)
         self.path = os.path.join(directory, f"{task.id}.{task.attempts}.log")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         self._file: TextIO = os.fdopen(os.open(self.path, flags, 0o600), "w", encoding="utf-8", errors="replace")

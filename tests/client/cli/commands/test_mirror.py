@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from punchlist import tools
+from punchlist.mirror import report
 from punchlist_testing.savers import sed
 from punchlist_testing.terminal import environment
 
@@ -86,3 +87,16 @@ def test_tools_find_the_list_that_the_project_file_names(
     assert "(conversation: web)" in tools.call("claude", "TaskList").text
     (home / ".punchlist.toml").write_text("conversation = [")
     assert ".punchlist.toml" in tools.call("claude", "TaskList").text
+
+
+def test_what_the_mirror_keeps_is_for_us_alone_whatever_the_umask(run: Any, home: Path) -> None:
+    data = home / "share" / "deep"
+    before = os.umask(0)
+    try:
+        run("mirror", "add", str(home), "-c", "a", "--data-dir", str(data))
+        report.Report(str(data), print).save()
+    finally:
+        os.umask(before)
+    made = [home / "share", *(home / "share").rglob("*")]
+    assert {"config.json", "mirror-status.json"} <= {path.name for path in made}
+    assert {oct(path.stat().st_mode & 0o077) for path in made} == {"0o0"}

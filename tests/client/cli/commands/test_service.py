@@ -128,3 +128,13 @@ def test_uninstall_now_stops_it_first(run: Any, asked: Path) -> None:
     assert run("service", "uninstall", "--now").code == 0
     words = asked.read_text()
     assert words.index("stop punchlistd.socket punchlistd.service") < words.rindex("daemon-reload")
+
+
+def test_the_units_are_for_us_alone_whatever_the_umask(run: Any, units: Path, home: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert run("service", "install").code == 0
+    finally:
+        os.umask(before)
+    made = [home / ".config", *(home / ".config").rglob("*"), home / "data"]
+    assert {oct(path.lstat().st_mode & 0o077) for path in made if not path.is_symlink()} == {"0o0"}

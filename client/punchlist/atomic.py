@@ -1,0 +1,92 @@
+"""Files that are replaced whole: a reader sees the old bytes or the new ones, and a failure leaves the old ones.
+
+Light on purpose: hooks and shell prompts come through here.
+"""
+
+import errno
+import os
+import stat
+
+PRIVATE = 0o600
+NO_REPLACE = 1  # RENAME_NOREPLACE
+EXCHANGE = 2  # RENAME_EXCHANGE
+
+
+def atomic_write(path: str, data: bytes, *, mode: int | None = PRIVATE, fsync: bool = False) -> None:
+    """Make a file hold exactly `data`. The directory must exist; a link is replaced, not followed.
+
+    Args:
+        path: The file.
+        data: All of its bytes.
+        mode: Its permissions, whatever the umask is. None: those of the file that is there, or what the umask allows.
+        fsync: Whether the bytes must be on the disk before the name shows them.
+
+    Raises:
+        OSError: It can't be written, with `path` as the file's name. What stood there is untouched.
+    """
+    directory, name = os.path.split(path)
+    beside = os.path.join(directory, f".{name}.{os.getpid()}-{os.urandom(3).hex()}")
+    try:
+        if mode is None:
+            mode = _mode(path)
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666 if mode is None else 0)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                if mode is not None:
+                    os.fchmod(file.fileno(), mode)
+                if fsync:
+                    os.fsync(file.fileno())
+            os.replace(beside, path)
+        except BaseException:
+            os.unlink(beside)
+            raise
+    except OSError as error:
+        error.filename, error.filename2 = path, None  # a full disk names no file
+        raise
+
+
+def make_directories(path: str, mode: int = 0o700) -> tuple[str, ...]:
+    """Make a directory and its parents with this mode, whatever the umask is.
+
+    Returns:
+        Those that were not there, outermost first.
+    """
+    missing: list[str] = []
+    path = os.path.abspath(path)
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    made: list[str] = []
+    for one in reversed(missing):
+        try:
+            os.mkdir(one, mode)
+        except FileExistsError:  # somebody else has just made it
+            if not os.path.isdir(one):
+                raise
+        else:
+            made.append(one)
+    return tuple(made)
+
+
+def rename(folder: int, old: str, new: str, flags: int) -> int:
+    """Rename inside an open folder with `EXCHANGE` or `NO_REPLACE`; 0, or the number of the error.
+
+    ENOSYS, EINVAL and ENOTSUP mean that this system or file system has no such call.
+    """
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    function = getattr(libc, "renameat2", None)
+    if function is None:
+        return errno.ENOSYS
+    code: int = function(folder, os.fsencode(old), folder, os.fsencode(new), ctypes.c_uint(flags))
+    return 0 if code == 0 else ctypes.get_errno()
+
+
+def _mode(path: str) -> int | None:
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return None
