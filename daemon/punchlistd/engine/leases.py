@@ -24,6 +24,13 @@ from punchlistd.engine.intake import now_ms
 _SLACK = 1_000
 """How many outdated entries the timer's queue may hold beside twice the valid ones."""
 
+_READ_S = 0.01
+"""How long what has arrived is read before a claim ends."""
+
+_STANDSTILL_S = 0.5
+"""A timer that is this late rang after a standstill, of this process or of the machine. Those who hold claims may have
+stood still as well, so what ended meanwhile gets a grace."""
+
 _RELEASE = METHODS["task.release"]
 _OF_HOLDERS = (TaskRenew, TaskRelease, TaskSetStatus)
 
@@ -258,17 +265,27 @@ class Leases:
         self._timer = asyncio.get_running_loop().call_later(max(0.0, at - time.monotonic()), self._ring)
 
     def _ring(self) -> None:
+        # uvloop runs timers before it reads: signs of life that wait in the sockets are heard first.
+        self._rings_at = time.monotonic() + _READ_S
+        self._timer = asyncio.get_running_loop().call_later(_READ_S, self._expire, self._queue[0][0])
+
+    def _expire(self, due: float) -> None:
+        """End the claims whose time is over; `due` is when the first of them ended."""
         self._timer = None
         now = time.monotonic()
+        stood_still = now - due > _STANDSTILL_S
         ended: dict[tuple[str, str], list[tuple[str, int]]] = {}
         while self._queue and self._queue[0][0] <= now:
             lease = heappop(self._queue)[2]
             if not self._is_live(lease) or lease.asked:
                 continue
+            if stood_still and lease.ends_at() <= now:
+                lease.deadline = now + self._grace_s
             if (ends := lease.ends_at()) > now:
                 self._serial += 1
                 heappush(self._queue, (ends, self._serial, lease))
                 continue
+            lease.asked = True  # it may be queued more than once
             ended.setdefault((lease.conversation, lease.reason), []).append((lease.task, lease.fence))
         for (conversation, reason), claims in ended.items():
             self.end(conversation, claims, reason)

@@ -1,5 +1,6 @@
 """The time of claims: signs of life, grace, expiry, and who is told apart from whom."""
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
+from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
 from punchlistd.store.port import StorageFull
 
 C: dict[str, Any] = {"conversation": "c"}
@@ -228,3 +229,82 @@ async def test_claims_that_come_and_go_leave_no_heap_of_old_times(running: Engin
         await ann.answer(1)
         await ann.answer(2)
     assert len(running.writer.leases._queue) < 1_010  # pyright: ignore[reportPrivateUsage]
+
+
+class Standstill:
+    """A machine that stands still: nothing of it runs, and its monotonic clock goes on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._clock, self._lost_s = time.monotonic, 0.0
+        monkeypatch.setattr(time, "monotonic", lambda: self._clock() + self._lost_s)
+
+    def lasts(self, seconds: float) -> None:
+        self._lost_s += seconds
+
+
+async def rung(running: Engine) -> None:
+    """Let the timer of the claims ring, as uvloop does after a standstill: before anything is read."""
+    leases = running.writer.leases
+    leases.close()
+    leases._ring()  # pyright: ignore[reportPrivateUsage]
+    timer = leases._timer  # pyright: ignore[reportPrivateUsage]
+    await until(lambda: leases._timer is not timer)  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_claims_that_ran_out_while_the_machine_stood_still_can_be_renewed_afterwards(
+    tmp_path: Path, log: TouchyLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Standstill(monkeypatch)
+    async with engine(tmp_path, log, grace_s=60) as running:
+        ann = await running.connect()
+        await ann.result("task.add_many", **C, tasks=[{"title": "a"}, {"title": "b"}])
+        claimed = await claim(ann, lease_ms=1_000)
+        kept = await claim(ann, "bob", task="2", keep=True, lease_ms=1_000)
+        machine.lasts(3)
+        await rung(running)
+        for task, owner, fence in (("1", "ann", claimed["fence"]), ("2", "bob", kept["fence"])):
+            await ann.result("task.renew", **C, task=task, owner=owner, fence=fence, lease_ms=60_000)
+        events = (await ann.result("event.read", **C, after=0))["events"]
+        assert "Released" not in {event["event"]["type"] for event in events}
+
+
+async def test_after_a_standstill_a_claim_without_a_sign_of_life_still_ends_once(
+    running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Standstill(monkeypatch)
+    bob = await running.connect()
+    await claim(bob, "bob", lease_ms=1_000)
+    bob.close()  # a second deadline for the same claim
+    machine.lasts(3)
+    assert (await end_of_claim(running))["owner"] == "bob"
+    await ann.result("task.edit", **C, task="2", title="later")
+    events = (await ann.result("event.read", **C, after=0))["events"]
+    assert [event["event"]["type"] for event in events].count("Released") == 1
+
+
+async def test_a_claim_with_two_deadlines_in_the_past_ends_once(
+    running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("punchlistd.engine.leases._STANDSTILL_S", 1e9)  # no grace: both deadlines count
+    machine = Standstill(monkeypatch)
+    bob = await running.connect()
+    await claim(bob, "bob", lease_ms=1_000)
+    bob.close()
+    machine.lasts(3)
+    assert (await end_of_claim(running))["owner"] == "bob"
+    await ann.result("task.edit", **C, task="2", title="later")
+    events = (await ann.result("event.read", **C, after=0))["events"]
+    assert [event["event"]["type"] for event in events].count("Released") == 1
+
+
+async def test_a_sign_of_life_that_waits_in_the_socket_is_heard_before_a_claim_ends(
+    running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Standstill(monkeypatch)
+    await claim(ann, lease_ms=1_000)
+    machine.lasts(1.2)
+    async with anyio.create_task_group() as group:
+        group.start_soon(rung, running)
+        group.start_soon(lambda: ann.result("task.get", **C, task="2"))
+    events = (await ann.result("event.read", **C, after=0))["events"]
+    assert "Released" not in {event["event"]["type"] for event in events}

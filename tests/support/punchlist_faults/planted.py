@@ -293,4 +293,18 @@ MUTANTS = (
         "",
         ("tests/client/cli/runner/test_child.py",),
     ),
+    Mutant(
+        "claims outlive a machine that stood still",
+        _ENGINE + "leases.py",
+        "        stood_still = now - due > _STANDSTILL_S\n",
+        "        stood_still = False\n",
+        ("tests/daemon/engine/test_leases.py",),
+    ),
+    Mutant(
+        "a claim ends once",
+        _ENGINE + "leases.py",
+        "            lease.asked = True  # it may be queued more than once\n",
+        "",
+        ("tests/daemon/engine/test_leases.py",),
+    ),
 )
