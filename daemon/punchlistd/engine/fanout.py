@@ -155,6 +155,11 @@ class Fanout:
         if not (group.led or group.live):
             del self._groups[subscription.conversation]
 
+    @property
+    def subscribed(self) -> int:
+        """How many subscriptions each commit has to look at."""
+        return sum(len(group.led) + sum(map(len, group.live.values())) for group in self._groups.values())
+
     def hold(self, subscription: Subscription) -> None:
         """The connection takes no bytes for now: hand over nothing until it is led on."""
         if self._telling:
@@ -181,6 +186,11 @@ class Fanout:
             del live[key][subscription]
             if not live[key]:
                 del live[key]
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for a commit."""
+        return sum(map(len, self._waiters.values()))
 
     async def changed(self, conversation: str | None) -> None:
         """Return after the next commit that touches the conversation (None: any)."""

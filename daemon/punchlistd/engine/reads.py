@@ -281,6 +281,8 @@ class Reads:
                         events, after = await self._events(caller, name, after, params.limit)
                 if events:
                     break
+                if after < self._fanout.head:  # nothing on this page was for the caller: the next one may be
+                    continue
                 await self._fanout.changed(name)
                 # Once more: it may have been deleted, and be another user's now.
                 name = await self.position(caller, params.conversation, after, params.epoch)

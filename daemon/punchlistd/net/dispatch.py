@@ -15,7 +15,7 @@ from punchlistd.engine.calls import INTERNAL_ERROR, Caller, Read, Write
 from punchlistd.engine.intake import stamp
 from punchlistd.engine.reads import state_read
 from punchlistd.engine.writer import SHUTTING_DOWN
-from punchlistd.net.server import Server
+from punchlistd.net.server import GIVEN_UP, Server
 from punchlistd.net.waiting import WAITING, Waiting, WaitingCall
 
 if TYPE_CHECKING:
@@ -127,16 +127,17 @@ class Dispatch:
             begin()
 
     async def _answer_later(self, caller: Caller, id: bytes | None, method: Method, params: Any) -> None:
-        server, outcome = self._server, cast(bytes | Rejection, INTERNAL_ERROR)
+        server = self._server
+        outcome: bytes | Rejection = GIVEN_UP
         try:
             if isinstance(caller, WaitingCall):
                 with caller.running():
-                    outcome = server.given_up()
                     outcome = await server.later(self._session, caller, method, params)
             else:
                 outcome = await server.later(self._session, caller, method, params)
         except Exception as error:
             server.failed(method, error)
             outcome = INTERNAL_ERROR
-        caller.answer(id, outcome)
+        # Asked only now: whether the daemon stops decides what a call is told that was given up.
+        caller.answer(id, server.given_up() if outcome is GIVEN_UP else outcome)
         caller.flush()

@@ -30,6 +30,11 @@ FEATURES = ("batch", "content-length", "event.subscribe", "event.wait", "keys", 
 SPARE_DESCRIPTORS = 64
 """Descriptors that connections may not take: for the log, its helpers, and refusing one connection too many."""
 
+GIVEN_UP = Rejection("cancelled", "The call was given up by rpc.cancel.")
+
+HUNG_UP = Rejection("cancelled", "The connection was closed before the subscription began.")
+"""What nobody reads: the subscription is not registered, since nothing would ever remove it."""
+
 Outcome = bytes | Rejection
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -100,7 +105,7 @@ class Server:
 
     def given_up(self) -> Rejection:
         """The answer of a waiting call that was cancelled."""
-        return SHUTTING_DOWN if self.closing else Rejection("cancelled", "The call was given up by rpc.cancel.")
+        return SHUTTING_DOWN if self.closing else GIVEN_UP
 
     def failed(self, method: Method, error: Exception) -> None:
         """A call ended in an exception that nobody expected: a fault of ours, told to the log alone."""
@@ -169,6 +174,8 @@ class Server:
             return name
         showing = name is not None and params.view == "list"
         opened = await self.reads.durable(name) if name is not None and showing else None
+        if session.is_gone:
+            return HUNG_UP
         position = self.fanout.head if params.after is None or showing else params.after
         subscription = Subscription(session.new_subscription_id(), session, params.view, name, position)
         session.subscriptions[subscription.id] = subscription

@@ -61,7 +61,7 @@ class Session(Outgoing, asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self.push_framed = self._transport.write
         self._transport.set_write_buffer_limits(high=BUFFER_BYTES, low=BUFFER_BYTES // 4)
-        self.pid, uid = _peer(transport.get_extra_info("socket"))
+        self.pid, uid = peer_of(transport.get_extra_info("socket"))
         if uid not in self.server.uids:
             logger.warning("refused a connection of uid %d", uid)
             self._transport.abort()
@@ -231,7 +231,7 @@ class Session(Outgoing, asyncio.Protocol):
         self.finish()
 
 
-def _peer(sock: socket.socket) -> tuple[int, int]:
+def peer_of(sock: socket.socket) -> tuple[int, int]:
     """Process and user id at the other end."""
-    pid, uid, _gid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    pid, uid, _gid = struct.unpack("iII", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     return pid, uid

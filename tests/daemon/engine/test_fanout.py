@@ -278,6 +278,23 @@ async def test_a_bound_subscriber_sees_its_users_events_live_and_from_the_log(tm
         await watcher.quiet()
 
 
+@pytest.mark.parametrize("hello", [{}, {"user": "ann"}], ids=["view list", "bound"])
+async def test_a_connection_that_closes_while_its_list_loads_is_not_subscribed(
+    running: Engine, log: TouchyLog, hello: dict[str, Any]
+) -> None:
+    gate = log.hold_loads()
+    for number in range(20):
+        peer = await running.connect(**hello)
+        peer.send("event.subscribe", {"conversation": f"c{number}", "view": "events" if hello else "list"})
+        await gate.reached()
+        peer.close()
+    await until(lambda: not running.server.sessions)
+    gate.open()
+    await until(lambda: len(running.registry.open) == 20)
+    await (await running.connect()).quiet()
+    assert running.fanout.subscribed == 0
+
+
 @pytest.mark.parametrize("named", [True, False])
 async def test_a_conversation_that_became_another_users_is_not_shown(running: Engine, peer: Peer, named: bool) -> None:
     alice, bob = await running.connect(user="alice"), await running.connect(user="bob")

@@ -133,6 +133,15 @@ async def test_events_wait_for_a_bound_user_alone(running: Engine) -> None:
     assert {event["conversation"] for event in answer["events"]} == {"hers"} and answer["next"] == 4
 
 
+async def test_a_wait_of_a_bound_user_passes_over_any_number_of_events_of_others(running: Engine) -> None:
+    bob, ann = await running.connect(user="bob"), await running.connect(user="ann")
+    for number in range(5):
+        await bob.result("task.add", conversation="his", title=str(number))
+    await ann.result("task.add", conversation="hers", title="mine")
+    found = await ann.result("event.wait", after=0, limit=2, timeout_ms=0)
+    assert [event["conversation"] for event in found["events"]] == ["hers", "hers"]
+
+
 async def test_a_damaged_history_is_a_typed_refusal(peer: Peer, log: TouchyLog) -> None:
     await peer.result("message.append", conversation=C, role="user", content=1)
     log.damaged[C] = 1

@@ -1,14 +1,15 @@
 import asyncio
 import socket
+import struct
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from punchlist_schemas.results import Limits
 from punchlist_testing.engine import Engine, TouchyLog, engine, until
 from punchlist_testing.malformed import BAD_VALUES, PLACES
-from punchlistd.net.session import Session
+from punchlistd.net.session import Session, peer_of
 
 C = "c"
 
@@ -192,6 +193,14 @@ async def test_somebody_elses_process_is_sent_away(tmp_path: Path) -> None:
         peer = await running.connect()
         await peer.closed()
         assert not running.server.sessions
+
+
+def test_a_user_id_beyond_two_to_the_31_is_read_as_it_is() -> None:
+    class Sock:
+        def getsockopt(self, *_: int) -> bytes:
+            return struct.pack("iII", 7, (1 << 32) - 2, 0)
+
+    assert peer_of(cast(socket.socket, Sock())) == (7, (1 << 32) - 2)
 
 
 async def test_no_bytes_at_all_take_the_daemon_down(tmp_path: Path) -> None:

@@ -105,6 +105,15 @@ async def test_a_stop_answers_who_waits_and_lets_nobody_wait_again(tmp_path: Pat
         assert (await peer.refusal("event.wait", **wait()))["code"] == -32012
 
 
+async def test_a_stop_tells_a_wait_that_has_long_begun_to_come_again(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        peer.send("event.wait", wait(conversation="c"), id=1)
+        await until(lambda: running.fanout.waiting)
+        running.server.close()
+        assert (await peer.answer(1))["error"]["data"]["kind"] == "shutting_down"
+
+
 async def test_a_peer_that_hangs_up_waits_no_more(tmp_path: Path) -> None:
     async with engine(tmp_path) as running:
         peer = await running.connect()

@@ -189,6 +189,13 @@ MUTANTS = (
         (ACK, STUCK),
     ),
     Mutant(
+        "a connection that was closed meanwhile is not subscribed",
+        _NET + "server.py",
+        "        if session.is_gone:\n            return HUNG_UP\n",
+        "",
+        ("tests/daemon/engine/test_fanout.py",),
+    ),
+    Mutant(
         "a call is pushed whole",
         _ENGINE + "fanout.py",
         "                if size >= self._chunk and line.left == 0:\n",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from punchlist_schemas import params as p
@@ -10,10 +11,15 @@ from punchlist_schemas.events import Deleted, DependencyAdded, DependencyRemoved
 from punchlist_schemas.things import Metadata, Task
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.claim import refused_claim
+from punchlistd.domain.evolve import merged
 from punchlistd.domain.graph import cycle_through, parent_cycle
 from punchlistd.domain.refusals import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
 
+METADATA_BYTES = 1 << 20
+"""The most bytes of JSON that the metadata of one task may have, however many edits merge into it: one frame."""
+
+_encode = msgspec.json.Encoder().encode
 _TEXTS = ("title", "description", "active_form", "owner")
 
 
@@ -29,6 +35,8 @@ def edit(state: State, params: p.TaskEdit, _command: Command) -> Decision | Reje
         return refusal
     events: list[KnownEvent] = []
     edited = _edited(task, params)
+    if (refusal := too_much_metadata(task, edited)) is not None:
+        return refusal
     if edited != TaskEdited(task.id):
         events.append(edited)
     events.extend(_edges(task, params))
@@ -61,6 +69,20 @@ def metadata_patch(old: Metadata, asked: Metadata | None | UnsetType) -> Metadat
         key: value for key, value in asked.items() if value != old.get(key) or type(value) is not type(old.get(key))
     }
     return patch or UNSET
+
+
+def too_much_metadata(task: Task, edited: TaskEdited) -> Rejection | None:
+    """Reject an edit that would make the metadata larger than `METADATA_BYTES`; one may always shrink it."""
+    if edited.metadata is UNSET:
+        return None
+    size = len(_encode(merged(task.metadata, edited.metadata)))
+    if size <= METADATA_BYTES or size <= len(_encode(task.metadata)):
+        return None
+    message = (
+        f"The metadata of task #{task.id} would take {size:,} bytes; at most {METADATA_BYTES:,} are allowed. "
+        "Delete keys (set them to null) before you add others."
+    )
+    return Rejection("limit_exceeded", message, {"limit": "metadata_bytes", "value": size, "maximum": METADATA_BYTES})
 
 
 def _refused_relations(state: State, task: Task, params: p.TaskEdit) -> Rejection | None:

@@ -25,7 +25,7 @@ from punchlist_schemas.events import (
 from punchlist_schemas.things import FINISHED, Task
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of
-from punchlistd.domain.decide.edit import metadata_patch
+from punchlistd.domain.decide.edit import metadata_patch, too_much_metadata
 from punchlistd.domain.decide.status import status_change
 from punchlistd.domain.graph import find_cycle
 from punchlistd.domain.rank import between, default_key
@@ -77,7 +77,10 @@ def replace(state: State, params: p.ListReplace, _command: Command) -> Decision 
     for item in plan.items:
         task = state.tasks.get(item.name)
         if task is not None:
-            updates.extend(_updates(task, item.asked))
+            for event in _updates(task, item.asked):
+                if isinstance(event, TaskEdited) and (refusal := too_much_metadata(task, event)) is not None:
+                    return refusal
+                updates.append(event)
             loosened, tied = _relations(state, plan, item, task)
             updates.extend(loosened)
             ties.extend(tied)

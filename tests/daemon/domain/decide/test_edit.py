@@ -9,6 +9,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Deleted, DependencyAdded, DependencyRemoved, TaskEdited
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
 from punchlistd.domain.commands import Decision
+from punchlistd.domain.decide.edit import METADATA_BYTES
 
 
 def edit(task: str, **members: Any) -> p.TaskEdit:
@@ -26,6 +27,26 @@ def recorder() -> Recorder:
     recorder.add("two", parent="1")
     recorder.add("three", blocked_by=("2",))
     return recorder
+
+
+@pytest.mark.parametrize("how", ["edit", "replace"])
+def test_metadata_does_not_grow_by_merging_past_its_limit(recorder: Recorder, how: str) -> None:
+    def merge(key: str, size: int) -> Decision | Rejection:
+        metadata = {key: "x" * size}
+        if how == "edit":
+            return recorder.call(edit("1", metadata=metadata))
+        asked = (p.NewTask(title="one", metadata=metadata),)
+        return recorder.call(p.ListReplace(conversation=CONVERSATION, tasks=asked))
+
+    for number in range(10):
+        assert isinstance(merge(f"m{number}", 100_000), Decision)
+    refused, before = merge("more", 100_000), recorder.state.tasks["1"]
+    assert isinstance(refused, Rejection)
+    assert (refused.kind, refused.data["limit"]) == ("limit_exceeded", "metadata_bytes")
+    assert refused.data["value"] > refused.data["maximum"] == METADATA_BYTES
+    recorder.do(edit("1", metadata={"m0": None}))
+    assert set(before.metadata) - set(recorder.state.tasks["1"].metadata) == {"m0"}
+    assert isinstance(merge("more", 100_000), Decision)
 
 
 @pytest.mark.parametrize(
