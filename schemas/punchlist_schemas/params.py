@@ -235,7 +235,9 @@ class TaskEdit(Mutation, frozen=True, kw_only=True):
 class TaskSetStatus(Mutation, frozen=True, kw_only=True):
     """Moves a task through its life. Repeating the present status changes nothing and is no error.
 
-    With `fence` it is refused unless the claim of that number is in force: a late owner can do no harm.
+    With `fence` it is refused unless the claim of that number is in force: a late owner can do no harm. Without
+    `fence`, completing or failing a task that is claimed is refused unless the call comes from the claim's holder:
+    its connection, or for a kept claim its owner as `actor`. The task's `fence` lets anybody finish it on purpose.
     """
 
     task: TaskId

@@ -63,6 +63,7 @@ class Task(Thing, frozen=True, kw_only=True):
 
     `blocked_by` are the stored edges, `blocks` the same edges from the other side, and `open_blockers` those of
     `blocked_by` that are neither completed nor deleted. `version` is the conversation's version at the last change.
+    While somebody holds a claim of the task, `fence` is the claim's number and `lease_expires_at` the end of its time.
     """
 
     id: TaskId
@@ -81,6 +82,7 @@ class Task(Thing, frozen=True, kw_only=True):
     fail_reason: str = ""
     attempts: int = 0
     lease_expires_at: int | None = None
+    fence: int | None = None
     created_at: int
     updated_at: int
     status_changed_at: int

@@ -77,6 +77,7 @@ def test_a_task_comes_back_as_it_was() -> None:
         open_blockers=("3",),
         metadata={"a": [1, None]},
         lease_expires_at=9,
+        fence=8,
         attempts=1,
     )
     assert msgspec.json.decode(msgspec.json.encode(full), type=t.Task) == full

@@ -195,7 +195,7 @@ class Decider:
         elif type(params) is ConversationAttach:
             return self._session_refusal(item, params)
         elif state.claims:
-            return self._leases.refusal(state, params, item.caller.holder)
+            return self._leases.refusal(state, params, item.command, item.caller.holder)
         return None
 
     def _claim(

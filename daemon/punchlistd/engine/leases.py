@@ -3,6 +3,9 @@
 The log says who claimed what and how a claim ended; in between, the time of each claim is kept here. A connection keeps
 its claims in force by any call; when it closes, and after a restart of the daemon, they last for a short grace. A claim
 that is kept needs no connection: its time alone counts, and begins anew with a restart.
+
+A call that completes or fails a task must come from the claim's holder. `Leases.refusal` decides this for a call
+without a fence, because a late owner would otherwise finish the work of the next one.
 """
 
 import asyncio
@@ -36,7 +39,11 @@ _OF_HOLDERS = (TaskRenew, TaskRelease, TaskSetStatus)
 
 
 class Lease:
-    """The time of one claim. `reason` is what is told when it runs out; `asked` that this was asked for already."""
+    """The time of one claim.
+
+    `holder` is the connection that made or renewed the claim, while it is open; its calls prolong the claim unless
+    `keep` is set. `reason` is what is told when the time runs out; `asked` that this was asked for already.
+    """
 
     __slots__ = ("asked", "conversation", "deadline", "fence", "holder", "keep", "lease_s", "owner", "reason", "task")
 
@@ -55,7 +62,9 @@ class Lease:
 
     def ends_at(self) -> float:
         """When it runs out if nothing more is heard of its holder."""
-        return self.deadline if self.holder is None else max(self.deadline, self.holder.heard_at + self.lease_s)
+        if self.holder is None or self.keep:
+            return self.deadline
+        return max(self.deadline, self.holder.heard_at + self.lease_s)
 
     def expires_at(self) -> int:
         """The same by the wall clock, in milliseconds."""
@@ -158,7 +167,7 @@ class Leases:
     def _hold(self, lease: Lease, holder: Holder | None) -> None:
         now = time.monotonic()
         self._let_go(lease)
-        if holder is not None and not lease.keep:
+        if holder is not None:
             lease.holder = holder
             self._of_holder.setdefault(holder, {})[lease] = None
         lease.deadline = now + lease.lease_s
@@ -178,6 +187,8 @@ class Leases:
     def _orphan(self, lease: Lease, grace: float) -> None:
         ends = lease.ends_at()
         self._let_go(lease)
+        if lease.keep:
+            return
         lease.deadline = min(ends, grace)
         if grace <= ends:
             lease.reason = "disconnected"
@@ -185,18 +196,27 @@ class Leases:
 
     # who may do what
 
-    def refusal(self, state: State, params: Mutation, holder: Holder | None) -> Rejection | None:
-        """Why a call that brings no fence is refused: somebody of another connection holds the task."""
-        held = self._held.get(state.conversation)
-        if held is None or not isinstance(params, _OF_HOLDERS) or params.fence is not None:
+    def refusal(self, state: State, params: Mutation, command: Command, holder: Holder | None) -> Rejection | None:
+        """Why a call without a fence is refused: the task is held by somebody else.
+
+        A claim that is bound to its connection may be renewed, released and finished by this connection only. A kept
+        claim may be finished by its owner: by a call with the owner as actor, or without an actor on the connection
+        that made the claim.
+        """
+        if not isinstance(params, _OF_HOLDERS) or params.fence is not None:
             return None
-        if isinstance(params, TaskSetStatus) and params.status not in ("completed", "failed"):
+        finishes = isinstance(params, TaskSetStatus) and params.status in ("completed", "failed")
+        lease = self.of(state.conversation).get(params.task)
+        if lease is None or not (finishes or isinstance(params, TaskRenew | TaskRelease)):
             return None
-        lease = held.get(params.task)
-        if lease is None or lease.holder is None or lease.holder is holder:
-            return None
-        task = state.tasks[params.task]
-        return self.told(state, lease_held(task, f"{lease.owner} on another connection"))
+        is_holder = lease.holder is not None and lease.holder is holder
+        if lease.keep:
+            # A renewal and a release name their owner, which the domain compares.
+            may = not finishes or command.actor == lease.owner or (is_holder and params.actor is None)
+        else:
+            may = is_holder or lease.holder is None
+        where = "" if lease.keep else " on another connection"
+        return None if may else self.told(state, lease_held(state.tasks[params.task], lease.owner + where))
 
     def told(self, state: State, rejection: Rejection) -> Rejection:
         """A refusal that also tells until when a task is held."""

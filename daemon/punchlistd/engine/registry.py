@@ -114,14 +114,14 @@ class Open:
         self.listed = _NOT_LISTED
 
     def shown(self, tasks: list[Task]) -> list[Task]:
-        """Tasks with the time that their leases have left, which the state does not know."""
+        """Tasks with the number of their claims and the end of their leases, which a task of the state lacks."""
         if self.leases is None or not self.state.claims:
             return tasks
         leases = self.leases.of(self.state.conversation)
         return [
             task
             if (lease := leases.get(task.id)) is None
-            else msgspec.structs.replace(task, lease_expires_at=lease.expires_at())
+            else msgspec.structs.replace(task, lease_expires_at=lease.expires_at(), fence=lease.fence)
             for task in tasks
         ]
 

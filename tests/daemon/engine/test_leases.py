@@ -116,7 +116,44 @@ async def test_a_kept_claim_outlives_its_connection(running: Engine, ann: Peer) 
     bob.close()
     await anyio.sleep(3 * GRACE_S)
     assert (await ann.result("task.get", **C, task="1"))["task"]["owner"] == "bob"
-    await ann.result("task.set_status", **C, task="1", status="completed")
+    await ann.result("task.set_status", **C, task="1", status="completed", actor="bob")
+
+
+async def test_a_late_owner_cannot_finish_the_next_owners_work(running: Engine, ann: Peer) -> None:
+    lost = await claim(ann, "agent-A", keep=True)
+    await ann.result("task.release", **C, task="1", owner="agent-A")
+    bob = await running.connect()
+    held = await claim(bob, "agent-B", keep=True)
+    for status in ("completed", "failed"):
+        refused = await ann.refusal("task.set_status", **C, task="1", status=status, actor="agent-A")
+        assert (refused["kind"], refused["owner"]) == ("lease_held", "agent-B")
+        refused = await ann.refusal("task.set_status", **C, task="1", status=status, fence=lost["fence"])
+        assert (refused["kind"], refused["owner"]) == ("lease_held", "agent-B")
+    shown = (await ann.result("task.get", **C, task="1"))["task"]
+    assert (shown["status"], shown["fence"]) == ("in_progress", held["fence"])
+
+
+async def test_a_kept_claim_is_finished_by_its_owner_its_connection_or_its_number(running: Engine, ann: Peer) -> None:
+    await ann.result("task.add_many", **C, tasks=[{"title": "c"}])
+    bob = await running.connect()
+    first, second, third = [await claim(bob, "bob", keep=True) for _ in range(3)]
+    done = {"status": "completed", **C}
+    await bob.result("task.set_status", task=first["task"]["id"], **done)
+    refused = await bob.refusal("task.set_status", task=second["task"]["id"], actor="another agent", **done)
+    assert refused["kind"] == "lease_held", "a connection that serves several agents says which one calls"
+    await ann.result("task.set_status", task=second["task"]["id"], actor="bob", **done)
+    assert (await ann.refusal("task.set_status", task=third["task"]["id"], **done))["kind"] == "lease_held"
+    fence = (await ann.result("task.get", **C, task=third["task"]["id"]))["task"]["fence"]
+    await ann.result("task.set_status", task=third["task"]["id"], fence=fence, **done)
+
+
+async def test_a_kept_claim_belongs_to_no_connection_once_it_is_closed(running: Engine, ann: Peer) -> None:
+    bob = await running.connect()
+    await claim(bob, "bob", keep=True)
+    bob.close()
+    refused = await ann.refusal("task.set_status", **C, task="1", status="completed")
+    assert (refused["kind"], refused["owner"]) == ("lease_held", "bob")
+    assert len(running.writer.leases) == 1
 
 
 async def test_who_comes_back_within_the_grace_keeps_the_task(tmp_path: Path, log: TouchyLog) -> None:

@@ -314,4 +314,11 @@ MUTANTS = (
         "",
         ("tests/daemon/engine/test_leases.py",),
     ),
+    Mutant(
+        "a kept claim is its owner's alone",
+        _ENGINE + "leases.py",
+        "            may = not finishes or command.actor == lease.owner or (is_holder and params.actor is None)\n",
+        "            may = True\n",
+        ("tests/daemon/engine/test_leases.py",),
+    ),
 )

@@ -53,7 +53,8 @@ def run_next(context: Context) -> int:
         tell("not_found", f"{owner_of(context)} has nothing in progress that this result could be of", advice)
         return REFUSED
     for task in finished:
-        done = context.change("task.set_status", task=task["id"], status="completed", result_summary=args.result)
+        members = {"task": task["id"], "fence": task.get("fence"), "result_summary": args.result}
+        done = context.change("task.set_status", status="completed", **members)
         if not args.json:
             context.lines(task_lines(done["task"], context.look))
     return _tell(context, _claim(context, wait_ms=args.wait))
@@ -61,7 +62,9 @@ def run_next(context: Context) -> int:
 
 def owner_of(context: Context) -> str:
     """Who claims: the option, PUNCHLIST_OWNER, or whoever is logged in."""
-    return context.args.owner or os.environ.get("PUNCHLIST_OWNER") or os.environ.get("USER") or "punch"
+    return (
+        getattr(context.args, "owner", None) or os.environ.get("PUNCHLIST_OWNER") or os.environ.get("USER") or "punch"
+    )
 
 
 def _claim(context: Context, **members: Any) -> dict[str, Any]:

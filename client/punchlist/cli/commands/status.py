@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from punchlist.cli.commands.claim import owner_of
 from punchlist.cli.context import Context, ids
 from punchlist.cli.exits import REFUSED
 from punchlist.cli.failure import tell, tell_refusal
 from punchlist.cli.look import Look
 from punchlist.cli.render import cut, task_lines
 from punchlist.cli.safe import safe
-from punchlist.errors import RequestRefused
+from punchlist.errors import LeaseHeld, RequestRefused
 
 
 class _Step(NamedTuple):
@@ -41,7 +42,11 @@ def _run(context: Context) -> int:
             if step.only_from and (state := context.ask("task.get", task=task)["task"]["status"]) not in step.only_from:
                 code = _not_from(context.args.command, task, state)
                 continue
-            result = context.change("task.set_status", task=task, status=step.status, **extra)
+            result = _set(context, task, {"status": step.status, **extra})
+        except LeaseHeld as error:
+            code = REFUSED
+            way = f"punch {context.args.command} {task} --force does it all the same, in your name"
+            tell(error.kind, error.message, way)
         except RequestRefused as error:
             code = tell_refusal(error, context.args.command)
         else:
@@ -50,6 +55,24 @@ def _run(context: Context) -> int:
 
 
 run_start = run_done = run_fail = run_pause = run_resume = run_reopen = _run
+
+
+def _set(context: Context, task: str, members: dict[str, Any]) -> dict[str, Any]:
+    """Set the status. What somebody else has claimed needs `--force`; what this person has claimed does not.
+
+    Raises:
+        LeaseHeld: Somebody else has the task.
+    """
+    try:
+        return context.change("task.set_status", task=task, **members)
+    except LeaseHeld as error:
+        person = owner_of(context)
+        if error.owner != person and not getattr(context.args, "force", False):
+            raise
+        # The number of the claim shows the daemon that this person knows who has the task.
+        fence = context.ask("task.get", task=task)["task"].get("fence")
+        actor = context.args.actor or person
+        return context.ask("task.set_status", task=task, fence=fence, actor=actor, **members)
 
 
 def _not_from(command: str, task: str, state: str) -> int:

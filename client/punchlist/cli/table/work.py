@@ -6,6 +6,7 @@ from punchlist_schemas.things import PRIORITIES, STATUSES
 
 _TASK = Argument(("task",), "the task: 3 or #3", {"metavar": "ID"})
 _TASKS = Argument(("tasks",), "one or more tasks: 3 or #3", {"metavar": "ID", "nargs": "+"})
+_FORCE = flag("--force", text="also what somebody else has claimed")
 _YES = flag("-y", "--yes", text="do not ask")
 _MEMBERS = (
     value("-d", "--description", text="longer text"),
@@ -76,14 +77,14 @@ COMMANDS = (
         "done",
         "status",
         "Complete tasks.",
-        (_TASKS, value("-r", "--result", text="what came out of it")),
+        (_TASKS, value("-r", "--result", text="what came out of it"), _FORCE),
         ("punch done 1 2 3", 'punch done 3 --result "in docs/copy.md"'),
     ),
     Command(
         "fail",
         "status",
         "Give tasks up as failed.",
-        (_TASKS, value("-r", "--reason", text="why it failed")),
+        (_TASKS, value("-r", "--reason", text="why it failed"), _FORCE),
         ('punch fail 3 --reason "no credentials"',),
     ),
     Command("pause", "status", "Put tasks aside.", (_TASKS,), ("punch pause 3",)),

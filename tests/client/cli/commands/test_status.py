@@ -27,6 +27,22 @@ def test_a_refused_task_does_not_keep_the_others_from_being_done(punch: Any) -> 
     assert done.lines[0] == "  ✓ #1 a"
 
 
+def test_what_somebody_else_has_claimed_is_finished_by_force_alone(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USER", "zed")
+    punch("add", "a")
+    punch("add", "b")
+    punch("claim", "1", "-o", "claude-code/7f3c1a")
+    punch("claim", "2")
+    refused = punch("done", "1", "2")
+    assert refused.code == 1
+    assert refused.err.startswith("error: lease_held: Task #1 is held by claude-code/7f3c1a; ")
+    assert refused.err.endswith("\n  punch done 1 --force does it all the same, in your name\n")
+    assert refused.lines[0] == "  ✓ #2 b", "one's own claim needs no force"
+    assert punch("fail", "1", "--reason", "not needed").code == 1
+    assert punch("fail", "1", "--reason", "not needed", "--force").code == 0
+    assert punch("log", "--json").out.count('"actor":"zed"') == 2, "whoever overrides is named"
+
+
 def test_the_whole_life_of_a_task(punch: Any) -> None:
     punch("add", "a")
     states: list[str] = []
