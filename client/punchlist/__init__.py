@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         WrongEpoch,
     )
     from punchlist.scope import conversation, current_conversation
+    from punchlist.streams import scoped
     from punchlist.sync import Client, Conversation, Watch, connect
     from punchlist.work import AsyncClaim, AsyncWork, Claim, Work
     from punchlist_schemas.params import NewTask
@@ -116,6 +117,7 @@ __all__ = [
     "connect_async",
     "conversation",
     "current_conversation",
+    "scoped",
 ]
 
 _MODULES = {
@@ -128,6 +130,7 @@ _MODULES = {
         "PunchlistError RequestRefused ShuttingDown StorageFull TimedOut VersionConflict WrongEpoch"
     ),
     "punchlist.scope": "conversation current_conversation",
+    "punchlist.streams": "scoped",
     "punchlist.sync": "Client Conversation Watch connect",
     "punchlist.work": "AsyncClaim AsyncWork Claim Work",
     "punchlist_schemas.params": "NewTask",
