@@ -57,7 +57,7 @@ class Token:
     def _read(self) -> bytes:
         try:
             status = self._path.stat()
-            stamp = (status.st_mtime_ns, status.st_ino)
+            stamp = (status.st_ctime_ns, status.st_ino)  # not mtime: chmod and chown leave that as it is
             if stamp != self._stamp:
                 is_private = not status.st_mode & _OTHERS
                 self._value = self._path.read_bytes().strip() if is_private else b""

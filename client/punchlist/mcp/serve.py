@@ -2,21 +2,28 @@
 
 import os
 import socket
+from functools import partial
 from typing import Any
 
-import anyio
 import uvicorn
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from punchlist.aio import AsyncClient
 from punchlist.core import Options
+from punchlist.mcp.connections import Connection, Places, most_places
 from punchlist.mcp.guard import App, Guard, Token
 from punchlist.mcp.server import Setup, build
 
 _BODY = 1 << 20
 _HEAD = 16 << 10
 _FIRST_FD = 3
+
+SESSION_IDLE_S = 900
+"""A session without a request or an open stream for this long ends, in seconds."""
+
+MOST_SESSIONS = 256
+"""How many sessions there are at most."""
 
 
 async def over_stdio(options: Options, setup: Setup) -> None:
@@ -35,21 +42,26 @@ async def over_http(options: Options, setup: Setup, port: int, token: Token) -> 
     client = AsyncClient(**options)
     try:
         sockets = given_sockets() or loopback_sockets(port)
-        await serve(http_app(build(client, setup), sockets[0].getsockname()[1], token), sockets)
+        app = http_app(build(client, setup), sockets[0].getsockname()[1], token)
+        await http_server(app).serve(sockets=sockets)
     finally:
         await client.aclose()
 
 
 def http_app(server: Server[Any], port: int, token: Token | None) -> App:
     """The guarded application that serves `/mcp`."""
-    app = server.streamable_http_app(host="127.0.0.1", max_request_body_size=_BODY)
+    app = server.streamable_http_app(
+        host="127.0.0.1", max_request_body_size=_BODY, session_idle_timeout=SESSION_IDLE_S, max_sessions=MOST_SESSIONS
+    )
     return Guard(app, port, token)
 
 
-async def serve(app: App, sockets: list[socket.socket], started: anyio.Event | None = None) -> None:
-    """Serve an application on sockets that listen already, until SIGINT or SIGTERM."""
+def http_server(app: App, places: Places | None = None) -> uvicorn.Server:
+    """A server for an application; it serves until SIGINT or SIGTERM. `places` bounds its connections."""
+    protocol: Any = partial(Connection, places or Places(most_places()))
     config = uvicorn.Config(
         app,
+        http=protocol,  # uvicorn calls it as it would one of its own classes
         log_level="warning",
         access_log=False,  # heads hold tokens
         server_header=False,
@@ -57,10 +69,7 @@ async def serve(app: App, sockets: list[socket.socket], started: anyio.Event | N
         timeout_graceful_shutdown=2,
         ws="none",
     )
-    server = uvicorn.Server(config)
-    if started is not None:
-        started.set()
-    await server.serve(sockets=sockets)
+    return uvicorn.Server(config)
 
 
 def loopback_sockets(port: int) -> list[socket.socket]:
@@ -73,7 +82,7 @@ def loopback_sockets(port: int) -> list[socket.socket]:
 
 
 def _listening(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((address, port))

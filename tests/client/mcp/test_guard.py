@@ -210,6 +210,14 @@ def test_a_new_token_counts_at_once_and_an_exposed_one_never(tmp_path: Path, tok
     assert not Token(str(exposed)).matches(b"seen-by-all")
 
 
+def test_a_token_file_that_is_opened_to_others_while_it_is_in_use_lets_nobody_in(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.token"
+    token = Token(str(path))
+    assert token.matches(path.read_bytes().strip())
+    path.chmod(0o644)
+    assert not token.matches(path.read_bytes().strip())
+
+
 def test_an_empty_token_file_lets_nobody_in(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.touch(0o600)
