@@ -158,7 +158,7 @@ class App:
             fanout,
             refresh=writer.upkeep.refresh,
             backup=lambda params: back_up(log, params),
-            status=lambda: report(self._birth, log, registry, server),
+            status=lambda user: report(user, self._birth, log, registry, server),
         )
         server = Server(self.settings, writer, reads, fanout, spawn=spawn, stop=self.stop)
         server.unchanging = self._read_only

@@ -6,10 +6,13 @@ import platform
 import sqlite3
 import time
 
+import msgspec
+
 from punchlist_schemas import results as r
 from punchlist_schemas.methods import PROTOCOL
 from punchlistd import __version__
 from punchlistd.engine.intake import now_ms
+from punchlistd.engine.meters import Meters
 from punchlistd.engine.registry import Registry
 from punchlistd.net.server import Server
 from punchlistd.net.session import Session
@@ -32,11 +35,16 @@ class Birth:
         return int((time.monotonic() - self._monotonic) * 1000)
 
 
-async def report(birth: Birth, log: EventLog, registry: Registry, server: Server) -> r.StatusResult:
-    """What the daemon knows about itself now."""
+async def report(user: str | None, birth: Birth, log: EventLog, registry: Registry, server: Server) -> r.StatusResult:
+    """What the daemon knows about itself now.
+
+    A user is shown the connections of that user alone, and nothing of what all users do together: those figures and
+    the errors are empty.
+    """
     log_bytes, wal_bytes = await log.sizes()
     sessions = sorted(server.sessions, key=lambda session: session.connected_at)
-    return r.StatusResult(
+    loaded = registry.open.values()
+    whole = r.StatusResult(
         version=__version__,
         protocol=PROTOCOL,
         pid=os.getpid(),
@@ -58,6 +66,21 @@ async def report(birth: Birth, log: EventLog, registry: Registry, server: Server
         calls=server.meters.calls,
         refused=server.meters.refused,
         last_errors=tuple(server.meters.errors),
+    )
+    if user is None:
+        return whole
+    its = [session for session in sessions if session.user == user]
+    return msgspec.structs.replace(
+        whole,
+        conversations_loaded=sum(opened.state.exists and opened.state.user == user for opened in loaded),
+        clients=tuple(map(_client, its[:SHOWN])),
+        subscriptions=tuple(each for session in its for each in _subscriptions(session, server))[:SHOWN],
+        log_bytes=0,
+        wal_bytes=0,
+        commits=Meters().durations(),
+        calls=0,
+        refused=0,
+        last_errors=(),
     )
 
 

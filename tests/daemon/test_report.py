@@ -42,6 +42,31 @@ async def test_the_figures_are_those_of_this_daemon_now(tmp_path: Path) -> None:
     assert (subscription["client"], subscription["conversation"], subscription["lag"]) == ("watcher", "c", 0)
 
 
+def two_users(daemon: Running) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What ann and the trusted see while bob is at work."""
+    ann, bob, root = (Raw(daemon.socket) for _ in range(3))
+    for client, user in ((ann, "ann"), (bob, "bob")):
+        client.result("daemon.hello", user=user, client={"name": f"{user}-app", "version": "1"})
+        client.result("task.add", conversation=f"{user}-list", title="one")
+        client.result("event.subscribe", conversation=f"{user}-list")
+    seen = ann.result("daemon.status"), root.result("daemon.status")
+    for client in (ann, bob, root):
+        client.close()
+    return seen
+
+
+async def test_a_user_sees_nothing_of_others_in_the_status(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path) as daemon:
+        with anyio.fail_after(10):
+            anns, whole = await anyio.to_thread.run_sync(two_users, daemon)
+    assert "bob" in str(whole) and "bob" not in str(anns)
+    assert [client["name"] for client in anns["clients"]] == ["ann-app"]
+    assert [each["conversation"] for each in anns["subscriptions"]] == ["ann-list"]
+    assert anns["conversations_loaded"] == 1 and "last_errors" not in anns
+    assert (anns["calls"], anns["refused"], anns["log_bytes"], anns["wal_bytes"]) == (0, 0, 0, 0)
+    assert anns["commits"]["count"] == 0 < whole["commits"]["count"]
+
+
 def crowd(daemon: Running) -> dict[str, Any]:
     clients = [Raw(daemon.socket) for _ in range(report.SHOWN + 5)]
     status = clients[0].result("daemon.status")

@@ -16,8 +16,8 @@ def task_not_found(task: str) -> Rejection:
 
 
 def conversation_not_found(conversation: str) -> Rejection:
-    """The conversation does not exist, or not for this user."""
-    message = f"There is no conversation {conversation!r}; open it, or list the conversations for their ids."
+    """The conversation does not exist, or not for this user: nobody can tell which."""
+    message = f"There is no conversation {conversation}; list the conversations for their ids."
     return Rejection("not_found", message, {"what": "conversation", "id": conversation})
 
 

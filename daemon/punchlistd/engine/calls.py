@@ -84,8 +84,9 @@ class Write(msgspec.Struct, eq=False):
     """A mutation waiting for its turn, asked by `caller` under the raw JSON request `id` (None: a notification).
 
     `opened` is the conversation that it changes, found when its turn comes. `outcome` is its answer once decided; it is
-    given only after the commit, and `done` says that it was. `call` is the fingerprint of a call with a key; `repeat`
-    marks a key that the log has seen before this batch: the answer is rebuilt from the log. `fresh` says that the log
+    given only after the commit, and `done` says that it was. `call` is the fingerprint of a call with a key, and
+    `asked` the same with the name by which the conversation was called, as older logs have it; `repeat` marks a key
+    that the log has seen before this batch: the answer is rebuilt from the log. `fresh` says that the log
     was asked and the key is new. `parked` marks a claim that found nothing and waits; `claims` are the tasks and fences
     that a claim got, and `unwanted` is its answer if it was given up meanwhile.
     """
@@ -97,6 +98,7 @@ class Write(msgspec.Struct, eq=False):
     command: Command
     opened: "Open | None" = None
     call: str = ""
+    asked: str = ""
     outcome: bytes | Rejection | None = None
     done: bool = False
     repeat: bool = False

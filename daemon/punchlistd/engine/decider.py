@@ -27,15 +27,16 @@ from punchlistd.domain.decide import decide, follow_up
 from punchlistd.domain.decide.claim import may_come
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.outcome import outcome
+from punchlistd.domain.refusals import conversation_not_found
 from punchlistd.domain.state import State
+from punchlistd.engine.access import refused
 from punchlistd.engine.calls import INTERNAL_ERROR, Item, Read, Write, fingerprint, key_conflict
 from punchlistd.engine.confirm import DESTRUCTIVE, Confirmer
 from punchlistd.engine.facts import groups_of
 from punchlistd.engine.fanout import Line
 from punchlistd.engine.leases import Leases
-from punchlistd.engine.reads import read_state, state_read
+from punchlistd.engine.reads import state_read
 from punchlistd.engine.registry import Open, Registry, damage_of
-from punchlistd.engine.scope import out_of_scope
 from punchlistd.engine.waiters import Waiters
 from punchlistd.store.port import Damaged, EventLog, Sealed, Side
 from punchlistd.store.record import key_hash, seal
@@ -93,6 +94,7 @@ class Decider:
         self._leases = leases
         self._waiters = waiters
         self._log = log
+        self._access = registry.access
         self._registry = registry
         self._confirmer = Confirmer(confirm_s)
 
@@ -101,10 +103,13 @@ class Decider:
         for item in items:
             if type(item) is Read and item.run is not None:
                 continue
-            name = item.params.conversation
-            item.opened = opened = self._registry.find(name) or await self._registry.load(name)
+            user, name = item.caller.user, item.params.conversation
+            opened = self._access.find(user, name) or await self._access.load(user, name)
+            item.opened, item.outcome = (opened, None) if isinstance(opened, Open) else (None, opened)
+            if item.opened is None:
+                continue
             if type(item) is Write and (item.params.key is not None or type(item.params) in _PREPARED):
-                await self._prepare_write(item, opened)
+                await self._prepare_write(item, item.opened)
 
     async def _prepare_write(self, item: Write, opened: Open) -> None:
         name, params = opened.state.conversation, item.params
@@ -115,7 +120,7 @@ class Decider:
                 history = await self._log.read(0, 1 << 60, conversation=name, max_bytes=1 << 60)
                 item.command = msgspec.structs.replace(item.command, history=groups_of(history))
             elif type(params) is ConversationAttach:
-                await self._registry.load(params.session)
+                await self._access.load(item.caller.user, params.session)
         except Damaged as damaged:
             opened.damage = damage_of(damaged)
 
@@ -126,10 +131,16 @@ class Decider:
             Whether the outcome holds already: it rests on nothing that is not in the log yet.
         """
         opened = item.opened
+        if opened is not None:  # again: a call before it in the batch may have opened it for somebody else
+            item.outcome = refused(item.caller.user, item.params.conversation, opened.state)
+        if item.outcome is not None:
+            if type(item) is Write:
+                self._waiters.forget(item)
+            return False
         if opened is None:
             return False  # a read that has something to run
         if type(item) is Read:
-            item.outcome = self._looked_up(item, opened, batch.head)
+            item.outcome = self._alike(item, opened, self._looked_up(item, opened, batch.head))
             return not opened.dirty
         if item.params.key is None or not self._known(item, item.params.key, opened):
             decision: Decision | Rejection | None = self._decision(item, opened)
@@ -138,22 +149,30 @@ class Decider:
             if decision is None:
                 item.parked = True
             elif type(decision) is Rejection:
-                item.outcome = decision
+                item.outcome = self._alike(item, opened, decision)
             else:
                 self._record(item, decision, opened, batch)
         return False
+
+    def _alike(self, item: Item, opened: Open, outcome: bytes | Rejection) -> bytes | Rejection:
+        """The outcome; of a conversation that is not there nothing can be missing, whosever the name may be."""
+        user, name = item.caller.user, item.params.conversation
+        missing = type(outcome) is Rejection and outcome.kind == "not_found" and not opened.state.exists
+        return conversation_not_found(name) if missing and user and not self._access.is_own(user, name) else outcome
 
     def _looked_up(self, item: Read, opened: Open, head: int) -> bytes | Rejection:
         try:
             read = state_read(item.method, item.params)
             assert read is not None, "what needs more than the state has something to run"
-            return read_state(read, item.params, opened, head, item.caller)
+            return read(item.params, opened, head)
         except Exception:
             return _fault(item)
 
     def _known(self, item: Write, key: str, opened: Open) -> bool:
         """Whether the item's key was used before; its outcome is set, or to be rebuilt from the log."""
-        item.call = fingerprint(item.method.name, item.params)
+        item.call = item.asked = fingerprint(item.method.name, item.params)
+        if item.params.conversation != (id := opened.state.conversation):
+            item.call = fingerprint(item.method.name, msgspec.structs.replace(item.params, conversation=id))
         if (kept := opened.replies.get(key)) is not None:
             item.outcome = kept[1] if kept[0] == item.call else key_conflict(key)
             if isinstance(item.params, TaskClaim) and kept[0] == item.call:
@@ -166,8 +185,6 @@ class Decider:
         state, params = opened.state, item.params
         if opened.damage is not None:
             return opened.damage
-        if item.caller.user is not None and (refused := out_of_scope(item.caller, state)) is not None:
-            return refused
         try:
             decision = self._foreseen(item, state) if state.claims or type(params) in _FORESEEN else None
             if decision is None:
@@ -213,26 +230,23 @@ class Decider:
         return Decision() if in_vain else decision
 
     def _session_refusal(self, item: Write, params: ConversationAttach) -> Rejection | None:
-        named = self._registry.open.get(params.session)
-        if named is not None and named.state.exists:
-            said = f"{params.session} is a conversation itself: a session needs an id of its own."
-            return Rejection("invalid_params", said, {"field": "session"})
-        holder = self._holder(params.session)
-        if holder is None:
+        """Why a session can't be attached; what others call by this name is no reason, nor told."""
+        user, session = item.caller.user, params.session
+        named = self._access.find(user, session)
+        if named is None:
+            is_taken = self._access.is_own(user, session)
+        elif named.state.exists and (is_taken := session not in named.state.sessions) is False:
+            return named.damage
+        else:
+            is_taken = named.state.exists
+        if not is_taken:
             return None
-        if out_of_scope(item.caller, holder.state) is not None:
-            said = f"The session {params.session} is attached to a conversation of another user."
-            return Rejection("forbidden", said, {"what": "session"})
-        return holder.damage
-
-    def _holder(self, session: str) -> Open | None:
-        """The conversation that a session is attached to."""
-        found = self._registry.find(session)
-        return found if found is not None and session in found.state.sessions else None
+        said = f"{session} is a conversation itself: a session needs an id of its own."
+        return Rejection("invalid_params", said, {"field": "session"})
 
     def _record(self, item: Write, decision: Decision, opened: Open, batch: Batch) -> None:
         command, params, events = item.command, item.params, decision.events
-        if events and type(params) is ConversationAttach:
+        if type(params) is ConversationAttach:
             self._detach_first(params.session, opened, command, batch)
         key, side = params.key, None
         if key is not None or decision.undoes:
@@ -264,8 +278,7 @@ class Decider:
 
     def _detach_first(self, session: str, target: Open, command: Command, batch: Batch) -> None:
         """A session attached elsewhere moves: its old conversation says so in its own log."""
-        holder = self._holder(session)
-        if holder is not None and holder is not target:
+        for holder in self._access.holders(command.user, session, target):
             self._append((ConversationConfigured(detached=session),), holder, command, None, batch)
 
     def _append(  # noqa: PLR0913 - what a group of events is made of
@@ -297,9 +310,11 @@ class Decider:
             version += 1
             if left:
                 side = msgspec.structs.replace(side or _NO_SIDE, left=left)
+            deleted = type(event) is ConversationDeleted
+            if deleted and owner:
+                side = msgspec.structs.replace(side or _NO_SIDE, owner=owner)
             wire = _encode(_Wire(seq, name, version, command.at, command.actor, event))
             line, opened.check = seal(opened.check, wire, side)
-            deleted = type(event) is ConversationDeleted
             batch.entries.append(Sealed(name, version, line, "" if side is None else side.key, deleted))
             batch.lines.append(Line(name, wire, left, owner))
             side = None

@@ -313,7 +313,7 @@ class Fanout:
         wires, size = list[bytes](), 0
         stored, seq, visible = await self._read(subscription, subscription.position)
         for at, event in enumerate(stored):
-            if visible is None or event.conversation in visible:
+            if event.seq in visible:
                 wires.append(event.wire)
                 size += len(event.wire)
             if size >= self._chunk and (at + 1 == len(stored) or not event.left):
@@ -323,17 +323,16 @@ class Fanout:
                     return
         self._hand(subscription, wires, seq)
 
-    async def _read(self, subscription: Subscription, after: int) -> tuple[list[Stored], int, set[str] | None]:
-        """The next events of the log, the position behind them, and the conversations that may be seen (None: all).
+    async def _read(self, subscription: Subscription, after: int) -> tuple[list[Stored], int, set[int]]:
+        """The next events of the log, the position behind them, and the positions of those that may be seen.
 
         What is durable but not published yet is left out: it comes with its publication, and would come twice.
         """
         name, head = subscription.conversation, self.head
         stored = await self._log.read(after, 1 << 30, conversation=name, max_bytes=1 << 18)
-        user = subscription.sink.user
-        visible = None if user is None else await self._registry.visible(user)
+        visible = await self._registry.access.visible(subscription.sink.user, stored)
         stored = [event for event in stored if event.seq <= self.head]
-        return stored, stored[-1].seq if stored else head, visible
+        return stored, stored[-1].seq if stored else head, {event.seq for event in visible}
 
     def _end(self, subscription: Subscription, rejection: Rejection, position: int) -> None:
         """Tell a subscriber why nothing more comes, and the position to go on from."""
@@ -367,8 +366,7 @@ class Fanout:
 
     async def _mark_from_log(self, subscription: Subscription) -> None:
         stored, seq, visible = await self._read(subscription, subscription.known)
-        names = dict.fromkeys(event.conversation for event in stored)
-        subscription.stale.update({name: None for name in names if visible is None or name in visible})
+        subscription.stale.update({event.conversation: None for event in stored if event.seq in visible})
         subscription.known = max(seq, subscription.known)
 
     async def _load_list(self, subscription: Subscription) -> None:

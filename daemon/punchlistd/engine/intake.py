@@ -4,8 +4,9 @@ import os
 import time
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.params import ConversationOpen, MessageAppend, Mutation
+from punchlist_schemas.params import MessageAppend, Mutation
 from punchlistd.domain.commands import Command
+from punchlistd.engine.access import foreign_owner
 from punchlistd.engine.calls import Caller
 
 
@@ -16,8 +17,7 @@ def now_ms() -> int:
 
 def stamp(caller: Caller, params: Mutation) -> Command | Rejection:
     """Turn a mutation into a command, or refuse one that reaches outside the caller's user scope."""
-    if type(params) is ConversationOpen and params.user is not None and caller.user not in (None, params.user):
-        said = f"This connection is bound to the user {caller.user} and can't open a conversation for {params.user}."
-        return Rejection("forbidden", said, {"what": "user"})
+    if (refused := foreign_owner(caller.user, params)) is not None:
+        return refused
     message = f"m{os.urandom(12).hex()}" if type(params) is MessageAppend and params.message is None else ""
     return Command(params, now_ms(), params.actor or caller.actor, caller.user, message)

@@ -13,12 +13,13 @@ from punchlist_schemas.events import MessageAppended
 from punchlist_schemas.methods import Method
 from punchlist_schemas.things import Message, Task
 from punchlistd.domain.evolve import evolve
+from punchlistd.domain.refusals import task_not_found
 from punchlistd.domain.state import State, initial_state
+from punchlistd.engine.access import for_the_trusted
 from punchlistd.engine.calls import Caller
 from punchlistd.engine.facts import fact_of
 from punchlistd.engine.fanout import Fanout
 from punchlistd.engine.registry import Open, Registry, damage_of, gap_of
-from punchlistd.engine.scope import out_of_scope
 from punchlistd.store.port import BadCursor, Damaged, EventLog, Gap, Stored
 
 READ_BYTES = 512 << 10
@@ -36,13 +37,6 @@ def state_read(method: Method, params: Any) -> StateRead | None:
     return None if read is _list_tasks and params.at_version is not None else read
 
 
-def read_state(read: StateRead, params: Any, opened: Open, head: int, caller: Caller) -> Outcome:
-    """Answer a read of one conversation's state, as of position `head`."""
-    if caller.user is not None and (refused := out_of_scope(caller, opened.state)) is not None:
-        return refused
-    return read(params, opened, head)
-
-
 def _get_conversation(_params: p.Place, opened: Open, _head: int) -> Outcome:
     return _encode(r.ConversationGetResult(conversation=opened.state.conversation_view()))
 
@@ -50,8 +44,7 @@ def _get_conversation(_params: p.Place, opened: Open, _head: int) -> Outcome:
 def _get_task(params: p.TaskGet, opened: Open, _head: int) -> Outcome:
     task = opened.state.tasks.get(params.task)
     if task is None:
-        where = f"in {opened.state.conversation}"
-        return Rejection("not_found", f"There is no task {params.task} {where}.", {"what": "task", "id": params.task})
+        return task_not_found(params.task)
     if opened.state.claims:
         (task,) = opened.shown([task])
     return b'{"task":%b}' % _encode(task)
@@ -119,7 +112,7 @@ class Reads:
         registry: the conversations in use.
         fanout: wakes the calls that wait for events.
         refresh: brings the store's list of conversations up to date.
-        status: makes the answer of `daemon.status`.
+        status: makes the answer of `daemon.status` for a user (None: for an unbound connection).
         backup: makes a copy of the log and the answer of `daemon.backup`.
     """
 
@@ -130,14 +123,13 @@ class Reads:
         fanout: Fanout,
         *,
         refresh: Callable[[], Awaitable[None]],
-        status: Callable[[], Awaitable[r.StatusResult]],
+        status: Callable[[str | None], Awaitable[r.StatusResult]],
         backup: Callable[[p.Backup], Awaitable[r.BackupResult | Rejection]],
     ) -> None:
         """Reads over what the daemon has."""
         self.epoch = log.epoch
-        self.durable = registry.durable
+        self._access = registry.access
         self._log = log
-        self._registry = registry
         self._fanout = fanout
         self._refresh = refresh
         self._status = status
@@ -154,10 +146,14 @@ class Reads:
 
     def now(self, caller: Caller, read: StateRead, params: Any) -> Outcome | None:
         """The answer, if it needs no waiting."""
-        opened = self._registry.find(params.conversation)
+        opened = self._access.find(caller.user, params.conversation)
         if opened is None or opened.dirty:
             return None
-        return read_state(read, params, opened, self._fanout.head, caller)
+        return read(params, opened, self._fanout.head)
+
+    async def durable(self, caller: Caller, name: str) -> Open | Rejection:
+        """The conversation of a name, its state being in the log; there is no wait before the caller goes on."""
+        return await self._access.durable(caller.user, name)
 
     async def later(self, caller: Caller, method: Method, params: Any) -> Outcome:
         """The answer that needs the log, however long it takes."""
@@ -174,9 +170,9 @@ class Reads:
         return await self._log.read(0, 1 << 60, conversation=name, max_bytes=1 << 60)
 
     async def _list_at_version(self, caller: Caller, params: p.TaskList) -> Outcome:
-        opened = await self._registry.durable(params.conversation)
-        if (refused := out_of_scope(caller, opened.state)) is not None:
-            return refused
+        opened = await self._access.durable(caller.user, params.conversation)
+        if isinstance(opened, Rejection):
+            return opened
         wanted, newest = params.at_version or 0, opened.state.version
         if wanted > newest:
             said = f"{opened.state.conversation} is at version {newest}; there is no version {wanted} yet."
@@ -203,9 +199,9 @@ class Reads:
         return b'{"conversations":[%b]%b}' % (b",".join(rows), end)
 
     async def _list_messages(self, caller: Caller, params: p.MessageList) -> Outcome:
-        opened = await self._registry.durable(params.conversation)
-        if (refused := out_of_scope(caller, opened.state)) is not None:
-            return refused
+        opened = await self._access.durable(caller.user, params.conversation)
+        if isinstance(opened, Rejection):
+            return opened
         ids = list(opened.state.messages)
         if params.order == "desc":
             ids.reverse()
@@ -250,8 +246,8 @@ class Reads:
             return Rejection("wrong_epoch", said, {"epoch": epoch, "expected": self.epoch})
         if name is None:
             return None
-        opened = await self._registry.durable(name)
-        return out_of_scope(caller, opened.state) or opened.state.conversation
+        opened = await self._access.durable(caller.user, name)
+        return opened if isinstance(opened, Rejection) else opened.state.conversation
 
     async def _read_events(self, caller: Caller, params: p.EventRead | p.EventWait) -> Outcome:
         name = await self.position(caller, params.conversation, params.after, params.epoch)
@@ -265,10 +261,7 @@ class Reads:
         head = self._fanout.head
         stored = await self._log.read(after, limit, conversation=name, max_bytes=READ_BYTES)
         seq = stored[-1].seq if stored else max(after, head)
-        if name is None and caller.user is not None:
-            visible = await self._registry.visible(caller.user)
-            stored = [event for event in stored if event.conversation in visible]
-        return [event.wire for event in stored], seq
+        return [event.wire for event in await self._access.visible(caller.user, stored)], seq
 
     async def _wait_events(self, caller: Caller, params: p.EventWait) -> Outcome:
         after, events = params.after, list[bytes]()
@@ -291,12 +284,12 @@ class Reads:
     def _events_result(self, events: list[bytes], seq: int) -> bytes:
         return b'{"events":[%b],"next":%d,"epoch":%b}' % (b",".join(events), seq, _encode(self.epoch))
 
-    async def _read_status(self, _caller: Caller, _params: p.Nothing) -> Outcome:
-        return _encode(await self._status())
+    async def _read_status(self, caller: Caller, _params: p.Nothing) -> Outcome:
+        return _encode(await self._status(caller.user))
 
     async def _back_up(self, caller: Caller, params: p.Backup) -> Outcome:
-        if caller.user is not None:
-            return Rejection("forbidden", "A connection bound to a user can't copy the whole log.", {"what": "daemon"})
+        if (refused := for_the_trusted(caller.user, "copy the whole log")) is not None:
+            return refused
         made = await self._backup(params)
         return made if isinstance(made, Rejection) else _encode(made)
 

@@ -1,4 +1,7 @@
-"""Which conversations are in use: loaded on first use, let go when idle, so that memory follows what is in use."""
+"""Which conversations are in use: loaded on first use, let go when idle, so that memory follows what is in use.
+
+Here they have their ids alone; who may call them what is decided in `access`.
+"""
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
@@ -12,6 +15,7 @@ from punchlist_schemas.things import Task
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import State, initial_state
+from punchlistd.engine.access import Access
 from punchlistd.engine.facts import fact_of
 from punchlistd.engine.leases import Leases
 from punchlistd.engine.listings import Listings
@@ -33,7 +37,8 @@ class Open:
     """A conversation in use: its state, the head of its hash chain, and what follows from them.
 
     `dirty` counts the batches that touched the state and are not published yet: while there are any it runs ahead of
-    the log, and reads wait. `dropped` says that it is not the conversation's state any more.
+    the log, and reads wait. `dropped` says that it is not the conversation's state any more; `unnamed`, of one that
+    does not exist, that no session of its id is attached to another one either.
     """
 
     __slots__ = (
@@ -51,6 +56,7 @@ class Open:
         "seq",
         "state",
         "summarised",
+        "unnamed",
         "in_use",
         "used",
     )
@@ -62,6 +68,7 @@ class Open:
         self.seq = seq
         self.dirty = 0
         self.dropped = False
+        self.unnamed = False
         self.damage: Rejection | None = None
         self.keys: set[int] | None = None
         self.replies: dict[str, tuple[str, bytes]] = {}
@@ -146,7 +153,7 @@ class Open:
 
 
 class Registry:
-    """The conversations in use, by id, and the sessions attached to them.
+    """The conversations in use, by id.
 
     `settled` waits until no state runs ahead of the log; whoever lets them run ahead sets it.
     """
@@ -160,51 +167,35 @@ class Registry:
         self._recovered = False
         self.leases: Leases | None = None
         self.open: dict[str, Open] = {}
-        self.aliases: dict[str, str] = {}
+        self.access = Access(log, self)
 
-    def find(self, name: str) -> Open | None:
-        """The conversation of this id, or the one a session of this id is attached to, if it is loaded."""
-        found = self.open.get(name)
-        if found is None or not found.state.exists:
-            target = self.aliases.get(name)
-            if target is not None:
-                found = self.open.get(target)
+    def find(self, id: str) -> Open | None:
+        """The conversation of this id, if it is loaded."""
+        found = self.open.get(id)
         if found is not None:
             found.in_use = True
         return found
 
-    async def load(self, name: str) -> Open:
+    async def load(self, id: str) -> Open:
         """Find a conversation or load it. One that was never opened loads as an empty one."""
-        while (found := self.find(name)) is None:
-            running = self._loading.get(name)
+        while (found := self.find(id)) is None:
+            running = self._loading.get(id)
             if running is not None:
                 await running.wait()
                 continue
-            done = self._loading[name] = anyio.Event()
+            done = self._loading[id] = anyio.Event()
             try:
-                await self._load(name)
+                self._keep(id, await self._read(id))
             finally:
-                del self._loading[name]
+                del self._loading[id]
                 done.set()
         return found
 
-    async def durable(self, name: str) -> Open:
+    async def durable(self, id: str) -> Open:
         """A conversation whose state is in the log; there is no wait between this and what the caller does next."""
-        while (opened := await self.load(name)).dirty:
+        while (opened := await self.load(id)).dirty:
             await self.settled()
         return opened
-
-    async def _load(self, name: str) -> None:
-        target = self.aliases.get(name) or name
-        opened = await self._read(target)
-        if not opened.state.exists and target == name:
-            await self.recover()
-            attached = self.aliases.get(name) or await self._log.resolve(name)
-            if attached is not None:
-                holder = self.open.get(attached) or await self._read(attached)
-                if name in holder.state.sessions:  # the store's index follows behind
-                    target, opened = attached, holder
-        self._keep(target, opened)
 
     async def recover(self) -> None:
         """Load, once, what a killed daemon left unindexed: of that only the events tell which sessions are attached."""
@@ -223,7 +214,7 @@ class Registry:
             if self.leases is not None:
                 self.leases.adopt(opened.state)
         opened = self.open[name]
-        self.aliases.update(dict.fromkeys(opened.state.sessions, name))
+        self.access.note(opened)
 
     async def _read(self, name: str) -> Open:
         try:
@@ -233,7 +224,8 @@ class Registry:
         state = load_state(name, loaded.state) if loaded.state is not None else initial_state(name)
         opened = Open(state, loaded.check, loaded.seq, loaded.version)
         opened.follow(loaded.tail)
-        opened.counted = (opened.state.remaining, opened.state.counts().in_progress)
+        if not opened.state.user:
+            opened.counted = (opened.state.remaining, opened.state.counts().in_progress)
         return opened
 
     async def _salvage(self, name: str, damaged: Damaged) -> Open:
@@ -252,26 +244,10 @@ class Registry:
             opened.listings = None
             self._listings.drop(opened)
 
-    def attach(self, session: str, name: str) -> None:
-        """A session leads to a conversation from here on."""
-        self.aliases[session] = name
-        self.drop(session)
-
-    def detach(self, name: str, session: str | None = None) -> None:
-        """A session (None: any) does not lead to this conversation any more."""
-        gone = [known for known, target in self.aliases.items() if target == name and session in (None, known)]
-        for known in gone:
-            del self.aliases[known]
-
-    async def visible(self, user: str) -> set[str]:
-        """The conversations of a user."""
-        names = set(await self._log.names(user))
-        for name, opened in self.open.items():
-            if opened.state.exists and opened.state.user == user:
-                names.add(name)
-            else:
-                names.discard(name)
-        return names
+    def drop_empty(self, id: str) -> None:
+        """Forget a conversation that does not exist."""
+        if (opened := self.open.get(id)) is not None and not opened.state.exists:
+            self.drop(id)
 
     def changed(self) -> list[Open]:
         """The conversations whose summary the store does not have yet."""

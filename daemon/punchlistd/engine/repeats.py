@@ -13,7 +13,6 @@ from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.calls import Write, key_conflict
 from punchlistd.engine.facts import fact_of, groups_of
 from punchlistd.engine.registry import Registry, damage_of
-from punchlistd.engine.scope import out_of_scope
 from punchlistd.store.port import Damaged, EventLog, Stored, side_of
 
 
@@ -21,10 +20,10 @@ async def rebuild(log: EventLog, registry: Registry, item: Write) -> bytes | Rej
     """The first answer of the item's key; None if the log does not know the key after all."""
     key = item.params.key
     assert key is not None, "only keyed calls are repeated"
-    opened = await registry.load(item.params.conversation)
+    opened = await registry.access.load(item.caller.user, item.params.conversation)
+    if isinstance(opened, Rejection):
+        return opened
     name = opened.state.conversation
-    if (refused := out_of_scope(item.caller, opened.state)) is not None:
-        return refused
     try:
         group = await log.find_key(name, key)
         history = await log.read(0, 1 << 60, conversation=name, max_bytes=1 << 60) if group else []
@@ -32,7 +31,7 @@ async def rebuild(log: EventLog, registry: Registry, item: Write) -> bytes | Rej
         return damage_of(damaged)
     if not group:
         return None
-    if side_of(group[0]).call != item.call:
+    if side_of(group[0]).call not in (item.call, item.asked):
         return key_conflict(key)
     before = [stored for stored in history if stored.seq < group[0].seq]
     state = initial_state(name)

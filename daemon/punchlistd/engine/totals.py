@@ -1,4 +1,7 @@
-"""How much work there is in all conversations together, kept right at the cost of each change alone."""
+"""How much work there is in all lists that belong to no user, kept right at the cost of each change alone.
+
+It is what this machine's person sees in a prompt: the lists of users whom a program serves are not theirs.
+"""
 
 from collections.abc import Callable, Iterable
 
@@ -6,7 +9,7 @@ from punchlistd.engine.registry import Open
 
 
 class Totals:
-    """Unfinished tasks and those in progress, over all conversations of the log.
+    """Unfinished tasks and those in progress, over all conversations of the log that belong to no user.
 
     They are known only once the log has been indexed after the start; until then nothing is reported.
 
@@ -43,5 +46,5 @@ class Totals:
 
 
 def counted(opened: Open) -> tuple[int, int]:
-    """Unfinished tasks of a conversation, and those of them in progress."""
-    return opened.state.remaining, len(opened.state.running)
+    """Unfinished tasks of a conversation, and those of them in progress; a user's do not count."""
+    return (0, 0) if opened.state.user else (opened.state.remaining, len(opened.state.running))

@@ -313,10 +313,8 @@ class Writer:
 
     def _give_back(self, item: Write) -> None:
         """A claim was given up after it was decided: nobody is there to take what it got."""
-        if item.claims:
-            name = item.params.conversation
-            opened = self._registry.find(name)
-            self.leases.end(name if opened is None else opened.state.conversation, item.claims, "released")
+        if item.claims and item.opened is not None:
+            self.leases.end(item.opened.state.conversation, item.claims, "released")
             item.outcome = item.unwanted
 
     def _wake_waiters(self, batch: Batch) -> None:
@@ -325,19 +323,19 @@ class Writer:
             return
         found = {id(opened): opened for opened in batch.touched.values()}
         for item in batch.items:
-            if isinstance(item.params, TaskClaim) and (opened := self._registry.find(item.params.conversation)):
-                found[id(opened)] = opened
+            if isinstance(item.params, TaskClaim) and item.opened is not None:
+                found[id(item.opened)] = item.opened
         for opened in found.values():
             self.waiters.wake(opened.state)
 
     def _note_sessions(self, batch: Batch) -> None:
         for name in batch.deleted:
-            self._registry.detach(name)
+            self._registry.access.detach(name)
         for name, event in batch.sessions:
             if isinstance(event.detached, str):
-                self._registry.detach(name, event.detached)
+                self._registry.access.detach(name, event.detached)
             if isinstance(event.attached, str):
-                self._registry.attach(event.attached, name)
+                self._registry.access.attach(event.attached, name)
 
     async def _answer_repeat(self, item: Write) -> None:
         """Give a key's first answer again, rebuilt from the log."""
@@ -349,8 +347,8 @@ class Writer:
             item.repeat, item.fresh = False, True
             self.submit(item)
         else:
-            if isinstance(item.params, TaskClaim) and isinstance(found, bytes):
-                opened = await self._registry.load(item.params.conversation)
+            if isinstance(item.params, TaskClaim) and isinstance(found, bytes) and item.opened is not None:
+                opened = await self._registry.load(item.opened.state.conversation)
                 self.leases.rejoin(opened.state, found, item.caller.holder)
             self.waiters.forget(item)
             item.answer(found)

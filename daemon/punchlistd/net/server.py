@@ -15,6 +15,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import PROTOCOL, Method
 from punchlist_schemas.params import Params
 from punchlistd import __version__
+from punchlistd.engine.access import for_the_trusted
 from punchlistd.engine.calls import Caller
 from punchlistd.engine.fanout import Fanout, Subscription
 from punchlistd.engine.reads import Reads
@@ -152,8 +153,8 @@ class Server:
         )
 
     def _shutdown(self, session: "Session", _params: p.Nothing) -> Outcome:
-        if session.user is not None:
-            return Rejection("forbidden", "A connection bound to a user can't stop the daemon.", {"what": "daemon"})
+        if (refused := for_the_trusted(session.user, "stop the daemon")) is not None:
+            return refused
         asyncio.get_running_loop().call_soon(self._stop)
         return _encode(r.Stopping(stopping=True))
 
@@ -173,7 +174,9 @@ class Server:
         if isinstance(name, Rejection):
             return name
         showing = name is not None and params.view == "list"
-        opened = await self.reads.durable(name) if name is not None and showing else None
+        opened = await self.reads.durable(caller, name) if name is not None and showing else None
+        if isinstance(opened, Rejection):
+            return opened
         if session.is_gone:
             return HUNG_UP
         position = self.fanout.head if params.after is None or showing else params.after

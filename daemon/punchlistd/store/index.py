@@ -19,6 +19,9 @@ from punchlistd.store.tail import Tail
 MANY_ROWS = 4
 """From so many rows of one conversation on, one statement for all of them costs less than one for each."""
 
+_OF, _BEHIND = "\n", "\v"
+"""What stands between a session and the user of its list: no session holds it. And the character that follows it."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -79,7 +82,9 @@ def _save(log: Operations, ids: dict[str, int], snapshots: Sequence[Snapshot]) -
         )
         execute("DELETE FROM sessions WHERE conversation = ?", (number,))
         for session in () if saved.deleted else saved.sessions:
-            execute("INSERT OR REPLACE INTO sessions VALUES(?, ?)", (session, number))
+            execute(
+                "INSERT OR REPLACE INTO sessions VALUES(?, ?)", (session + (saved.user and _OF + saved.user), number)
+            )
         if saved.state is not None:
             execute(
                 "INSERT OR REPLACE INTO snapshots VALUES(?, ?, ?, ?, ?, ?)",
@@ -97,10 +102,20 @@ def forget(log: Operations) -> None:
     scan(log, 0)
 
 
-def resolve(log: Operations, session: str) -> str | None:
-    """The conversation a session is attached to."""
+def resolve(log: Operations, session: str) -> list[str]:
+    """The conversations that a session is attached to, one of each owner at most."""
+    rows = log.connection.execute(
+        """SELECT name FROM sessions JOIN conversations ON id = sessions.conversation
+        WHERE session = ? OR (session > ? AND session < ?)""",
+        (session, session + _OF, session + _BEHIND),
+    )
+    return [name for (name,) in rows]
+
+
+def owner(log: Operations, conversation: str) -> str | None:
+    """The user of a conversation, None if there is none."""
     row = log.connection.execute(
-        "SELECT name FROM sessions JOIN conversations ON id = sessions.conversation WHERE session = ?", (session,)
+        "SELECT user FROM conversations WHERE name = ? AND deleted = 0 AND summary <> x''", (conversation,)
     ).fetchone()
     return row[0] if row else None
 
@@ -114,9 +129,10 @@ def names(log: Operations, user: str) -> list[str]:
 
 
 def totals(log: Operations) -> tuple[int, int]:
-    """Tasks that are open and in progress, over all conversations."""
+    """Tasks that are open and in progress, over all conversations that belong to no user."""
     return log.connection.execute(
-        "SELECT coalesce(sum(open), 0), coalesce(sum(in_progress), 0) FROM conversations WHERE deleted = 0"
+        """SELECT coalesce(sum(open), 0), coalesce(sum(in_progress), 0) FROM conversations
+        WHERE deleted = 0 AND user = ''"""
     ).fetchone()
 
 

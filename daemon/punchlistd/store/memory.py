@@ -31,7 +31,7 @@ class MemoryLog:
         self._indexed = 0
         self._states: dict[str, Snapshot] = {}
         self._summaries: dict[str, Snapshot] = {}
-        self._sessions: dict[str, str] = {}
+        self._sessions: dict[tuple[str, str], str] = {}
 
     @property
     def head(self) -> int:
@@ -94,17 +94,22 @@ class MemoryLog:
         seq = self._keys.get(conversation, {}).get(key)
         return take_groups(self._after(seq - 1, conversation), 1, 1) if seq else []
 
-    async def resolve(self, session: str) -> str | None:
-        """The conversation a session is attached to."""
-        return self._sessions.get(session)
+    async def resolve(self, session: str) -> list[str]:
+        """The conversations a session is attached to."""
+        return [name for (known, _), name in self._sessions.items() if known == session]
+
+    async def owner(self, conversation: str) -> str | None:
+        """The user of a conversation."""
+        saved = self._summaries.get(conversation)
+        return None if saved is None or saved.deleted else saved.user
 
     async def names(self, user: str) -> list[str]:
         """Conversations of a user."""
         return sorted(name for name, saved in self._summaries.items() if saved.user == user and not saved.deleted)
 
     async def totals(self) -> tuple[int, int]:
-        """Tasks that are open and in progress, over all conversations."""
-        alive = [saved for saved in self._summaries.values() if not saved.deleted]
+        """Tasks that are open and in progress, over all conversations that belong to no user."""
+        alive = [saved for saved in self._summaries.values() if not (saved.deleted or saved.user)]
         return sum(saved.open for saved in alive), sum(saved.in_progress for saved in alive)
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
@@ -114,7 +119,7 @@ class MemoryLog:
             name = snapshot.conversation
             self._detach(name)
             if not snapshot.deleted:
-                self._sessions.update(dict.fromkeys(snapshot.sessions, name))
+                self._sessions.update({(session, snapshot.user): name for session in snapshot.sessions})
             if snapshot.state is not None:
                 self._states[name] = snapshot
             self._summaries[name] = snapshot

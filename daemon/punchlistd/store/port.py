@@ -17,13 +17,14 @@ class Side(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     `key` is the idempotency key and `call` the fingerprint of the call that used it (both on the first event of a
     group), `left` the events of the group that still follow, `undoes` the versions of the first events of the groups
-    that this group takes back.
+    that this group takes back. `owner` is the user whose conversation a tombstone erased.
     """
 
     key: str = ""
     call: str = ""
     left: int = 0
     undoes: tuple[int, ...] = ()
+    owner: str = ""
 
 
 class Sealed(msgspec.Struct, frozen=True, gc=False):
@@ -254,8 +255,12 @@ class EventLog(Protocol):
         """The group of events that used the key, or nothing."""
         ...
 
-    async def resolve(self, session: str) -> str | None:
-        """The conversation an outside session is attached to, as of the last `maintain`."""
+    async def resolve(self, session: str) -> list[str]:
+        """The conversations an outside session is attached to, one of each owner at most, as of the last `maintain`."""
+        ...
+
+    async def owner(self, conversation: str) -> str | None:
+        """The user of a conversation ("" for nobody), None if there is none, as of the last `maintain`."""
         ...
 
     async def names(self, user: str) -> list[str]:
@@ -263,7 +268,10 @@ class EventLog(Protocol):
         ...
 
     async def totals(self) -> tuple[int, int]:
-        """Tasks that are open (pending or paused) and in progress, over all conversations as of the last `maintain`."""
+        """Tasks that are open (pending or paused) and in progress, as of the last `maintain`.
+
+        Only the conversations that belong to no user count.
+        """
         ...
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:

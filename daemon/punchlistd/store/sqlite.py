@@ -231,9 +231,13 @@ class SqliteLog:
         """The group of events that used the key, or nothing."""
         return await self._run(reading.find_key, self._operations, conversation, key)
 
-    async def resolve(self, session: str) -> str | None:
-        """The conversation a session is attached to."""
+    async def resolve(self, session: str) -> list[str]:
+        """The conversations a session is attached to."""
         return await self._run(index.resolve, self._operations, session)
+
+    async def owner(self, conversation: str) -> str | None:
+        """The user of a conversation."""
+        return await self._run(index.owner, self._operations, conversation)
 
     async def names(self, user: str) -> list[str]:
         """Conversations of a user."""

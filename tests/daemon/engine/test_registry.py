@@ -68,18 +68,3 @@ def test_the_oldest_kept_answer_goes_first() -> None:
     for number in range(REPLIES_KEPT + 1):
         opened.remember(str(number), "call", b"{}")
     assert "0" not in opened.replies and "1" in opened.replies and len(opened.replies) == REPLIES_KEPT
-
-
-async def test_the_conversations_of_a_user_are_those_of_now_whatever_the_index_says(
-    running: Engine, log: TouchyLog
-) -> None:
-    alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
-    for name in ("one", "two"):
-        await alice.result("task.add", conversation=name, title="x")
-    await running.writer.upkeep.refresh()
-    await alice.result("task.add", conversation="new", title="x")
-    await bob.result("task.add", conversation="his", title="x")
-    running.registry.open["one"].state.user = "bob"
-    assert await log.names("alice") == ["one", "two"]
-    assert await running.registry.visible("alice") == {"two", "new"}
-    assert await running.registry.visible("bob") == {"one", "his"}

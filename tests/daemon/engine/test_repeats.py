@@ -155,6 +155,25 @@ async def test_a_repeat_that_needs_a_damaged_history_is_told_so(tmp_path: Path) 
         assert (await peer.result("task.list", conversation=C))["version"] == 2
 
 
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize(("first", "second"), [("s", C), (C, "s")])
+async def test_a_key_is_the_same_by_whichever_name_the_list_is_called(
+    tmp_path: Path, restart: bool, first: str, second: str
+) -> None:
+    log = TouchyLog()
+    async with engine(tmp_path, log) as running:
+        peer = await running.connect()
+        await peer.result("conversation.attach", conversation=C, session="s")
+        answer = await peer.result("task.add", conversation=first, title="a", key="k")
+        if not restart:
+            assert await peer.result("task.add", conversation=second, title="a", key="k") == answer
+    async with engine(tmp_path, log) as running:
+        peer = await running.connect()
+        assert await peer.result("task.add", conversation=second, title="a", key="k") == answer
+        refused = await peer.refusal("task.add", conversation=second, title="b", key="k")
+        assert refused["kind"] == "key_conflict"
+
+
 async def test_a_repeat_does_not_move_a_session_back(tmp_path: Path) -> None:
     log = TouchyLog()
     attach = {"conversation": "one", "session": "s", "key": "k"}

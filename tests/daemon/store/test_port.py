@@ -43,7 +43,12 @@ async def test_a_new_log_is_empty_and_has_an_epoch(scribe: Scribe) -> None:
     loaded = await log.load("nobody")
     assert (loaded.state, loaded.version, loaded.seq, loaded.check, loaded.tail) == (None, 0, 0, "", NOTHING)
     assert await log.keys("nobody") == [] and await log.find_key("nobody", "k") == NOTHING
-    assert await log.resolve("s") is None and await log.names("") == [] and await log.totals() == (0, 0)
+    assert (
+        await log.resolve("s") == []
+        and await log.owner("nobody") is None
+        and await log.names("") == []
+        and await log.totals() == (0, 0)
+    )
     assert await log.list(limit=10) == ([], None)
 
 
@@ -177,7 +182,8 @@ async def test_erasing_keeps_the_tombstone_and_everything_after_it(scribe: Scrib
     assert [stored.version for stored in await scribe.log.read(2, 100)] == [1, 3, 4]
     loaded = await scribe.log.load("a")
     assert (loaded.state, loaded.version, seqs(loaded.tail)) == (None, 0, [5, 6])
-    assert await scribe.log.resolve("s") is None and await scribe.log.names("me") == []
+    assert await scribe.log.resolve("s") == [] and await scribe.log.owner("a") is None
+    assert await scribe.log.names("me") == []
     assert await scribe.log.list(limit=10) == ([], None) and await scribe.log.totals() == (0, 0)
     await scribe.write("a", CLEARED)
     assert seqs((await scribe.log.load("a")).tail) == [5, 6, 7]
@@ -215,27 +221,44 @@ async def test_sessions_lead_to_the_conversation_they_are_attached_to(scribe: Sc
     await scribe.write_batch(("a", [CLEARED]), ("b", [CLEARED]))
     log = scribe.log
     await log.maintain([scribe.snapshot("a", sessions=("s1", "s2")), scribe.snapshot("b", sessions=("s3",))])
-    assert [await log.resolve(session) for session in ("s1", "s2", "s3", "s4")] == ["a", "a", "b", None]
+    assert [await log.resolve(session) for session in ("s1", "s2", "s3", "s4")] == [["a"], ["a"], ["b"], []]
     await log.maintain([scribe.snapshot("a", sessions=("s2",)), scribe.snapshot("b", sessions=("s3", "s1"))])
-    assert [await log.resolve(session) for session in ("s1", "s2", "s3")] == ["b", "a", "b"]
+    assert [await log.resolve(session) for session in ("s1", "s2", "s3")] == [["b"], ["a"], ["b"]]
     await log.maintain([scribe.snapshot("b", sessions=("s3",), deleted=True)])
-    assert await log.resolve("s3") is None
+    assert await log.resolve("s3") == []
+
+
+OWNED = (("a", ""), ("b", "ann"), ("c", "ann\ns"))
+
+
+async def test_a_session_is_attached_to_one_list_of_each_owner(scribe: Scribe) -> None:
+    log = scribe.log
+    await log.maintain([scribe.snapshot(name, user=user, sessions=("s",)) for name, user in OWNED])
+    assert sorted(await log.resolve("s")) == [name for name, _ in OWNED]
+    assert [await log.owner(name) for name in ("a", "b", "c", "d")] == ["", "ann", "ann\ns", None]
+    await log.maintain([scribe.snapshot("b", user="ann", deleted=True)])
+    assert sorted(await log.resolve("s")) == ["a", "c"] and await log.owner("b") is None
+    assert await log.resolve("ss") == await log.resolve("") == []
 
 
 async def test_users_have_their_conversations_and_totals_are_summed(scribe: Scribe) -> None:
     log = scribe.log
     await log.maintain(
         [
-            scribe.snapshot("z", user="ann", open=2, in_progress=1),
-            scribe.snapshot("y", user="ann", open=5),
-            scribe.snapshot("x", user="bob", in_progress=2),
+            scribe.snapshot("z", user="ann", open=20, in_progress=10),
+            scribe.snapshot("y", user="ann", open=50),
+            scribe.snapshot("x", user="bob", in_progress=20),
+            scribe.snapshot("v", open=2, in_progress=1),
+            scribe.snapshot("u", open=5, in_progress=2),
             scribe.snapshot("w", user="ann", open=100, in_progress=100, deleted=True),
         ]
     )
-    assert await log.names("ann") == ["y", "z"] and await log.names("bob") == ["x"] and await log.names("") == []
-    assert await log.totals() == (7, 3)
-    await log.maintain([scribe.snapshot("y", user="ann", open=1)])
-    assert await log.totals() == (3, 3)
+    assert (
+        await log.names("ann") == ["y", "z"] and await log.names("bob") == ["x"] and await log.names("") == ["u", "v"]
+    )
+    assert await log.totals() == (7, 3), "those of users are theirs"
+    await log.maintain([scribe.snapshot("u", open=1)])
+    assert await log.totals() == (3, 1)
 
 
 @pytest.fixture

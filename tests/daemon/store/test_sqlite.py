@@ -56,7 +56,7 @@ async def test_everything_committed_is_there_after_a_crash(path: str, log: Sqlit
     assert sorted(recovered.unindexed_conversations()) == ["a", "b"]
     assert [stored.line for stored in await recovered.read(0, 9)] == scribe.lines
     assert len(await recovered.find_key("b", "k2")) == len(await recovered.find_key("a", "k1")) == 1
-    assert await recovered.unerased() == ["b"] and await recovered.resolve("s") == "a"
+    assert await recovered.unerased() == ["b"] and await recovered.resolve("s") == ["a"]
     loaded = await recovered.load("a")
     assert (loaded.state, loaded.version, len(loaded.tail)) == (b"state", 1, 1)
     await recovered.close()

@@ -29,6 +29,42 @@ _NET = "daemon/punchlistd/net/"
 
 MUTANTS = (
     Mutant(
+        "scope comes before the key",
+        _ENGINE + "decider.py",
+        "        if item.outcome is not None:\n            if type(item) is Write:\n",
+        "        if item.outcome is not None and not (type(item) is Write and item.params.key):\n"
+        "            if type(item) is Write:\n",
+        ("tests/daemon/engine/test_access.py",),
+    ),
+    Mutant(
+        "another user's conversation is not led to",
+        _ENGINE + "access.py",
+        "if owner not in (None, user) or (owner is None and _is_reserved(user, name)):",
+        "if owner is None and _is_reserved(user, name):",
+        ("tests/daemon/engine/test_access.py",),
+    ),
+    Mutant(
+        "another user's own list can't be opened",
+        _ENGINE + "access.py",
+        'return user is not None and id.startswith(_OF) and not id.startswith(own_id(user, ""))',
+        "return False",
+        ("tests/daemon/engine/test_access.py",),
+    ),
+    Mutant(
+        "the status is that of the user",
+        "daemon/punchlistd/report.py",
+        "    if user is None:\n        return whole\n",
+        "    if user is not None:\n        return whole\n",
+        ("tests/daemon/test_report.py",),
+    ),
+    Mutant(
+        "a tombstone tells its owner alone",
+        _ENGINE + "access.py",
+        "return side_of(event).owner == user",
+        "return event.conversation in names",
+        ("tests/daemon/engine/test_access.py",),
+    ),
+    Mutant(
         "commits are flushed",
         _STORE + "schema.py",
         '("synchronous", "FULL", 2)',

@@ -8,7 +8,6 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationOpened
 from punchlistd.domain.commands import Command, Decision, EndClaims
 from punchlistd.domain.decide import add, claim, conversation, edit, messages, order, replace, serial, status, undo
-from punchlistd.domain.refusals import conversation_not_found
 from punchlistd.domain.state import State
 
 __all__ = ["RULES", "decide", "follow_up"]
@@ -48,8 +47,6 @@ def decide(state: State, command: Command) -> Decision | Rejection:
     A conversation that does not exist is opened in the same step, for the user that the connection is bound to.
     """
     params = command.params
-    if state.exists and command.user is not None and command.user != state.user:
-        return conversation_not_found(params.conversation)
     if params.expect_version is not None and params.expect_version != state.version:
         return _version_conflict(params.expect_version, state.version)
     decision = RULES[type(params)](state, params, command)

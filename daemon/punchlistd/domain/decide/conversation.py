@@ -11,11 +11,8 @@ from punchlistd.domain.refusals import conversation_not_found
 from punchlistd.domain.state import State
 
 
-def open_(state: State, params: p.ConversationOpen, command: Command) -> Decision | Rejection:
+def open_(state: State, params: p.ConversationOpen, command: Command) -> Decision:
     """conversation.open: what is there is found as it is, whatever else is asked."""
-    if command.user is not None and params.user is not None and params.user != command.user:
-        message = f"This connection is bound to user {command.user!r}; leave `user` out."
-        return Rejection("forbidden", message, {"what": "user"})
     if state.exists:
         return Decision()
     user = command.user or params.user or ""

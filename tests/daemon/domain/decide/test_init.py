@@ -68,16 +68,6 @@ def test_a_call_that_names_a_task_opens_nothing(call: p.Mutation) -> None:
     assert refusal.data == {"what": "task", "id": "1"}
 
 
-def test_conversations_of_other_users_are_not_found() -> None:
-    recorder = Recorder()
-    recorder.do(p.ConversationOpen(**C, user="ann"))
-    refusal = recorder.decide(p.TaskAdd(**C, title="t"), user="bob")
-    assert isinstance(refusal, Rejection)
-    assert refusal.kind == "not_found"
-    assert isinstance(recorder.decide(p.TaskAdd(**C, title="t"), user="ann"), Decision)
-    assert isinstance(recorder.decide(p.TaskAdd(**C, title="t")), Decision)
-
-
 def test_a_refusal_carries_what_the_error_table_says() -> None:
     recorder = Recorder()
     recorder.add()

@@ -1,0 +1,242 @@
+"""Who may name what: the one room in which a name becomes a conversation, and in which a user's scope is decided.
+
+A connection that `daemon.hello` bound to a user sees that user's conversations and no others. To it, what belongs to
+somebody else is exactly what does not exist: the same refusal, found by the same lookups. An unbound connection is
+trusted and sees everything.
+
+Three kinds of names lead to a conversation:
+
+- its id. Ids are one name space for all users, so an id that is taken can't be opened by another user;
+- an outside session that was attached to it. Sessions are a name space of each user: the same one may be attached to a
+  list of each, and nobody's session stands in the way of anybody else's name;
+- on a bound connection `my:NAME`, and `default` for `my:default`: the user's own list of that name. Its id is
+  `of:USER:NAME`, under which unbound connections see it; no other user can open, attach or find it.
+"""
+
+import re
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.params import ConversationOpen, Mutation
+from punchlistd.domain.refusals import conversation_not_found
+from punchlistd.domain.state import State
+from punchlistd.store.port import EventLog, Stored, side_of
+from punchlistd.store.record import is_tombstone
+
+if TYPE_CHECKING:
+    from punchlistd.engine.registry import Open, Registry
+
+OWN = "my:"
+"""How a bound connection names a list of its user."""
+
+_OF = "of:"
+_DEFAULT = "default"
+_ID_LENGTH = 128
+_PLAIN = re.compile(r"(?!x-)[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
+
+
+def own_id(user: str, name: str) -> str:
+    """The id of a user's own list: different users and names give different ids.
+
+    A user whose name is short and plain stands in it as it is, any other as a hash (`x-…`).
+    """
+    plain = _PLAIN.fullmatch(user) is not None
+    mark = user if plain else f"x-{blake2b(user.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
+    return f"{_OF}{mark}:{name}"
+
+
+def _is_reserved(user: str | None, id: str) -> bool:
+    """Whether an id is that of another user's own list, there or not."""
+    return user is not None and id.startswith(_OF) and not id.startswith(own_id(user, ""))
+
+
+def refused(user: str | None, name: str, state: State) -> Rejection | None:
+    """Why a conversation can't be used under this name: it is another user's. None: it may be."""
+    if user is None or not state.exists or state.user == user:
+        return None
+    return conversation_not_found(name)
+
+
+def for_the_trusted(user: str | None, act: str) -> Rejection | None:
+    """The refusal of what concerns all users, to a connection that is bound to one."""
+    return (
+        None
+        if user is None
+        else Rejection("forbidden", f"A connection bound to a user can't {act}.", {"what": "daemon"})
+    )
+
+
+def foreign_owner(user: str | None, params: Mutation) -> Rejection | None:
+    """The refusal to open a conversation for somebody else."""
+    if type(params) is not ConversationOpen or params.user is None or user in (None, params.user):
+        return None
+    said = f"This connection is bound to the user {user} and can't open a conversation for {params.user}."
+    return Rejection("forbidden", said, {"what": "user"})
+
+
+class Access:
+    """Leads names to conversations, for whoever says them.
+
+    `user` is the one that the connection is bound to, None for an unbound one.
+
+    Args:
+        log: knows the owners and sessions of what is not loaded.
+        registry: the conversations in use, by id.
+    """
+
+    def __init__(self, log: EventLog, registry: "Registry") -> None:
+        """Nothing is attached yet."""
+        self._log = log
+        self._registry = registry
+        self._sessions: dict[str, dict[str, str]] = {}
+        """session → owner of the list → the list's id, of all that was loaded."""
+
+    # names to conversations
+
+    def find(self, user: str | None, name: str) -> "Open | None":
+        """What a name leads to, if that can be told without waiting; never another user's conversation."""
+        own = self._own(user, name)
+        found = self._registry.find(name if own is None else own[0])
+        if found is not None and found.state.exists and user in (None, found.state.user):
+            return found
+        if own is not None or _is_reserved(user, name):
+            return None
+        if (target := self._attached(user, name)) is not None:
+            return self._registry.find(target)
+        return found if found is not None and found.unnamed and not found.state.exists else None
+
+    async def load(self, user: str | None, name: str) -> "Open | Rejection":
+        """What a name leads to, loaded; an empty conversation where there is none that could not be opened."""
+        if (found := self.find(user, name)) is not None:
+            return found
+        if user is not None:
+            own = self._own(user, name)
+            return await (self._load_of(user, name) if own is None else self._load_own(user, name, own))
+        opened = await self._registry.load(name)
+        if opened.state.exists:
+            return opened
+        attached = await self._load_attached(user, name)
+        opened.unnamed = attached is None
+        return attached or opened
+
+    async def _load_of(self, user: str, name: str) -> "Open | Rejection":
+        """For a user: whose conversation this is must be known before it is loaded, or the time it takes would tell."""
+        await self._registry.recover()
+        owner = await self._owner(name)
+        if owner != user and (attached := await self._load_attached(user, name)) is not None:
+            return attached
+        if owner not in (None, user) or (owner is None and _is_reserved(user, name)):
+            return conversation_not_found(name)
+        opened = await self._registry.load(name)
+        return refused(user, name, opened.state) or opened
+
+    async def _load_own(self, user: str, name: str, own: tuple[str, str]) -> "Open | Rejection":
+        """A user's own list; failing that, the one that they opened under the bare name before there were own lists."""
+        id, bare = own
+        if len(id) > _ID_LENGTH or not bare:
+            room = _ID_LENGTH - len(own_id(user, ""))
+            said = f"The name of a list of your own must have 1 to {room} characters after {OWN!r}."
+            return Rejection("invalid_params", said, {"field": "conversation", "expected": f"1 to {room} characters"})
+        opened = await self._registry.load(id)
+        if not opened.state.exists:
+            await self._registry.recover()
+            if await self._owner(bare) == user:
+                opened = await self._registry.load(bare)
+        return refused(user, name, opened.state) or opened
+
+    async def durable(self, user: str | None, name: str) -> "Open | Rejection":
+        """As `load`, its state being in the log; there is no wait between this and what the caller does next."""
+        while not isinstance(opened := await self.load(user, name), Rejection) and opened.dirty:
+            await self._registry.settled()
+        return opened
+
+    def _own(self, user: str | None, name: str) -> tuple[str, str] | None:
+        """The id of the user's own list of this name and its bare name; None where the name is of another kind."""
+        if user is None or not (name == _DEFAULT or name.startswith(OWN)):
+            return None
+        bare = name.removeprefix(OWN)
+        return own_id(user, bare), bare
+
+    def is_own(self, user: str | None, name: str) -> bool:
+        """Whether this is the name of a list of the user's own, there or not."""
+        return self._own(user, name) is not None
+
+    async def _owner(self, id: str) -> str | None:
+        """Whose conversation it is, "" for nobody's; None if there is none of this id."""
+        opened = self._registry.open.get(id)
+        if opened is not None and opened.damage is None:
+            return opened.state.user if opened.state.exists else None
+        return await self._log.owner(id)
+
+    # sessions
+
+    def _attached(self, user: str | None, session: str) -> str | None:
+        """The conversation of the user (None: nobody's before anybody's) that a session is attached to."""
+        found = self._sessions.get(session)
+        if not found:
+            return None
+        return found.get(user) if user is not None else found.get("") or next(reversed(found.values()))
+
+    async def _load_attached(self, user: str | None, session: str) -> "Open | None":
+        """The same, if it takes the store's index, which follows behind."""
+        await self._registry.recover()
+        for id in await self._log.resolve(session):
+            if user is None or await self._owner(id) == user:
+                await self._registry.load(id)
+        target = self._attached(user, session)
+        return None if target is None else await self._registry.load(target)
+
+    def holders(self, user: str | None, session: str, target: "Open") -> "list[Open]":
+        """The conversations that a session leaves when it is attached to `target`; all of them are loaded."""
+        owner = target.state.user if target.state.exists else user or ""
+        found = self._sessions.get(session, {})
+        ids = dict.fromkeys(found[each] for each in (owner, "") if each in found and user in (None, each))
+        held = [self._registry.open[id] for id in ids if id in self._registry.open]
+        return [opened for opened in held if opened is not target]
+
+    def note(self, opened: "Open") -> None:
+        """A conversation was loaded, and with it the sessions that are attached to it."""
+        for session in opened.state.sessions:
+            self._sessions.setdefault(session, {})[opened.state.user] = opened.state.conversation
+
+    def attach(self, session: str, id: str) -> None:
+        """A session leads to a conversation from here on."""
+        owner = self._registry.open[id].state.user
+        self._sessions.setdefault(session, {}).pop(owner, None)
+        self._sessions[session][owner] = id  # behind the others: the newest of them
+        self._registry.drop_empty(session)
+
+    def detach(self, id: str, session: str | None = None) -> None:
+        """A session (None: any) does not lead to this conversation any more."""
+        for known in [*self._sessions] if session is None else [session]:
+            found = self._sessions.get(known, {})
+            for owner in [owner for owner, target in found.items() if target == id]:
+                del found[owner]
+            if not found:
+                self._sessions.pop(known, None)
+
+    # events
+
+    async def names(self, user: str) -> set[str]:
+        """The ids of a user's conversations."""
+        names = set(await self._log.names(user))
+        for name, opened in self._registry.open.items():
+            if opened.state.exists and opened.state.user == user:
+                names.add(name)
+            else:
+                names.discard(name)
+        return names
+
+    async def visible(self, user: str | None, stored: list[Stored]) -> list[Stored]:
+        """Those of the events that may be shown: of the user's conversations, and that one of them was erased."""
+        if user is None or not stored:
+            return stored
+        names = await self.names(user)
+        return [event for event in stored if _is_of(user, names, event)]
+
+
+def _is_of(user: str, names: set[str], event: Stored) -> bool:
+    if is_tombstone(event.wire):
+        return side_of(event).owner == user
+    return event.conversation in names
