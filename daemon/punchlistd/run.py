@@ -14,6 +14,7 @@ from punchlistd.guards import Replaced, most_telling
 from punchlistd.lock import AlreadyRunning
 from punchlistd.net import systemd
 from punchlistd.net.listener import PlaceUnusable, SocketTaken
+from punchlistd.process import TooFewDescriptors, detach
 from punchlistd.read_only import copied
 from punchlistd.settings import resolve
 from punchlistd.store.port import LogUnusable, StorageFailed
@@ -27,6 +28,7 @@ EXITS: dict[type[Exception], int] = {
     SocketTaken: 75,
     PlaceUnusable: 78,
     LogUnusable: 78,
+    TooFewDescriptors: 78,
     OSError: 74,
 }
 """What an end means to whoever started the daemon: 75 and 78 are not worth a restart."""
@@ -37,13 +39,16 @@ FAULT = 70
 
 def run(options: argparse.Namespace) -> int:
     """Run one daemon to its end and return its exit code."""
-    os.umask(0o077)
     if options.ready_fd is not None:
         with contextlib.suppress(OSError):  # told when it is used
             os.set_inheritable(options.ready_fd, False)
     try:
         settings = resolve(os.environ, options.socket, options.data_dir)
-        settings = msgspec.structs.replace(settings, idle_exit_s=options.idle_exit, grace_s=options.grace)
+        connections = min(settings.limits.connections, detach())
+        limits = msgspec.structs.replace(settings.limits, connections=connections)
+        settings = msgspec.structs.replace(
+            settings, idle_exit_s=options.idle_exit, grace_s=options.grace, limits=limits
+        )
         with contextlib.ExitStack() as stack:
             if options.read_only:
                 settings = msgspec.structs.replace(settings, data_dir=stack.enter_context(copied(settings)))

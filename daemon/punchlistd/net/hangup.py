@@ -6,29 +6,57 @@ import socket
 from collections.abc import Callable
 
 
-class HangUp:
-    """Watches a connection of which nothing is read any more; `told` is called once both directions are closed.
+class HangUps:
+    """Watches connections of which nothing is read any more, and calls back once both directions of one are closed.
 
-    An epoll descriptor of its own is what the event loop can watch for that: it would take a connection that is at its
-    end for always readable.
+    The event loop would take a connection that is at its end for always readable. What it can watch is an epoll
+    descriptor, and one serves for all connections: one for each would halve how many there can be.
     """
 
-    def __init__(self, fd: int, told: Callable[[], None]) -> None:
-        """Watch descriptor `fd`."""
-        self._told = told
-        self._epoll = select.epoll(1)
-        self._epoll.register(fd, 0)
-        asyncio.get_running_loop().add_reader(self._epoll.fileno(), self._tell)
+    def __init__(self) -> None:
+        """Watch nothing yet."""
+        self._epoll: select.epoll | None = None
+        self._watched: dict[int, Callable[[], None]] = {}
 
-    def _tell(self) -> None:
-        self.close()
-        self._told()
+    def __len__(self) -> int:
+        """How many connections are watched."""
+        return len(self._watched)
 
-    def close(self) -> None:
-        """Watch no more."""
-        if not self._epoll.closed:
-            asyncio.get_running_loop().remove_reader(self._epoll.fileno())
-            self._epoll.close()
+    def watch(self, sock: socket.socket, gone: Callable[[], None]) -> Callable[[], None]:
+        """Call `gone` once, when the peer of `sock` has closed both directions. Returns what ends the watch."""
+        if self._epoll is None:
+            self._epoll = select.epoll()
+            asyncio.get_running_loop().add_reader(self._epoll.fileno(), self._look)
+        fd = sock.fileno()
+        self._epoll.register(fd, 0)  # no events asked for: the kernel reports EPOLLHUP all the same
+        self._watched[fd] = gone
+
+        def end() -> None:
+            if self._watched.get(fd) is gone:  # not the next connection that was given this number
+                self._forget(fd)
+
+        return end
+
+    def _look(self) -> None:
+        assert self._epoll is not None, "it is read only while it is open"
+        for fd, _ in self._epoll.poll(0):
+            gone = self._watched.get(fd)
+            if gone is not None:  # not ended by the call before
+                self._forget(fd)
+                gone()
+
+    def _forget(self, fd: int) -> None:
+        assert self._epoll is not None, "something was watched"
+        del self._watched[fd]
+        try:
+            self._epoll.unregister(fd)
+        except OSError:
+            return  # closed before us: the kernel has forgotten it already
+        finally:
+            if not self._watched:
+                asyncio.get_running_loop().remove_reader(self._epoll.fileno())
+                self._epoll.close()
+                self._epoll = None
 
 
 def hung_up(sock: socket.socket) -> bool:

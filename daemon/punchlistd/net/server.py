@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import resource
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from punchlistd.engine.calls import Caller
 from punchlistd.engine.fanout import Fanout, Subscription
 from punchlistd.engine.reads import Reads
 from punchlistd.engine.writer import SHUTTING_DOWN, Writer
+from punchlistd.net.hangup import HangUps
 from punchlistd.settings import Settings
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FEATURES = ("batch", "content-length", "event.subscribe", "event.wait", "keys", "undo", "at_version", "claims")
-SPARE_DESCRIPTORS = 64
-"""Descriptors that connections may not take: for the log, its helpers, and refusing one connection too many."""
 
 GIVEN_UP = Rejection("cancelled", "The call was given up by rpc.cancel.")
 
@@ -77,7 +75,7 @@ class Server:
         self.on_leave: Callable[[], None] = lambda: None
         self._epoch = reads.epoch
         self._stop = stop
-        self._limit = min(settings.limits.connections, _descriptors() - SPARE_DESCRIPTORS)
+        self.hang_ups = HangUps()
         self.immediate: dict[str, Callable[[Session, Any], Outcome]] = {
             "daemon.hello": self._hello,
             "rpc.discover": _discover,
@@ -92,9 +90,10 @@ class Server:
         """Take a connection in, or say why not."""
         if self.closing:
             return SHUTTING_DOWN
-        if len(self.sessions) >= self._limit:
-            facts = {"limit": "connections", "value": len(self.sessions) + 1, "maximum": self._limit}
-            said = f"The daemon has {self._limit} connections, which is its limit. Close some and try again."
+        maximum = self.settings.limits.connections
+        if len(self.sessions) >= maximum:
+            facts = {"limit": "connections", "value": len(self.sessions) + 1, "maximum": maximum}
+            said = f"The daemon has {maximum} connections, which is its limit. Close some and try again."
             return Rejection("limit_exceeded", said, facts)
         self.sessions.add(session)
         return None
@@ -139,7 +138,6 @@ class Server:
             session.client = params.client.name
             session.actor = params.client.name
         session.confirm = session.confirm or params.confirm
-        limits = msgspec.structs.replace(self.settings.limits, connections=self._limit)
         return _encode(
             r.HelloResult(
                 name="punchlistd",
@@ -147,7 +145,7 @@ class Server:
                 protocol=PROTOCOL,
                 epoch=self._epoch,
                 pid=os.getpid(),
-                limits=limits,
+                limits=self.settings.limits,
                 features=FEATURES,
             )
         )
@@ -211,14 +209,6 @@ def _cancel(session: "Session", params: p.Cancel) -> Outcome:
         facts = {"what": "call", "id": str(params.id)}
         return Rejection("not_found", f"No call with the id {params.id} waits on this connection.", facts)
     return ACKNOWLEDGED
-
-
-def _descriptors() -> int:
-    """How many descriptors this process may have, after raising the soft limit to the hard one."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return hard
 
 
 _encode = msgspec.json.Encoder().encode

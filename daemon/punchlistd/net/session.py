@@ -10,6 +10,7 @@ import socket
 import struct
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import cast
 
 from punchlist_schemas import jsonrpc
@@ -19,7 +20,7 @@ from punchlistd.engine.intake import now_ms
 from punchlistd.net.batch import BatchReply
 from punchlistd.net.dispatch import Dispatch
 from punchlistd.net.frame_time import FrameTime
-from punchlistd.net.hangup import HangUp, hung_up
+from punchlistd.net.hangup import hung_up
 from punchlistd.net.outgoing import Outgoing
 from punchlistd.net.server import Server
 from punchlistd.net.waiting import Waiting
@@ -52,7 +53,7 @@ class Session(Outgoing, asyncio.Protocol):
         self._backlog: deque[bytes] = deque()
         self._in_flight = 0
         self._at_end = False
-        self._hang_up: HangUp | None = None
+        self._end_watch: Callable[[], None] | None = None
 
     # the transport's side
 
@@ -75,8 +76,8 @@ class Session(Outgoing, asyncio.Protocol):
         self._stuck = True
         self._backlog.clear()
         self.frame_time.stop()
-        if self._hang_up is not None:
-            self._hang_up.close()
+        if self._end_watch is not None:
+            self._end_watch()
         self._end_subscriptions()
         self.waiting.cancel_all()
         self.server.writer.leases.left(self)
@@ -107,8 +108,8 @@ class Session(Outgoing, asyncio.Protocol):
         if self._framer.kind == "lines" and self._framer.pending:
             self.data_received(b"\n")  # the last line may do without
         self.finish()
-        if len(self.waiting) and self._hang_up is None:
-            self._hang_up = HangUp(transport.get_extra_info("socket").fileno(), self.abort)
+        if len(self.waiting) and self._end_watch is None:
+            self._end_watch = self.server.hang_ups.watch(transport.get_extra_info("socket"), self.abort)
         return True
 
     def pause_writing(self) -> None:

@@ -1,5 +1,6 @@
 """A peer that stops sending may wait for its answers; one that is gone is noticed, whenever it goes."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,25 @@ async def test_who_only_stopped_sending_is_answered(tmp_path: Path) -> None:
         await other.result("task.add", **C, title="a")
         assert (await peer.answer(7))["result"]["task"]["id"] == "1"
         await peer.closed()
+
+
+async def test_any_number_of_those_who_stopped_sending_takes_one_descriptor(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peers = [await running.connect() for _ in range(20)]
+        before = len(os.listdir("/proc/self/fd"))
+        for peer in peers:
+            peer.send("event.wait", {**C, "after": 0, "timeout_ms": 60_000}, id=7)
+            peer.writer.write_eof()
+        with anyio.fail_after(5):
+            while len(running.server.hang_ups) < len(peers):
+                await anyio.lowlevel.checkpoint()
+        assert len(os.listdir("/proc/self/fd")) == before + 1
+        for peer in peers:
+            peer.close()
+        with anyio.fail_after(5):
+            while len(running.server.hang_ups):
+                await anyio.lowlevel.checkpoint()
+        await peer_waits(running, False)
 
 
 async def peer_waits(running: Any, waits: bool) -> None:
