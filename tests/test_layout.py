@@ -58,6 +58,9 @@ PURE: dict[str, frozenset[str]] = {
     "punchlistd.domain": frozenset(),
     "punchlist_schemas": frozenset(),
     "punchlist_schemas.rendezvous": frozenset({"os"}),  # asks the system whose directory it is
+    "punchlist_schemas.directory": frozenset({"os"}),  # the rule of which list a directory means looks at it
+    "punchlist_schemas.project_file": frozenset({"os"}),
+    "punchlist_schemas.repository": frozenset({"os"}),
     "punchlist_schemas.export": IMPURE,  # a tool that writes files
     "punchlist.core": frozenset({"os"}),  # draws idempotency keys
 }

@@ -77,6 +77,7 @@ class AsyncClient:
     backup = _awaiting(ClientCalls.backup)
     shutdown = _awaiting(ClientCalls.shutdown)
     conversations = _awaiting(ClientCalls.conversations)
+    resolve = _awaiting(ClientCalls.resolve)
     read = _awaiting(ClientCalls.read)
 
     async def open(self) -> HelloResult:

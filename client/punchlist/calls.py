@@ -97,6 +97,17 @@ class ClientCalls:
             "conversation.list", p.ConversationList(query=query, active=active, limit=limit, cursor=cursor), itself
         )
 
+    def resolve(self, path: str) -> Call[r.ConversationResolveResult]:
+        """The list that a directory means, by its project file or its git repository.
+
+        Args:
+            path: The directory, or a file in it, as an absolute path.
+
+        Raises:
+            InvalidParams: There is a project file or a repository that can't be used; the message says what to do.
+        """
+        return Call("conversation.resolve", p.ConversationResolve(path=path), itself)
+
     def read(
         self, after: int, conversation: str | None = None, *, limit: int = 1_000, epoch: str | None = None
     ) -> Call[list[Change]]:

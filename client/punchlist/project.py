@@ -1,106 +1,88 @@
-"""The project file `.punchlist.toml`: the one way in which a working directory names a list.
+"""Which list is meant where a call names none: for the command line, hooks and tools alike.
 
-`punch init` writes it. It is looked for from the working directory upwards, nothing but this file counts, and one that
-can't be understood is an error, never a reason to fall back to another list. Files of other users are passed over:
-nobody else decides which list we work on. Light on purpose: shell prompts come through here.
-
-The whole order, for the command line and for tools: the argument or option, an attached session's id given in its place
-(the daemon finds the list), the library's scope, PUNCHLIST_CONVERSATION, the project file, and for the command line
-`default`. The library alone never looks at the working directory.
+The order: the argument or option (the id of an attached session finds its list), the library's scope,
+PUNCHLIST_CONVERSATION, and then what the directory means (`punchlist_schemas.directory`): its project file or its git
+repository. Where nothing names a list, the command line takes `default` and agents take none. The library alone never
+looks at a directory. Light on purpose: shell prompts come through here.
 """
 
 import os
-import stat
 
-NAME = ".punchlist.toml"
-_MAX_BYTES = 65_536
-_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
-_ID_CHARACTERS = _LETTERS | frozenset("._:-")
-_MAX_ID = 128
+from punchlist_schemas import directory
+from punchlist_schemas.directory import OUTSIDE, Meant
+from punchlist_schemas.project_file import DirectoryError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-class ProjectFileError(Exception):
-    """A project file that can't be understood."""
+_OF_HOSTS = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
+"""Where hosts tell their hooks, and Claude Code its MCP servers too, which project a session is about."""
 
-
-def find(directory: "str | None" = None) -> "str | None":
-    """The path of the nearest project file of ours, from `directory` (the working directory) upwards."""
-    try:
-        place = os.path.abspath(directory) if directory else os.getcwd()
-    except OSError:
-        return None
-    while True:
-        path = os.path.join(place, NAME)
-        try:
-            found = os.stat(path)
-        except OSError:
-            pass
-        else:
-            if stat.S_ISREG(found.st_mode) and found.st_uid in (os.getuid(), 0):
-                return path
-        parent = os.path.dirname(place)
-        if parent == place:
-            return None
-        place = parent
+_DAY_S = 86_400
 
 
-def conversation(directory: "str | None" = None) -> "str | None":
-    """The conversation that the nearest project file names, or None where there is no such file.
+def host_directory(env: "Mapping[str, str]", otherwise: str = "") -> "str | None":
+    """The project's directory by a host's variables, else `otherwise`; None: the working directory.
+
+    It stays the same when a session changes its working directory.
+    """
+    named = (env.get(name, "") for name in _OF_HOSTS)
+    return next((path for path in (*named, otherwise) if path.startswith("/") and os.path.isdir(path)), None)
+
+
+def of_directory(env: "Mapping[str, str]", place: "str | None" = None) -> "tuple[str, Meant | None] | None":
+    """The list where nothing is named in a call: its id, and what the directory said where that decided.
 
     Raises:
-        ProjectFileError: There is one and it names none.
+        DirectoryError: The directory's project file or repository can't be used.
     """
-    path = find(directory)
-    return None if path is None else read(path)
+    if name := env.get("PUNCHLIST_CONVERSATION"):
+        return name, None
+    found = directory.meant(place)
+    return None if found is None else (found.conversation, found)
 
 
-def read(path: str) -> str:
-    """The conversation that a project file names.
+def may_be_taken(meant: "Meant | None", data_dir: str, version: int) -> bool:
+    """Whether a project's list may be worked on, given the version it is at (0: nobody used it yet).
 
-    Raises:
-        ProjectFileError: It names none, or is not readable as TOML; tells the place.
+    A list that nobody used is the project's from now on, but for `default`, which belongs to no project.
     """
-    try:
-        with open(path, "rb") as file:
-            text = file.read(_MAX_BYTES).decode("utf-8")
-    except (OSError, UnicodeError) as error:
-        raise ProjectFileError(f"{path}: {error}") from error
-    name = _plain(text)
-    if name is None:
-        name = _parsed(path, text)
-    if not is_conversation_id(name):
-        raise ProjectFileError(f'{path}: expected conversation = "…", 1 to 128 of A-Z a-z 0-9 . _ : -')
-    return str(name)
+    if meant is None or meant.is_allowed(data_dir):
+        return True
+    if version or meant.conversation == OUTSIDE:
+        return False
+    meant.allow(data_dir)
+    return True
 
 
-def text_for(name: str) -> str:
-    """The content of a project file that names a conversation."""
-    return f'# The punchlist task list of this project; written by `punch init`.\nconversation = "{name}"\n'
-
-
-def is_conversation_id(name: object) -> bool:
-    """Whether this can be a conversation's id."""
-    return (
-        isinstance(name, str) and 0 < len(name) <= _MAX_ID and name[0] in _LETTERS and _ID_CHARACTERS.issuperset(name)
+def not_allowed(meant: Meant) -> DirectoryError:
+    """The refusal of a project file that names a list which was not made for its project."""
+    return DirectoryError(
+        f"{meant.file} names the list {meant.conversation}, which was not made for this project",
+        f"if you trust it: punch init --trust in {meant.root}; otherwise name another list: punch -c NAME",
     )
 
 
-def _plain(text: str) -> "str | None":
-    """The name in a file as `punch init` writes it, without the cost of a TOML reader."""
-    lines = [line.strip() for line in text.split("\n") if line.strip() and not line.startswith("#")]
-    if len(lines) != 1:
-        return None
-    key, equals, value = lines[0].partition("=")
-    name = value.strip()[1:-1]
-    if key.strip() == "conversation" and equals and value.strip() == f'"{name}"' and is_conversation_id(name):
-        return name
-    return None
-
-
-def _parsed(path: str, text: str) -> object:
-    import tomllib
-
+def was_told(data_dir: str, conversation: str, now: float) -> bool:
+    """Whether somebody at the command line was told within a day that this list is taken for its repository."""
     try:
-        return tomllib.loads(text).get("conversation")
-    except tomllib.TOMLDecodeError as error:
-        raise ProjectFileError(f"{path}: not TOML: {error}") from error
+        return abs(now - os.stat(_told(data_dir, conversation)).st_mtime) < _DAY_S
+    except OSError:
+        return False
+
+
+def note_told(data_dir: str, conversation: str) -> None:
+    """Remember that it was told now; where nothing can be written it is told again."""
+    path = _told(data_dir, conversation)
+    try:
+        os.makedirs(data_dir, 0o700, exist_ok=True)
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        os.utime(path)
+    except OSError:
+        pass
+
+
+def _told(data_dir: str, conversation: str) -> str:
+    return os.path.join(data_dir, "told", conversation)

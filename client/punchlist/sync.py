@@ -81,6 +81,7 @@ class Client:
     backup = _blocking(ClientCalls.backup)
     shutdown = _blocking(ClientCalls.shutdown)
     conversations = _blocking(ClientCalls.conversations)
+    resolve = _blocking(ClientCalls.resolve)
     read = _blocking(ClientCalls.read)
 
     def open(self) -> HelloResult:

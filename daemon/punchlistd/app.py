@@ -160,6 +160,7 @@ class App:
             backup=lambda params: back_up(log, params),
             status=lambda user: report(user, self._birth, log, registry, server),
         )
+        reads.resolver.data_dir = str(self.settings.data_dir)
         server = Server(self.settings, writer, reads, fanout, spawn=spawn, stop=self.stop)
         server.unchanging = self._read_only
         if log.regressed is not None:

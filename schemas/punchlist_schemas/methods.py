@@ -34,6 +34,7 @@ _ROWS = (
     Method("conversation.open", "write", p.ConversationOpen, r.ConversationResult, "Opens or finds a conversation."),
     Method("conversation.get", "read", p.Place, r.ConversationGetResult, "One conversation."),
     Method("conversation.list", "read", p.ConversationList, r.ConversationListResult, "Conversations, newest first."),
+    Method("conversation.resolve", "read", p.ConversationResolve, r.ConversationResolveResult, "A directory's list."),
     Method("conversation.configure", "write", p.ConversationConfigure, r.ConversationResult, "Sets title, settings."),
     Method("conversation.attach", "write", p.ConversationAttach, r.ConversationResult, "Lets a session id find it."),
     Method("conversation.detach", "write", p.ConversationDetach, r.ConversationResult, "Undoes an attach."),

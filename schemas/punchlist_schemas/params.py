@@ -33,6 +33,9 @@ WaitMs = Annotated[int, msgspec.Meta(ge=0, le=86_400_000, description="Up to 24 
 FilePath = Annotated[
     str, msgspec.Meta(min_length=2, max_length=4_096, pattern=r"^/[^\x00]+$", description="An absolute path")
 ]
+DirectoryPath = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=4_096, pattern=r"^/[^\x00]*$", description="An absolute path")
+]
 Role = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 
@@ -115,6 +118,12 @@ class ConversationList(Params, frozen=True, kw_only=True):
     limit: Limit = 100
     cursor: ShortText | None = None
     active: bool | None = None
+
+
+class ConversationResolve(Params, frozen=True, kw_only=True):
+    """The list that a directory means, or the directory that a file is in."""
+
+    path: DirectoryPath
 
 
 class ConversationConfigure(Mutation, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """What is answered: the result of every method and the notifications to subscribers."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -138,6 +138,23 @@ class ConversationListResult(Result, frozen=True, kw_only=True):
 
     conversations: tuple[Conversation, ...]
     next_cursor: str | None = None
+
+
+class ConversationResolveResult(Result, frozen=True, kw_only=True, omit_defaults=False):
+    """The list that a directory means: its id, and why.
+
+    `source` is `project_file` (`file` is its path), `repository` (the list is the git repository's own), or `none`:
+    then only the command line has a list there, `default`. `root` is the project's directory. `exists` tells whether
+    anybody has used the list. `allowed` is false if a project file names a list that exists and was not made for its
+    project: ask the person, and `punch init --trust` in `root` allows it.
+    """
+
+    conversation: str | None
+    source: Literal["project_file", "repository", "none"]
+    root: str | None
+    file: str | None
+    exists: bool
+    allowed: bool
 
 
 class TaskResult(Written, frozen=True, kw_only=True):

@@ -11,8 +11,9 @@ from typing import Any, overload
 
 import msgspec
 
+from punchlist.cli import which
 from punchlist.cli.failure import UsageError
-from punchlist.cli.fast import conversation_of, task_id, write
+from punchlist.cli.fast import task_id, write
 from punchlist.cli.look import Look, look_of
 from punchlist.cli.safe import safe_json
 from punchlist.core import Options
@@ -30,12 +31,23 @@ class Context:
 
     @cached_property
     def conversation(self) -> str:
-        """The list that is meant.
+        """The list that is meant. Whoever is at the terminal is asked, or told, what there is to say about it.
 
         Raises:
-            ProjectFileError: The project file can't be understood.
+            DirectoryError: The directory's project file or repository can't be used.
         """
-        return conversation_of(os.environ, self.args.conversation)
+        return which.conversation(self)
+
+    @cached_property
+    def known(self) -> str:
+        """The list that is meant, for what only reads.
+
+        Raises:
+            UnknownList: It was named by an option, and there is no such list.
+        """
+        if self.args.conversation:
+            which.check(self, self.args.conversation)
+        return self.conversation
 
     @cached_property
     def target(self) -> Target:
@@ -46,7 +58,7 @@ class Context:
     def client(self) -> Client:
         """The connected client; connects, and starts a daemon if need be, at the first use."""
         if self._client is None:
-            self._client = Client(**self._options())
+            self._client = Client(**self.options)
             # At the first connect a missing daemon is an answer, not an interruption to be waited out.
             self._client.open()
             self._check_data_dir(self._client)
@@ -62,7 +74,9 @@ class Context:
                 f"the daemon on {self.target.socket} serves {served}, not {wanted}: name its own --socket as well"
             )
 
-    def _options(self) -> Options:
+    @property
+    def options(self) -> Options:
+        """How to connect to the daemon."""
         options: Options = {"name": "punch", "autostart": self.target.autostart}
         return options | {"socket": self.target.socket, "data_dir": self.target.data_dir}
 
@@ -76,12 +90,13 @@ class Context:
         return self.client.call(method, {name: value for name, value in params.items() if value is not None})
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """`call` with the conversation of this run."""
-        return self.call(method, conversation=self.conversation, **params)
+        """`call` with the conversation of this run: for what only reads."""
+        return self.call(method, conversation=self.known, **params)
 
     def change(self, method: str, **params: Any) -> dict[str, Any]:
-        """`ask` with the actor of this run: for mutations."""
-        return self.ask(method, actor=self.args.actor, **params)
+        """`call` with the conversation and the actor of this run: for mutations."""
+        with which.newness_told(self):
+            return self.call(method, conversation=self.conversation, actor=self.args.actor, **params)
 
     def lines(self, lines: Iterable[str]) -> None:
         """Print lines for people. What came from others must have been made safe."""

@@ -8,13 +8,21 @@ from punchlist.cli.exits import CONFIGURATION, LOST_RACE, NO_DAEMON, REFUSED, US
 from punchlist.cli.formats.document import FormatError
 from punchlist.cli.safe import safe, safe_block
 from punchlist.errors import ConnectionLost, DaemonUnavailable, Gap, PunchlistError, RequestRefused
-from punchlist.project import ProjectFileError
+from punchlist_schemas.project_file import DirectoryError
 
 Facts = dict[str, Any]
 
 
 class UsageError(Exception):
     """The arguments make no sense together."""
+
+
+class UnknownList(Exception):
+    """`-c` names a list that nobody has used; `near` are those of similar names."""
+
+    def __init__(self, name: str, near: list[str]) -> None:
+        super().__init__(f"there is no list {name}")
+        self.near = near
 
 
 def _blocked(data: Facts) -> str:
@@ -96,6 +104,17 @@ def _tell_usage(error: UsageError, command: str) -> int:
     return USAGE
 
 
+def _tell_unknown(error: UnknownList, _command: str) -> int:
+    hint = f"did you mean {' or '.join(error.near)}? " if error.near else ""
+    tell("not_found", str(error), f"{hint}punch conversations shows what there is")
+    return REFUSED
+
+
+def _tell_directory(error: DirectoryError, _command: str) -> int:
+    tell("configuration", str(error), error.advice)
+    return CONFIGURATION
+
+
 def _tell_file(error: OSError, _command: str) -> int:
     tell("file", f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
     return REFUSED
@@ -115,7 +134,8 @@ _TELLERS: tuple[tuple[type[Exception], Callable[[Any, str], int]], ...] = (
     (TimeoutError, _teller("timed_out", "punch doctor says more", NO_DAEMON)),
     (FormatError, _teller("unreadable_file", "nothing was imported", REFUSED)),
     (UsageError, _tell_usage),
-    (ProjectFileError, _teller("configuration", "put it right, or name a list: punch -c NAME", CONFIGURATION)),
+    (UnknownList, _tell_unknown),
+    (DirectoryError, _tell_directory),
     (PunchlistError, _teller("protocol", "punch doctor", REFUSED)),
     (OSError, _tell_file),
 )

@@ -11,7 +11,8 @@ from punchlist import project
 from punchlist.cli import render, wire
 from punchlist.cli.look import encoding, look_of
 from punchlist.cli.safe import safe_json
-from punchlist_schemas import rendezvous
+from punchlist_schemas import directory, rendezvous
+from punchlist_schemas.project_file import DirectoryError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,18 +25,6 @@ _VALUES = {
     "--data-dir": "data_dir",
 }
 _FLAGS = {"--json": "json", "--all": "all", "-a": "all", "--no-autostart": "", "--line": "line"}
-DEFAULT_CONVERSATION = "default"
-
-
-def conversation_of(env: "Mapping[str, str]", option: "str | None") -> str:
-    """The conversation a command means: the option, PUNCHLIST_CONVERSATION, the project file's, or `default`.
-
-    Raises:
-        ProjectFileError: The project file can't be understood.
-    """
-    if option is not None:
-        return option  # also an empty one, which is refused: an unset variable must not mean another list
-    return env.get("PUNCHLIST_CONVERSATION") or project.conversation() or DEFAULT_CONVERSATION
 
 
 def task_id(text: str) -> str:
@@ -52,10 +41,7 @@ def run(argv: "Sequence[str]", env: "Mapping[str, str]") -> "int | None":
     if "data_dir" in options:
         return None  # the full path checks that the daemon it meets serves that directory
     handler = _HANDLERS.get(words[0]) if words else None
-    try:
-        return handler(words[1:], options, env) if handler else None
-    except project.ProjectFileError:
-        return None  # the full path says what is wrong
+    return handler(words[1:], options, env) if handler else None
 
 
 def write(text: str) -> int:
@@ -96,16 +82,34 @@ def _socket(options: "dict[str, str]", env: "Mapping[str, str]") -> str:
     return rendezvous.socket_path(env, options.get("socket"), options.get("data_dir"))
 
 
+def _conversation(options: "dict[str, str]", env: "Mapping[str, str]") -> "str | None":
+    """The list that is meant; None: there is something to say about it first."""
+    if (named := options.get("conversation")) is not None:
+        return named
+    try:
+        name, meant = project.of_directory(env) or (directory.OUTSIDE, None)
+    except DirectoryError:
+        return None
+    data_dir = rendezvous.data_dir(env)
+    if meant is None:
+        return name
+    if meant.file is None:
+        return name if project.was_told(data_dir, name, time.time()) else None
+    return name if meant.is_allowed(data_dir) else None
+
+
 def _list(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":
     if words or "line" in options:
         return None
-    conversation = conversation_of(env, options.get("conversation"))
-    result = wire.call(_socket(options, env), "task.list", {"conversation": conversation})
-    if result is None:
+    conversation = _conversation(options, env)
+    result = conversation and wire.call(_socket(options, env), "task.list", {"conversation": conversation})
+    if not conversation or not result:
         return None
+    answer = wire.decode(result)
+    if conversation != directory.OUTSIDE and not answer.get("version"):
+        return None  # a list that nobody used yet
     if "json" in options:
         return write(safe_json(result) + "\n")
-    answer = wire.decode(result)
     look = look_of(env, now=int(time.time() * 1000))
     folded = look.terminal and "all" not in options
     lines = render.list_lines(conversation, answer["tasks"], answer["counts"], look, folded=folded)
@@ -115,9 +119,10 @@ def _list(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]
 def _show(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":
     if len(words) != 1 or not task_id(words[0]).strip() or not {"line", "all"}.isdisjoint(options):
         return None
-    params = {"conversation": conversation_of(env, options.get("conversation")), "task": task_id(words[0])}
-    result = wire.call(_socket(options, env), "task.get", params)
-    if result is None:
+    conversation = _conversation(options, env)
+    params = {"conversation": conversation or "", "task": task_id(words[0])}
+    result = conversation and wire.call(_socket(options, env), "task.get", params)
+    if not result:
         return None
     if "json" in options:
         return write(safe_json(result) + "\n")

@@ -47,6 +47,8 @@ class Setup(NamedTuple):
         actor: The agent's name; by default the host's own.
         user: The user that the client is confined to.
         tools: Names of the only tools that are offered; None for all of the dialects.
+        directory: Where the list is looked for if none is named; None: the working directory.
+        data_dir: The daemon's data directory; None: as the environment says.
     """
 
     dialects: tuple[str, ...] = ("native",)
@@ -54,6 +56,8 @@ class Setup(NamedTuple):
     actor: str | None = None
     user: str | None = None
     tools: tuple[str, ...] | None = None
+    directory: str | None = None
+    data_dir: str | None = None
 
 
 class Handlers:
@@ -120,7 +124,7 @@ class Handlers:
         meta: dict[str, Any] = dict(context.meta or {})
         named = meta.get(CONVERSATION_KEY)
         conversation = named if isinstance(named, str) and named else self.setup.conversation
-        return Seat(conversation, self._actor(context), self.setup.user, "default")
+        return Seat(conversation, self._actor(context), self.setup.user, self.setup.directory, self.setup.data_dir)
 
     def _actor(self, context: Context) -> str:
         known = context.session.client_params

@@ -4,12 +4,14 @@
 """
 
 import os
+from collections.abc import Generator
 from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from punchlist import project, scope
 from punchlist.aio import AsyncClient
+from punchlist.calls import Call
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.errors import PunchlistError
 from punchlist.sync import Client
@@ -19,6 +21,8 @@ from punchlist.tools.memory import Memory
 from punchlist.tools.model import Desk, Dialect, Problem, Reply, Steps
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.repair import arguments_of
+from punchlist_schemas import rendezvous
+from punchlist_schemas.project_file import DirectoryError
 
 
 class Seat(NamedTuple):
@@ -28,16 +32,22 @@ class Seat(NamedTuple):
         conversation: The list; None for the scope's or the environment's.
         actor: The agent's name, recorded with its changes.
         user: The user that the client's connection is confined to.
-        fallback: The list where nothing names one.
+        directory: Where the list is looked for if nothing names one; None: the working directory.
+        data_dir: The daemon's data directory; None: as the environment says.
     """
 
     conversation: str | None = None
     actor: str = "agent"
     user: str | None = None
-    fallback: str | None = None
+    directory: str | None = None
+    data_dir: str | None = None
 
 
 NOBODY = Seat()
+
+_NO_LIST = (
+    "there is no task list here: run `punch init` in the project's directory, or set PUNCHLIST_CONVERSATION to its name"
+)
 
 
 def steps(seat: Seat, named: str | Dialect, tool_name: str, arguments: object, memory: Memory) -> Steps:
@@ -60,31 +70,35 @@ def _steps(seat: Seat, dialect: Dialect, tool_name: str, arguments: object, memo
     if tool is None:
         there = ", ".join(tool.name for tool in dialect.tools)
         raise Problem("unknown_tool", f"there is no tool {tool_name[:60]!r}; there are: {there}")
-    conversation, is_told = _place(seat, dialect)
+    conversation, is_told = yield from _place(seat, dialect)
     prepared = arguments_of(tool.arguments, arguments)
     desk = Desk(ConversationCalls(conversation, seat.actor), seat.actor, seat.user, memory, dialect.names)
     reply = yield from tool.run(desk, prepared)
     return reply if is_told else _telling(reply, conversation)
 
 
-def _place(seat: Seat, dialect: Dialect) -> tuple[str, bool]:
+def _place(seat: Seat, dialect: Dialect) -> Generator[Call[Any], Any, tuple[str, bool]]:
     """The conversation, and whether the caller has named it."""
     named = seat.conversation or scope.current_conversation()
     if named:
         return named, True
-    if dialect.falls_back:
-        found = os.environ.get("PUNCHLIST_CONVERSATION") or _of_project() or seat.fallback
-        if found:
-            return found, False
-    raise Problem("no_conversation", "no conversation is named: set PUNCHLIST_CONVERSATION or pass conversation=…")
-
-
-def _of_project() -> str | None:
-    """The conversation that the project file names; one that can't be read stops the call."""
+    if not dialect.falls_back:
+        raise Problem("no_conversation", _NO_LIST)
     try:
-        return project.conversation()
-    except project.ProjectFileError as error:
-        raise Problem("no_conversation", str(error)) from error
+        found = project.of_directory(os.environ, seat.directory)
+        if found is None:
+            raise Problem("no_conversation", _NO_LIST)
+        name, meant = found
+        data_dir = seat.data_dir or rendezvous.data_dir(os.environ)
+        if meant is not None and not meant.is_allowed(data_dir):
+            there = yield ConversationCalls(name).info()
+            if not project.may_be_taken(meant, data_dir, there.version):
+                raise project.not_allowed(meant)
+    except DirectoryError as error:
+        raise Problem("no_conversation", f"{error}. {error.advice}") from error
+    except OSError as error:
+        raise Problem("no_conversation", f"{error.filename}: {error.strerror}") from error
+    return name, False
 
 
 def _telling(reply: Reply, conversation: str) -> Reply:

@@ -20,6 +20,7 @@ from punchlistd.engine.calls import Caller
 from punchlistd.engine.facts import fact_of
 from punchlistd.engine.fanout import Fanout
 from punchlistd.engine.registry import Open, Registry, damage_of, gap_of
+from punchlistd.engine.resolver import Resolver
 from punchlistd.store.port import BadCursor, Damaged, EventLog, Gap, Stored
 
 READ_BYTES = 512 << 10
@@ -134,8 +135,10 @@ class Reads:
         self._refresh = refresh
         self._status = status
         self._backup = backup
+        self.resolver = Resolver(registry.access)
         self._log_reads: dict[str, Callable[[Caller, Any], Awaitable[Outcome]]] = {
             "conversation.list": self._list_conversations,
+            "conversation.resolve": self.resolver.answer,
             "task.list": self._list_at_version,
             "message.list": self._list_messages,
             "event.read": self._read_events,

@@ -32,14 +32,15 @@ Punch = Callable[..., Outcome]
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An environment of our own, in which no daemon is started by itself."""
-    for name in ("PUNCHLIST_CONVERSATION", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+    """An environment and a directory of our own, in which no daemon is started by itself."""
+    for name in ("PUNCHLIST_CONVERSATION", "CLAUDE_PROJECT_DIR", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     settings = {"HOME": tmp_path, "XDG_RUNTIME_DIR": tmp_path / "runtime", "XDG_DATA_HOME": tmp_path / "share"}
     settings |= {"PUNCHLIST_SOCKET": tmp_path / "run" / "daemon.sock", "PUNCHLIST_DATA_DIR": tmp_path / "data"}
     for name, value in settings.items():
         monkeypatch.setenv(name, str(value))
     monkeypatch.setenv("PUNCHLIST_AUTOSTART", "0")
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

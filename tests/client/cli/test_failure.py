@@ -5,8 +5,8 @@ import pytest
 from punchlist.cli.failure import UsageError, tell, tell_any
 from punchlist.cli.formats.document import FormatError
 from punchlist.errors import ConnectionLost, DaemonUnavailable, ProtocolError, RequestRefused, TimedOut
-from punchlist.project import ProjectFileError
 from punchlist_schemas.errors import ERRORS
+from punchlist_schemas.project_file import DirectoryError
 
 Told = pytest.CaptureFixture[str]
 
@@ -59,7 +59,7 @@ def test_a_refusal_of_a_kind_from_the_future_is_told_without_advice(capsys: Told
         (TimedOut("gone"), 69, "timed_out"),
         (FormatError("gone", "plan.md", 3), 1, "unreadable_file"),
         (UsageError("gone"), 2, "usage"),
-        (ProjectFileError("gone"), 78, "configuration"),
+        (DirectoryError("gone"), 78, "configuration"),
         (ProtocolError("gone"), 1, "protocol"),
         (PermissionError(13, "gone", "/x"), 1, "file"),
         (OSError("gone"), 1, "file"),

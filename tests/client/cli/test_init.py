@@ -89,7 +89,7 @@ def test_an_end_in_the_middle_of_the_fast_path_is_quiet(
 
     monkeypatch.setattr(fast.wire, "call", answer)
     monkeypatch.setattr(fast, "write", interrupted)
-    assert main(["list", "--json"]) == code
+    assert main(["list", "--json", "-c", "default"]) == code
     assert capfd.readouterr() == ("", "")
 
 

@@ -1,8 +1,10 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from punchlist import tools
+from punchlist_testing.repositories import repository
 
 pytest.importorskip("mcp", reason="the MCP SDK is not installed: make conformance has it")
 
@@ -100,9 +102,15 @@ async def test_a_list_result_is_an_object_in_its_structured_form(connect: Any) -
         assert listed.structured_content == {"tasks": [{"id": 1, "title": "Milk", "completed": False}]}
 
 
-async def test_without_a_conversation_the_default_one_is_told(connect: Any) -> None:
-    async with connect("claude", "checklist", conversation=None) as host:
-        assert text(await host.session.call_tool("TaskList", {})) == "No tasks found.\n(conversation: default)"
+async def test_without_a_conversation_the_directory_says_which_or_a_sentence_what_to_do(
+    connect: Any, tmp_path: Path
+) -> None:
+    website = repository(tmp_path / "website")
+    async with connect("claude", conversation=None, directory=str(tmp_path)) as host:
+        assert "punch init" in text(await host.session.call_tool("TaskList", {}))
+    async with connect("claude", "checklist", conversation=None, directory=str(website)) as host:
+        told = text(await host.session.call_tool("TaskList", {}))
+        assert told.startswith("No tasks found.\n(conversation: website-")
         refused = await host.session.call_tool("ListTasks", {})
         assert text(refused) == "Error: Task list is not available (no conversation context)."
 

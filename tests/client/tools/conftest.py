@@ -1,4 +1,5 @@
 from collections.abc import Callable, Generator
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,10 @@ Open = Callable[..., Toolbox]
 
 
 @pytest.fixture(autouse=True)
-def no_conversation_around(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_conversation_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PUNCHLIST_CONVERSATION", raising=False)
+    monkeypatch.setenv("PUNCHLIST_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture

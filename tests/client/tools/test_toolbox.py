@@ -6,6 +6,7 @@ import punchlist
 from punchlist import Client, connect, connect_async
 from punchlist.tools import AsyncToolbox, Seat, Toolbox
 from punchlist_testing.daemon import Running, Spawned, running_daemon
+from punchlist_testing.repositories import repository, worktree
 
 
 def test_without_a_conversation_checklist_says_so_whatever_the_environment(
@@ -36,6 +37,51 @@ def test_without_any_conversation_the_reply_says_how_to_name_one(client: Client)
     reply = Toolbox(client).call("claude", "TaskList")
     assert reply.refused
     assert "PUNCHLIST_CONVERSATION" in reply.text
+
+
+def test_outside_of_a_project_one_sentence_says_what_to_do(client: Client) -> None:
+    client.conversation("default").add("Private")
+    reply = Toolbox(client).call("native", "tasks")
+    assert reply.refused
+    assert reply.text.count("punch init") == 1
+    assert "Private" not in reply.text
+
+
+def test_in_a_repository_tools_and_all_its_worktrees_work_on_its_own_list(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    website, other = repository(tmp_path / "website"), repository(tmp_path / "other")
+    linked = worktree(website, tmp_path / "fix")
+    made = Toolbox(client, Seat(directory=str(website))).call(
+        "claude", "TaskCreate", {"subject": "A", "description": "d"}
+    )
+    assert "(conversation: website-" in made.text
+    monkeypatch.chdir(linked)
+    assert "#1: A" in Toolbox(client).call("claude", "TaskList").text
+    assert "No tasks found." in Toolbox(client, Seat(directory=str(other))).call("claude", "TaskList").text
+
+
+def test_a_project_file_that_names_a_list_which_exists_is_refused_until_it_is_allowed(
+    client: Client, tmp_path: Path
+) -> None:
+    client.conversation("private").add("Secret")
+    (tmp_path / ".punchlist.toml").write_text('conversation = "private"')
+    for _ in range(2):
+        refused = Toolbox(client).call("native", "tasks")
+        assert refused.refused
+        assert "Secret" not in refused.text
+        assert "punch init --trust" in refused.text
+    (tmp_path / ".punchlist.toml").write_text('conversation = "default"')
+    assert Toolbox(client).call("native", "tasks").refused, "default is no project's, used or not"
+
+
+def test_a_project_file_that_names_a_list_nobody_used_needs_no_question_then_or_later(
+    client: Client, tmp_path: Path
+) -> None:
+    (tmp_path / ".punchlist.toml").write_text('conversation = "website"')
+    box = Toolbox(client)
+    assert not box.call("claude", "TaskCreate", {"subject": "One", "description": "d"}).refused
+    assert "#1: One" in box.call("claude", "TaskList").text
 
 
 def test_the_scope_around_the_call_names_the_conversation(client: Client) -> None:
@@ -91,5 +137,5 @@ async def test_the_asyncio_face_runs_the_same_tools(tmp_path: Path) -> None:
         box = AsyncToolbox(client, Seat("work", "ann"))
         assert (await box.call("claude", "TaskGet", {"id": 9})).text == "task 9 not found"
         assert (await box.call("claude", "TaskList")).text == "No tasks found."
-        elsewhere = await box.call("claude", "TaskList", seat=Seat(fallback="default"))
-        assert elsewhere.text.endswith("(conversation: default)")
+        elsewhere = await box.call("claude", "TaskList", seat=Seat("elsewhere"))
+        assert elsewhere.text == "No tasks found."

@@ -85,7 +85,7 @@ def _render(context: Context, form: str) -> Iterator[str]:
 def events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, Any]]:
     """All events of the conversation (or of all), from the first, page by page."""
     after = 0
-    conversation = None if everywhere else context.conversation
+    conversation = None if everywhere else context.known
     while True:
         try:
             page = context.call("event.read", conversation=conversation, after=after, limit=_PAGE)

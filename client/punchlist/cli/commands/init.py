@@ -1,45 +1,116 @@
-"""`punch init`: write the project file that names this project's list."""
+"""`punch init`: write the project file that names this project's list, allow one that came with a clone, commit it."""
 
 import os
 import secrets
+import subprocess
 
-from punchlist import project
 from punchlist.cli.context import Context
 from punchlist.cli.exits import REFUSED
 from punchlist.cli.failure import UsageError, tell
+from punchlist.cli.safe import safe
+from punchlist.errors import PunchlistError
+from punchlist.sync import connect
+from punchlist_schemas import directory, project_file, repository
+from punchlist_schemas.project_file import DirectoryError
+from punchlist_schemas.repository import Repository
 
-_MAX_STEM = 60
+_GIT_S = 60
 
 
 def run_init(context: Context) -> int:
     """Write `.punchlist.toml` into the working directory; one that is there already is never changed."""
-    wanted = context.args.name or context.args.conversation
-    path = os.path.join(os.getcwd(), project.NAME)
-    name = wanted or _fresh_name(os.path.dirname(path))
-    if not project.is_conversation_id(name):
+    args = context.args
+    if args.trust:
+        return _trust(context)
+    wanted = args.name or args.conversation
+    place = os.path.realpath(os.getcwd())
+    path = os.path.join(place, project_file.NAME)
+    within = _repository(place)
+    if args.commit and within is None:
+        raise UsageError("--commit needs a git repository, and this directory is in none")
+    name = wanted or (within.conversation if within else repository.fresh_name(place, secrets.token_hex(3)))
+    if not project_file.is_conversation_id(name):
         raise UsageError(f"{name!r} can't be a conversation's id: 1 to 128 of A-Z a-z 0-9 . _ : -")
-    try:
+    lines: list[str] = []
+    if project_file.exists(path):
+        name, asked = project_file.read(path), name
+        if wanted not in (None, name):
+            tell("exists", f"{path} names {name}, not {asked}", "edit it, or remove it first")
+            return REFUSED
+        lines.append(f"{path} names {name} already")
+    else:
         with open(path, "x", encoding="utf-8") as file:
-            file.write(project.text_for(name))
-    except FileExistsError:
-        present = project.read(path)
-        if wanted in (None, present):
-            return _answer(context, path, present, f"{path} names {present} already")
-        tell("exists", f"{path} names {present}", "edit it, or remove it first")
-        return REFUSED
-    return _answer(context, path, name, f"wrote {path}: this project's list is {name}")
+            file.write(project_file.text_for(name))
+        directory.at(place, name).allow(context.target.data_dir)
+        lines.append(f"wrote {path}: this project's list is {name}")
+        lines += _left_behind(context, within, name)
+    if args.commit:
+        if (failed := _commit(place)) is not None:
+            tell("git", failed, f"{path} is written and not committed")
+            return REFUSED
+        lines.append("committed: clones and worktrees use the same name")
+    elif within is not None:
+        lines.append("commit it if clones and other branches should use the same name: punch init --commit")
+    return context.answer({"file": path, "conversation": name, "committed": args.commit}, map(safe, lines))
 
 
-def _answer(context: Context, path: str, name: str, line: str) -> int:
-    return context.answer({"file": path, "conversation": name}, [line])
+def _trust(context: Context) -> int:
+    """Let the project file that is in force here name its list, whoever wrote it."""
+    if context.args.name or context.args.commit:
+        raise UsageError("--trust goes alone: it is about the file that is there")
+    meant = directory.meant()
+    if meant is None or meant.file is None:
+        raise UsageError("there is no project file here; punch init writes one")
+    meant.allow(context.target.data_dir)
+    line = f"{meant.file} may name the list {meant.conversation} from now on"
+    return context.answer({"file": meant.file, "conversation": meant.conversation}, [safe(line)])
 
 
-def _fresh_name(directory: str) -> str:
-    """A name that tells of the directory and yet is nobody else's."""
-    kept = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in _base(directory))
-    stem = kept[:_MAX_STEM].strip("._-") or "project"
-    return f"{stem}-{secrets.token_hex(3)}"
+def _repository(place: str) -> Repository | None:
+    """The repository around; one that can't be used is no reason not to write a project file."""
+    try:
+        return repository.above(place)
+    except DirectoryError:
+        return None
 
 
-def _base(directory: str) -> str:
-    return os.path.basename(directory.rstrip("/"))
+def _left_behind(context: Context, within: Repository | None, name: str) -> list[str]:
+    """Where the tasks are that were in the repository's own list, if another one was chosen."""
+    own = within and within.conversation
+    if own is None or own == name:
+        return []
+    try:
+        with connect(**context.options | {"autostart": False}) as client:
+            there = client.conversation(own).info().version
+    except PunchlistError:  # nobody to ask
+        return []
+    return [f"the tasks so far stay in {own}: punch list -c {own}"] if there else []
+
+
+def _commit(place: str) -> str | None:
+    """Commit the project file and nothing else; why it can't be done, or None."""
+    path = os.path.join(place, project_file.NAME)
+    try:
+        if (failed := _git(place, "add", "--", path)) is not None:
+            return failed
+        if _git(place, "diff", "--cached", "--quiet", "--", path) is None:
+            return None  # as it is in the last commit
+        failed = _git(place, "commit", "--quiet", "-m", "Name the task list of this project", "--only", "--", path)
+        if failed is not None:
+            _git(place, "reset", "--quiet", "--", path)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"git can't be run: {error}"
+    return failed
+
+
+def _git(place: str, *words: str) -> str | None:
+    """Run git there; what it said if it failed, else None."""
+    done = subprocess.run(
+        ["git", "-C", place, *words], capture_output=True, stdin=subprocess.DEVNULL, timeout=_GIT_S, check=False
+    )
+    if done.returncode == 0:
+        return None
+    said = [line for line in (done.stderr or done.stdout).decode("utf-8", "replace").splitlines() if line.strip()]
+    worst = [line for line in said if line.startswith(("fatal:", "error:"))]
+    plain = [line for line in said if not line.startswith("hint:")]
+    return " ".join(worst or plain) or f"git {words[0]} ended with code {done.returncode}"

@@ -26,7 +26,7 @@ def run_watch(context: Context) -> int:
         raise UsageError("the live view shows one list; of all: punch log --follow --all-conversations")
     context.look.now = 0
     newest: list[TaskList] = []
-    with context.client.conversation(context.conversation).watch(view="list") as lists:
+    with context.client.conversation(context.known).watch(view="list") as lists:
         if not context.look.moves:
             for tasks in lists:
                 context.lines([*_lines(context, [tasks]), ""])
@@ -41,7 +41,7 @@ def run_wait(context: Context) -> int:
     """Wait for tasks, for all tasks, or for any change."""
     args = context.args
     wanted = ids(args.tasks)
-    conversation = context.client.conversation(context.conversation)
+    conversation = context.client.conversation(context.known)
     for task in wanted or ():
         conversation.get(task)  # a task that never was would count as gone
     until, missing = _awaited(wanted, args.any_change)
@@ -77,7 +77,7 @@ def stream(context: Context, *, after: int | None = None, everywhere: bool = Fal
     """Events as they happen, as values of the wire; for ever."""
     client = context.client
     while True:
-        one = None if everywhere else client.conversation(context.conversation)
+        one = None if everywhere else client.conversation(context.known)
         try:
             with client.watch(after=after) if one is None else one.watch(after=after) as changes:
                 for change in changes:

@@ -9,6 +9,7 @@ from punchlist.cli.context import Context
 from punchlist.cli.exits import CONFIGURATION
 from punchlist.cli.failure import UsageError, tell
 from punchlist.core import Options
+from punchlist.project import host_directory
 from punchlist.tools.catalog import offered
 from punchlist.tools.model import Problem
 from punchlist_schemas.rendezvous import data_dir
@@ -34,6 +35,7 @@ def run_mcp(context: Context) -> int:
     setup = Setup(
         dialects, args.conversation or os.environ.get("PUNCHLIST_CONVERSATION"), args.actor, args.user, args.tools
     )
+    setup = setup._replace(directory=host_directory(os.environ), data_dir=context.target.data_dir)
     options = _options(context)
     if args.http:
         path = args.token_file or os.path.join(args.data_dir or data_dir(os.environ), "mcp.token")

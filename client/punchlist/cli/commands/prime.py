@@ -15,13 +15,14 @@ from typing import Any
 import msgspec
 
 from punchlist import project
+from punchlist.cli import which
 from punchlist.cli.context import Context
-from punchlist.cli.fast import conversation_of
 from punchlist.cli.safe import safe_block
 from punchlist.cursor import Change, TaskList
 from punchlist.errors import PunchlistError, WrongEpoch
 from punchlist.hosts.briefing import briefing, news, reminder
 from punchlist.hosts.looked import Looked, Looks
+from punchlist_schemas.project_file import DirectoryError, is_conversation_id
 from punchlist_schemas.things import Task
 
 HOST_ACTOR = "claude-code"
@@ -37,6 +38,7 @@ class HookInput(msgspec.Struct, frozen=True):
     session_id: str = ""
     hook_event_name: str = "SessionStart"
     stop_hook_active: bool = False
+    cwd: str = ""
 
 
 def run_prime(context: Context) -> int:
@@ -44,10 +46,10 @@ def run_prime(context: Context) -> int:
     if context.args.hook:
         try:
             return _run_hook(context, _hook_input())
-        except (PunchlistError, project.ProjectFileError, OSError) as error:
+        except (PunchlistError, DirectoryError, OSError) as error:
             context.note(f"punchlist: {safe_block(str(error)).splitlines()[0]}")
             return 0
-    return _prime(context, context.args.session or "", briefing)
+    return _prime(context, context.args.session or "", "", briefing)
 
 
 def _hook_input() -> HookInput:
@@ -61,11 +63,11 @@ def _run_hook(context: Context, given: HookInput) -> int:
     session = given.session_id or context.args.session or ""
     if given.hook_event_name == "Stop":
         return _stop(context, session, given)
-    return _prime(context, session, news if given.hook_event_name == "UserPromptSubmit" else briefing)
+    return _prime(context, session, given.cwd, news if given.hook_event_name == "UserPromptSubmit" else briefing)
 
 
-def _prime(context: Context, session: str, tell: Callable[[str, TaskList, list[Change]], str]) -> int:
-    name = _conversation(context, session)
+def _prime(context: Context, session: str, cwd: str, tell: Callable[[str, TaskList, list[Change]], str]) -> int:
+    name = _conversation(context, session, cwd)
     looks = Looks(context.target.data_dir)
     looked = looks.of(session, name) if session else Looked()
     epoch = context.client.open().epoch
@@ -94,7 +96,7 @@ def _changes(context: Context, name: str, looked: Looked, epoch: str) -> list[Ch
 def _stop(context: Context, session: str, given: HookInput) -> int:
     if given.stop_hook_active or not session:
         return 0
-    name = _conversation(context, session)
+    name = _conversation(context, session, given.cwd)
     looks = Looks(context.target.data_dir)
     looked = looks.of(session, name)
     tasks = context.client.conversation(name).list(status="in_progress")
@@ -112,10 +114,25 @@ def _mark(task: Task) -> str:
     return f"{task.id}@{task.status_changed_at}"
 
 
-def _conversation(context: Context, session: str) -> str:
-    """The list that is meant: `-c`, the one that the session is attached to, and then as everywhere."""
-    if not context.args.conversation and session and project.is_conversation_id(session):
+def _conversation(context: Context, session: str, cwd: str) -> str:
+    """The list that is meant: `-c`, the one that the session is attached to, and then as for all agents.
+
+    A host's project counts before the directory `cwd` that its session happens to be in.
+
+    Raises:
+        DirectoryError: There is none.
+    """
+    if context.args.conversation:
+        return str(context.args.conversation)
+    if session and is_conversation_id(session):
         found: dict[str, Any] = context.call("conversation.get", conversation=session)["conversation"]
         if session in found.get("sessions", ()):
             return str(found["conversation"])
-    return conversation_of(os.environ, context.args.conversation)
+    named = project.of_directory(os.environ, project.host_directory(os.environ, cwd))
+    if named is None:
+        raise DirectoryError("There is no task list here", "run punch init in the project's directory")
+    name, meant = named
+    if not project.may_be_taken(meant, context.target.data_dir, which.version_of(context, name)):
+        assert meant is not None, "a list that nothing named is never refused"
+        raise project.not_allowed(meant)
+    return name

@@ -8,6 +8,7 @@ from punchlist.cli.context import Context, one_id
 from punchlist.cli.look import Look
 from punchlist.cli.render import detail_lines, list_lines, progress, since, status_line
 from punchlist.cli.safe import safe
+from punchlist_schemas.directory import OUTSIDE
 
 _PAGE = 1000
 _KIB = 1024
@@ -32,6 +33,8 @@ def run_list(context: Context) -> int:
         look.now = 0
     tasks, total = result["tasks"], result.get("total", 0)
     note = f"at version {at}" if at is not None else f"{len(tasks)} of {total}" if len(tasks) < total else ""
+    if not result["version"] and at is None and context.conversation != OUTSIDE:
+        note = "not used yet"
     lines = list_lines(context.conversation, tasks, result["counts"], look, note=note, folded=folded)
     return context.answer(result, lines)
 

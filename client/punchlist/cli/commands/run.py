@@ -24,7 +24,7 @@ async def _run(context: Context) -> int:
     show = Show(context.look)
     options: Options = {"name": "punch run", "autostart": target.autostart}
     async with connect_async(**options | {"socket": target.socket, "data_dir": target.data_dir}) as client:
-        conversation = client.conversation(context.conversation, actor=args.actor)
+        conversation = client.conversation(context.conversation if args.follow else context.known, actor=args.actor)
         lanes = Lanes(conversation, _plan(context), show)
         _heed_signals(lanes, show)
         try:

@@ -46,7 +46,7 @@ def run_edit(context: Context) -> int:
     }
     if not members:
         raise UsageError("nothing to change was given")
-    head = {"conversation": context.conversation, "task": one_id(args.task)}
+    head = {"conversation": context.known, "task": one_id(args.task)}
     if args.actor:
         head["actor"] = args.actor
     result = context.client.call("task.edit", {**head, **members})

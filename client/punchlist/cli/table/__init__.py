@@ -6,7 +6,7 @@ from punchlist.cli.table.shape import Argument, Command, flag, value
 __all__ = ["COMMANDS", "COMMON", "Argument", "Command"]
 
 COMMON = (
-    value("-c", "--conversation", text="the list (PUNCHLIST_CONVERSATION, else: default)", metavar="ID"),
+    value("-c", "--conversation", text="the list (PUNCHLIST_CONVERSATION, else the project's)", metavar="ID"),
     flag("--json", text="print JSON for programs"),
     value("--actor", text="who does this, as recorded in the log; for undo: whose calls", metavar="NAME"),
     Argument(("--socket",), "the daemon's socket (PUNCHLIST_SOCKET)", {"metavar": "PATH"}, "file"),

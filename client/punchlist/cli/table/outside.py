@@ -77,8 +77,12 @@ COMMANDS = (
         "init",
         "init",
         "Write the project file .punchlist.toml, which names this directory's list.",
-        (Argument(("name",), "the list (a fresh one)", {"metavar": "NAME", "nargs": "?"}),),
-        ("punch init", "punch init website"),
+        (
+            Argument(("name",), "the list (the repository's own, or a fresh one)", {"metavar": "NAME", "nargs": "?"}),
+            flag("--commit", text="commit the file, and nothing else, to the git repository"),
+            flag("--trust", text="let the project file that came with a clone name its list"),
+        ),
+        ("punch init", "punch init --commit", "punch init website", "punch init --trust"),
     ),
     Command(
         "prime",

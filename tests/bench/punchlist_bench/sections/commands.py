@@ -26,6 +26,7 @@ def run(bench: Bench) -> list[Row]:
         "PATH": os.environ["PATH"],
         "HOME": str(bench.work),
         "PUNCHLIST_SOCKET": str(daemon.socket),
+        "PUNCHLIST_CONVERSATION": "default",
         "LANG": "C.UTF-8",
     }
     commands = {

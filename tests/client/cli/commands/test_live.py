@@ -157,10 +157,8 @@ def test_waiting_in_vain_says_what_did_not_happen_and_has_an_exit_code_of_its_ow
 def test_a_daemon_that_does_not_answer_is_not_taken_for_waiting_in_vain(
     run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def hasty(_context: Context) -> Options:
-        return {"socket": str(home / "peer.sock"), "timeout_s": 0.1}
-
-    monkeypatch.setattr(Context, "_options", hasty)
+    hasty: Options = {"socket": str(home / "peer.sock"), "timeout_s": 0.1}
+    monkeypatch.setattr(Context, "options", hasty)
     monkeypatch.delenv("PUNCHLIST_DATA_DIR")
     with scripted_peer(home, lambda session, request: None):
         told = run("wait", "--timeout", "20")

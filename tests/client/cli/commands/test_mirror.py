@@ -84,6 +84,8 @@ def test_tools_find_the_list_that_the_project_file_names(
     punch("add", "a", "-c", "web")
     monkeypatch.chdir(home)
     (home / ".punchlist.toml").write_text('conversation = "web"')
+    assert "punch init --trust" in tools.call("claude", "TaskList").text
+    assert punch("init", "--trust").code == 0
     assert "(conversation: web)" in tools.call("claude", "TaskList").text
     (home / ".punchlist.toml").write_text("conversation = [")
     assert ".punchlist.toml" in tools.call("claude", "TaskList").text

@@ -1,13 +1,22 @@
 import json
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from punchlist_testing.daemon import Running
+from punchlist_testing.repositories import repository, worktree
 
 SESSION = "7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66"
 
 
+@pytest.fixture(autouse=True)
+def _project(run: Any) -> None:
+    run("init", "default")
+
+
 def hook(punch: Any, event: str, session: str = SESSION, **members: Any) -> Any:
-    given = {"session_id": session, "hook_event_name": event, "cwd": "/", "transcript_path": "/x", **members}
+    given = {"session_id": session, "hook_event_name": event, "transcript_path": "/x", **members}
     return punch("prime", "--hook", stdin=json.dumps(given))
 
 
@@ -72,3 +81,42 @@ def test_a_hook_never_stands_in_the_way(run: Any, punch: Any, daemon: Running) -
     gone = run("prime", "--hook", "--socket", daemon.socket + ".gone", stdin="{}")
     assert (gone.code, gone.out) == (0, "")
     assert gone.err.startswith("punchlist: ")
+
+
+def test_outside_of_a_project_a_hook_says_nothing_and_a_person_what_to_do(punch: Any, home: Path) -> None:
+    punch("add", "Private", "-c", "default")
+    (home / ".punchlist.toml").unlink()
+    for event in ("SessionStart", "UserPromptSubmit", "Stop"):
+        told = hook(punch, event)
+        assert (told.code, told.out) == (0, "")
+        assert told.err == "punchlist: There is no task list here\n"
+    assert punch("prime").err.splitlines()[1] == "  run punch init in the project's directory"
+
+
+def test_a_session_that_changes_its_directory_keeps_its_list(
+    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / ".punchlist.toml").unlink()
+    website, other = repository(home / "website"), repository(home / "other")
+    monkeypatch.chdir(website)
+    punch("add", "Write")
+    monkeypatch.chdir(home)
+    assert "Write" in hook(punch, "SessionStart", session="one", cwd=str(website)).out
+    assert "Write" in hook(punch, "SessionStart", session="two", cwd=str(worktree(website, home / "fix"))).out
+    assert hook(punch, "SessionStart", session="three", cwd=str(other)).out == ""
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(website))
+    assert "Write" in hook(punch, "SessionStart", session="four", cwd=str(other)).out
+
+
+def test_a_cloned_repository_can_not_put_a_private_list_into_the_context(
+    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    punch("add", "Private", "-c", "default")
+    clone = repository(home / "clone")
+    (clone / ".punchlist.toml").write_text('conversation = "default"')
+    told = hook(punch, "SessionStart", cwd=str(clone))
+    assert (told.code, told.out) == (0, "")
+    assert "names the list default, which was not made for this project" in told.err
+    monkeypatch.chdir(clone)
+    assert punch("init", "--trust").code == 0
+    assert "Private" in hook(punch, "SessionStart", cwd=str(clone)).out

@@ -27,7 +27,7 @@ def runner(process: Spawned, *words: str) -> Generator[subprocess.Popen[str]]:
     """A `punch run` of its own."""
     path = os.pathsep.join(path for path in sys.path if path)
     env = {**os.environ, "PUNCHLIST_SOCKET": process.socket, "PUNCHLIST_DATA_DIR": process.data_dir, "PYTHONPATH": path}
-    command = [sys.executable, "-m", "punchlist.cli", "run", *words]
+    command = [sys.executable, "-m", "punchlist.cli", "run", "-c", "default", *words]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
         try:
             yield run

@@ -1,0 +1,64 @@
+"""Which list a directory means, for clients that do not look themselves: editors."""
+
+import anyio
+import msgspec
+
+from punchlist_schemas import params as p
+from punchlist_schemas.directory import OUTSIDE, Meant, meant
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.project_file import DirectoryError
+from punchlist_schemas.results import ConversationResolveResult
+from punchlistd.engine.access import Access
+from punchlistd.engine.calls import Caller
+
+LOOKERS = 4
+"""How many directories are looked at at once: a file system that hangs must not take all threads."""
+
+
+class Resolver:
+    """Answers `conversation.resolve` by the rule that clients go by.
+
+    Attributes:
+        data_dir: The data directory: there it is kept which project may name which list.
+    """
+
+    def __init__(self, access: Access) -> None:
+        """A resolver that knows of no project that may name a list."""
+        self.data_dir = ""
+        self._access = access
+        self._lookers = anyio.CapacityLimiter(LOOKERS)
+
+    async def answer(self, caller: Caller, params: p.ConversationResolve) -> bytes | Rejection:
+        """The list; for a bound caller another user's list is one that nobody has used."""
+        try:
+            found, allowed = await anyio.to_thread.run_sync(self._look, params.path, limiter=self._lookers)
+        except DirectoryError as error:
+            return Rejection("invalid_params", _text(f"{error}: {error.advice}."), {"field": "path"})
+        if found is None:
+            nothing = ConversationResolveResult(
+                conversation=None, source="none", root=None, file=None, exists=False, allowed=True
+            )
+            return _encode(nothing)
+        opened = await self._access.durable(caller.user, found.conversation)
+        exists = not isinstance(opened, Rejection) and opened.state.exists
+        result = ConversationResolveResult(
+            conversation=found.conversation,
+            source=found.source,
+            root=_text(found.root),
+            file=None if found.file is None else _text(found.file),
+            exists=exists,
+            allowed=allowed or not (exists or found.conversation == OUTSIDE),
+        )
+        return _encode(result)
+
+    def _look(self, path: str) -> tuple[Meant | None, bool]:
+        found = meant(path)
+        return found, found is None or found.is_allowed(self.data_dir)
+
+
+def _text(path: str) -> str:
+    """A path as JSON can hold it: names are bytes to the system."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+_encode = msgspec.json.Encoder().encode

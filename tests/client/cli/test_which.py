@@ -1,0 +1,108 @@
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist_testing.repositories import repository, worktree
+from punchlist_testing.terminal import terminal
+
+
+@pytest.fixture
+def website(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = repository(home / "website")
+    monkeypatch.chdir(place)
+    return place
+
+
+def test_in_a_repository_a_person_sees_the_list_of_its_agents(
+    punch: Any, home: Path, website: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    punch("add", "Outside", "-c", "default")
+    assert re.fullmatch(r"website-[0-9a-f]{12}  0/0  not used yet", punch("list").lines[0])
+    punch("add", "Here")
+    monkeypatch.chdir(worktree(website, home / "fix"))
+    assert punch("list").lines[1:] == ["  ☐ #1 Here"]
+    monkeypatch.chdir(home)
+    assert punch("list").lines == ["default  0/1", "  ☐ #1 Outside"]
+
+
+def test_the_list_of_a_repository_is_told_once_a_day(punch: Any, home: Path, website: Path) -> None:
+    told = punch("add", "Here").err
+    assert told.startswith("punch: this repository's list is website-")
+    assert punch("list").err == punch("log").err == ""
+    (marker,) = (home / "data" / "told").iterdir()
+    yesterday = marker.stat().st_mtime - 86_401
+    os.utime(marker, (yesterday, yesterday))
+    assert punch("list").err == told
+    assert punch("list").err == ""
+
+
+READS = ["list", "list --json", "show 1", "watch", "log", "why 1", "export", "wait", "next", "edit 1 -t x", "resume 1"]
+
+
+@pytest.mark.parametrize("words", READS)
+def test_a_name_that_no_list_has_is_refused_by_what_reads_with_the_nearest_ones(punch: Any, words: str) -> None:
+    punch("add", "a", "-c", "website")
+    refused = punch(*words.split(), "-c", "web-site")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err == (
+        "error: not_found: there is no list web-site\n  did you mean website? punch conversations shows what there is\n"
+    )
+
+
+def test_a_list_that_is_empty_is_a_list(punch: Any) -> None:
+    punch("add", "a", "-c", "website")
+    punch("clear", "--yes", "-c", "website")
+    assert punch("list", "-c", "website").lines == ["website  0/0", "  no tasks"]
+
+
+def test_a_new_list_is_told_on_a_terminal(punch: Any) -> None:
+    for expected in (True, False):
+        with terminal("add", "a", "-c", "typo") as shown:
+            assert shown.finish() == 0
+            assert ("new list typo" in shown.shown) is expected
+
+
+def test_a_person_is_asked_once_about_a_cloned_file_that_names_a_list_of_his(
+    punch: Any, home: Path, website: Path
+) -> None:
+    punch("add", "Private", "-c", "default")
+    (website / ".punchlist.toml").write_text('conversation = "default"\n')
+    refused = punch("list")
+    assert (refused.code, refused.out) == (78, "")
+    assert "punch init --trust" in refused.err
+    with terminal("list") as shown:
+        shown.wait_for("[y/N] ")
+        shown.type("n\n")
+        assert shown.finish() == 78
+        assert "Private" not in shown.shown
+    with terminal("list") as shown:
+        shown.wait_for("[y/N] ")
+        shown.type("y\n")
+        assert shown.finish() == 0
+        assert "Private" in shown.shown
+    assert punch("list").lines[1:] == ["  ☐ #1 Private"]
+
+
+def test_a_file_that_init_wrote_or_that_names_an_unused_list_asks_nothing(
+    punch: Any, home: Path, website: Path
+) -> None:
+    punch("add", "Shared", "-c", "team")
+    assert punch("init", "team").code == 0
+    assert punch("list").lines[1:] == ["  ☐ #1 Shared"]
+    (website / ".punchlist.toml").write_text('conversation = "fresh"\n')
+    for _ in range(2):
+        assert punch("add", "New").code == 0
+
+
+def test_a_repository_that_can_not_be_used_stops_a_command_but_not_one_with_a_name(
+    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "broken" / ".git").mkdir(parents=True)
+    monkeypatch.chdir(home / "broken")
+    refused = punch("add", "x")
+    assert refused.code == 78
+    assert "is no git directory" in refused.err
+    assert punch("add", "x", "-c", "named").code == 0

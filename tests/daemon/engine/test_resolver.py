@@ -1,0 +1,59 @@
+import os
+from pathlib import Path
+
+from punchlist_schemas import project_file
+from punchlist_testing.engine import Engine, Peer
+from punchlist_testing.repositories import repository, worktree
+
+
+async def test_a_directory_means_the_list_that_clients_take_there(peer: Peer, tmp_path: Path) -> None:
+    website = repository(tmp_path / "website")
+    found = await peer.result("conversation.resolve", path=str(worktree(website, tmp_path / "fix") / "page.html"))
+    assert found["conversation"].startswith("website-")
+    expected = {"source": "repository", "root": str(tmp_path / "fix"), "file": None, "exists": False, "allowed": True}
+    assert found == {"conversation": found["conversation"], **expected}
+    await peer.result("task.add", conversation=found["conversation"], title="a")
+    assert (await peer.result("conversation.resolve", path=str(website)))["exists"]
+    nothing = await peer.result("conversation.resolve", path="/")
+    expected = {"source": "none", "root": None, "file": None, "exists": False, "allowed": True}
+    assert nothing == {"conversation": None, **expected}
+
+
+async def test_whether_a_project_file_may_name_its_list_is_told(peer: Peer, tmp_path: Path) -> None:
+    file = tmp_path / project_file.NAME
+    for name, exists, allowed in (("used", True, False), ("unused", False, True), ("default", False, False)):
+        file.write_text(project_file.text_for(name))
+        await peer.result("task.add", conversation="used", title="a")
+        found = await peer.result("conversation.resolve", path=str(tmp_path))
+        assert (found["file"], found["source"], found["exists"], found["allowed"]) == (
+            *(str(file), "project_file"),
+            *(exists, allowed),
+        )
+
+
+async def test_to_a_bound_connection_the_list_of_another_user_is_as_if_nobody_had_used_it(
+    running: Engine, tmp_path: Path
+) -> None:
+    (tmp_path / project_file.NAME).write_text(project_file.text_for("bobs"))
+    bob, alice = await running.connect(user="bob"), await running.connect(user="alice")
+    unused = await alice.result("conversation.resolve", path=str(tmp_path))
+    await bob.result("task.add", conversation="bobs", title="a")
+    assert (await bob.result("conversation.resolve", path=str(tmp_path)))["exists"]
+    assert await alice.result("conversation.resolve", path=str(tmp_path)) == unused
+
+
+async def test_a_directory_that_can_not_be_used_is_refused_with_what_to_do(peer: Peer, tmp_path: Path) -> None:
+    (tmp_path / project_file.NAME).symlink_to("/etc/passwd")
+    refused = (await peer.call("conversation.resolve", path=str(tmp_path)))["error"]
+    assert refused["data"] == {"kind": "invalid_params", "field": "path"}
+    assert "links are not followed" in refused["message"]
+    for path in ("relative", "", "/nowhere/at/all", "/a\0b"):
+        assert (await peer.call("conversation.resolve", path=path))["error"]["data"]["field"] == "path"
+
+
+async def test_a_path_that_is_no_text_is_shown_as_it_can_be(peer: Peer, tmp_path: Path) -> None:
+    named = tmp_path / os.fsdecode(b"\xff")
+    repository(named)
+    (tmp_path / "link").symlink_to(named)
+    found = await peer.result("conversation.resolve", path=str(tmp_path / "link"))
+    assert found["root"] == f"{tmp_path}/\\xff"
