@@ -22,19 +22,15 @@ MAX_INTEGER = 2**53
 TITLE_PATTERN = r"^(?=\s*\S)[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+(?![\s\S])"
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:-]*(?![\s\S])"
 
+_ID_IN_WORDS = "1 to 128 of A-Z a-z 0-9 . _ : -, beginning with a letter or digit"
+
 ConversationId = Annotated[
-    str,
-    msgspec.Meta(
-        min_length=1,
-        max_length=128,
-        pattern=ID_PATTERN,
-        description="1 to 128 of A-Z a-z 0-9 . _ : -, beginning with a letter or digit",
-    ),
+    str, msgspec.Meta(min_length=1, max_length=128, pattern=ID_PATTERN, description=_ID_IN_WORDS)
 ]
 TaskId = Annotated[
     str, msgspec.Meta(min_length=1, max_length=20, description='A decimal string counting up from "1" in its list')
 ]
-MessageId = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=ID_PATTERN)]
+MessageId = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=ID_PATTERN, description=_ID_IN_WORDS)]
 Title = Annotated[
     str,
     msgspec.Meta(

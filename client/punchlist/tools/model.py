@@ -137,7 +137,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     `guide` is what a model is told, in the form of `punchlist.tools.guide`. `refuse` puts a problem into the dialect's
     own form. `falls_back` tells whether the server's own list serves where nothing names one, and whether replies then
-    say which list that is. `renamed` holds the tools that are offered under names of their own.
+    say which list that is. `unblocks` tells whether it can take an edge away. `renamed` holds the tools that are
+    offered under names of their own.
     """
 
     name: str
@@ -146,6 +147,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[Tool, ...]
     refuse: Callable[[Problem], Reply]
     falls_back: bool = True
+    unblocks: bool = False
     renamed: Mapping[str, str] = {}
 
     def tool(self, name: str) -> Tool | None:

@@ -1,6 +1,7 @@
 """Refusals and faults as sentences that a model can act on: what was refused, why, and what would work."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
 from typing import Any
 
 from punchlist import errors
@@ -12,24 +13,89 @@ _SENTENCE = 1_000
 """How many characters of a message from elsewhere are passed on."""
 
 
-def problem_of(error: PunchlistError) -> Problem:
-    """What went wrong, for the model. Nothing internal is told."""
+_MEMBERS: dict[str, tuple[str, ...]] = {
+    "task": ("taskId", "task_id", "id", "taskIds"),
+    "tasks": ("tasks", "todos"),
+    "title": ("title", "subject", "content"),
+    "active_form": ("activeForm",),
+    "metadata": ("metadata", "context"),
+    "blocked_by": ("addBlockedBy", "after"),
+    "add_blocked_by": ("addBlockedBy", "after"),
+    "remove_blocked_by": ("removeBlockedBy", "not_after"),
+    "add_blocks": ("addBlocks",),
+    "remove_blocks": ("removeBlocks",),
+    "result_summary": ("result_summary", "result", "note"),
+    "fail_reason": ("reason", "failed", "note"),
+}
+"""Member of the wire → the arguments that tools take it by; the first of them that a tool has is meant."""
+
+
+def problem_of(error: PunchlistError, arguments: Collection[str] = (), *, unblocks: bool = False) -> Problem:
+    """What went wrong, for the model. Nothing internal is told.
+
+    Args:
+        error: What the daemon or the connection said.
+        arguments: Names of the arguments that the tool takes: a wrong one is called as the model called it.
+        unblocks: Whether the dialect can take an edge away, so that this is worth advising.
+    """
+    if isinstance(error, errors.InvalidParams) and error.field and error.expected:
+        return Problem(error.kind, shorten(_wrong(error, arguments), _SENTENCE), error.data)
     if isinstance(error, RequestRefused):
         tell = _TEXTS.get(error.kind)
-        return Problem(error.kind, shorten(tell(error) if tell else error.message, _SENTENCE), error.data)
+        text = shorten(tell(error) if tell else error.message, _SENTENCE)
+        if unblocks and isinstance(error, errors.Blocked):
+            text += ", or remove the dependency"
+        return Problem(error.kind, text, error.data)
     if isinstance(error, errors.NoConversation):
         return Problem("no_conversation", shorten(str(error), _SENTENCE))
     text = f"the task list can't be reached now ({shorten(str(error), _SENTENCE)}); nothing is lost, try again"
     return Problem("unavailable", text)
 
 
+_PLAIN = (
+    (r"`", ""),
+    (r"\b(?:str|string) of length <= (\d+)", r"at most \1 characters"),
+    (r"\b(?:str|string) of length >= 1\b", "at least 1 character"),
+    (r"\b(?:int|integer) >= (\d+)", r"an integer of at least \1"),
+    (r"\b(?:int|integer) <= (\d+)", r"an integer of at most \1"),
+    (r"\b(?:str|string)\b", "text"),
+    (r"(?<!an )\b(?:int|integer)\b", "an integer"),
+    (r"\b(?:bool|boolean)\b", "true or false"),
+    (r"\barray of length >= 1\b", "at least one entry"),
+    (r"\barray\b", "a list"),
+    (r"\bobject\b", "an object"),
+    (r" (?:\||or) null\b", ""),
+)
+
+
+def plainly(expected: str) -> str:
+    """What a decoder expected, in the words of people."""
+    for pattern, words in _PLAIN:
+        expected = re.sub(pattern, words, expected)
+    return expected
+
+
+def _wrong(error: errors.InvalidParams, arguments: Collection[str]) -> str:
+    def own(match: re.Match[str]) -> str:
+        return next((name for name in _MEMBERS.get(match[0], ()) if name in arguments), match[0])
+
+    return f"{re.sub('[a-z_]+', own, error.field or '')} is wrong: expected {plainly(error.expected or '')}"
+
+
 def _not_found(error: Any) -> str:
-    return f"{error.what or 'task'} {error.id} not found"
+    return f"{error.what or 'task'} {str(error.id)[:60]} not found"
 
 
 def _blocked(error: Any) -> str:
-    blockers = [f"#{one.get('id')} {one.get('title', '')}".strip() for one in error.blockers or ()]
-    return f"task {error.task} is blocked by {joined(blockers)}: complete that first, or remove the dependency"
+    blockers: list[dict[str, str]] = error.blockers or []
+    names = [f"#{one.get('id')} {one.get('title', '')}".strip() + _state(one) for one in blockers]
+    has_failed = any(one.get("status") == "failed" for one in blockers)
+    advice = "complete what has failed, or delete it" if has_failed else "complete that first"
+    return f"task {error.task} is blocked by {joined(names)}: {advice}"
+
+
+def _state(blocker: dict[str, str]) -> str:
+    return f" ({blocker['status']})" if blocker.get("status") in ("failed", "paused") else ""
 
 
 def _cycle(error: Any) -> str:
@@ -38,7 +104,7 @@ def _cycle(error: Any) -> str:
 
 def _transition(error: Any) -> str:
     if error.running:
-        return f"task {error.running} is in progress and only one may be: complete, fail or pause it first"
+        return f"task {error.running} is in progress and only one may be: that one comes first"
     allowed = ", ".join(error.allowed or ()) or "nothing else"
     return f"task {error.task} is {error.from_} and can't become {error.to}; it can become: {allowed}"
 

@@ -30,6 +30,7 @@ from msgspec.inspect import (
 )
 
 from punchlist.tools.model import HIDDEN, Arguments, Problem, choices
+from punchlist.tools.refusals import plainly
 
 _TASK_NAMES = frozenset({"id", "task", "taskid", "tasknumber", "todoid", "todotaskid"})
 """What models call the argument that names a task, without case and punctuation."""
@@ -51,7 +52,19 @@ def arguments_of(kind: type[Arguments], given: object) -> Any:
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise _wrong(f"invalid arguments: {error}") from None
+        raise _complaint(str(error)) from None
+
+
+_COMPLAINT = re.compile(r"Expected (.*?)(?:, got `([^`]*)`)?(?: - at `\$\.?([^`]*)`)?", re.DOTALL)
+
+
+def _complaint(text: str) -> Problem:
+    """What the conversion said, about the argument as the model knows it."""
+    match = _COMPLAINT.fullmatch(text)
+    if match is None or not match[3]:
+        return _wrong(f"invalid arguments: {text}")
+    got = f", not {plainly(match[2])}" if match[2] else ""
+    return _wrong(f"{match[3]} is wrong: expected {plainly(match[1])}{got}", match[3])
 
 
 def _body(given: object) -> dict[str, Any]:
@@ -91,6 +104,19 @@ def _object(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
         if field.required and (name not in values or _is_blank(values[name])):
             raise Problem("invalid_arguments", f"{name} is required", {"field": name})
     return values
+
+
+def argument_names(kind: type[Arguments]) -> frozenset[str]:
+    """The names of a tool's arguments and of their members."""
+    found: set[str] = set()
+    kinds: list[Any] = [kind]
+    while kinds:
+        for field in _fields(kinds.pop()).values():
+            found.add(field.encode_name)
+            bare = _bare(field.type)
+            inner = _bare(bare.item_type) if isinstance(bare, _LISTS) else bare
+            kinds += [inner.cls] if isinstance(inner, StructType) else []
+    return frozenset(found)
 
 
 @cache

@@ -17,10 +17,11 @@ from punchlist.errors import PunchlistError
 from punchlist.sync import Client
 from punchlist.tools import registry
 from punchlist.tools.fit import BUDGET, shorten
+from punchlist.tools.ids import resolving
 from punchlist.tools.memory import Memory
 from punchlist.tools.model import Desk, Dialect, Problem, Reply, Steps
 from punchlist.tools.refusals import problem_of
-from punchlist.tools.repair import arguments_of
+from punchlist.tools.repair import argument_names, arguments_of
 from punchlist_schemas import rendezvous
 from punchlist_schemas.project_file import DirectoryError
 
@@ -61,7 +62,9 @@ def steps(seat: Seat, named: str | Dialect, tool_name: str, arguments: object, m
     except Problem as problem:
         reply = dialect.refuse(problem)
     except PunchlistError as error:
-        reply = dialect.refuse(problem_of(error))
+        tool = dialect.tool(tool_name)
+        names = argument_names(tool.arguments) if tool else ()
+        reply = dialect.refuse(problem_of(error, names, unblocks=dialect.unblocks))
     return reply
 
 
@@ -73,7 +76,7 @@ def _steps(seat: Seat, dialect: Dialect, tool_name: str, arguments: object, memo
     conversation, is_told = yield from _place(seat, dialect)
     prepared = arguments_of(tool.arguments, arguments)
     desk = Desk(ConversationCalls(conversation, seat.actor), seat.actor, seat.user, memory, dialect.names)
-    reply = yield from tool.run(desk, prepared)
+    reply = yield from resolving(desk, tool.run(desk, prepared))
     return reply if is_told else _telling(reply, conversation)
 
 

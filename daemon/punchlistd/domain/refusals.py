@@ -51,7 +51,7 @@ def lease_lost(task: Task, fence: int | None) -> Rejection:
 
 def blocked(task: Task, blockers: Iterable[Task]) -> Rejection:
     """The task waits for others."""
-    facts = [{"id": blocker.id, "title": blocker.title} for blocker in blockers]
+    facts = [{"id": blocker.id, "title": blocker.title, "status": blocker.status} for blocker in blockers]
     names = ", ".join(f"#{fact['id']}" for fact in facts[:_DRAWN]) + (", …" if len(facts) > _DRAWN else "")
     message = f"Task #{task.id} waits for {names}; complete or delete them first, or remove the edges."
     return Rejection("blocked", message, {"task": task.id, "blockers": facts})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from punchlist import Client, connect, tools
+from punchlist import Client, SettingsPatch, connect, tools
 from punchlist.tools import Seat, Toolbox
 from punchlist.tools.fit import MAX_TOKENS, compact, tokens
 from punchlist_testing.daemon import Running
@@ -232,3 +232,74 @@ def test_a_description_keeps_its_text_whatever_its_form(box: Toolbox) -> None:
         assert not box.call("queue", "add_task", {"description": text}).refused, text
     shown = [task["description"] for task in box.call("queue", "list_tasks").data["tasks"]]
     assert [" ".join(one.split()) for one in shown] == [" ".join(text.split()) for text in texts]
+
+
+def test_an_update_of_a_blocked_task_is_refused_as_a_whole(box: Toolbox) -> None:
+    box.call("claude", "TaskCreate", {"subject": "One", "description": "d"})
+    box.call("claude", "TaskCreate", {"subject": "Two", "description": "d", "addBlockedBy": ["1"]})
+    reply = box.call("claude", "TaskUpdate", {"taskId": "2", "status": "completed", "subject": "x"})
+    assert (reply.refused, reply.data["success"], reply.data["updatedFields"]) == (True, False, [])
+    assert box.call("claude", "TaskGet", {"taskId": "2"}).text.startswith("Task #2: Two")
+
+
+def test_an_update_that_is_done_in_part_is_no_success_and_says_what_was_not_done(box: Toolbox) -> None:
+    box.call("claude", "TaskCreate", {"subject": "One", "description": "d"})
+    box.call("claude", "TaskCreate", {"subject": "Two", "description": "d", "addBlockedBy": ["1"]})
+    arguments = {"taskId": "2", "status": "completed", "subject": "x", "addBlockedBy": ["1"]}
+    reply = box.call("claude", "TaskUpdate", arguments)
+    assert reply.text.splitlines() == [
+        "Updated task #2 (addBlockedBy)",
+        "Refused: task 2 is blocked by #1 One: complete that first, or remove the dependency",
+        "Not updated: subject",
+    ]
+    assert (reply.refused, reply.data["success"]) == (True, False)
+    long = box.call("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress", "subject": "x" * 501})
+    assert (long.refused, long.data["updatedFields"]) == (True, ["status"])
+    assert long.text.splitlines()[-2:] == [
+        "Refused: subject is wrong: expected at most 500 characters",
+        "Not updated: subject",
+    ]
+
+
+def test_an_unknown_task_is_no_success_of_an_update(box: Toolbox) -> None:
+    reply = box.call("claude", "TaskUpdate", {"taskId": "9", "status": "completed"})
+    assert (reply.refused, reply.data["success"], reply.data["error"]) == (True, False, "task 9 not found")
+
+
+def test_the_metadata_of_a_task_can_be_read_back(box: Toolbox) -> None:
+    given = {"pr": 117, "files": ["a.py"]}
+    box.call("claude", "TaskCreate", {"subject": "One", "description": "d", "metadata": given})
+    reply = box.call("claude", "TaskGet", {"taskId": "1"})
+    assert reply.data["task"]["metadata"] == given
+    assert 'Metadata: {"pr":117,"files":["a.py"]}' in reply.text
+
+
+def test_the_last_completion_of_a_list_that_clears_itself_says_so(client: Client, box: Toolbox) -> None:
+    client.conversation("work").open(settings=SettingsPatch(auto_clear="when_done"))
+    box.call("claude", "TaskCreate", {"subject": "One", "description": "d"})
+    reply = box.call("claude", "TaskUpdate", {"taskId": "1", "status": "completed", "owner": "ann"})
+    assert reply.text == "Updated task #1\nAll tasks are completed: the list has cleared itself."
+    assert not reply.refused
+
+
+@pytest.mark.parametrize(
+    ("name", "tool", "arguments"),
+    [
+        ("checklist", "CompleteTask", {"taskId": "2"}),
+        ("queue", "complete_task", {"task_id": "2", "result_summary": "r"}),
+        ("todo", "complete_todo_task", {"task_id": 2}),
+        ("todo-v1", "complete_task", {"user_id": "ann", "task_id": 2}),
+    ],
+)
+def test_advice_is_what_the_dialect_can_do_and_names_a_failed_blocker(
+    name: str, tool: str, arguments: dict[str, Any], client: Client, box: Toolbox
+) -> None:
+    plan = client.conversation("work")
+    plan.add("One")
+    plan.add("Two", blocked_by=["1"])
+    assert "blocked by #1 One: complete that first" in box.call(name, tool, arguments).text
+    assert "dependency" not in box.call(name, tool, arguments).text
+    plan.fail("1", "no key")
+    told = box.call(name, tool, arguments)
+    assert "blocked by #1 One (failed): complete what has failed, or delete it" in told.text
+    assert told.refused

@@ -18,7 +18,12 @@ from punchlist.tools.refusals import problem_of
         (
             "blocked",
             {"task": "2", "blockers": [{"id": "1", "title": "Copy"}]},
-            "task 2 is blocked by #1 Copy: complete that first, or remove the dependency",
+            "task 2 is blocked by #1 Copy: complete that first",
+        ),
+        (
+            "blocked",
+            {"task": "2", "blockers": [{"id": "1", "title": "Copy", "status": "failed"}]},
+            "task 2 is blocked by #1 Copy (failed): complete what has failed, or delete it",
         ),
         ("from_a_newer_daemon", {}, "as the daemon said"),
     ],
@@ -32,6 +37,18 @@ def test_faults_of_the_connection_say_that_nothing_is_lost() -> None:
     problem = problem_of(ConnectionLost("the daemon went away"))
     assert (problem.kind, "nothing is lost" in problem.text) == ("unavailable", True)
     assert problem_of(NoConversation("none")).kind == "no_conversation"
+
+
+def test_a_wrong_member_is_called_as_the_tool_calls_it() -> None:
+    data = {"kind": "invalid_params", "field": "title", "expected": "string of length <= 500"}
+    error = refusal(-32602, "title is wrong: expected string of length <= 500.", data)
+    assert problem_of(error, {"subject"}).text == "subject is wrong: expected at most 500 characters"
+    assert problem_of(error, {"title"}).text == "title is wrong: expected at most 500 characters"
+
+
+def test_taking_an_edge_away_is_advised_where_it_can_be_done() -> None:
+    error = refusal(-1, "blocked", {"kind": "blocked", "task": "2", "blockers": [{"id": "1", "title": "Copy"}]})
+    assert problem_of(error, unblocks=True).text.endswith(": complete that first, or remove the dependency")
 
 
 def test_a_long_message_is_cut() -> None:

@@ -8,9 +8,10 @@ from msgspec import Meta, Struct
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import DependencyCycle, NotFound, RequestRefused
-from punchlist.tools.fit import MANY_IDS, fitting, joined, more, one_line, shorten
+from punchlist.tools.fit import LONG_TEXT, MANY_IDS, compact, fitting, joined, more, one_line, shorten
 from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
 from punchlist.tools.refusals import problem_of
+from punchlist.tools.repair import argument_names
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Metadata, Task
@@ -98,10 +99,11 @@ def _get(desk: Desk, args: TaskGet) -> Steps:
         *_labelled("Owner", task.owner),
         *_labelled("Blocks", joined(task.blocks)),
         *_labelled("Blocked by (open)", joined(task.open_blockers)),
+        *_labelled("Metadata", shorten(compact(task.metadata)) if task.metadata else ""),
         *_labelled("Result", shorten(task.result_summary)),
         *_labelled("Failed because", shorten(task.fail_reason)),
     ]
-    data = {
+    data: dict[str, Any] = {
         "id": task.id,
         "subject": task.title,
         "description": shorten(task.description),
@@ -109,6 +111,8 @@ def _get(desk: Desk, args: TaskGet) -> Steps:
         "blocks": task.blocks[:MANY_IDS],
         "blockedBy": task.blocked_by[:MANY_IDS],
     }
+    if task.metadata and len(compact(task.metadata)) <= LONG_TEXT:
+        data["metadata"] = task.metadata
     return Reply(text="\n".join(lines), data={"task": data})
 
 
@@ -153,6 +157,18 @@ _EDGES = {
     "add_blocks": "addBlocks",
     "add_blocked_by": "addBlockedBy",
 }
+_FIELDS = ("subject", "description", "activeForm", "owner", "metadata", *_EDGES.values(), "status")
+"""The order in which updated fields are told."""
+
+
+class _Done(Struct):
+    """How far an update has come: fields, what was refused, what is left, and what else there is to say."""
+
+    updated: set[str] = set()
+    refused: list[str] = []
+    left: list[str] = []
+    notes: str = ""
+    change: dict[str, Any] = {}
 
 
 def _update(desk: Desk, args: TaskUpdate) -> Steps:
@@ -160,76 +176,81 @@ def _update(desk: Desk, args: TaskUpdate) -> Steps:
         yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
         data = {"success": True, "taskId": args.task_id, "updatedFields": ["deleted"]}
         return Reply(text=f"Task #{args.task_id} deleted", data=data)
-    before: Task = yield desk.calls.get(args.task_id)
-    updated: list[str] = []
-    refused: list[str] = []
-    yield from _edit_members(desk, args, updated)
-    yield from _edit_edges(desk, args, updated, refused)
-    data: dict[str, Any] = {"success": True, "taskId": args.task_id, "updatedFields": updated}
-    unblocked: Ids = ()
-    if args.status:
-        try:
-            result: SetStatusResult = yield desk.calls.set_status(args.task_id, args.status)
-        except RequestRefused as error:
-            refused.append(problem_of(error).text)
-        else:
-            unblocked = result.unblocked
-            updated.append("status")
-            if before.status != args.status:
-                data["statusChange"] = {"from": before.status, "to": args.status}
-    if not updated and not refused:
+    members: dict[str, Any] = {wire: getattr(args, name) for name, wire in _MEMBERS.items() if getattr(args, name)}
+    members |= {} if args.metadata is None else {"metadata": args.metadata}
+    edges = {name: getattr(args, name) for name in _EDGES if getattr(args, name)}
+    if not (members or edges or args.status):
         raise Problem("invalid_arguments", "no updates specified")
-    return _updated(args.task_id, data, unblocked, refused)
+    if "title" in members:
+        members["title"] = one_line(members["title"])
+    done = _Done(left=[_own(name) for name in members])
+    try:
+        yield from _change(desk, args, members, edges, done)
+    except RequestRefused as error:
+        done.refused.append(problem_of(error, argument_names(TaskUpdate), unblocks=True).text)
+    return _told(args, done)
 
 
-def _updated(task: str, data: dict[str, Any], unblocked: Ids, refused: list[str]) -> Reply:
-    if not data["updatedFields"]:
-        text = "; ".join(refused)
-        return Reply(text=text, data={**data, "success": False, "error": text}, refused=True)
-    done = f"Updated task #{task}"
-    if unblocked:
-        done += f" (unblocked: {joined(unblocked)})"
-    if refused:
-        done += f" ({', '.join(data['updatedFields'])})"
-        data["error"] = "; ".join(refused)
-    return Reply(text="\n".join([done, *(f"Refused: {one}" for one in refused)]), data=data)
-
-
-def _edit_members(desk: Desk, args: TaskUpdate, updated: list[str]) -> Generator[Call[Any], Any, None]:
-    given: dict[str, Any] = {wire: getattr(args, name) for name, wire in _MEMBERS.items() if getattr(args, name)}
-    if "title" in given:
-        given["title"] = one_line(given["title"])
-    if args.metadata is not None:
-        given["metadata"] = args.metadata
-    if given:
-        yield desk.calls.edit(args.task_id, **given)
-    names = {"title": "subject", "active_form": "activeForm"}
-    updated += [names.get(name, name) for name in given]
-
-
-def _edit_edges(
-    desk: Desk, args: TaskUpdate, updated: list[str], refused: list[str]
+def _change(
+    desk: Desk, args: TaskUpdate, members: dict[str, Any], edges: dict[str, Any], done: _Done
 ) -> Generator[Call[Any], Any, None]:
-    given: dict[str, Any] = {name: getattr(args, name) for name in _EDGES if getattr(args, name)}
-    if not given:
+    """Edges, status, members: what is most often refused comes before what never is, so that little is done by half."""
+    before: Task = yield desk.calls.get(args.task_id)
+    yield from _edit_edges(desk, args.task_id, edges, done)
+    is_cleared = False
+    if args.status and args.status != "deleted":
+        result: SetStatusResult = yield desk.calls.set_status(args.task_id, args.status)
+        done.updated.add("status")
+        if before.status != args.status:
+            done.change = {"statusChange": {"from": before.status, "to": args.status}}
+        done.notes = f" (unblocked: {joined(result.unblocked)})" if result.unblocked else ""
+        if args.status == "completed" and not result.remaining:
+            rest: TaskList = yield desk.calls.list(limit=1)
+            is_cleared = not rest.total
+    if is_cleared:
+        done.notes += "\nAll tasks are completed: the list has cleared itself."
+    elif members:
+        yield desk.calls.edit(args.task_id, **members)
+    done.updated.update(done.left)
+    done.left = []
+
+
+def _told(args: TaskUpdate, done: _Done) -> Reply:
+    """What was done, and what was not: only all of it is a success."""
+    fields = sorted(done.updated, key=_FIELDS.index)
+    data = {"success": not done.refused, "taskId": args.task_id, "updatedFields": fields, **done.change}
+    if not done.refused:
+        return Reply(text=f"Updated task #{args.task_id}{done.notes}", data=data)
+    data["error"] = "; ".join(done.refused)
+    if not fields:
+        return Reply(text=data["error"], data=data, refused=True)
+    lines = [f"Updated task #{args.task_id} ({', '.join(fields)}){done.notes}"]
+    lines += [f"Refused: {one}" for one in done.refused]
+    lines += [f"Not updated: {', '.join(done.left)}"] if done.left else []
+    return Reply(text="\n".join(lines), data=data, refused=True)
+
+
+def _own(member: str) -> str:
+    return {"title": "subject", "active_form": "activeForm"}.get(member, member)
+
+
+def _edit_edges(desk: Desk, task: str, edges: dict[str, Any], done: _Done) -> Generator[Call[Any], Any, None]:
+    if not edges:
         return
     try:
-        yield desk.calls.edit(args.task_id, **given)
-        updated += [_EDGES[name] for name in given]
+        yield desk.calls.edit(task, **edges)
+        done.updated.update(_EDGES[name] for name in edges)
         return
     except (NotFound, DependencyCycle):
         pass  # one edge spoils them all: each is tried by itself
-    for name, others in given.items():
-        done = False
+    for name, others in edges.items():
         for other in others:
             try:
                 one: dict[str, Any] = {name: (other,)}
-                yield desk.calls.edit(args.task_id, **one)
-                done = True
+                yield desk.calls.edit(task, **one)
+                done.updated.add(_EDGES[name])
             except (NotFound, DependencyCycle) as error:
-                refused.append(f"{_EDGES[name]} {other}: {problem_of(error).text}")
-        if done:
-            updated.append(_EDGES[name])
+                done.refused.append(f"{_EDGES[name]} {other}: {problem_of(error).text}")
 
 
 def _write(desk: Desk, args: TodoWrite) -> Steps:
@@ -294,6 +315,7 @@ DIALECT = Dialect(
     name="claude",
     summary="The task tools of Claude Code: TaskCreate, TaskUpdate, TaskGet, TaskList, TodoWrite.",
     guide=_GUIDE,
+    unblocks=True,
     tools=tuple(Tool(*row) for row in _TOOLS),
     refuse=_refuse,
 )

@@ -345,6 +345,7 @@ DIALECT = Dialect(
     name="native",
     summary="Ours, the recommended one: plan, next, update, tasks, wait; small replies and deltas.",
     guide=_GUIDE,
+    unblocks=True,
     refuse=_refuse,
     tools=(
         Tool(

@@ -82,7 +82,7 @@ def test_a_held_task_is_refused_by_name_and_so_is_what_can_not_be_worked_on(reco
     recorder.do(p.TaskEdit(**C, task="4", parent="2"))
     recorder.set_status("2", "paused")
     parent = refusal(recorder, p.TaskClaim(**C, owner="bob", task="4"))
-    assert (parent.kind, parent.data["blockers"]) == ("blocked", [{"id": "2", "title": "b"}])
+    assert (parent.kind, parent.data["blockers"]) == ("blocked", [{"id": "2", "title": "b", "status": "paused"}])
 
 
 def test_a_task_begun_by_hand_is_taken_up_by_its_owner_or_when_it_has_none(recorder: Recorder) -> None:

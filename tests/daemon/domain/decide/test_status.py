@@ -43,7 +43,8 @@ def test_a_task_with_open_blockers_can_not_be_started_or_completed(to: Status) -
     recorder.add("second", blocked_by=("1",))
     refusal = recorder.set_status("2", to)
     assert isinstance(refusal, Rejection)
-    assert (refusal.kind, refusal.data) == ("blocked", {"task": "2", "blockers": [{"id": "1", "title": "first"}]})
+    blockers = [{"id": "1", "title": "first", "status": "pending"}]
+    assert (refusal.kind, refusal.data) == ("blocked", {"task": "2", "blockers": blockers})
     assert isinstance(recorder.set_status("2", "paused"), Decision)
     recorder.set_status("1", "completed")
     assert isinstance(recorder.set_status("2", to), Decision)

@@ -1,0 +1,99 @@
+"""Ids of tasks as models bring them, in every dialect."""
+
+import json
+from typing import Any
+
+import pytest
+
+from punchlist import Client
+from punchlist.mirror.form import FOREIGN_ID
+from punchlist.tools import Toolbox
+
+GUID = "aa11bb22cc33dd44ee55ff6600112233"
+
+NOT_FOUND: list[tuple[str, str, dict[str, Any], str]] = [
+    ("checklist", "CompleteTask", {"taskId": GUID}, '{"ok":false,"error":"Task not found"}'),
+    ("checklist", "UncompleteTask", {"taskId": GUID}, '{"ok":false,"error":"Task not found"}'),
+    ("checklist", "DeleteTask", {"taskId": GUID}, '{"ok":false,"error":"Task not found"}'),
+    ("claude", "TaskGet", {"taskId": GUID}, f"task {GUID} not found"),
+    ("claude", "TaskUpdate", {"taskId": GUID, "subject": "x"}, f"task {GUID} not found"),
+    ("claude", "TaskUpdate", {"taskId": GUID, "status": "deleted"}, f"task {GUID} not found"),
+    ("native", "update", {"id": GUID, "title": "x"}, f"Refused: task {GUID} not found"),
+    ("native", "tasks", {"ids": [GUID]}, f"Refused: task {GUID} not found"),
+    ("native", "plan", {"tasks": [{"title": "x", "after": [GUID]}]}, f"Refused: task {GUID} not found"),
+]
+
+
+@pytest.mark.parametrize(("name", "tool", "arguments", "text"), NOT_FOUND)
+def test_an_id_that_no_list_can_have_is_not_found_in_the_words_of_the_dialect(
+    name: str, tool: str, arguments: dict[str, Any], text: str, box: Toolbox
+) -> None:
+    box.call("checklist", "AddTask", {"title": "One"})
+    reply = box.call(name, tool, arguments)
+    assert (reply.text, reply.refused) == (text, True)
+
+
+@pytest.mark.parametrize("strange", ["0", "-1", "1.5", "x" * 5_000, "12345678901234567890123", "💥", "#", "a b"])
+def test_any_other_strange_id_is_not_found_as_well(strange: str, box: Toolbox) -> None:
+    box.call("checklist", "AddTask", {"title": "One"})
+    assert box.call("checklist", "CompleteTask", {"taskId": strange}).data == {"ok": False, "error": "Task not found"}
+
+
+def test_a_strange_id_among_edges_is_refused_and_the_others_are_done(box: Toolbox) -> None:
+    box.call("checklist", "AddTask", {"title": "One"})
+    made = box.call("claude", "TaskCreate", {"subject": "Two", "description": "d", "addBlockedBy": [GUID, "1"]})
+    assert made.text.splitlines() == ["Task #2 created: Two", f"not blocked by {GUID}: task {GUID} not found"]
+    assert box.call("claude", "TaskGet", {"taskId": "2"}).data["task"]["blockedBy"] == ("1",)
+
+
+def test_a_task_that_a_mirror_file_calls_by_a_guid_is_found_by_it(client: Client, box: Toolbox) -> None:
+    plan = client.conversation("work")
+    plan.add("One")
+    plan.add("From a file", metadata={FOREIGN_ID: GUID})
+    plan.add("Another", metadata={FOREIGN_ID: "short"})
+    assert json.loads(box.call("checklist", "CompleteTask", {"taskId": GUID}).text)["task"]["id"] == "2"
+    made = box.call("claude", "TaskCreate", {"subject": "Four", "description": "d", "addBlockedBy": ["short", GUID]})
+    assert made.text == "Task #4 created: Four"
+    assert plan.get("4").blocked_by == ("2", "3")
+    planned = box.call(
+        "native", "plan", {"tasks": [{"title": "a", "ref": "short"}, {"title": "b", "after": ["short"]}]}
+    )
+    assert not planned.refused
+    assert plan.get("6").blocked_by == ("5",)
+
+
+WRONG: list[tuple[str, str, dict[str, Any], str]] = [
+    ("claude", "TaskCreate", {"subject": "x" * 501, "description": "d"}, "subject is wrong: expected at most 500 "),
+    (
+        "claude",
+        "TaskCreate",
+        {"subject": "x", "description": "d", "activeForm": "y" * 501},
+        "activeForm is wrong: expected at most 500 characters",
+    ),
+    ("claude", "TodoWrite", {"todos": [{"content": "x" * 501}]}, "todos[0].content is wrong: expected at most 500"),
+    (
+        "claude",
+        "TaskUpdate",
+        {"taskId": "1", "subject": "x" * 501},
+        "subject is wrong: expected at most 500 characters",
+    ),
+    ("todo", "get_todo_task", {"task_id": 0}, "task_id is wrong: expected an integer of at least 1"),
+    (
+        "queue",
+        "fail_task",
+        {"task_id": "1", "reason": "x" * 9_000},
+        "reason is wrong: expected at most 8192 characters",
+    ),
+    ("native", "next", {"result": "x" * 9_000}, "result is wrong: expected at most 8192 characters"),
+]
+
+
+@pytest.mark.parametrize(("name", "tool", "arguments", "text"), WRONG)
+def test_a_refusal_calls_arguments_as_the_model_called_them(
+    name: str, tool: str, arguments: dict[str, Any], text: str, box: Toolbox
+) -> None:
+    box.call("checklist", "AddTask", {"title": "One"})
+    box.call("native", "next")
+    reply = box.call(name, tool, arguments)
+    assert reply.refused
+    assert text in reply.text
