@@ -1,26 +1,60 @@
-"""What a process of tools remembers: how far each agent has looked, and the secret of its confirmations."""
+"""What a process of tools remembers: how far each agent has looked, its claims, and the secret of confirmations."""
 
 import hashlib
 import hmac
 import os
 import time
+from collections import OrderedDict
+
+import msgspec
 
 CONFIRM_S = 300
 """How long a confirmation may take, in seconds."""
 
+_MINDS = 4_096
+"""How many minds are kept; the one that was used longest ago is dropped first."""
+
+
+class Mind(msgspec.Struct):
+    """What one agent remembers of one list in one log.
+
+    Attributes:
+        seen: Position in the log up to which the agent knows what happened; None if it has not looked yet.
+        claims: The agent's claims: task → fence.
+        began: Who began a task without an owner: `ID@TIME` of its start → actor.
+    """
+
+    seen: int | None = None
+    claims: dict[str, int] = {}
+    began: dict[str, str] = {}
+
 
 class Memory:
-    """Positions and confirmations of one process. Nothing in it is needed after a restart.
+    """What the agents of one process remember. Nothing in it is needed after a restart.
 
-    A position that is not known any more is found again in the log; an old confirmation is asked for anew.
+    A position that is not known any more is found again in the log and a claim in the list; an old confirmation is
+    asked for anew. Positions and claims of different logs are kept apart by the log's epoch: after a restore, or with
+    several daemons, those of another log mean nothing.
     """
 
     def __init__(self) -> None:
-        self.seen: dict[tuple[str, str], int] = {}
-        """(conversation, agent) → position in the log up to which the agent has been told."""
         self.prepared: set[str] = set()
         """Conversations that a dialect has set up already."""
+        self._log = ""
+        self._minds: OrderedDict[tuple[str, str, str], Mind] = OrderedDict()
         self._secret = os.urandom(32)
+
+    def mind(self, log: str, conversation: str, actor: str) -> Mind:
+        """What an agent remembers of a list; `log` is the epoch of the daemon's log."""
+        if log != self._log:
+            self.prepared.clear()
+            self._log = log
+        key = (log, conversation, actor)
+        mind = self._minds.setdefault(key, Mind())
+        self._minds.move_to_end(key)
+        if len(self._minds) > _MINDS:
+            self._minds.popitem(last=False)
+        return mind
 
     def token(self, *facts: str) -> tuple[str, int]:
         """A token for exactly these facts, and when it expires (milliseconds since 1970 UTC)."""

@@ -12,7 +12,7 @@ import msgspec
 from punchlist.calls import Call
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.tools.guide import rendered
-from punchlist.tools.memory import Memory
+from punchlist.tools.memory import Memory, Mind
 from punchlist_schemas.things import PRIORITIES, STATUSES
 
 HIDDEN = "x-hidden"
@@ -92,14 +92,30 @@ class Problem(Exception):
 
 
 class Desk(msgspec.Struct, frozen=True):
-    """What a handler works with: who calls, on which list."""
+    """What a handler works with: who calls, on which list.
+
+    Attributes:
+        calls: What can be asked of the list, in the agent's name.
+        actor: The agent's name: the owner of its claims and the actor of its changes.
+        user: The user that the connection is confined to.
+        memory: What this process remembers.
+        names: Own names of the tools that are offered → the names that the model calls.
+        log: The epoch of the daemon's log, which positions and fences refer to; empty while no daemon answers.
+        is_nameless: Whether several agents call by this name, so that it can't own a claim.
+    """
 
     calls: ConversationCalls
     actor: str
     user: str | None
     memory: Memory
     names: Mapping[str, str] = {}
-    """Own names of the tools that are offered → the names that the model calls."""
+    log: str = ""
+    is_nameless: bool = False
+
+    @property
+    def mind(self) -> Mind:
+        """What this agent remembers of the list."""
+        return self.memory.mind(self.log, self.conversation, self.actor)
 
     @property
     def conversation(self) -> str:
@@ -114,8 +130,9 @@ class Desk(msgspec.Struct, frozen=True):
 Steps = Generator[Call[Any], Any, Reply]
 """A handler at work."""
 
-Effect = Literal["reads", "adds", "changes", "destroys"]
-"""What a tool does to the list: nothing, only additions, changes that a repetition does not add to, or destruction."""
+Effect = Literal["reads", "adds", "changes", "advances", "destroys"]
+"""What a tool does to the list: nothing, only additions, changes that a repetition does not add to, a step of work that
+a repetition goes beyond, or destruction."""
 
 
 class Tool(msgspec.Struct, frozen=True):

@@ -4,8 +4,8 @@ How far an agent has been told is kept for the life of the process. After a rest
 all that was said to it before that is known, and what came later is told again rather than missed.
 """
 
-from collections.abc import Generator
-from typing import Any
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,13 +13,15 @@ from punchlist.calls import Call, itself
 from punchlist.cursor import TaskList
 from punchlist.errors import Gap, WrongEpoch
 from punchlist.tools.model import Desk
-from punchlist_schemas.events import AnyEvent, Deleted, ListCleared, TaskAdded, decode_event
+from punchlist_schemas.events import AnyEvent, Deleted, ListCleared, Recorded, TaskAdded, decode_event
 from punchlist_schemas.params import EventRead, EventWait
 from punchlist_schemas.results import EventsResult
 
+T = TypeVar("T")
+
 _PAGE = 1_000
 _FARTHEST = 64_000
-"""How many positions of the log are looked at for an agent's last event."""
+"""How many positions of the log are looked at, backwards, for one event."""
 
 
 class News(msgspec.Struct):
@@ -36,19 +38,17 @@ class News(msgspec.Struct):
 
 def seen(desk: Desk) -> Generator[Call[Any], Any, int | None]:
     """The position up to which the agent has been told, or None if it never looked."""
-    key = (desk.conversation, desk.actor)
-    if key not in desk.memory.seen:
+    if desk.mind.seen is None:
         tasks: TaskList = yield desk.calls.list(limit=1)
-        found = yield from _last_own(desk, tasks.seq)
-        if found is None:
-            return None
-        desk.memory.seen[key] = found
-    return desk.memory.seen[key]
+        desk.mind.seen = yield from find_back(
+            desk, tasks.seq, lambda event: event.seq if event.actor == desk.actor else None
+        )
+    return desk.mind.seen
 
 
 def mark(desk: Desk, seq: int) -> None:
     """The agent has been told everything up to this position."""
-    desk.memory.seen[(desk.conversation, desk.actor)] = seq
+    desk.mind.seen = seq
 
 
 def since(desk: Desk, after: int) -> Generator[Call[Any], Any, News]:
@@ -56,7 +56,7 @@ def since(desk: Desk, after: int) -> Generator[Call[Any], Any, News]:
     news = News(after)
     try:
         while True:
-            page: EventsResult = yield _read(desk, news.seq)
+            page: EventsResult = yield read(desk, news.seq)
             _take(news, page, desk.actor)
             if len(page.events) < _PAGE:
                 return news
@@ -70,7 +70,9 @@ def since(desk: Desk, after: int) -> Generator[Call[Any], Any, News]:
 
 def wait(desk: Desk, after: int, timeout_ms: int) -> Call[EventsResult]:
     """Events behind a position, as soon as there are any, or none when the time is up."""
-    params = EventWait(after=after, conversation=desk.conversation, timeout_ms=timeout_ms, limit=_PAGE)
+    params = EventWait(
+        after=after, conversation=desk.conversation, timeout_ms=timeout_ms, limit=_PAGE, epoch=desk.log or None
+    )
     return Call("event.wait", params, itself)
 
 
@@ -99,21 +101,31 @@ def _task_of(event: AnyEvent) -> str | None:
     return getattr(event, "task", None)
 
 
-def _read(desk: Desk, after: int) -> Call[EventsResult]:
-    return Call("event.read", EventRead(after=after, conversation=desk.conversation, limit=_PAGE), itself)
+def read(desk: Desk, after: int) -> Call[EventsResult]:
+    """A page of the list's events behind a position of the agent's log.
+
+    Raises:
+        WrongEpoch: The daemon serves another log by now.
+    """
+    params = EventRead(after=after, conversation=desk.conversation, limit=_PAGE, epoch=desk.log or None)
+    return Call("event.read", params, itself)
 
 
-def _last_own(desk: Desk, head: int) -> Generator[Call[Any], Any, int | None]:
-    """The position of the agent's last event: the log is read backwards in windows that double."""
+def find_back(desk: Desk, head: int, wanted: Callable[[Recorded], T | None]) -> Generator[Call[Any], Any, T | None]:
+    """What `wanted` makes of the newest event up to `head` for which it is not None.
+
+    The log is read backwards in windows that double, as far as `_FARTHEST` positions.
+    """
     end, size = head, _PAGE
     while end > 0 and head - end < _FARTHEST:
         start = max(0, end - size)
-        found: int | None = None
+        found: T | None = None
         after = start
         while after < end:
-            page: EventsResult = yield _read(desk, after)
-            own = [event.seq for event in page.events if event.actor == desk.actor and event.seq <= end]
-            found = own[-1] if own else found
+            page: EventsResult = yield read(desk, after)
+            for recorded in page.events:
+                if recorded.seq <= end and (value := wanted(recorded)) is not None:
+                    found = value
             if not page.events or page.next <= after:
                 break
             after = page.next

@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 from collections.abc import Generator
 from typing import Any, NamedTuple, cast
 
@@ -31,10 +32,12 @@ class Seat(NamedTuple):
 
     Attributes:
         conversation: The list; None for the scope's or the environment's.
-        actor: The agent's name, recorded with its changes.
+        actor: The agent's name: the actor of its changes and the owner of its claims. Give each agent its own.
         user: The user that the client's connection is confined to.
         directory: Where the list is looked for if nothing names one; None: the working directory.
         data_dir: The daemon's data directory; None: as the environment says.
+        agent: The name of a sub-agent of this actor, where the call's arguments do not give one.
+        is_nameless: Whether several agents share the actor. Such a seat claims nothing unless a sub-agent is named.
     """
 
     conversation: str | None = None
@@ -42,23 +45,31 @@ class Seat(NamedTuple):
     user: str | None = None
     directory: str | None = None
     data_dir: str | None = None
+    agent: str = ""
+    is_nameless: bool = False
 
 
 NOBODY = Seat()
+_AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 _NO_LIST = (
     "there is no task list here: run `punch init` in the project's directory, or set PUNCHLIST_CONVERSATION to its name"
 )
 
 
-def steps(seat: Seat, named: str | Dialect, tool_name: str, arguments: object, memory: Memory) -> Steps:
-    """One call of one tool, from what the model sent to the reply, as a generator of calls to the daemon."""
+def steps(  # noqa: PLR0913 - what a call is made of
+    seat: Seat, named: str | Dialect, tool_name: str, arguments: object, memory: Memory, log: str
+) -> Steps:
+    """One call of one tool, from what the model sent to the reply, as a generator of calls to the daemon.
+
+    `log` is the epoch of the daemon's log.
+    """
     try:
         dialect = named if isinstance(named, Dialect) else registry.dialect(named)
     except Problem as problem:
         return Reply(text=problem.text, refused=True)
     try:
-        reply = yield from _steps(seat, dialect, tool_name, arguments, memory)
+        reply = yield from _steps(seat, dialect, tool_name, arguments, memory, log)
     except Problem as problem:
         reply = dialect.refuse(problem)
     except PunchlistError as error:
@@ -68,16 +79,33 @@ def steps(seat: Seat, named: str | Dialect, tool_name: str, arguments: object, m
     return reply
 
 
-def _steps(seat: Seat, dialect: Dialect, tool_name: str, arguments: object, memory: Memory) -> Steps:
+def _steps(  # noqa: PLR0913 - as above
+    seat: Seat, dialect: Dialect, tool_name: str, arguments: object, memory: Memory, log: str
+) -> Steps:
     tool = dialect.tool(tool_name)
     if tool is None:
         there = ", ".join(tool.name for tool in dialect.tools)
         raise Problem("unknown_tool", f"there is no tool {tool_name[:60]!r}; there are: {there}")
     conversation, is_told = yield from _place(seat, dialect)
     prepared = arguments_of(tool.arguments, arguments)
-    desk = Desk(ConversationCalls(conversation, seat.actor), seat.actor, seat.user, memory, dialect.names)
+    agent = sub_agent(getattr(prepared, "agent", "") or seat.agent)
+    actor = f"{seat.actor}/{agent}" if agent else seat.actor
+    calls, is_nameless = ConversationCalls(conversation, actor), seat.is_nameless and not agent
+    desk = Desk(calls, actor, seat.user, memory, dialect.names, log, is_nameless)
     reply = yield from resolving(desk, tool.run(desk, prepared))
     return reply if is_told else _telling(reply, conversation)
+
+
+def sub_agent(name: str) -> str:
+    """A sub-agent's name as it was given, or empty.
+
+    Raises:
+        Problem: It is not 1 to 40 letters, digits and . _ - beginning with a letter or digit.
+    """
+    if name and not _AGENT.fullmatch(name):
+        text = "agent must be 1 to 40 of A-Z a-z 0-9 . _ - and begin with a letter or digit"
+        raise Problem("invalid_arguments", text, {"field": "agent"})
+    return name
 
 
 def _place(seat: Seat, dialect: Dialect) -> Generator[Call[Any], Any, tuple[str, bool]]:
@@ -132,7 +160,7 @@ class Toolbox:
 
     def call(self, dialect: str | Dialect, name: str, arguments: object = None) -> Reply:
         """Call a tool by its name, with what the model sent. A dialect from `offered` has those tools alone."""
-        running = steps(self.seat, dialect, name, arguments, self._memory)
+        running = steps(self.seat, dialect, name, arguments, self._memory, self._log())
         try:
             call = next(running)
             while True:
@@ -144,6 +172,12 @@ class Toolbox:
                     call = running.send(result)
         except StopIteration as stop:
             return _bounded(stop.value)
+
+    def _log(self) -> str:
+        try:
+            return self._client.open().epoch
+        except PunchlistError:
+            return ""  # the call itself tries again and says what is wrong
 
 
 class AsyncToolbox:
@@ -164,7 +198,7 @@ class AsyncToolbox:
         self, dialect: str | Dialect, name: str, arguments: object = None, seat: Seat | None = None
     ) -> Reply:
         """Call a tool by its name, with what the model sent."""
-        running = steps(seat or self.seat, dialect, name, arguments, self._memory)
+        running = steps(seat or self.seat, dialect, name, arguments, self._memory, await self._log())
         try:
             call = next(running)
             while True:
@@ -176,6 +210,12 @@ class AsyncToolbox:
                     call = running.send(result)
         except StopIteration as stop:
             return _bounded(stop.value)
+
+    async def _log(self) -> str:
+        try:
+            return (await self._client.open()).epoch
+        except PunchlistError:
+            return ""
 
 
 def _bounded(reply: Reply) -> Reply:

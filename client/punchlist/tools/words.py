@@ -63,6 +63,15 @@ def brief(task: Task) -> str:
     return text if len(text) <= BRIEF else f"{cut(text, BRIEF)} (all of it: tasks ids={task.id})"
 
 
+def current(task: Task, most: int) -> list[str]:
+    """The task that an agent is to work on, in lines; its title takes at most `most` characters."""
+    urgent = f" [{task.priority}]" if task.priority != "normal" else ""
+    lines = [f"Now #{task.id}: {cut(task.title, most)}{urgent}"]
+    lines += [brief(task)] if task.description else []
+    is_told = len(one_line(task.description)) > BRIEF
+    return lines + ([f"(all of it: tasks ids={task.id})"] if len(task.title) > most and not is_told else [])
+
+
 def finished(done: SetStatusResult) -> str:
     """What finishing a task did."""
     task = done.task
@@ -78,12 +87,19 @@ def summary(counts: Counts) -> str:
     return ", ".join(parts) or "No tasks"
 
 
-def nothing(counts: Counts) -> str:
-    """Why there is no task to be had."""
+def nothing(counts: Counts, failed: Sequence[Task] = ()) -> str:
+    """Why there is no task to be had; `failed` are the failed tasks that others wait for."""
     if not counts.pending + counts.in_progress + counts.paused:
         return "Nothing left: all tasks are finished."
     if counts.ready and counts.failed and not counts.in_progress:
         return "The queue has stopped at a failed task: set it to pending, or delete it."
+    if failed:
+        names = ", ".join(f"#{task.id} {cut(task.title, BRIEF // 2)}" for task in failed[:SOME])
+        more = f" and {len(failed) - SOME} more" if len(failed) > SOME else ""
+        return (
+            f"Nothing ready: {counts.blocked} blocked, since {names}{more} failed. To retry: update with status"
+            " pending. To go on without it: update the task that waits with not_after."
+        )
     return (
         f"Nothing ready: {counts.in_progress} in progress, {counts.blocked} blocked, {counts.paused} paused."
         " Call wait, or tasks to see why."

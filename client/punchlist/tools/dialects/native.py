@@ -1,21 +1,22 @@
 """`native`: few tools, small replies, deltas. The dialect to prefer where there is a choice."""
 
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
-from punchlist.errors import Gap, LeaseHeld, WrongEpoch
-from punchlist.tools import news, words
+from punchlist.errors import Gap, WrongEpoch
+from punchlist.tools import claims, news, words
 from punchlist.tools.fit import cut, fitting, joined, one_line, shorten
 from punchlist.tools.model import (
     Arguments,
     Confirm,
     Desk,
     Dialect,
+    Hidden,
     Offset,
     Problem,
     Question,
@@ -24,14 +25,13 @@ from punchlist.tools.model import (
     Tool,
 )
 from punchlist_schemas.params import NewTask
-from punchlist_schemas.results import ClaimResult, EventsResult, SetStatusResult
-from punchlist_schemas.things import FINISHED, Priority, Task
+from punchlist_schemas.results import EventsResult
+from punchlist_schemas.things import FINISHED, Priority, Status, Task
 
 Ids = tuple[str, ...]
+Agent = Annotated[str, Hidden]
 _TITLE = 100
 _ROWS = 50
-_LEASE_MS = 2 * 3_600_000
-"""How long a task taken by `next` is its taker's without a sign of life, in milliseconds."""
 _DETAILS = 20
 
 
@@ -50,6 +50,7 @@ class Plan(Arguments, frozen=True):
 
     tasks: Annotated[tuple[Step, ...], Meta(description="ref: temporary name; after: refs or ids to be done before")]
     replace: Annotated[bool, Meta(description="Drop all tasks that are not among these")] = False
+    agent: Agent = ""
     confirm: Confirm = ""
 
 
@@ -59,6 +60,7 @@ class Next(Arguments, frozen=True):
     result: Annotated[str, Meta(description="What came of the current task; completes it")] = ""
     failed: Annotated[str, Meta(description="Instead of result: why it can't be done")] = ""
     id: Annotated[str, Meta(description="The task to finish, if not your current one")] = ""
+    agent: Annotated[str, Meta(description="Sub-agents: your own name, in each call")] = ""
 
 
 class Update(Arguments, frozen=True):
@@ -73,6 +75,7 @@ class Update(Arguments, frozen=True):
     owner: str = ""
     after: Annotated[Ids, Meta(description="Wait for these ids")] = ()
     not_after: Annotated[Ids, Meta(description="No longer wait for these ids")] = ()
+    agent: str = ""
     confirm: Confirm = ""
 
 
@@ -82,6 +85,7 @@ class Tasks(Arguments, frozen=True):
     since: Annotated[str, Meta(description='"last", or a seq: only what others changed since')] = ""
     ids: Annotated[Ids, Meta(description="Full details of these")] = ()
     all: Annotated[bool, Meta(description="Finished ones too")] = False
+    agent: Agent = ""
     offset: Offset = 0
 
 
@@ -89,6 +93,7 @@ class Wait(Arguments, frozen=True):
     """What wait takes."""
 
     seconds: Annotated[int, Meta(ge=1, le=600)] = 60
+    agent: Agent = ""
 
 
 def _plan(desk: Desk, args: Plan) -> Steps:
@@ -135,42 +140,47 @@ def _asked(desk: Desk, args: Plan, titles: set[str]) -> Generator[Call[Any], Any
 
 
 def _next(desk: Desk, args: Next) -> Steps:
+    finishes = bool(args.result or args.failed)
+    if args.result and args.failed:
+        raise Problem("invalid_arguments", "give result or failed, not both: nothing was changed")
+    if args.id and not finishes:
+        text = f"id needs result or failed; to take task {args.id}: update with status in_progress"
+        raise Problem("invalid_arguments", text)
     last = yield from news.seen(desk)
-    running: TaskList = yield desk.calls.list(status="in_progress")
-    current = args.id or next((task.id for task in _mine(desk, running)), "")
+    own = yield from claims.mine(desk)
+    if own and not finishes:
+        return (yield from _answer(desk, last, ["You are at it already."], {}, own[0]))
     lines: list[str] = []
     data: dict[str, Any] = {}
-    if args.result or args.failed:
-        if not current:
-            raise Problem("invalid_arguments", "you have no task in progress: call next without result, or name an id")
-        done: SetStatusResult = yield (
-            desk.calls.fail(current, args.failed) if args.failed else desk.calls.complete(current, args.result)
+    if finishes:
+        if not args.id and len(own) > 1:
+            ids = joined([task.id for task in own], "#")
+            raise Problem("invalid_arguments", f"you are working on {ids}: give the id of the one that this is about")
+        if not args.id and not own:
+            raise (yield from claims.missing(desk))
+        current = args.id or own[0].id
+        done = yield from claims.settle(
+            desk, current, "failed" if args.failed else "completed", args.failed or args.result
         )
         lines.append(words.finished(done))
         data |= {"finished": current, "unblocked": done.unblocked[:100]}
-    elif current and not args.id:
-        task = next(task for task in running if task.id == current)
-        return (yield from _answer(desk, last, ["You are at it already."], data, task))
-    claim: ClaimResult = yield desk.calls.take(desk.actor, lease_ms=_LEASE_MS, keep=True)
+    claim = yield from claims.take(desk)
     return (yield from _answer(desk, last, lines, data, claim.task))
-
-
-def _mine(desk: Desk, running: Iterable[Task]) -> list[Task]:
-    """Tasks in progress that are the agent's, its own before those of nobody."""
-    mine = [task for task in running if task.owner in (desk.actor, "")]
-    return sorted(mine, key=lambda task: task.owner == "")
 
 
 def _answer(desk: Desk, last: int | None, lines: list[str], data: dict[str, Any], task: Task | None) -> Steps:
     """The reply of `next`: the task, how many remain, and in a line what others have changed."""
     tasks: TaskList = yield desk.calls.list(limit=1)
-    if task is None:
-        lines.append(words.nothing(tasks.counts))
-    else:
-        urgent = f" [{task.priority}]" if task.priority != "normal" else ""
-        lines.append(f"Now #{task.id}: {cut(task.title, _TITLE)}{urgent}")
-        lines += [words.brief(task)] if task.description else []
+    if task is not None:
+        lines += words.current(task, _TITLE)
         data["next"] = {"id": task.id, "title": task.title, "description": cut(task.description, words.BRIEF)}
+    else:
+        failed: list[Task] = []
+        if tasks.counts.blocked and tasks.counts.failed:
+            stuck: TaskList = yield desk.calls.list(status=("pending", "failed"))
+            waited_for = {one for task in stuck for one in task.open_blockers}
+            failed = [task for task in stuck if task.status == "failed" and task.id in waited_for]
+        lines.append(words.nothing(tasks.counts, failed))
     lines.append(f"{tasks.remaining} left, seq {tasks.seq}.")
     others = yield from _others(desk, last)
     return Reply(text="\n".join(lines + others), data={"next": None, **data, "remaining": tasks.remaining})
@@ -206,12 +216,13 @@ def _update(desk: Desk, args: Update) -> Steps:
     text = f"#{args.id} updated."
     if args.status == "deleted":
         yield desk.calls.delete(args.id, confirm=args.confirm or None)
+        desk.mind.claims.pop(args.id, None)
         text = f"#{args.id} deleted."
     else:
         if given:
             yield desk.calls.edit(args.id, **given)
         if args.status:
-            text = yield from _set_status(desk, args)
+            text = yield from _set_status(desk, args, args.status)
     others = yield from _others(desk, last)
     return Reply(text="\n".join([text, *others]), data={"id": args.id, "updated": _names(args)})
 
@@ -221,28 +232,13 @@ def _names(args: Update) -> list[str]:
     return [name for name in names if getattr(args, name)]
 
 
-def _set_status(desk: Desk, args: Update) -> Generator[Call[Any], Any, str]:
-    if args.status == "in_progress":
-        # Claimed, so that nobody else's `next` hands it out; what can't be claimed (paused, say) is started.
-        task: Task = yield desk.calls.get(args.id)
-        if task.status == "in_progress" and task.owner not in ("", desk.actor):
-            raise Problem("lease_held", f"task {task.id} is being worked on by {task.owner}: take another one")
-        if task.status == "pending":
-            try:
-                yield desk.calls.take(desk.actor, args.id, lease_ms=_LEASE_MS, keep=True)
-                return f"#{args.id} is yours."
-            except LeaseHeld as error:
-                if error.owner == desk.actor:
-                    return f"#{args.id} is yours already."
-                raise
-    wanted: Any = args.status
-    done: SetStatusResult = yield desk.calls.set_status(
-        args.id,
-        wanted,
-        result_summary=args.note or None if args.status == "completed" else None,
-        fail_reason=args.note or None if args.status == "failed" else None,
-    )
-    return words.finished(done) if args.status in FINISHED else f"#{args.id} {done.task.status}."
+def _set_status(desk: Desk, args: Update, status: Status) -> Generator[Call[Any], Any, str]:
+    if status == "in_progress":
+        # Claimed, so that nobody else's `next` hands it out.
+        is_own = yield from claims.begin(desk, args.id)
+        return f"#{args.id} is yours{' already' if is_own else ''}."
+    done = yield from claims.settle(desk, args.id, status, args.note)
+    return words.finished(done) if status in FINISHED else f"#{args.id} {done.task.status}."
 
 
 def _tasks(desk: Desk, args: Tasks) -> Steps:
@@ -361,7 +357,8 @@ DIALECT = Dialect(
             "Finish your current task with its result, and take the next ready one. Without arguments: only take one.",
             Next,
             _next,
-            output=_NEXT_OUT,
+            "advances",
+            _NEXT_OUT,
         ),
         Tool("update", "Change a task: status, title, owner, order.", Update, _update, "destroys", {"updated": _TEXTS}),
         Tool(

@@ -1,0 +1,241 @@
+"""Whose a task is: what an agent goes on with, takes and finishes, and what others did to what it had.
+
+An agent has a task if it owns its claim. Each call that ends a claim passes the claim's fence, so that an agent that
+lost its task finishes nobody else's. What somebody began without an owner belongs to whoever began it.
+"""
+
+from collections.abc import Generator, Iterable
+from typing import Any
+
+from punchlist.calls import Call
+from punchlist.cursor import TaskList
+from punchlist.errors import LeaseHeld, LeaseLost, NotFound
+from punchlist.tools import news
+from punchlist.tools.fit import cut, one_line
+from punchlist.tools.model import Desk, Problem
+from punchlist.tools.refusals import problem_of
+from punchlist_schemas.events import (
+    AnyEvent,
+    Claimed,
+    Deleted,
+    ListCleared,
+    Recorded,
+    Released,
+    StatusChanged,
+    TaskAdded,
+    decode_event,
+)
+from punchlist_schemas.results import ClaimResult, EventsResult, SetStatusResult
+from punchlist_schemas.things import Conversation, Status, Task
+
+LEASE_MS = 2 * 3_600_000
+"""How long an agent's claim lasts without a sign of life, in milliseconds."""
+
+_NAME = 60
+_LOOKED_UP = 5
+"""How many tasks without an owner are looked up in the log at once."""
+
+_WORDS = {
+    "pending": "set back to pending",
+    "in_progress": "started",
+    "paused": "paused",
+    "completed": "completed",
+    "failed": "set to failed",
+}
+
+
+def of_others(desk: Desk, tasks: Iterable[Task]) -> list[Task]:
+    """The tasks in progress whose owner is neither this agent nor one of its sub-agents."""
+    own = (desk.actor, f"{desk.actor}/")
+    return [
+        task
+        for task in tasks
+        if task.status == "in_progress" and task.owner and task.owner != own[0] and not task.owner.startswith(own[1])
+    ]
+
+
+def worked_on(tasks: Iterable[Task]) -> Problem:
+    """The refusal to drop or to take what other sessions are working on: it names each task and its owner."""
+    names = ", ".join(f"#{task.id} ({name_of(task.owner)})" for task in tasks)
+    return Problem("lease_held", f"other sessions are working on {names}: leave these tasks in the list")
+
+
+def mine(desk: Desk) -> Generator[Call[Any], Any, list[Task]]:
+    """The tasks that this agent is working on. Their claims are remembered, as after a restart of the process."""
+    running: TaskList = yield desk.calls.list(status="in_progress")
+    own = [task for task in running if task.owner == desk.actor]
+    desk.mind.claims.update({task.id: task.fence for task in own if task.fence is not None})
+    if own:
+        return own
+    for task in [task for task in running if not task.owner][:_LOOKED_UP]:
+        if (yield from _began(desk, task)) == desk.actor:
+            own.append(task)
+    return own
+
+
+def take(desk: Desk, task: str | None = None) -> Generator[Call[Any], Any, ClaimResult]:
+    """Claim a task, by default the next ready one, and remember the claim.
+
+    Raises:
+        Problem: The agent has no name of its own.
+    """
+    if desk.is_nameless:
+        text = "this server can't tell its clients apart: give agent, a name of your own, with each call"
+        raise Problem("agent_required", text)
+    claim: ClaimResult = yield desk.calls.take(desk.actor, task, lease_ms=LEASE_MS, keep=True)
+    if claim.task is not None and claim.fence is not None:
+        desk.mind.claims[claim.task.id] = claim.fence
+    return claim
+
+
+def begin(desk: Desk, task_id: str) -> Generator[Call[Any], Any, bool]:
+    """Take up a certain task; returns whether it was this agent's already.
+
+    Raises:
+        Problem: Somebody else is working on it.
+    """
+    task: Task = yield desk.calls.get(task_id)
+    if task.status == "in_progress":
+        if task.owner == desk.actor:
+            return True
+        yield from _refuse_others(desk, task)
+    elif task.status != "pending":
+        yield desk.calls.start(task_id)
+    yield from take(desk, task_id)
+    return False
+
+
+def settle(desk: Desk, task_id: str, status: Status, note: str = "") -> Generator[Call[Any], Any, SetStatusResult]:
+    """Complete, fail, pause or reopen a task, with the fence of this agent's claim if it has one.
+
+    Args:
+        desk: Who does it, and where.
+        task_id: The task.
+        status: Its new status.
+        note: What came of it, or why it failed.
+
+    Raises:
+        Problem: Somebody else is working on it, or has done something to it since this agent claimed it.
+    """
+    fence = desk.mind.claims.get(task_id)
+    if fence is None and status in ("completed", "failed"):
+        task: Task = yield desk.calls.get(task_id)
+        if task.status == "in_progress" and task.owner != desk.actor:
+            yield from _refuse_others(desk, task)
+        fence = task.fence
+    try:
+        done: SetStatusResult = yield desk.calls.set_status(
+            task_id,
+            status,
+            result_summary=note or None if status == "completed" else None,
+            fail_reason=note or None if status == "failed" else None,
+            fence=fence,
+        )
+    except (LeaseHeld, LeaseLost, NotFound) as error:
+        if desk.mind.claims.pop(task_id, None) is None or fence is None:
+            raise
+        told = yield from fate(desk, task_id, fence)
+        raise _lost(told) if told else problem_of(error) from None
+    desk.mind.claims.pop(task_id, None)
+    return done
+
+
+def missing(desk: Desk) -> Generator[Call[Any], Any, Problem]:
+    """Why there is nothing that a result could belong to: who took, finished or cleared what this agent had."""
+    had = list(desk.mind.claims.items())
+    desk.mind.claims.clear()
+    if not had:
+        tasks: TaskList = yield desk.calls.list(limit=1)
+        found = yield from news.find_back(desk, tasks.seq, lambda event: _claimed(event, desk.actor))
+        had = [found] if found else []
+    for task, fence in reversed(had):
+        if told := (yield from fate(desk, task, fence)):
+            return _lost(told)
+    return Problem("invalid_arguments", "you have no task in progress: call next without result, or name an id")
+
+
+def fate(desk: Desk, task: str, fence: int) -> Generator[Call[Any], Any, str]:
+    """What others did to a task after this agent claimed it, in a few words; empty if this agent ended its claim."""
+    told: list[str] = []
+    after = fence
+    while True:
+        page: EventsResult = yield news.read(desk, after)
+        for recorded in page.events:
+            event = decode_event(recorded.event)
+            if not isinstance(event, ListCleared) and getattr(event, "task", None) != task:
+                continue
+            if recorded.actor == desk.actor:
+                told.clear()
+            elif said := _said(event, name_of(recorded.actor)):
+                told.append(said)
+            if isinstance(event, ListCleared):
+                return "".join(told[-1:])  # from here on the ids mean other tasks
+        if not page.events or page.next <= after:
+            return ", then ".join(told[-2:])
+        after = page.next
+
+
+def _said(event: AnyEvent, actor: str) -> str:
+    """What an event did to the task that an agent had; empty if the agent still has it."""
+    match event:
+        case ListCleared():
+            said = f"the list was cleared by {actor}"
+        case Claimed(task=task, owner=owner):
+            said = f"task {task} was taken by {name_of(owner)}"
+        case Released(task=task, reason=reason):
+            how = f"was given back by {actor}" if reason == "released" else f"is not yours any more ({reason})"
+            said = f"task {task} {how}"
+        case StatusChanged(task=task, to=status):
+            said = f"task {task} was {_WORDS[status]} by {actor}"
+        case Deleted(task=task):
+            said = f"task {task} was deleted by {actor}"
+        case _:
+            said = ""
+    return said
+
+
+def name_of(actor: str) -> str:
+    """Somebody's name as it stands in a reply: on one line and not too long."""
+    return cut(one_line(actor), _NAME)
+
+
+def _refuse_others(desk: Desk, task: Task) -> Generator[Call[Any], Any, None]:
+    """Raise a problem if a task in progress is somebody else's. A serial list starts tasks by itself, for anybody."""
+    if task.owner:
+        text = f"task {task.id} is being worked on by {name_of(task.owner)}: take another one"
+        raise Problem("lease_held", text)
+    conversation: Conversation = yield desk.calls.info()
+    if conversation.settings.execution == "serial":
+        return
+    began = yield from _began(desk, task)
+    if began != desk.actor:
+        who = f"{name_of(began)} has begun task {task.id}" if began else f"somebody has begun task {task.id}"
+        raise Problem("lease_held", f"{who} without an owner, so it is theirs to finish: take another one")
+
+
+def _began(desk: Desk, task: Task) -> Generator[Call[Any], Any, str]:
+    """Who set a task to in progress; empty if the log does not show it."""
+    key = f"{task.id}@{task.status_changed_at}"
+    if key not in desk.mind.began:
+        tasks: TaskList = yield desk.calls.list(limit=1)
+        found = yield from news.find_back(desk, tasks.seq, lambda event: _starter(event, task.id))
+        desk.mind.began[key] = found or ""
+    return desk.mind.began[key]
+
+
+def _starter(recorded: Recorded, task: str) -> str | None:
+    event = decode_event(recorded.event)
+    if isinstance(event, TaskAdded):
+        return recorded.actor if event.task.id == task else None
+    starts = isinstance(event, StatusChanged) and event.task == task and event.to == "in_progress"
+    return recorded.actor if starts else None
+
+
+def _claimed(recorded: Recorded, owner: str) -> tuple[str, int] | None:
+    event = decode_event(recorded.event)
+    return (event.task, recorded.seq) if isinstance(event, Claimed) and event.owner == owner else None
+
+
+def _lost(told: str) -> Problem:
+    text = f"{told}: your result was not recorded. Call next for another task, or tasks to see the list"
+    return Problem("lease_lost", text)

@@ -1,0 +1,189 @@
+"""Two agents of one host on one list: who has what, and what one is told of what the other did."""
+
+from collections.abc import Callable
+
+import pytest
+
+from punchlist import Client
+from punchlist.conversation_calls import ConversationCalls
+from punchlist.sync import Conversation
+from punchlist.tools import Seat, Toolbox, claims
+from punchlist.tools.memory import Memory
+from punchlist.tools.model import Desk
+
+A, B = "claude-code/7f3c1a", "claude-code/90b2e4"
+
+
+def agent(client: Client, name: str, memory: Memory | None = None) -> Toolbox:
+    return Toolbox(client, Seat("work", name), memory)
+
+
+@pytest.fixture
+def two(client: Client) -> tuple[Toolbox, Toolbox]:
+    """Two sessions that one process serves, on a list of three tasks."""
+    memory = Memory()
+    client.conversation("work", actor="zed").add_many(["one", "two", "three"])
+    return agent(client, A, memory), agent(client, B, memory)
+
+
+ENDS: list[tuple[Callable[[Conversation], object], str]] = [
+    (lambda plan: plan.clear(), "the list was cleared by zed"),
+    (lambda plan: plan.delete("1"), "task 1 was deleted by zed"),
+    (lambda plan: plan.complete("1", "by hand", fence=plan.get("1").fence), "task 1 was completed by zed"),
+    (lambda plan: plan.pause("1"), "task 1 was paused by zed"),
+]
+"""What ends a claim of task 1, and what its owner reads."""
+
+
+def desk(name: str) -> Desk:
+    return Desk(ConversationCalls("work", name), name, None, Memory())
+
+
+def results(client: Client) -> dict[str, tuple[str, str, str]]:
+    return {task.id: (task.status, task.owner, task.result_summary) for task in client.conversation("work").list()}
+
+
+def test_each_session_gets_a_task_of_its_own_and_its_result_lands_there(
+    client: Client, two: tuple[Toolbox, Toolbox]
+) -> None:
+    a, b = two
+    assert "Now #1: one" in a.call("native", "next").text
+    assert "Now #2: two" in b.call("native", "next").text
+    assert "You are at it already.\nNow #2: two" in b.call("native", "next").text
+    assert "#2 done.\nNow #3: three" in b.call("native", "next", {"result": "by B"}).text
+    assert "#1 done." in a.call("native", "next", {"result": "by A"}).text
+    assert results(client)["1"] == ("completed", A, "by A")
+    assert results(client)["2"] == ("completed", B, "by B")
+    assert "#3" in a.call("native", "tasks", {"since": "1"}).text
+
+
+def test_what_the_other_session_did_is_news(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    a.call("native", "tasks")
+    b.call("native", "next")
+    assert a.call("native", "tasks", {"since": "last"}).text.splitlines()[1:] == [f"#1 [in_progress {B}] one — by {B}"]
+
+
+def test_a_late_result_is_refused_with_who_has_the_task_now(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    a.call("native", "next")
+    client.conversation("work", actor="zed").reopen("1")
+    assert "Now #1" in b.call("native", "next").text
+    refused = a.call("native", "next", {"result": "late"})
+    assert refused.refused
+    assert refused.text.startswith(
+        f"Refused: task 1 was set back to pending by zed, then task 1 was taken by {B}: your result was not recorded."
+    )
+    named = a.call("native", "update", {"id": "1", "status": "completed", "note": "late"})
+    assert named.text == f"Refused: task 1 is being worked on by {B}: take another one"
+    assert results(client)["1"] == ("in_progress", B, "")
+    assert "Now #2: two" in a.call("native", "next").text
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize(("step", "told"), ENDS)
+def test_a_result_without_a_task_names_who_ended_it(
+    client: Client, two: tuple[Toolbox, Toolbox], step: Callable[[Conversation], object], told: str, restarted: bool
+) -> None:
+    a, _ = two
+    a.call("native", "next")
+    step(client.conversation("work", actor="zed"))
+    refused = (agent(client, A) if restarted else a).call("native", "next", {"result": "r"})
+    assert refused.text.startswith(f"Refused: {told}: your result was not recorded."), refused.text
+
+
+def test_what_a_person_began_without_an_owner_is_nobodys_to_take_or_to_complete(
+    client: Client, two: tuple[Toolbox, Toolbox]
+) -> None:
+    a, _ = two
+    client.conversation("work", actor="zed").start("1")
+    assert a.call("native", "next", {"result": "r"}).text.startswith("Refused: you have no task in progress")
+    assert "Now #2: two" in a.call("native", "next").text
+    theirs = "Refused: zed has begun task 1 without an owner, so it is theirs to finish: take another one"
+    for arguments in ({"id": "1", "status": "completed"}, {"id": "1", "status": "in_progress"}):
+        assert a.call("native", "update", arguments).text == theirs
+    assert a.call("native", "next", {"id": "1", "result": "r"}).text == theirs
+    assert results(client)["1"] == ("in_progress", "", "")
+
+
+def test_a_process_that_was_started_again_finds_its_claims(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = two
+    a.call("native", "next")
+    again = agent(client, A)
+    assert "You are at it already.\nNow #1: one" in again.call("native", "next").text
+    assert "#1 done." in agent(client, A).call("native", "next", {"result": "r"}).text
+    client.conversation("work", actor="zed").reopen("1")
+
+
+def test_several_tasks_at_once_need_an_id(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = two
+    a.call("native", "update", {"id": "1", "status": "in_progress"})
+    assert a.call("native", "update", {"id": "3", "status": "in_progress"}).text == "#3 is yours."
+    assert a.call("native", "update", {"id": "3", "status": "in_progress"}).text == "#3 is yours already."
+    refused = a.call("native", "next", {"result": "r"})
+    assert refused.text == "Refused: you are working on #1, #3: give the id of the one that this is about"
+    assert "#3 done." in a.call("native", "next", {"result": "r", "id": "3"}).text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"result": "r", "failed": "f"}, "give result or failed, not both: nothing was changed"),
+        ({"id": "2"}, "id needs result or failed; to take task 2: update with status in_progress"),
+    ],
+)
+def test_what_contradicts_itself_changes_nothing(
+    arguments: dict[str, str], said: str, client: Client, two: tuple[Toolbox, Toolbox]
+) -> None:
+    a, _ = two
+    a.call("native", "next")
+    assert a.call("native", "next", arguments).text == f"Refused: {said}"
+    assert results(client)["1"][0] == "in_progress"
+    assert results(client)["2"][0] == "pending"
+
+
+def test_a_failed_blocker_is_named_with_what_to_do(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = two
+    plan = client.conversation("work", actor="zed")
+    plan.delete("2")
+    plan.edit("3", add_blocked_by=["1"])
+    a.call("native", "next")
+    told = a.call("native", "next", {"failed": "no framework"}).text
+    assert "Nothing ready: 1 blocked, since #1 one failed." in told
+    assert "status pending" in told
+    assert "call wait" not in told.lower()
+    a.call("native", "update", {"id": "1", "status": "pending"})
+    assert "Now #1: one" in a.call("native", "next").text
+
+
+def test_a_sub_agent_names_itself_and_has_work_of_its_own(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = two
+    a.call("native", "next")
+    assert "Now #2" in a.call("native", "next", {"agent": "reviewer"}).text
+    assert results(client)["2"][1] == f"{A}/reviewer"
+    assert "#2 done.\nNow #3" in a.call("native", "next", {"agent": "reviewer", "result": "r"}).text
+    assert "Now #1" in a.call("native", "next").text
+    running = client.conversation("work").list(status="in_progress")
+    assert [task.id for task in claims.of_others(desk(B), running)] == ["1", "3"]
+    assert claims.of_others(desk(A), running) == [], "a session's sub-agents are its own"
+    assert claims.worked_on(running).text == (
+        f"other sessions are working on #1 ({A}), #3 ({A}/reviewer): leave these tasks in the list"
+    )
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "-a", "x" * 41, "a/b", "a\x1b[2J", "ä"])
+def test_a_sub_agents_name_is_refused_unless_it_is_plain(name: str, two: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = two
+    reply = a.call("native", "next", {"agent": name})
+    assert reply.refused == bool(name)
+    assert "\x1b" not in reply.text
+
+
+def test_agents_that_share_a_name_claim_nothing_until_they_name_themselves(client: Client) -> None:
+    client.conversation("work").add_many(["one", "two"])
+    shared = Toolbox(client, Seat("work", "backend", is_nameless=True))
+    refused = shared.call("native", "next")
+    assert refused.data["refused"] == "agent_required"
+    assert not shared.call("native", "tasks").refused
+    assert "Now #1" in shared.call("native", "next", {"agent": "one"}).text
+    assert "Now #2" in shared.call("native", "next", {"agent": "two"}).text
