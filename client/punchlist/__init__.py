@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     )
     from punchlist.scope import conversation, current_conversation
     from punchlist.streams import scoped
-    from punchlist.sync import Client, Conversation, Watch, connect
-    from punchlist.work import AsyncClaim, AsyncWork, Claim, Work
+    from punchlist.sync import Claim, Client, Conversation, Watch, Work, connect
+    from punchlist.work import AsyncClaim, AsyncWork
     from punchlist_schemas.params import NewTask
     from punchlist_schemas.results import SetStatusResult
     from punchlist_schemas.things import Counts, Message, SettingsPatch, Task
@@ -131,8 +131,8 @@ _MODULES = {
     ),
     "punchlist.scope": "conversation current_conversation",
     "punchlist.streams": "scoped",
-    "punchlist.sync": "Client Conversation Watch connect",
-    "punchlist.work": "AsyncClaim AsyncWork Claim Work",
+    "punchlist.sync": "Claim Client Conversation Watch Work connect",
+    "punchlist.work": "AsyncClaim AsyncWork",
     "punchlist_schemas.params": "NewTask",
     "punchlist_schemas.results": "SetStatusResult",
     "punchlist_schemas.things": "Counts Message SettingsPatch Task",

@@ -19,6 +19,7 @@ from punchlist.conversation_calls import ConversationCalls
 from punchlist.core import Options, Profile, Request, Retry, failure, is_passing, result_of
 from punchlist.cursor import Change, Cursor, EventsView, ListView, TaskList, Until, condition
 from punchlist.errors import ConnectionLost, PunchlistError, TimedOut
+from punchlist.forks import on_fork
 from punchlist.work import FOLLOW_MS, AsyncClaim, AsyncWork, Terms
 from punchlist_schemas.jsonrpc import Reply
 from punchlist_schemas.results import HelloResult, SubscribeResult
@@ -71,6 +72,7 @@ class AsyncClient:
         self._lock = anyio.Lock()
         self._link: Link | None = None
         self._watches: set[AsyncWatch[Any]] = set()
+        on_fork(self, AsyncClient._forked)
 
     status = _awaiting(ClientCalls.status)
     discover = _awaiting(ClientCalls.discover)
@@ -84,7 +86,7 @@ class AsyncClient:
         """Connect now instead of at the first call, and return who answered."""
         with anyio.move_on_after(self._profile.timeout_s):
             return (await self._connected()).hello
-        raise TimedOut("The daemon did not answer in time.")
+        raise self._profile.target.too_late()
 
     def conversation(self, name: str | None = None, *, actor: str | None = None) -> "AsyncConversation":
         """One list: `name`, or the one of the scope around, or of PUNCHLIST_CONVERSATION, as it is now.
@@ -128,12 +130,22 @@ class AsyncClient:
             if link is not None:
                 await link.aclose()
 
+    def _forked(self) -> None:
+        """The connection and who waits for it are the parent's; a child connects by itself."""
+        self._lock = anyio.Lock()
+        self._link = None
+        self._watches = set()
+
     async def __aenter__(self) -> Self:
         await self.open()
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         await self.aclose()
+
+    def __del__(self) -> None:
+        if self._link is not None:
+            self._link.abandon()
 
     async def _send(self, request: Request, type_: type[T]) -> T:
         patience_s = self._profile.timeout_s + request.patience_s
@@ -145,7 +157,7 @@ class AsyncClient:
                 except PunchlistError as error:
                     pause_s = retry.pause_s(error, anyio.current_time())
                 await anyio.sleep(pause_s)
-        raise TimedOut("The daemon did not answer in time.")
+        raise self._profile.target.too_late()
 
     async def _exchange(self, request: Request) -> Reply:
         link = await self._connected()
@@ -309,12 +321,19 @@ class AsyncWatch(Generic[T]):
 
     async def aclose(self) -> None:
         """End the subscription. A loop over it, also in another task, ends."""
+        link = self._link
+        self.drop()
+        if link is not None:
+            with anyio.CancelScope(shield=True):
+                await link.aclose()
+
+    def drop(self) -> None:
+        """End the subscription and wait for nothing; to be called on the loop."""
         self._closed = True
         self._siblings.discard(self)
         link, self._link = self._link, None
         if link is not None:
-            with anyio.CancelScope(shield=True):
-                await link.aclose()
+            link.close()
 
     async def _step(self) -> None:
         try:
@@ -340,6 +359,8 @@ class AsyncWatch(Generic[T]):
             link = await Link.open(self._profile)
             try:
                 reply = await link.exchange(Request.of("event.subscribe", self._cursor.subscribe()))
+                if self._closed:
+                    raise ConnectionLost("The watch is closed.")
                 self._ready.extend(self._cursor.begin(result_of(reply, SubscribeResult)))
             except BaseException:
                 link.close()
@@ -347,7 +368,7 @@ class AsyncWatch(Generic[T]):
             self._link = link
             self._siblings.add(self)
             return
-        raise TimedOut("The daemon did not answer in time.")
+        raise self._profile.target.too_late()
 
     def __aiter__(self) -> Self:
         return self

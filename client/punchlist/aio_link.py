@@ -2,13 +2,18 @@
 
 import asyncio
 import socket
+import threading
 from collections import deque
-from typing import cast
+from contextlib import suppress
+from functools import partial
+from typing import Any, ClassVar, cast
+from weakref import WeakSet
 
-import anyio.to_thread
+import anyio
 
-from punchlist.core import Profile, Request, Wire, given_back, result_of
-from punchlist.errors import ConnectionLost, PunchlistError
+from punchlist.core import Profile, Request, Wire, failure, given_back, result_of
+from punchlist.errors import ConnectionLost, ProtocolError, PunchlistError
+from punchlist.forks import on_fork
 from punchlist_schemas.jsonrpc import Notice, Reply
 from punchlist_schemas.results import HelloResult
 
@@ -20,29 +25,47 @@ class Link(asyncio.Protocol):
     """One connection: it hands answers to the calls that wait for them and keeps notifications for `receive`."""
 
     hello: HelloResult
+    _all: "ClassVar[WeakSet[Link]]" = WeakSet()
 
-    def __init__(self) -> None:
+    def __init__(self, sock: socket.socket | None = None) -> None:
+        self._socket = sock
+        self._loop = asyncio.get_running_loop()
         self._wire = Wire()
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
         self._abandoned: dict[int, Request] = {}
+        self._answered = 0
         self._notices: deque[Notice] = deque()
         self._news = asyncio.Event()
         self._lost: PunchlistError | None = None
         self._ended = asyncio.Event()
+        self._all.add(self)
+        on_fork(self, Link._forked)
 
     @classmethod
     async def open(cls, profile: Profile) -> "Link":
-        """Connect, starting a daemon if need be, and introduce ourselves."""
-        dialled = await anyio.to_thread.run_sync(profile.target.dial)
-        sock = socket.socket(fileno=dialled.detach())
-        sock.setblocking(False)
-        _, link = await asyncio.get_running_loop().create_unix_connection(cls, sock=sock)
-        try:
-            link.hello = link._wire.greeted(result_of(await link.exchange(profile.hello), HelloResult))
-        except BaseException:
-            link.close()
-            raise
-        return link
+        """Connect, starting a daemon if need be, and introduce ourselves.
+
+        Raises:
+            TimedOut, DaemonUnavailable: All of that took longer than a call may take (`timeout_s`).
+        """
+        with anyio.move_on_after(profile.timeout_s):
+            sock = await _dial(profile)
+            link = cls(sock)
+            await link._loop.create_unix_connection(lambda: link, sock=sock)
+            try:
+                link.hello = link._wire.greeted(result_of(await link.exchange(profile.hello), HelloResult))
+            except BaseException:
+                link.close()
+                raise
+            return link
+        raise profile.target.too_late()
+
+    @classmethod
+    async def close_all(cls) -> None:
+        """End all connections of the running loop; what waits on them fails for good."""
+        for link in list(cls._all):
+            if link._loop is asyncio.get_running_loop():
+                await link.aclose()
 
     @property
     def is_lost(self) -> bool:
@@ -84,9 +107,20 @@ class Link(asyncio.Protocol):
         """End the connection; whoever waits on it gets `ConnectionLost`."""
         self._fail(ConnectionLost("The connection was closed."))
 
+    def abandon(self) -> None:
+        """Have the loop end the connection, and wait for nothing: for finalizers, which run in any thread."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self.close)
+
+    def _forked(self) -> None:
+        """The connection is the parent's: don't shut it down, nor touch the transport, whose loop is the parent's."""
+        self._lost = ConnectionLost("The connection belongs to the process that this one was forked from.")
+        if self._socket is not None:
+            self._socket.close()
+
     async def aclose(self) -> None:
-        """End the connection and wait until it is gone."""
-        self.close()
+        """End the connection for good, and wait until it is gone: the calls that wait on it are not made again."""
+        self._fail(ConnectionLost("The connection was closed.", final=True))
         await self._ended.wait()
 
     def _fail(self, error: PunchlistError) -> None:
@@ -95,8 +129,25 @@ class Link(asyncio.Protocol):
             self._transport.abort()
             self._news.set()
             for answer in self._waiting.values():
-                if not answer.done():
-                    answer.set_exception(error)
+                _fail_unless_done(answer, error)
+
+    def _take(self, request_id: int, reply: Reply) -> None:
+        self._answered = max(self._answered, request_id)
+        if (request := self._abandoned.pop(request_id, None)) is not None:
+            for release in given_back(request, reply):
+                self.post(release)
+        elif (answer := self._waiting.get(request_id)) is not None and not answer.done():
+            answer.set_result(reply)
+
+    def _blame(self, reply: Reply) -> None:
+        """One of our frames was no request to the daemon: its call fails, and those that it may have been.
+
+        The daemon reads frames in their order: what was sent before an answered call was understood.
+        """
+        error = failure(reply) or ProtocolError("The daemon sent an answer to nothing.")
+        for request_id, answer in self._waiting.items():
+            if request_id > self._answered:
+                _fail_unless_done(answer, error)
 
     # called by the event loop
 
@@ -114,11 +165,10 @@ class Link(asyncio.Protocol):
         for message in messages:
             if isinstance(message, Notice):
                 self._notices.append(message)
-            elif (request := self._abandoned.pop(cast(int, message.id), None)) is not None:
-                for release in given_back(request, message):
-                    self.post(release)
-            elif (answer := self._waiting.get(cast(int, message.id))) is not None and not answer.done():
-                answer.set_result(message)
+            elif message.id is None:
+                self._blame(message)
+            else:
+                self._take(cast(int, message.id), message)
         if self._notices:
             self._news.set()
         if len(self._notices) > _READ_AHEAD:
@@ -128,3 +178,38 @@ class Link(asyncio.Protocol):
         """Fail whatever still waits."""
         self._fail(ConnectionLost("The daemon closed the connection."))
         self._ended.set()
+
+
+async def _dial(profile: Profile) -> socket.socket:
+    """`Target.dial` in a daemon thread: an interpreter that exits does not wait for it. A late connection is closed."""
+    loop = asyncio.get_running_loop()
+    dialled: asyncio.Future[socket.socket] = loop.create_future()
+
+    def report(sock: socket.socket) -> None:
+        if dialled.done():
+            sock.close()
+        else:
+            dialled.set_result(sock)
+
+    def dial() -> None:
+        try:
+            sock = socket.socket(fileno=profile.target.dial(profile.timeout_s).detach())
+            sock.setblocking(False)
+            action = partial(report, sock)
+        except Exception as error:
+            action = partial(_fail_unless_done, dialled, error)
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(action)
+
+    threading.Thread(target=dial, name="punchlist-dial", daemon=True).start()
+    try:
+        return await dialled
+    except asyncio.CancelledError:
+        if dialled.done() and not dialled.cancelled() and dialled.exception() is None:
+            dialled.result().close()
+        raise
+
+
+def _fail_unless_done(future: "asyncio.Future[Any]", error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -22,16 +22,19 @@ from punchlist import __version__
 from punchlist.errors import (
     ConnectionLost,
     DaemonUnavailable,
+    InvalidRequest,
+    LimitExceeded,
     OutcomeUnknown,
+    ParseError,
     ProtocolError,
     PunchlistError,
     RequestRefused,
     ShuttingDown,
     refusal,
 )
-from punchlist.launch import Target
-from punchlist_schemas import jsonrpc
-from punchlist_schemas.errors import ERRORS
+from punchlist.launch import TIMEOUT_S, Target
+from punchlist_schemas import guard, jsonrpc
+from punchlist_schemas.errors import ERRORS, Rejection
 from punchlist_schemas.framing import Framer, FramingError
 from punchlist_schemas.jsonrpc import Notice, Reply
 from punchlist_schemas.methods import METHODS, PROTOCOL
@@ -102,7 +105,7 @@ class Wire:
         self._last_id = 0
         self._framer = Framer(MAX_FRAME_BYTES)
         self._framer.kind = "lines"
-        self._longest_request = Limits().frame_bytes
+        self._limits = Limits()
 
     def greeted(self, hello: HelloResult) -> HelloResult:
         """Keep to the limits that the daemon told.
@@ -110,19 +113,33 @@ class Wire:
         Raises:
             ProtocolError: It speaks another version of the contract.
         """
-        self._longest_request = check_hello(hello).limits.frame_bytes
+        self._limits = check_hello(hello).limits
         return hello
 
     def send(self, request: Request) -> tuple[int, bytes]:
         """The id that the answer will carry, and the bytes to send.
 
+        A request that the daemon could not read is refused here, by the daemon's own rules: the daemon would answer
+        it without an id, or hang up, and so fail other calls of the connection. Nothing is sent then.
+
         Raises:
-            LimitExceeded: It is longer than the daemon takes: it would hang up in the middle. Nothing is sent.
+            LimitExceeded: It is longer, or nested deeper, than the daemon takes.
+            InvalidParams: An integer lies beyond ±2^53, a text holds half of a surrogate pair, or a name occurs twice.
         """
         self._last_id += 1
-        payload = jsonrpc.request(self._last_id, request.method, request.params)
-        if len(payload) > self._longest_request:
-            raise _too_long(request.method, len(payload), self._longest_request)
+        try:
+            payload = jsonrpc.request(self._last_id, request.method, request.params)
+            if len(payload) > self._limits.frame_bytes:
+                raise _too_long(request.method, len(payload), self._limits.frame_bytes)
+            guard.parse(payload, self._limits.depth)
+        except guard.Refused as refused:
+            raise _unreadable(request.method, refused.rejection) from None
+        except UnicodeEncodeError:
+            raise _unreadable(
+                request.method, Rejection("parse_error", "A text holds half of a surrogate pair.")
+            ) from None
+        except RecursionError:
+            raise _unreadable(request.method, guard.too_deep(self._limits.depth)) from None
         return self._last_id, self._framer.encode(payload)
 
     def cancel(self, request_id: int) -> bytes:
@@ -133,9 +150,11 @@ class Wire:
     def receive(self, data: bytes) -> list[Reply | Notice]:
         """What is complete after these bytes.
 
+        An answer without an id is to one of our frames that the daemon could not read.
+
         Raises:
             ProtocolError: The stream is not the contract's.
-            RequestRefused: The daemon refuses the connection as a whole (an error without an id).
+            RequestRefused: The daemon refuses the connection as a whole.
         """
         try:
             messages = [jsonrpc.decode_message(frame) for frame in self._framer.feed(data)]
@@ -143,8 +162,22 @@ class Wire:
             raise ProtocolError(f"The daemon sent what is no message of ours: {error}") from error
         for message in messages:
             if isinstance(message, Reply) and message.id is None:
-                raise failure(message) or ProtocolError("The daemon sent an answer to nothing.")
+                error = failure(message) or ProtocolError("The daemon sent an answer to nothing.")
+                if not _is_about_a_frame(error):
+                    raise error
         return messages
+
+
+def _is_about_a_frame(error: PunchlistError) -> bool:
+    if isinstance(error, LimitExceeded):
+        return error.limit in ("depth", "batch")
+    return isinstance(error, ParseError | InvalidRequest)
+
+
+def _unreadable(method: str, rejection: Rejection) -> RequestRefused:
+    kind = "invalid_params" if rejection.kind == "parse_error" else rejection.kind
+    message = f"This {method} was not sent, because the daemon can't read it. {rejection.message}"
+    return refusal(ERRORS[kind].code, message, {"kind": kind, **(rejection.data or {})})
 
 
 def _too_long(method: str, value: int, maximum: int) -> RequestRefused:
@@ -234,7 +267,9 @@ def is_passing(error: PunchlistError) -> bool:
     """Whether a new connection may get what this one could not."""
     if isinstance(error, DaemonUnavailable):
         return error.temporary
-    return isinstance(error, ConnectionLost | ShuttingDown | OutcomeUnknown)
+    if isinstance(error, ConnectionLost):
+        return not error.final
+    return isinstance(error, ShuttingDown | OutcomeUnknown)
 
 
 class Options(TypedDict, total=False):
@@ -267,7 +302,7 @@ class Profile:
 
     def __init__(self, options: Options) -> None:
         self.target = Target(options.get("socket"), options.get("data_dir"), autostart=options.get("autostart"))
-        self.timeout_s = options.get("timeout_s", 30.0)
+        self.timeout_s = options.get("timeout_s", TIMEOUT_S)
         info = ClientInfo(name=options.get("name", "python"), version=__version__)
         self.hello = Request.of(
             "daemon.hello", Hello(client=info, user=options.get("user"), confirm=options.get("confirm", False))

@@ -43,7 +43,11 @@ class DaemonUnavailable(PunchlistError):
 
 
 class ConnectionLost(PunchlistError):
-    """The connection to the daemon ended before the answer came."""
+    """The connection to the daemon ended before the answer came. `final` tells that we closed it ourselves."""
+
+    def __init__(self, message: str = "", *, final: bool = False) -> None:
+        super().__init__(message)
+        self.final = final
 
 
 class TimedOut(PunchlistError, TimeoutError):

@@ -11,12 +11,14 @@ import os
 import sys
 import time
 
-from punchlist.errors import DaemonUnavailable
+from punchlist.errors import DaemonUnavailable, TimedOut
 from punchlist_schemas.rendezvous import data_dir, socket_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+
+    from punchlist.starter import Starting
 
 MAX_ADDRESS_BYTES = 107
 """What an AF_UNIX address holds besides its closing zero."""
@@ -24,10 +26,9 @@ MAX_ADDRESS_BYTES = 107
 _MAX_NAME_BYTES = 80
 """What is surely left of an address for the socket's name, behind its directory as a descriptor in /proc."""
 
-START_TIMEOUT_S = 5.0
-"""How long a started daemon may take until it accepts."""
+TIMEOUT_S = 30.0
+"""How long a call may take unless told otherwise, with connecting, a daemon's start and all retries, in seconds."""
 
-_CONNECT_TIMEOUT_S = 5
 _NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
 _NOT_ALLOWED = frozenset({errno.EPERM, errno.EACCES})
 _RACE_PAUSE_S = 0.02
@@ -65,15 +66,19 @@ class Target:
         self.socket = socket_path(env, socket, data_dir_option)
         self.data_dir = data_dir(env, data_dir_option)
         self.autostart = env.get("PUNCHLIST_AUTOSTART") != "0" if autostart is None else autostart
+        self._starting: Starting | None = None
+        self._pid = 0
 
-    def dial(self) -> _socket.socket:
+    def dial(self, timeout_s: float = TIMEOUT_S) -> _socket.socket:
         """A connected blocking socket, after starting a daemon if need be.
 
         Raises:
-            DaemonUnavailable: Nobody answers; the message says what to change.
+            DaemonUnavailable: Nobody answers; the message says what to change. A daemon that was started and is not
+                ready after `timeout_s` seconds goes on starting.
         """
+        deadline = time.monotonic() + timeout_s
         try:
-            return connect(self.socket)
+            return self._connected(deadline)
         except OSError as error:
             if error.errno not in _NOT_RUNNING:
                 raise unavailable(self.socket, error) from error
@@ -83,19 +88,39 @@ class Target:
                 f"Start it: punchlistd --socket {self.socket} --data-dir {self.data_dir}",
                 temporary=True,
             )
-        return self._start()
+        return self._start(deadline)
 
-    def _start(self) -> _socket.socket:
-        from punchlist.starter import start
+    def too_late(self) -> "DaemonUnavailable | TimedOut":
+        """The error of a call whose time is over, which says what to look at."""
+        if self._starting is not None:
+            return DaemonUnavailable(str(self._starting), temporary=True)
+        who = f"The daemon (process {self._pid})" if self._pid else f"The daemon on {self.socket}"
+        return TimedOut(f"{who} did not answer in time. It may be stopped or busy: punch doctor says more.")
 
-        deadline = time.monotonic() + START_TIMEOUT_S
+    def _connected(self, deadline: float) -> _socket.socket:
+        sock = connect(self.socket, max(0.001, deadline - time.monotonic()))
+        self._pid = peer(sock)[0]
+        return sock
+
+    def _start(self, deadline: float) -> _socket.socket:
+        from punchlist.starter import Starting
+
         while True:
-            report = start(self.socket, self.data_dir, START_TIMEOUT_S)
+            try:
+                starting = self._starting = self._starting or Starting(self.socket, self.data_dir)
+            except OSError as error:
+                raise DaemonUnavailable(
+                    f"punchlistd could not be started: {error.filename!r}: {error.strerror}"
+                ) from error
+            report = starting.wait(deadline - time.monotonic())
+            if report is None:
+                raise self.too_late()
+            self._starting = None
             try:
                 if report.lost_race:
-                    return _insist(lambda: connect(self.socket), min(deadline, time.monotonic() + _WINNER_S))
+                    return self._insist(min(deadline, time.monotonic() + _WINNER_S))
                 if report.ready:
-                    return connect(self.socket)
+                    return self._connected(deadline)
             except OSError as error:
                 if report.lost_race and error.errno in _NOT_RUNNING and time.monotonic() < deadline:
                     continue  # who had the data directory was about to leave it, and will not listen any more
@@ -106,21 +131,31 @@ class Target:
         text = f"punchlistd could not be started: {report.reason}"
         raise DaemonUnavailable(text, temporary=report.lost_race, exit_code=report.exit_code)
 
+    def _insist(self, deadline: float) -> _socket.socket:
+        """Connect to the daemon that won the race to start; it may be a moment away from accepting."""
+        while True:
+            try:
+                return self._connected(deadline)
+            except OSError as error:
+                if error.errno not in _NOT_RUNNING or time.monotonic() > deadline:
+                    raise
+            time.sleep(_RACE_PAUSE_S)
 
-def connect(path: str) -> _socket.socket:
+
+def connect(path: str, timeout_s: float = TIMEOUT_S) -> _socket.socket:
     """Connect to the socket at `path`, of any length, and check who listens.
 
     Raises:
-        OSError: As the system says.
+        OSError: As the system says; EAGAIN if the listener accepted nobody for `timeout_s` seconds.
         DaemonUnavailable: The listener belongs to another user.
     """
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         # A stopped daemon whose backlog is full would hold connect() for ever.
-        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(_CONNECT_TIMEOUT_S))
+        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(timeout_s))
         _connect_at_any_length(sock, path)
         sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(0))
-        uid = peer_uid(sock)
+        uid = peer(sock)[1]
         if uid not in (os.getuid(), 0):
             raise DaemonUnavailable(f"{path} is served by another user (uid {uid}), not by you; we don't talk to it.")
     except BaseException:
@@ -143,10 +178,10 @@ def _connect_at_any_length(sock: _socket.socket, path: str) -> None:
         os.close(directory)
 
 
-def peer_uid(sock: _socket.socket) -> int:
-    """The user id of the process that listens at the other end (struct ucred: pid, uid, gid)."""
+def peer(sock: _socket.socket) -> tuple[int, int]:
+    """Process id and user id of who listens at the other end (struct ucred: pid, uid, gid)."""
     credentials = sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-    return int.from_bytes(credentials[4:8], sys.byteorder)
+    return int.from_bytes(credentials[:4], sys.byteorder), int.from_bytes(credentials[4:8], sys.byteorder)
 
 
 def unavailable(path: str, error: OSError) -> DaemonUnavailable:
@@ -154,22 +189,14 @@ def unavailable(path: str, error: OSError) -> DaemonUnavailable:
     if error.errno in _NOT_ALLOWED:
         advice = _SANDBOX_HELP.format(path=path, folder=os.path.dirname(path))
         return DaemonUnavailable(f"Connecting to {path} is not permitted ({error.strerror}).\n{advice}")
+    if error.errno == errno.EAGAIN:
+        text = f"The daemon on {path} accepts no connection: it may be stopped or busy. punch doctor says more."
+        return DaemonUnavailable(text, temporary=True)
     return DaemonUnavailable(
-        f"Connecting to {path} failed: {error.strerror or error}.",
-        temporary=error.errno in (_NOT_RUNNING | {errno.EAGAIN}),
+        f"Connecting to {path} failed: {error.strerror or error}.", temporary=error.errno in _NOT_RUNNING
     )
 
 
-def _insist(attempt: "Callable[[], _socket.socket]", deadline: float) -> _socket.socket:
-    """Connect to the daemon that won the race to start; it may be a moment away from accepting."""
-    while True:
-        try:
-            return attempt()
-        except OSError as error:
-            if error.errno not in _NOT_RUNNING or time.monotonic() > deadline:
-                raise
-        time.sleep(_RACE_PAUSE_S)
-
-
-def _timeval(seconds: int) -> bytes:
-    return seconds.to_bytes(8, sys.byteorder) + bytes(8)
+def _timeval(seconds: float) -> bytes:
+    whole = int(seconds)
+    return whole.to_bytes(8, sys.byteorder) + int((seconds - whole) * 1e6).to_bytes(8, sys.byteorder)

@@ -5,6 +5,7 @@ import select
 import subprocess
 import sys
 import threading
+import time
 from typing import NamedTuple
 
 from punchlist.atomic import make_directories
@@ -29,33 +30,74 @@ class Report(NamedTuple):
     exit_code: int | None = None
 
 
-def start(socket: str, data_dir: str, timeout_s: float) -> Report:
-    """Start a daemon and wait until it accepts, fails, or `timeout_s` seconds are over."""
-    log_path = f"{data_dir}/daemon.log"
-    try:
+class Starting:
+    """A daemon that was started and may not be ready yet. Nobody ends it: a slow one serves whoever comes later.
+
+    Args:
+        socket: Where it shall listen.
+        data_dir: Its data directory, made if need be.
+
+    Raises:
+        OSError: A file or the interpreter can't be used; it has `filename`.
+    """
+
+    _ready: int | None = None
+
+    def __init__(self, socket: str, data_dir: str) -> None:
         make_directories(data_dir)
-        log = _open_log(log_path)
-    except OSError as error:
-        return Report(ready=False, reason=f"{error.filename}: {error.strerror}")
-    began = os.fstat(log).st_size
-    reading, writing = os.pipe()
-    try:
-        process = _spawn(socket, data_dir, writing, log)
-    except OSError as error:
-        os.close(reading)
-        return Report(ready=False, reason=f"{sys.executable!r}: {error.strerror}")
-    finally:
-        os.close(writing)
-        os.close(log)
-    try:
-        said = _read_line(reading, timeout_s)
-    finally:
-        os.close(reading)
-    if said is not None and said.startswith(_READY):
+        self.log_path = f"{data_dir}/daemon.log"
+        log = _open_log(self.log_path)
+        self._begin = os.fstat(log).st_size
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+        self._report: Report | None = None
+        reading, writing = os.pipe()
+        try:
+            self._process = _spawn(socket, data_dir, writing, log)
+        except OSError:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+            os.close(log)
+        self._ready = reading
         # Reaps the daemon should it end before we do.
-        threading.Thread(target=process.wait, name="punchlistd-reaper", daemon=True).start()
-        return Report(ready=True)
-    return _failure(process, said is None, timeout_s, _tail(log_path, began))
+        self._reaper = threading.Thread(target=self._process.wait, name="punchlistd-reaper", daemon=True)
+        self._reaper.start()
+
+    def wait(self, timeout_s: float) -> Report | None:
+        """What came of it, once it accepts or has ended; None if it still starts after `timeout_s` seconds."""
+        end = time.monotonic() + timeout_s
+        if not self._lock.acquire(timeout=max(0.0, timeout_s)):
+            return None
+        try:
+            if self._ready is not None and select.select([self._ready], [], [], max(0.0, end - time.monotonic()))[0]:
+                self._report = self._outcome(os.read(self._ready, 64))
+                os.close(self._ready)
+                self._ready = None
+            return self._report
+        finally:
+            self._lock.release()
+
+    def _outcome(self, said: bytes) -> Report:
+        if said.startswith(_READY):
+            return Report(ready=True)
+        code = self._process.wait()
+        lines = _tail(self.log_path, self._begin)
+        if code == _EXIT_LOST_RACE:
+            return Report(ready=False, lost_race=True, reason=lines, exit_code=code)
+        what = f"it ended with exit code {code}"
+        return Report(ready=False, reason=f"{what}\n{lines}" if lines else what, exit_code=code)
+
+    def __del__(self) -> None:
+        if self._ready is not None:
+            os.close(self._ready)
+
+    def __str__(self) -> str:
+        return (
+            f"punchlistd (process {self._process.pid}) is not ready {time.monotonic() - self._began:.0f} s after its "
+            f"start and was left alone to go on with it: try again in a moment. Its log is {self.log_path}."
+        )
 
 
 def _spawn(socket: str, data_dir: str, ready: int, log: int) -> subprocess.Popen[bytes]:
@@ -81,16 +123,6 @@ def environment() -> dict[str, str]:
     return environment
 
 
-def _failure(process: subprocess.Popen[bytes], hangs: bool, timeout_s: float, lines: str) -> Report:
-    if hangs:
-        process.kill()
-    code = process.wait()
-    if code == _EXIT_LOST_RACE:
-        return Report(ready=False, lost_race=True, reason=lines, exit_code=code)
-    what = f"it was not ready after {timeout_s:g} s" if hangs else f"it ended with exit code {code}"
-    return Report(ready=False, reason=f"{what}\n{lines}" if lines else what, exit_code=None if hangs else code)
-
-
 def _open_log(path: str) -> int:
     try:
         if os.stat(path).st_size > MAX_LOG_BYTES:
@@ -98,12 +130,6 @@ def _open_log(path: str) -> int:
     except FileNotFoundError:
         pass
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-
-
-def _read_line(pipe: int, timeout_s: float) -> bytes | None:
-    """What the daemon wrote: its line, empty if it closed the pipe without one, None if the time is over."""
-    readable, _, _ = select.select([pipe], [], [], timeout_s)
-    return os.read(pipe, 64) if readable else None
 
 
 def _tail(path: str, began: int) -> str:

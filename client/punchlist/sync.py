@@ -1,28 +1,27 @@
-"""The blocking face: `Client`, its conversations and watches. Everything that is not waiting is in `punchlist.core`.
+"""The blocking face: `Client`, its conversations, watches and work. All of it is `punchlist.aio` behind a portal.
 
-A client may be used by several threads; its calls then take turns on one connection. A watch has a connection of its
-own, so that calls go on meanwhile, and is used by one thread (`close` may come from any).
+A client may be used by any number of threads: their calls go on at the same time over one connection, a call that
+waits (`take`, `wait`, a watch, `work`) holds up no other, and claims are renewed meanwhile. One client may have 64
+calls waiting (`LimitExceeded`). The time of a call counts from the call. After `os.fork` the child has a connection
+of its own and holds none of its parent's claims. What is left behind unclosed is closed when it is collected, and at
+the latest when the interpreter exits.
 """
 
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar, Unpack, overload
-from weakref import WeakSet
 
-from punchlist import scope
+from punchlist.aio import AsyncClient, AsyncConversation, AsyncWatch
 from punchlist.calls import Call, ClientCalls
 from punchlist.conversation_calls import ConversationCalls
-from punchlist.core import Options, Profile, Request, Retry, failure, is_passing, result_of
-from punchlist.cursor import Change, Cursor, EventsView, ListView, TaskList, Until, condition
-from punchlist.errors import ConnectionLost, PunchlistError, TimedOut
-from punchlist.sync_link import FOR_EVER, Link
-from punchlist.work import FOLLOW_MS, Claim, Terms, Work
-from punchlist_schemas.jsonrpc import Notice, Reply
-from punchlist_schemas.results import HelloResult, SubscribeResult
+from punchlist.core import Options
+from punchlist.cursor import Change, Cursor, TaskList, Until, condition
+from punchlist.errors import TimedOut
+from punchlist.portal import portal, post
+from punchlist.work import AsyncClaim, AsyncWork
+from punchlist_schemas.results import HelloResult
+from punchlist_schemas.things import Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,17 +63,16 @@ def _blocking(build: Callable[Concatenate[ClientCalls, P], Call[R]]) -> Callable
 
 
 class Client:
-    """A connection to the daemon that mends itself: a call that is interrupted by a restart is made again, once.
+    """A connection to the daemon that mends itself: a call that is interrupted by a restart is made again.
+
+    Threads may share it, and a forked child may use it on; see the module's description.
 
     Args:
         **options: See `Options`.
     """
 
     def __init__(self, **options: Unpack[Options]) -> None:
-        self._profile = Profile(options)
-        self._lock = threading.Lock()
-        self._link: Link | None = None
-        self._watches: WeakSet[Watch[Any]] = WeakSet()
+        self._face = AsyncClient(**options)
 
     status = _blocking(ClientCalls.status)
     discover = _blocking(ClientCalls.discover)
@@ -86,8 +84,7 @@ class Client:
 
     def open(self) -> HelloResult:
         """Connect now instead of at the first call, and return who answered."""
-        with self._lock:
-            return self._connected(time.monotonic() + self._profile.timeout_s).hello
+        return portal().call(self._face.open)
 
     def conversation(self, name: str | None = None, *, actor: str | None = None) -> "Conversation":
         """One list: `name`, or the one of the scope around, or of PUNCHLIST_CONVERSATION, as it is now.
@@ -99,32 +96,30 @@ class Client:
         Raises:
             NoConversation: None is named.
         """
-        return Conversation(self, scope.resolve(name), actor)
+        return Conversation(self, self._face.conversation(name, actor=actor))
 
     def watch(self, *, after: int | None = None, epoch: str | None = None) -> "Watch[Change]":
         """Everything that happens from now, or behind position `after`, in all conversations."""
-        return self.follow(Cursor(None, EventsView(), after, epoch))
+        return Watch(self._face.watch(after=after, epoch=epoch))
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
         """Make any call by its wire name and get the plain JSON result. Mutations get a key here too."""
-        return self._send(Request.raw(method, params or {}), object)
+        return portal().call(self._face.call, method, params)
 
     def run(self, call: Call[R]) -> R:
         """Make a typed call."""
-        return call.pick(self._send(call.request, call.result))
+        return portal().call(self._face.run, call)
 
     def follow(self, cursor: Cursor[T]) -> "Watch[T]":
         """A watch on a connection of its own."""
-        watch = Watch(self._profile, cursor)
-        self._watches.add(watch)
-        return watch
+        return Watch(self._face.follow(cursor))
 
     def close(self) -> None:
-        """Close the connection and end all watches. Using the client again connects again."""
-        for watch in list(self._watches):
-            watch.close()
-        with self._lock:
-            self._drop()
+        """Close the connection and end all watches. Calls that other threads wait for end with `ConnectionLost`.
+
+        Using the client again connects again.
+        """
+        portal().call(self._face.aclose)
 
     def __enter__(self) -> Self:
         return self
@@ -132,46 +127,14 @@ class Client:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _send(self, request: Request, type_: type[T]) -> T:
-        deadline = time.monotonic() + self._profile.timeout_s + request.patience_s
-        retry = Retry(deadline, repeatable=request.repeatable)
-        while True:
-            try:
-                return result_of(self._exchange(request, deadline), type_)
-            except PunchlistError as error:
-                pause_s = retry.pause_s(error, time.monotonic())
-            time.sleep(pause_s)
-
-    def _exchange(self, request: Request, deadline: float) -> Reply:
-        with self._lock:
-            try:
-                reply = self._connected(deadline).exchange(request, deadline)
-            except BaseException:
-                # Also on Ctrl-C: half a request may have been sent. One that is refused unsent costs no connection.
-                if self._link is not None and not self._link.is_settled:
-                    self._drop()
-                raise
-            if (error := failure(reply)) and is_passing(error):
-                self._drop()
-            return reply
-
-    def _connected(self, deadline: float) -> Link:
-        if self._link is None:
-            self._link = Link(self._profile, deadline)
-        return self._link
-
-    def _drop(self) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            link.close()
-
 
 class Conversation:
     """One list. Get it from `Client.conversation`."""
 
-    def __init__(self, client: Client, name: str, actor: str | None = None) -> None:
+    def __init__(self, client: Client, face: AsyncConversation) -> None:
         self.client = client
-        self.calls = ConversationCalls(name, actor)
+        self.calls = face.calls
+        self._face = face
 
     @property
     def id(self) -> str:
@@ -232,8 +195,8 @@ class Conversation:
             epoch: Refuse with `WrongEpoch` if `after` belongs to another log (`client.open().epoch`).
         """
         if view == "list":
-            return self.client.follow(Cursor(self.id, ListView()))
-        return self.client.follow(Cursor(self.id, EventsView(), after, epoch))
+            return Watch(self._face.watch(view="list"))
+        return Watch(self._face.watch(after=after, epoch=epoch))
 
     def work(self, owner: str, *, lease_ms: int = 60_000, wait_ms: int = 0, follow: bool = False) -> "Work":
         """Claims one task after the other for a `for` loop. See `punchlist.work`.
@@ -251,7 +214,7 @@ class Conversation:
             LeaseLost: A claim was lost while the body ran, and the task is open again.
             LeaseHeld: The same, and somebody else has it by now.
         """
-        return Work(self, Terms(owner, None, lease_ms, FOLLOW_MS if follow else min(wait_ms, FOLLOW_MS - 1)))
+        return Work(self._face.work(owner, lease_ms=lease_ms, wait_ms=wait_ms, follow=follow))
 
     def claim(self, owner: str, task: str | None = None, *, lease_ms: int = 60_000, wait_ms: int = 0) -> "Claim":
         """One task for a `with`: the named one or the next ready one; None if there is none to be had.
@@ -264,7 +227,7 @@ class Conversation:
             lease_ms: How long the claim outlives the last sign of life of this process.
             wait_ms: How long to wait for it.
         """
-        return Claim(Work(self, Terms(owner, task, lease_ms, wait_ms)))
+        return Claim(self._face.claim(owner, task, lease_ms=lease_ms, wait_ms=wait_ms))
 
     def wait(self, until: Until = "done", *, timeout_s: float | None = None) -> TaskList:
         """Wait until the list is as wanted, and return it.
@@ -276,28 +239,30 @@ class Conversation:
         Raises:
             TimedOut: The time is over.
         """
-        satisfied = condition(until)
-        with _within(timeout_s, "The list was not as wanted") as deadline, self.watch(view="list") as lists:
-            while not satisfied(tasks := lists.next(deadline - time.monotonic())):
+        satisfied = condition(until)  # asked in this thread, where it may make calls of its own
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        lists = self._face.watch(view="list")
+        try:
+            while not satisfied(tasks := portal().call(lists.next, None if end is None else end - time.monotonic())):
                 pass
+        except TimedOut as error:
+            if end is None or time.monotonic() < end:
+                raise
+            raise TimedOut(f"The list was not as wanted within {timeout_s:g} s.") from error
+        finally:
+            portal().call(lists.aclose)
         return tasks
 
 
 class Watch(Generic[T]):
     """A subscription for a `for` loop. Leave a `with`, or call `close`, to end it.
 
-    It begins when it is made: what is done after that line is seen.
+    It begins when it is made: what is done after that line is seen. One thread takes from it, any may close it.
     """
 
-    def __init__(self, profile: Profile, cursor: Cursor[T]) -> None:
-        self._profile = profile
-        self._cursor = cursor
-        self._ready: deque[T] = deque()
-        self._link: Link | None = None
-        self._retry: Retry | None = None
-        self._closed = False
-        while self._link is None:
-            self._step(FOR_EVER)
+    def __init__(self, face: AsyncWatch[T]) -> None:
+        self._face = face
+        portal().call(face.__aenter__)
 
     def next(self, timeout_s: float | None = None) -> T:
         """The next item.
@@ -305,57 +270,20 @@ class Watch(Generic[T]):
         Raises:
             TimedOut: There is none within `timeout_s` seconds; the watch goes on.
         """
-        with _within(timeout_s, "Nothing happened") as deadline:
-            while not self._ready:
-                self._step(deadline)
-        return self._ready.popleft()
+        return portal().call(self._face.next, timeout_s)
 
     def close(self) -> None:
         """End the subscription. A loop over it, also in another thread, ends."""
-        self._closed = True
-        link, self._link = self._link, None
-        if link is not None:
-            link.close()
-
-    def _step(self, deadline: float) -> None:
-        try:
-            self._advance(deadline)
-            self._retry = None
-        except PunchlistError as error:
-            if self._closed or isinstance(error, TimedOut):
-                raise
-            self._retry = self._retry or Retry(time.monotonic() + self._profile.timeout_s)
-            pause_s = self._retry.pause_s(error, time.monotonic())
-            self._link = _closed(self._link)
-            time.sleep(pause_s)
-
-    def _advance(self, deadline: float) -> None:
-        if self._closed:
-            raise ConnectionLost("The watch is closed.")
-        if self._link is not None:
-            message = self._link.receive(deadline)
-            self._ready.extend(self._cursor.take(message) if isinstance(message, Notice) else ())
-            return
-        connect_by = min(deadline, time.monotonic() + self._profile.timeout_s)
-        link = Link(self._profile, connect_by)
-        try:
-            reply = link.exchange(Request.of("event.subscribe", self._cursor.subscribe()), connect_by)
-            self._ready.extend(self._cursor.begin(result_of(reply, SubscribeResult)))
-        except BaseException:
-            link.close()
-            raise
-        self._link = link
+        portal().call(self._face.aclose)
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T:
         try:
-            return self.next()
-        except ConnectionLost:
-            if self._closed:
-                raise StopIteration from None
-            raise
+            return portal().call(self._face.__anext__)
+        except StopAsyncIteration:
+            raise StopIteration from None
 
     def __enter__(self) -> Self:
         return self
@@ -364,21 +292,70 @@ class Watch(Generic[T]):
         self.close()
 
     def __del__(self) -> None:
-        self.close()
+        post(self._face.drop)
 
 
-@contextmanager
-def _within(timeout_s: float | None, what: str) -> Generator[float]:
-    """The deadline of a wait; at its end the error says what did not come, instead of blaming the daemon."""
-    deadline = FOR_EVER if timeout_s is None else time.monotonic() + timeout_s
-    try:
-        yield deadline
-    except TimedOut as error:
-        if time.monotonic() < deadline:
-            raise
-        raise TimedOut(f"{what} within {timeout_s:g} s.") from error
+class Work:
+    """Tasks claimed one after the other, for a `for` loop in a `with`. See `Conversation.work`.
+
+    The claim is renewed on the client's own loop, whatever this thread does. A forked child holds no claim.
+    """
+
+    def __init__(self, face: AsyncWork) -> None:
+        self._face = face
+
+    @property
+    def fence(self) -> int | None:
+        """The number of the present claim."""
+        return self._face.fence
+
+    def take(self, task: str | None = None) -> Task | None:
+        """Claim the next task, or a named one; None if there is none to be had."""
+        return portal().call(self._face.take, task)
+
+    def complete(self, result: str | None = None) -> None:
+        """Complete the present task, saying in `result` what came of it, unless it was finished or laid aside already.
+
+        Raises:
+            LeaseLost: The claim was lost meanwhile, and the task is somebody else's or open again.
+            LeaseHeld: Somebody else has it by now.
+        """
+        portal().call(self._face.complete, result)
+
+    def fail(self, reason: str) -> None:
+        """Give the present task up as failed; raises as `complete` does."""
+        portal().call(self._face.fail, reason)
+
+    def release(self) -> None:
+        """Give the present task back, for another to claim."""
+        portal().call(self._face.release)
+
+    close = release
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Task:
+        try:
+            return portal().call(self._face.__anext__)
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        portal().call(self._face.end, error)
 
 
-def _closed(link: Link | None) -> None:
-    if link is not None:
-        link.close()
+class Claim:
+    """One claimed task for a `with`. See `Conversation.claim`."""
+
+    def __init__(self, face: AsyncClaim) -> None:
+        self._face = face
+
+    def __enter__(self) -> Task | None:
+        return portal().call(self._face.__aenter__)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        portal().call(self._face.__aexit__, kind, error, trace)

@@ -1,36 +1,38 @@
-"""One blocking connection to the daemon."""
+"""Calls one after the other over a blocking connection, without asyncio: what one command of the command line needs.
+
+A program that stays, or that has threads, uses `punchlist.Client`.
+"""
 
 import socket
 import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from punchlist.core import Profile, Request, Wire, result_of
-from punchlist.errors import ConnectionLost, TimedOut
-from punchlist_schemas.jsonrpc import Notice, Reply
+from punchlist.core import Options, Profile, Request, Retry, Wire, failure, is_passing, result_of
+from punchlist.errors import ConnectionLost, PunchlistError, TimedOut
+from punchlist_schemas.jsonrpc import Reply
 from punchlist_schemas.results import HelloResult
 
-R = TypeVar("R")
+if TYPE_CHECKING:
+    from punchlist.calls import Call
 
-FOR_EVER = float("inf")
-"""A deadline that never comes."""
+R = TypeVar("R")
+T = TypeVar("T")
 
 _CHUNK = 1 << 18
 
 _HEED_S = 1.0
-"""How long one recv() may sleep: a signal that comes just before it does would else wait for the next message."""
+"""Longest sleep of one recv(), in seconds: a signal that comes just before it interrupts nothing and is seen then."""
 
 
 class Link:
     """One connection, introduced. Deadlines are on the clock of `time.monotonic`."""
 
     def __init__(self, profile: Profile, deadline: float) -> None:
-        self._socket = socket.socket(fileno=profile.target.dial().detach())
+        self._target = profile.target
+        self._socket = socket.socket(fileno=profile.target.dial(deadline - time.monotonic()).detach())
         self._wire = Wire()
-        self._inbox: deque[Reply | Notice] = deque()
-        self.is_settled = True
         try:
             self.hello = self._wire.greeted(result_of(self.exchange(profile.hello, deadline), HelloResult))
         except BaseException:
@@ -38,60 +40,108 @@ class Link:
             raise
 
     def exchange(self, request: Request, deadline: float) -> Reply:
-        """Send a request and wait for its answer. Until that has come the connection is not settled."""
+        """Send a request and wait for its answer."""
         request_id, data = self._wire.send(request)
-        self.is_settled = False
         try:
             self._bound(deadline, lambda: self._socket.sendall(data))
         except ConnectionLost:
-            self._hear_last_words(min(deadline, time.monotonic() + _HEED_S))
+            # The daemon may have said why before it hung up; then this raises its refusal.
+            with suppress(ConnectionLost, TimedOut):
+                self._answer(request_id, min(deadline, time.monotonic() + _HEED_S))
             raise
-        while True:
-            message = self.receive(deadline)
-            if isinstance(message, Reply) and message.id == request_id:
-                self.is_settled = True
-                return message
+        return self._answer(request_id, deadline)
 
-    def receive(self, deadline: float) -> Reply | Notice:
-        """The next message."""
-        while not self._inbox:
+    def close(self) -> None:
+        """End the connection."""
+        self._socket.close()
+
+    def _answer(self, request_id: int, deadline: float) -> Reply:
+        while True:
             data = self._read(deadline)
             if not data:
                 raise ConnectionLost("The daemon closed the connection.")
-            self._inbox.extend(self._wire.receive(data))
-        return self._inbox.popleft()
-
-    def close(self) -> None:
-        """End the connection; whoever waits on it is woken."""
-        try:
-            self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-        self._socket.close()
-
-    def _hear_last_words(self, deadline: float) -> None:
-        """Raise the refusal of the connection as a whole, if the daemon said one before it hung up."""
-        with suppress(ConnectionLost, TimedOut):
-            while data := self._read(deadline):
-                self._wire.receive(data)
+            for message in self._wire.receive(data):
+                if isinstance(message, Reply) and message.id in (request_id, None):
+                    return message
 
     def _read(self, deadline: float) -> bytes:
         while True:
             heed = time.monotonic() + _HEED_S
             try:
                 return self._bound(min(deadline, heed), lambda: self._socket.recv(_CHUNK))
-            except TimedOut:
+            except TimeoutError:
                 if deadline <= heed:
                     raise
 
     def _bound(self, deadline: float, action: Callable[[], R]) -> R:
         left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimedOut("The daemon did not answer in time.")
         try:
-            self._socket.settimeout(None if left == FOR_EVER else left)
+            if left <= 0:
+                raise TimeoutError
+            self._socket.settimeout(left)
             return action()
         except TimeoutError as error:
-            raise TimedOut("The daemon did not answer in time.") from error
+            raise self._target.too_late() from error
         except OSError as error:
             raise ConnectionLost(f"The connection to the daemon broke: {error.strerror}.") from error
+
+
+class Caller:
+    """Makes calls from one thread, one after the other, and repeats them as `punchlist.Client` does.
+
+    Args:
+        **options: See `Options`.
+    """
+
+    def __init__(self, **options: Unpack[Options]) -> None:
+        self._profile = Profile(options)
+        self._link: Link | None = None
+
+    def open(self) -> HelloResult:
+        """Connect now instead of at the first call, and return who answered."""
+        return self._connected(time.monotonic() + self._profile.timeout_s).hello
+
+    def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
+        """Make any call by its wire name and get the plain JSON result. Mutations get a key here too."""
+        return self._send(Request.raw(method, params or {}), object)
+
+    def run(self, call: "Call[T]") -> T:
+        """Make a typed call."""
+        return call.pick(self._send(call.request, call.result))
+
+    def _send(self, request: Request, type_: type[R]) -> R:
+        deadline = time.monotonic() + self._profile.timeout_s + request.patience_s
+        retry = Retry(deadline, repeatable=request.repeatable)
+        while True:
+            try:
+                return result_of(self._exchange(request, deadline), type_)
+            except PunchlistError as error:
+                pause_s = retry.pause_s(error, time.monotonic())
+            time.sleep(pause_s)
+
+    def close(self) -> None:
+        """Let the connection go."""
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _connected(self, deadline: float) -> Link:
+        if self._link is None:
+            self._link = Link(self._profile, min(deadline, time.monotonic() + self._profile.timeout_s))
+        return self._link
+
+    def _exchange(self, request: Request, deadline: float) -> Reply:
+        try:
+            reply = self._connected(deadline).exchange(request, deadline)
+        except BaseException:  # also on Ctrl-C: an answer that comes late must not be taken for the next call's
+            self.close()
+            raise
+        if (error := failure(reply)) and is_passing(error):
+            self.close()
+        return reply

@@ -15,7 +15,7 @@ without the `with` an exception gives the task back too.
 """
 
 import asyncio
-import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
@@ -23,13 +23,13 @@ import msgspec
 
 from punchlist.core import Request
 from punchlist.errors import ConnectionLost, DaemonUnavailable, LeaseHeld, LeaseLost, PunchlistError, RequestRefused
+from punchlist.forks import on_fork
 from punchlist_schemas import params as p
 from punchlist_schemas.results import ClaimResult
 from punchlist_schemas.things import Task
 
 if TYPE_CHECKING:
-    from punchlist.aio import AsyncConversation
-    from punchlist.sync import Conversation
+    from punchlist.aio import AsyncClient, AsyncConversation
 
 RENEW_S = 3.0
 """A claim is renewed this often, or three times in its lease: a restarted daemon keeps it only for a short grace."""
@@ -83,165 +83,6 @@ def _is_lost(error: PunchlistError) -> bool:
     return isinstance(error, LeaseLost | LeaseHeld)
 
 
-class _Renewer:
-    """Keeps one claim after the other in force, from a thread that begins with the first renewal."""
-
-    def __init__(self, conversation: "Conversation", terms: Terms) -> None:
-        self._conversation = conversation
-        self._terms = terms
-        self._changed = threading.Condition()
-        self._held: Held | None = None
-        self._thread: threading.Thread | None = None
-        self._closed = False
-
-    def hold(self, held: Held | None) -> None:
-        """Keep this claim from now on, and no other."""
-        with self._changed:
-            self._held = held
-            if held is not None and self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="punchlist-renew", daemon=True)
-                self._thread.start()
-
-    def close(self) -> None:
-        """Renew no more."""
-        with self._changed:
-            self._closed = True
-            self._held = None
-            self._changed.notify()
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                if self._closed or self._changed.wait_for(lambda: self._closed, self._terms.renew_s):
-                    return
-                held = self._held
-            if held is not None:
-                self._renew(held)
-
-    def _renew(self, held: Held) -> None:
-        try:
-            self._conversation.renew(held.task.id, self._terms.owner, fence=held.fence)
-        except PunchlistError as error:
-            if _is_lost(error):
-                with self._changed:
-                    self._held = None if self._held is held else self._held
-
-
-class Work:
-    """Tasks claimed one after the other, for a `for` loop in a `with`. See `Conversation.work`."""
-
-    def __init__(self, conversation: "Conversation", terms: Terms) -> None:
-        self._conversation = conversation
-        self._terms = terms
-        self._renewer = _Renewer(conversation, terms)
-        self._held: Held | None = None
-
-    @property
-    def fence(self) -> int | None:
-        """The number of the present claim."""
-        return None if self._held is None else self._held.fence
-
-    def take(self) -> Task | None:
-        """Claim the next task; None if there is none to be had."""
-        terms = self._terms
-        while True:
-            result = self._conversation.take(terms.owner, terms.task, lease_ms=terms.lease_ms, wait_ms=terms.wait_ms)
-            self._held = Held.of(result)
-            if self._held is not None or terms.wait_ms < FOLLOW_MS:
-                break
-        self._renewer.hold(self._held)
-        return None if self._held is None else self._held.task
-
-    def complete(self, result: str | None = None) -> None:
-        """Complete the present task, saying in `result` what came of it, unless it was finished or laid aside already.
-
-        Raises:
-            LeaseLost: The claim was lost meanwhile, and the task is somebody else's or open again.
-            LeaseHeld: Somebody else has it by now.
-        """
-        if (held := self._let_go()) is not None:
-            self._finish(lambda: self._conversation.complete(held.task.id, result, fence=held.fence))
-
-    def fail(self, reason: str) -> None:
-        """Give the present task up as failed; raises as `complete` does."""
-        if (held := self._let_go()) is not None:
-            self._finish(lambda: self._conversation.fail(held.task.id, reason[:MAX_REASON], fence=held.fence))
-
-    def release(self) -> None:
-        """Give the present task back, for another to claim."""
-        if (held := self._let_go()) is not None:
-            try:
-                self._conversation.release(held.task.id, self._terms.owner, fence=held.fence)
-            except (RequestRefused, ConnectionLost, DaemonUnavailable):
-                return  # it is not ours any more, or won't be for long
-
-    def end(self, error: BaseException | None) -> None:
-        """Finish the present task by how its body ended; a claim that was lost over an error is not told as well."""
-        if isinstance(error, Exception):
-            try:
-                self.fail(reason_of(error))
-            except RequestRefused:
-                return
-        else:
-            self.release()
-
-    def close(self) -> None:
-        """Give the present task back, and claim no more."""
-        self._renewer.close()
-        self.release()
-
-    def _let_go(self) -> Held | None:
-        held, self._held = self._held, None
-        self._renewer.hold(None)
-        return held
-
-    @staticmethod
-    def _finish(call: Any) -> None:
-        try:
-            call()
-        except RequestRefused as error:
-            if not is_settled(error):
-                raise
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Task:
-        self.complete()
-        task = self.take()
-        if task is None:
-            raise StopIteration
-        return task
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self.end(error)
-        self.close()
-
-    def __del__(self) -> None:
-        self.close()
-
-
-class Claim:
-    """One claimed task for a `with`. See `Conversation.claim`."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
-    def __enter__(self) -> Task | None:
-        return self._work.take()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        try:
-            if error is None:
-                self._work.complete()
-        finally:
-            self._work.end(error)
-            self._work.close()
-
-
 class AsyncWork:
     """Tasks claimed one after the other, for an `async for` in an `async with`. See `AsyncConversation.work`."""
 
@@ -250,6 +91,7 @@ class AsyncWork:
         self._terms = terms
         self._held: Held | None = None
         self._renewing: asyncio.Task[None] | None = None
+        on_fork(self, AsyncWork._forked)
 
     @property
     def fence(self) -> int | None:
@@ -336,15 +178,26 @@ class AsyncWork:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         await self.end(error)
 
+    def _forked(self) -> None:
+        """The claim is the parent's."""
+        self._held = self._renewing = None
+
     def __del__(self) -> None:
-        held = self._held
-        if held is None or self._renewing is None or self._renewing.get_loop().is_closed():
+        held, renewing = self._held, self._renewing
+        if held is None or renewing is None:
             return
-        self._let_go()
-        release = p.TaskRelease(
+        params = p.TaskRelease(
             conversation=self._conversation.id, task=held.task.id, owner=self._terms.owner, fence=held.fence
         )
-        self._conversation.client.post(Request.of("task.release", release))
+        # It runs in any thread, also within a call of this very client: it posts to the loop and waits for nothing.
+        with suppress(RuntimeError):  # the loop is closed
+            request = Request.of("task.release", params)
+            renewing.get_loop().call_soon_threadsafe(_forget, renewing, self._conversation.client, request)
+
+
+def _forget(renewing: "asyncio.Task[None]", client: "AsyncClient", release: Request) -> None:
+    renewing.cancel()
+    client.post(release)
 
 
 class AsyncClaim:

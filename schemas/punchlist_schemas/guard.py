@@ -56,7 +56,7 @@ def parse(frame: bytes, max_depth: int) -> Any:
     except UnicodeDecodeError as error:
         raise _refused(f"The frame is not UTF-8 (byte {error.start}).") from None
     except RecursionError:
-        raise Refused(_too_deep(max_depth)) from None
+        raise Refused(too_deep(max_depth)) from None
     except msgspec.MsgspecError as error:
         raise _refused(f"The frame is not JSON: {error}.") from None
     if _LONG_RUN in frame.translate(_DIGITS_TO_ZERO):
@@ -75,7 +75,8 @@ def _refused(message: str) -> Refused:
     return Refused(Rejection("parse_error", message))
 
 
-def _too_deep(maximum: int) -> Rejection:
+def too_deep(maximum: int) -> Rejection:
+    """The refusal of what is nested deeper than `maximum`."""
     data = {"limit": "depth", "value": maximum + 1, "maximum": maximum}
     return Rejection("limit_exceeded", f"JSON may be nested at most {maximum} deep.", data)
 
@@ -83,7 +84,7 @@ def _too_deep(maximum: int) -> Rejection:
 def _check_depth(frame: bytes, maximum: int) -> None:
     steps = _STRING.sub(b"", frame).translate(_STEPS, _NOT_BRACKETS)
     if max(accumulate(memoryview(steps).cast("b")), default=0) > maximum:
-        raise Refused(_too_deep(maximum))
+        raise Refused(too_deep(maximum))
 
 
 def _check_integers(frame: bytes) -> None:

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from functools import reduce
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import pytest
 
-from punchlist import AsyncClient, RequestRefused, connect_async, conversation
+from punchlist import AsyncClient, InvalidParams, LimitExceeded, RequestRefused, connect_async, conversation
 from punchlist_testing.daemon import Running, running_daemon
 
 
@@ -96,3 +97,22 @@ async def test_the_scope_holds_in_tasks_and_worker_threads(client: AsyncClient) 
         tasks.start_soon(add, "from a task")
         await anyio.to_thread.run_sync(from_a_thread)
     assert {task.title for task in await client.conversation("scoped").list()} == {"from a task", "from a thread"}
+
+
+@pytest.mark.parametrize("bad", [2**53 + 1, "\ud800", reduce(lambda inner, _: [inner], range(40), [0])])
+async def test_one_call_that_cannot_be_read_fails_none_of_its_neighbours(client: AsyncClient, bad: object) -> None:
+    plan = client.conversation("c")
+    await plan.open()
+    waiting: list[object] = []
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as calls:
+
+            async def wait() -> None:
+                waiting.append(await client.call("event.wait", {"after": 1, "conversation": "c", "timeout_ms": 5_000}))
+
+            calls.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises((InvalidParams, LimitExceeded)):
+                await plan.append_message("user", {"n": bad})
+            await plan.add("one")
+    assert len(waiting) == 1

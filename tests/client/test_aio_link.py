@@ -8,7 +8,7 @@ import anyio
 import msgspec
 import pytest
 
-from punchlist import ConnectionLost, ProtocolError, connect_async
+from punchlist import ConnectionLost, ParseError, ProtocolError, connect_async
 from punchlist.aio_link import Link
 from punchlist.core import Profile, Request
 from punchlist_testing.peer import HELLO, Session, scripted_peer
@@ -117,6 +117,33 @@ async def test_garbage_ends_the_connection_for_all(link: Link, cable: Cable) -> 
             await anyio.wait_all_tasks_blocked()
             link.data_received(b"{nonsense}\n")
     assert cable.aborted
+
+
+async def test_an_answer_without_an_id_fails_the_call_it_may_be_for_and_none_that_was_understood(
+    link: Link, cable: Cable
+) -> None:
+    error = {"code": -32700, "message": "what?", "data": {"kind": "parse_error"}}
+    failed: list[str] = []
+
+    async def ask(name: str) -> None:
+        try:
+            await link.exchange(Request.raw(name, {}))
+        except ParseError:
+            failed.append(name)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            for name in ("x.waits", "x.answered", "x.bad"):
+                group.start_soon(ask, name)
+            await anyio.wait_all_tasks_blocked()
+            waits, answered, _ = (message["id"] for message in cable.sent)
+            link.data_received(b'{"jsonrpc":"2.0","id":%d,"result":1}\n' % answered)
+            link.data_received(msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}) + b"\n")
+            await anyio.wait_all_tasks_blocked()
+            assert failed == ["x.bad"]
+            link.data_received(b'{"jsonrpc":"2.0","id":%d,"result":1}\n' % waits)
+    assert failed == ["x.bad"]
+    assert not link.is_lost
 
 
 async def test_a_cancelled_call_is_given_up_at_the_daemon_and_harms_no_other(tmp_path: Path) -> None:

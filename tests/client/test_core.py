@@ -1,5 +1,8 @@
 """The core as a table of situations: no socket, no clock."""
 
+import functools
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -8,11 +11,13 @@ from punchlist.errors import (
     Blocked,
     ConnectionLost,
     DaemonUnavailable,
+    InvalidParams,
     LimitExceeded,
     NotFound,
     OutcomeUnknown,
     ProtocolError,
     PunchlistError,
+    RequestRefused,
     ShuttingDown,
     TimedOut,
 )
@@ -66,6 +71,28 @@ def test_a_request_longer_than_the_daemon_takes_is_refused_before_it_is_sent() -
     assert refused.code == ERRORS["limit_exceeded"].code
 
 
+DEEP: Any = functools.reduce(lambda inner, _: [inner], range(40), 1)
+UNREADABLE: list[tuple[type[RequestRefused], Any, str]] = [
+    (InvalidParams, 2**53 + 1, "beyond"),
+    (InvalidParams, 2**70, "beyond"),
+    (InvalidParams, "half \ud800", "half of a surrogate pair"),
+    (InvalidParams, {1: "a", "1": "b"}, "same name twice"),
+    (LimitExceeded, DEEP, "at most 32 deep"),
+    (LimitExceeded, functools.reduce(lambda inner, _: [inner], range(100_000), 1), "at most 32 deep"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "why"), UNREADABLE)
+def test_what_the_daemon_could_not_read_is_refused_before_it_is_sent(
+    kind: type[RequestRefused], value: Any, why: str
+) -> None:
+    """As the daemon would refuse it, but without an id: then nobody could tell whose call it was."""
+    wire = Wire()
+    with pytest.raises(kind, match=f"was not sent.*{why}"):
+        wire.send(Request.raw("x.y", {"value": value}))
+    assert isinstance(jsonrpc.decode(wire.send(request())[1][:-1], Limits()), jsonrpc.Call), "the next one is fine"
+
+
 def test_until_the_daemon_has_told_its_limits_the_usual_ones_count() -> None:
     with pytest.raises(LimitExceeded):
         Wire().send(Request.raw("x.y", {"text": "x" * Limits().frame_bytes}))
@@ -96,6 +123,13 @@ def test_a_refusal_of_the_whole_connection_is_raised_with_its_kind() -> None:
     line = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32008,"message":"full","data":{"kind":"limit_exceeded"}}}\n'
     with pytest.raises(LimitExceeded, match="full"):
         Wire().receive(line)
+
+
+def test_an_answer_without_an_id_to_one_unreadable_frame_is_an_answer() -> None:
+    line = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?","data":{"kind":"parse_error"}}}\n'
+    (reply,) = Wire().receive(line)
+    assert isinstance(reply, Reply)
+    assert reply.id is None
 
 
 def test_a_result_comes_typed_and_a_refusal_as_its_exception() -> None:
@@ -168,6 +202,7 @@ def test_a_copy_of_a_long_log_is_waited_for() -> None:
 
 PASSING = [
     (ConnectionLost("gone"), True),
+    (ConnectionLost("closed by us", final=True), False),
     (ShuttingDown("shutting_down", -32012, "bye"), True),
     (OutcomeUnknown("outcome_unknown", -32010, "who knows"), True),
     (DaemonUnavailable("not there", temporary=True), True),

@@ -2,10 +2,12 @@
 
 import errno
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -51,7 +53,7 @@ def test_a_path_of_any_length_is_reached(tmp_path: Path, length: int) -> None:
     path = Path(f"{tmp_path}{filler[:-1]}d/s")
     assert len(str(path)) == length
     with listener(path), closing(launch.connect(str(path))) as connected:
-        assert launch.peer_uid(connected) == os.getuid()
+        assert launch.peer(connected) == (os.getpid(), os.getuid())
 
 
 def test_a_folder_that_is_not_there_means_that_nothing_runs(tmp_path: Path) -> None:
@@ -146,24 +148,35 @@ def test_a_daemon_that_fails_is_a_final_refusal_with_its_exit_code_and_its_words
     assert not caught.value.temporary
 
 
-def test_a_start_is_not_waited_for_longer_than_said(
-    tmp_path: Path, pretend: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(launch, "START_TIMEOUT_S", 0.2)
-    pretend.write_text("#!/bin/sh\nexec sleep 100\n")
-    with pytest.raises(DaemonUnavailable, match=r"not ready after 0\.2 s"):
-        target(tmp_path).dial()
+def test_a_slow_start_is_left_alone_told_and_met_by_the_next_call(tmp_path: Path, pretend: Path) -> None:
+    """Each look waits for the one daemon that was started, and begins no other."""
+    pretend.write_text(f"#!/bin/sh\necho begun >> {tmp_path}/begun; exec sleep 100\n")
+    slow = target(tmp_path)
+    told: list[str] = []
+    for _ in range(2):
+        with pytest.raises(DaemonUnavailable, match=r"is not ready \d+ s after its start and was left alone") as caught:
+            slow.dial(0.3)
+        assert caught.value.temporary
+        told.append(str(caught.value))
+    assert f"Its log is {tmp_path}/data/daemon.log" in told[0]
+    pid = int(told[0].split("process ")[1].split(")")[0])
+    try:
+        os.kill(pid, 0)
+        assert (tmp_path / "begun").read_text() == "begun\n"
+        with listener(tmp_path / "run" / "s"):
+            slow.dial(5).close()
+    finally:
+        os.kill(pid, signal.SIGKILL)
 
 
 def test_a_data_directory_that_is_served_at_another_socket_is_told_with_its_daemons_words(
-    tmp_path: Path, pretend: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pretend: Path
 ) -> None:
     pretend.write_text("#!/bin/sh\necho process 7 runs the daemon of it >&2; exit 75\n")
-    monkeypatch.setattr(launch, "START_TIMEOUT_S", 0.1)
     with pytest.raises(
         DaemonUnavailable, match="No such file or directory.\nprocess 7 runs the daemon of it$"
     ) as caught:
-        target(tmp_path).dial()
+        target(tmp_path).dial(0.1)
     assert caught.value.exit_code == 75
 
 
@@ -198,3 +211,14 @@ def test_reaching_the_daemon_loads_no_heavy_module() -> None:
     )
     heavy = {"anyio", "asyncio", "msgspec", "typing", "re", "json", "socket", "subprocess", "inspect", "dataclasses"}
     assert heavy & set(run.stdout.split()) == set()
+
+
+def test_a_listener_that_accepts_nobody_is_given_up_in_time(tmp_path: Path) -> None:
+    with listener(tmp_path / "run" / "s") as listening:
+        listening.listen(0)
+        with closing(launch.connect(str(tmp_path / "run" / "s"), 0.1)):
+            began = time.monotonic()
+            with pytest.raises(DaemonUnavailable, match="accepts no connection") as caught:
+                target(tmp_path).dial(0.2)
+    assert time.monotonic() - began < 5
+    assert caught.value.temporary

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from punchlist import connect, starter
-from punchlist.starter import Report, start
+from punchlist import DaemonUnavailable, connect, starter
+from punchlist.launch import Target
+from punchlist.starter import Report, Starting
 
 Pretend = Callable[[str], None]
 
@@ -28,17 +29,19 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretend:
 
 
 @pytest.fixture
-def begin(tmp_path: Path) -> Callable[..., Report]:
-    """Starts a daemon below the test's directory."""
+def begin(tmp_path: Path) -> Callable[[], Report]:
+    """Starts a daemon below the test's directory and waits for what comes of it."""
 
-    def begin(timeout_s: float = 10.0) -> Report:
-        return start(str(tmp_path / "run" / "s"), str(tmp_path / "data"), timeout_s)
+    def begin() -> Report:
+        report = Starting(str(tmp_path / "run" / "s"), str(tmp_path / "data")).wait(10)
+        assert report is not None
+        return report
 
     return begin
 
 
 def test_a_daemon_is_met_once_it_said_that_it_is_ready_and_outlives_the_descriptors(
-    tmp_path: Path, begin: Callable[..., Report]
+    tmp_path: Path, begin: Callable[[], Report]
 ) -> None:
     before = set(os.listdir("/proc/self/fd"))
     assert begin() == Report(ready=True)
@@ -49,9 +52,7 @@ def test_a_daemon_is_met_once_it_said_that_it_is_ready_and_outlives_the_descript
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_daemon_that_fails_is_reported_with_its_own_last_words(
-    begin: Callable[..., Report], pretend: Pretend
-) -> None:
+def test_a_daemon_that_fails_is_reported_with_its_own_last_words(begin: Callable[[], Report], pretend: Pretend) -> None:
     pretend("for n in $(seq 20); do echo line $n >&2; done; exit 78")
     report = begin()
     assert (report.ready, report.lost_race, report.exit_code) == (False, False, 78)
@@ -59,7 +60,7 @@ def test_a_daemon_that_fails_is_reported_with_its_own_last_words(
 
 
 def test_a_daemon_that_fails_without_a_word_is_reported_by_its_exit_code(
-    tmp_path: Path, begin: Callable[..., Report], pretend: Pretend
+    tmp_path: Path, begin: Callable[[], Report], pretend: Pretend
 ) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "daemon.log").write_text("words of long ago\n")
@@ -67,43 +68,42 @@ def test_a_daemon_that_fails_without_a_word_is_reported_by_its_exit_code(
     assert begin() == Report(ready=False, reason="it ended with exit code 3", exit_code=3)
 
 
-def test_one_that_lost_the_race_is_told_from_one_that_failed(begin: Callable[..., Report], pretend: Pretend) -> None:
+def test_one_that_lost_the_race_is_told_from_one_that_failed(begin: Callable[[], Report], pretend: Pretend) -> None:
     pretend("echo another one runs >&2; exit 75")
     assert begin() == Report(ready=False, lost_race=True, reason="another one runs", exit_code=75)
 
 
-def test_a_word_other_than_ready_is_no_readiness(begin: Callable[..., Report], pretend: Pretend) -> None:
+def test_a_word_other_than_ready_is_no_readiness(begin: Callable[[], Report], pretend: Pretend) -> None:
     pretend("echo almost > /proc/$$/fd/${11}; exit 1")
     assert begin() == Report(ready=False, reason="it ended with exit code 1", exit_code=1)
 
 
-def test_a_daemon_that_hangs_is_ended_and_reported(
-    tmp_path: Path, begin: Callable[..., Report], pretend: Pretend
+def test_a_slow_daemon_is_left_alive_and_its_outcome_is_the_same_for_all_who_ask(
+    tmp_path: Path, pretend: Pretend
 ) -> None:
-    pretend(f"echo $$ > {tmp_path}/pid; exec sleep 100")
-    report = begin(0.2)
-    assert (report.ready, report.reason, report.exit_code) == (False, "it was not ready after 0.2 s", None)
-    if (tmp_path / "pid").exists():  # a busy machine may not even have let it begin
-        with pytest.raises(ProcessLookupError):
-            os.kill(int((tmp_path / "pid").read_text()), 0)
+    os.mkfifo(tmp_path / "go")
+    pretend(f"read -r word < {tmp_path}/go; echo ready > /proc/$$/fd/${{11}}")
+    starting = Starting(str(tmp_path / "run" / "s"), str(tmp_path / "data"))
+    assert starting.wait(0.05) is None
+    assert starting.wait(0) is None
+    (tmp_path / "go").write_text("now\n")
+    assert [starting.wait(10), starting.wait(0)] == [Report(ready=True)] * 2
 
 
-def test_an_interpreter_that_is_not_there_is_named(
-    begin: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
+def test_an_interpreter_that_is_not_there_is_named_and_so_is_a_data_directory_that_cannot_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
     before = set(os.listdir("/proc/self/fd"))
-    assert begin() == Report(ready=False, reason="'/nowhere/python': No such file or directory")
+    (tmp_path / "file").write_text("")
+    for python, data in (("/nowhere/python", tmp_path / "data"), (sys.executable, tmp_path / "file")):
+        monkeypatch.setattr(sys, "executable", python)
+        with pytest.raises(DaemonUnavailable, match=f"could not be started: .{python if 'no' in python else data}"):
+            Target(str(tmp_path / "s"), str(data)).dial()
     assert set(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_data_directory_that_cannot_be_made_is_named(tmp_path: Path, begin: Callable[..., Report]) -> None:
-    (tmp_path / "data").write_text("a file")
-    assert begin() == Report(ready=False, reason=f"{tmp_path}/data: File exists")
-
-
 def test_the_started_daemon_finds_its_modules_though_the_path_to_them_was_relative(
-    tmp_path: Path, begin: Callable[..., Report], pretend: Pretend, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, begin: Callable[[], Report], pretend: Pretend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", "daemon:/abs::client")
@@ -112,7 +112,7 @@ def test_the_started_daemon_finds_its_modules_though_the_path_to_them_was_relati
 
 
 def test_the_started_daemon_is_told_where_and_how_long_and_gets_no_descriptors_of_ours(
-    tmp_path: Path, begin: Callable[..., Report], pretend: Pretend
+    tmp_path: Path, begin: Callable[[], Report], pretend: Pretend
 ) -> None:
     inherited, other = os.pipe()
     os.set_inheritable(inherited, True)
@@ -133,7 +133,7 @@ def test_the_started_daemon_is_told_where_and_how_long_and_gets_no_descriptors_o
 
 
 def test_a_log_that_grew_long_is_put_aside(
-    tmp_path: Path, begin: Callable[..., Report], pretend: Pretend, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, begin: Callable[[], Report], pretend: Pretend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(starter, "MAX_LOG_BYTES", 10)
     data = tmp_path / "data"

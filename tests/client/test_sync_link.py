@@ -1,4 +1,4 @@
-"""One blocking connection: deadlines that hold, and ends that are told."""
+"""Calls over one blocking connection: deadlines that hold, ends that are told, repeats that are safe."""
 
 import _thread
 import socket
@@ -14,8 +14,7 @@ import pytest
 
 from punchlist import ConnectionLost, ProtocolError, TimedOut, sync_link
 from punchlist.core import Profile, Request, result_of
-from punchlist.sync_link import FOR_EVER, Link
-from punchlist_schemas.jsonrpc import Notice, Reply
+from punchlist.sync_link import Caller, Link
 from punchlist_testing.peer import HELLO, Handler, Session, scripted_peer
 from punchlist_testing.peer import Request as Asked
 
@@ -44,20 +43,6 @@ def test_an_answer_is_told_from_notifications_and_from_answers_to_others(tmp_pat
         link = linked(peer.socket)
         for n in range(3):
             assert result_of(link.exchange(ask(n=n), soon()), dict) == {"n": n}
-        link.close()
-
-
-def test_messages_that_come_together_are_handed_out_one_after_the_other(tmp_path: Path) -> None:
-    def handler(session: Session, request: Asked) -> None:
-        answer = {"jsonrpc": "2.0", "id": request["id"], "result": 0}
-        pushes = [{"jsonrpc": "2.0", "method": "events", "params": {"n": n}} for n in (1, 2)]
-        session.raw(b"".join(msgspec.json.encode(one) + b"\n" for one in (answer, *pushes)))
-
-    with scripted_peer(tmp_path, handler) as peer:
-        link = linked(peer.socket)
-        assert isinstance(link.exchange(ask(), soon()), Reply)
-        pushed = [link.receive(soon()) for _ in range(2)]
-        assert [msgspec.json.decode(one.params) for one in pushed if isinstance(one, Notice)] == [{"n": 1}, {"n": 2}]
         link.close()
 
 
@@ -101,27 +86,6 @@ def test_a_daemon_that_hangs_up_is_told_while_reading_and_while_writing(tmp_path
         link.close()
 
 
-def test_closing_wakes_whoever_waits_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sync_link, "_HEED_S", 600.0)
-    with scripted_peer(tmp_path, silence) as peer:
-        link = linked(peer.socket)
-        told: list[Exception] = []
-
-        def wait() -> None:
-            try:
-                link.exchange(ask(), FOR_EVER)
-            except ConnectionLost as error:
-                told.append(error)
-
-        waiting = threading.Thread(target=wait)
-        waiting.start()
-        assert peer.arrived.acquire(timeout=PATIENCE_S)
-        link.close()
-        waiting.join(PATIENCE_S)
-        assert len(told) == 1
-        link.close()  # again: no matter
-
-
 def test_a_signal_that_interrupts_no_system_call_is_heeded_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +101,7 @@ def test_a_signal_that_interrupts_no_system_call_is_heeded_all_the_same(
         for _ in range(5):
             began = time.monotonic()
             with pytest.raises(KeyboardInterrupt):
-                link.exchange(ask(), FOR_EVER)
+                link.exchange(ask(), time.monotonic() + 600)
             assert time.monotonic() - began < PATIENCE_S
         link.close()
 
@@ -161,3 +125,27 @@ def test_a_daemon_that_is_not_ours_to_talk_to_is_hung_up_on(tmp_path: Path) -> N
             linked(path)
         assert served.result(PATIENCE_S) == b""
         assert caught.tb is not None  # the link is still referred to from here: it was closed, not merely forgotten
+
+
+def test_a_caller_repeats_what_a_restart_interrupted_with_the_same_key(tmp_path: Path) -> None:
+    def handler(session: Session, request: Asked) -> None:
+        if session.number == 1:
+            session.hang_up()
+        else:
+            session.answer(request, {"key": request["params"]["key"], "n": session.number})
+
+    with scripted_peer(tmp_path, handler) as peer, Caller(socket=peer.socket, autostart=False) as caller:
+        answer = caller.call("task.add", {"conversation": "c", "title": "t"})
+        assert answer == {"key": peer.seen[0]["params"]["key"], "n": 2}
+
+
+def test_an_answer_that_comes_too_late_is_not_taken_for_the_next_calls(tmp_path: Path) -> None:
+    def handler(session: Session, request: Asked) -> None:
+        if session.number > 1:
+            session.answer(request, "in time")
+
+    with scripted_peer(tmp_path, handler) as peer:
+        with Caller(socket=peer.socket, autostart=False, timeout_s=0.1) as caller:
+            with pytest.raises(TimedOut, match=r"\(process \d+\) did not answer in time.*punch doctor"):
+                caller.call("x.y")
+            assert caller.call("x.y") == "in time"

@@ -7,7 +7,7 @@ import time
 from argparse import Namespace
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 
@@ -18,7 +18,10 @@ from punchlist.cli.look import Look, look_of
 from punchlist.cli.safe import safe_json
 from punchlist.core import Options
 from punchlist.launch import Target
-from punchlist.sync import Client
+from punchlist.sync_link import Caller
+
+if TYPE_CHECKING:
+    from punchlist.sync import Client
 
 
 class Context:
@@ -27,6 +30,7 @@ class Context:
     def __init__(self, args: Namespace) -> None:
         self.args = args
         self.look: Look = look_of(os.environ, now=int(time.time() * 1000))
+        self._caller: Caller | None = None
         self._client: Client | None = None
 
     @cached_property
@@ -55,20 +59,30 @@ class Context:
         return Target(self.args.socket, self.args.data_dir, autostart=False if self.args.no_autostart else None)
 
     @property
-    def client(self) -> Client:
-        """The connected client; connects, and starts a daemon if need be, at the first use."""
-        if self._client is None:
-            self._client = Client(**self.options)
+    def caller(self) -> Caller:
+        """Makes calls one after the other; connects, and starts a daemon if need be, at the first use."""
+        if self._caller is None:
+            self._caller = Caller(**self.options)
             # At the first connect a missing daemon is an answer, not an interruption to be waited out.
-            self._client.open()
-            self._check_data_dir(self._client)
+            self._caller.open()
+            self._check_data_dir(self._caller)
+        return self._caller
+
+    @property
+    def client(self) -> "Client":
+        """The whole library's client, for what a command watches or waits for: it costs the import of asyncio."""
+        if self._client is None:
+            from punchlist.sync import Client
+
+            _ = self.caller
+            self._client = Client(**self.options)
         return self._client
 
-    def _check_data_dir(self, client: Client) -> None:
+    def _check_data_dir(self, caller: Caller) -> None:
         """A daemon that is met must serve the data directory that was named, or another list would be changed."""
         if not (self.args.data_dir or os.environ.get("PUNCHLIST_DATA_DIR")):
             return
-        served, wanted = client.status().data_dir, self.target.data_dir
+        served, wanted = caller.call("daemon.status")["data_dir"], self.target.data_dir
         if os.path.realpath(served) != os.path.realpath(wanted):
             raise UsageError(
                 f"the daemon on {self.target.socket} serves {served}, not {wanted}: name its own --socket as well"
@@ -81,13 +95,15 @@ class Context:
         return options | {"socket": self.target.socket, "data_dir": self.target.data_dir}
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Let the connections go."""
+        if self._caller is not None:
+            self._caller.close()
         if self._client is not None:
             self._client.close()
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Call a method; parameters that are None are left out. The result is plain JSON values."""
-        return self.client.call(method, {name: value for name, value in params.items() if value is not None})
+        return self.caller.call(method, {name: value for name, value in params.items() if value is not None})
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         """`call` with the conversation of this run: for what only reads."""

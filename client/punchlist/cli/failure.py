@@ -131,7 +131,7 @@ _TELLERS: tuple[tuple[type[Exception], Callable[[Any, str], int]], ...] = (
     (RequestRefused, tell_refusal),
     (DaemonUnavailable, _tell_unavailable),
     (ConnectionLost, _teller("connection_lost", "the daemon went away: punch doctor", NO_DAEMON)),
-    (TimeoutError, _teller("timed_out", "punch doctor says more", NO_DAEMON)),
+    (TimeoutError, _teller("timed_out", "", NO_DAEMON)),
     (FormatError, _teller("unreadable_file", "nothing was imported", REFUSED)),
     (UsageError, _tell_usage),
     (UnknownList, _tell_unknown),

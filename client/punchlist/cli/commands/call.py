@@ -31,7 +31,7 @@ def run_call(context: Context) -> int:
         params.setdefault("conversation", context.conversation)
     if "actor" in fields and args.actor:
         params.setdefault("actor", args.actor)
-    result = context.client.call(row.name, params)
+    result = context.caller.call(row.name, params)
     if args.json or not context.look.terminal:
         context.json(result)
     else:

@@ -11,7 +11,7 @@ from punchlist.cli.context import Context
 from punchlist.cli.safe import safe
 from punchlist.errors import DaemonUnavailable, PunchlistError
 from punchlist.launch import Target
-from punchlist.sync import Client
+from punchlist.sync_link import Caller
 from punchlist_schemas.methods import PROTOCOL
 from punchlist_schemas.rendezvous import status_path
 
@@ -95,7 +95,7 @@ def _disk(path: str) -> Finding:
 
 def _daemon(target: Target) -> Iterator[Finding]:
     try:
-        with Client(socket=target.socket, data_dir=target.data_dir, name="punch doctor", autostart=False) as client:
+        with Caller(socket=target.socket, data_dir=target.data_dir, name="punch doctor", autostart=False) as client:
             client.open()
             hello: dict[str, Any] = client.call("daemon.hello")
             status: dict[str, Any] = client.call("daemon.status")

@@ -19,7 +19,7 @@ from punchlist.cli.failure import tell
 from punchlist.cli.safe import safe
 from punchlist.errors import DaemonUnavailable, Damaged
 from punchlist.starter import environment
-from punchlist.sync import Client
+from punchlist.sync_link import Caller
 
 _LONG_BYTES = 64 << 20
 _MIB = 1 << 20
@@ -49,7 +49,7 @@ def run_verify(context: Context) -> int:
         return _verified(context, os.path.abspath(context.args.file))
     path = os.path.join(context.target.data_dir, "log.db")
     try:
-        with Client(socket=context.target.socket, data_dir=context.target.data_dir, autostart=False) as client:
+        with Caller(socket=context.target.socket, data_dir=context.target.data_dir, autostart=False) as client:
             client.open()  # a daemon that is not there is an answer, not an interruption to be waited out
             status: dict[str, Any] = client.call("daemon.status")
             if os.path.realpath(status["data_dir"]) == os.path.realpath(context.target.data_dir):
@@ -60,7 +60,7 @@ def run_verify(context: Context) -> int:
     return _verified(context, path)
 
 
-def _verified_copy(context: Context, client: Client, path: str) -> int:
+def _verified_copy(context: Context, client: Caller, path: str) -> int:
     """Look through a copy of a log in use; its place is one that the daemon can surely write to."""
     with tempfile.TemporaryDirectory(prefix="verify-", dir=os.path.dirname(path)) as directory:
         copy = os.path.join(directory, "copy.db")

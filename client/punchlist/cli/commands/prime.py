@@ -15,9 +15,11 @@ from typing import Any
 import msgspec
 
 from punchlist import project
+from punchlist.calls import ClientCalls
 from punchlist.cli import which
 from punchlist.cli.context import Context
 from punchlist.cli.safe import safe_block
+from punchlist.conversation_calls import ConversationCalls
 from punchlist.cursor import Change, TaskList
 from punchlist.errors import PunchlistError, WrongEpoch
 from punchlist.hosts.briefing import briefing, news, reminder
@@ -70,10 +72,10 @@ def _prime(context: Context, session: str, cwd: str, tell: Callable[[str, TaskLi
     name = _conversation(context, session, cwd)
     looks = Looks(context.target.data_dir)
     looked = looks.of(session, name) if session else Looked()
-    epoch = context.client.open().epoch
+    epoch = context.caller.open().epoch
     # Changes are read before the list: what happens in between is then shown with the list and told once more.
     changes = _changes(context, name, looked, epoch)
-    tasks = context.client.conversation(name).list()
+    tasks = context.caller.run(ConversationCalls(name).list())
     text = tell(name, tasks, changes)
     if text:
         context.lines([text])
@@ -86,7 +88,7 @@ def _changes(context: Context, name: str, looked: Looked, epoch: str) -> list[Ch
     if looked.seq is None or looked.epoch != epoch:
         return []
     try:
-        changes = context.client.read(looked.seq, name, limit=_MAX_CHANGES, epoch=epoch)
+        changes = context.caller.run(ClientCalls().read(looked.seq, name, limit=_MAX_CHANGES, epoch=epoch))
     except WrongEpoch:
         return []
     own = context.args.actor or (HOST_ACTOR if context.args.hook else None)
@@ -99,7 +101,7 @@ def _stop(context: Context, session: str, given: HookInput) -> int:
     name = _conversation(context, session, given.cwd)
     looks = Looks(context.target.data_dir)
     looked = looks.of(session, name)
-    tasks = context.client.conversation(name).list(status="in_progress")
+    tasks = context.caller.run(ConversationCalls(name).list(status="in_progress"))
     ours = [task for task in tasks if task.owner in ("", HOST_ACTOR, "agent", session, context.args.actor)]
     fresh = [task for task in ours if _mark(task) not in looked.reminded]
     if not fresh:

@@ -21,7 +21,7 @@ from punchlist.cli.units import (
 )
 from punchlist.errors import PunchlistError
 from punchlist.launch import Target
-from punchlist.sync import Client
+from punchlist.sync_link import Caller
 
 _WANTED = f"sockets.target.wants/{SOCKET}"
 _LEAVE_S = 10.0
@@ -144,7 +144,7 @@ def _ask_to_leave(context: Context) -> None:
     """End a daemon that runs by itself, so that the manager can have its socket."""
     target = context.target
     try:
-        client = Client(socket=target.socket, data_dir=target.data_dir, autostart=False)
+        client = Caller(socket=target.socket, data_dir=target.data_dir, autostart=False)
         client.open()
         client.call("daemon.shutdown")
         client.close()

@@ -49,7 +49,7 @@ def run_edit(context: Context) -> int:
     head = {"conversation": context.known, "task": one_id(args.task)}
     if args.actor:
         head["actor"] = args.actor
-    result = context.client.call("task.edit", {**head, **members})
+    result = context.caller.call("task.edit", {**head, **members})
     return context.answer(result, task_lines(result["task"], context.look))
 
 

@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 import subprocess
 import threading
@@ -164,7 +165,8 @@ def test_a_daemon_that_does_not_answer_is_not_taken_for_waiting_in_vain(
         told = run("wait", "--timeout", "20")
     assert (told.code, told.err) == (
         69,
-        "error: timed_out: The daemon did not answer in time.\n  punch doctor says more\n",
+        f"error: timed_out: The daemon (process {os.getpid()}) did not answer in time. "
+        "It may be stopped or busy: punch doctor says more.\n",
     )
 
 

@@ -27,6 +27,7 @@ def runner(process: Spawned, *words: str) -> Generator[subprocess.Popen[str]]:
     """A `punch run` of its own."""
     path = os.pathsep.join(path for path in sys.path if path)
     env = {**os.environ, "PUNCHLIST_SOCKET": process.socket, "PUNCHLIST_DATA_DIR": process.data_dir, "PYTHONPATH": path}
+    env["PUNCHLIST_AUTOSTART"] = "0"  # a test that restarts the daemon must not race with the runner for it
     command = [sys.executable, "-m", "punchlist.cli", "run", "-c", "default", *words]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
         try:

@@ -1,0 +1,142 @@
+"""The way from threads into the one event loop that all blocking clients of a process share.
+
+The loop runs in a daemon thread, begun by the first call. Each call is a task of the loop, so calls of several threads
+go on at the same time and none waits for another. A call holds no lock while it waits. An interrupt (Ctrl-C) ends
+the wait and cancels the task. A forked child begins a loop of its own, and at the interpreter's exit the
+connections are closed and the thread ends.
+"""
+
+import asyncio
+import atexit
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
+
+from punchlist.aio_link import Link
+from punchlist.errors import ConnectionLost
+from punchlist.forks import on_fork
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_HEED_S = 1.0
+"""Longest sleep of a waiting thread: a signal that comes just before it sleeps interrupts nothing and is seen then."""
+
+_END_S = 2.0
+"""How long the interpreter's exit waits for connections to close."""
+
+
+class Portal:
+    """An event loop in a thread of its own."""
+
+    _loop: asyncio.AbstractEventLoop
+    _end: asyncio.Event
+
+    def __init__(self) -> None:
+        self._begun = threading.Event()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="punchlist", daemon=True)
+        self._thread.start()
+        self._begun.wait()
+
+    def call(self, function: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run an async function on the loop and wait for its result.
+
+        Raises:
+            RuntimeError: This is the loop's own thread, which would wait for itself.
+            ConnectionLost: The interpreter is exiting.
+        """
+        if threading.get_ident() == self._thread.ident:
+            raise RuntimeError("A blocking client was called on its own loop, as by a finalizer: use another thread.")
+
+        async def run() -> tuple[R | None, Exception | None]:
+            try:
+                return await function(*args, **kwargs), None
+            except Exception as error:
+                return None, error
+
+        running = run()
+        done = threading.Event()
+        try:
+            future = asyncio.run_coroutine_threadsafe(running, self._loop)
+        except RuntimeError as error:
+            running.close()
+            raise ConnectionLost("The interpreter is exiting.", final=True) from error
+        future.add_done_callback(lambda _: done.set())
+        try:
+            while not done.wait(_HEED_S):
+                pass
+        except BaseException:
+            future.cancel()
+            raise
+        if self._closing and threading.current_thread().daemon:
+            threading.Event().wait()  # the interpreter exits, and this thread with it: by no error of ours
+        if future.cancelled():
+            raise ConnectionLost("The interpreter is exiting.", final=True)
+        result, error = future.result()
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error, future  # else the traceback keeps this frame, and the frame the error
+        return result  # pyright: ignore[reportReturnType] - there is a result where there is no error
+
+    def post(self, function: Callable[[], object]) -> None:
+        """Have the loop call a function, and wait for nothing: for finalizers."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(function)
+
+    def close(self) -> None:
+        """Cancel what runs, close the connections and end the thread."""
+        self._closing = True
+        self.post(self._end.set)
+        self._thread.join(_END_S)
+
+    def _run(self) -> None:
+        async def main() -> None:
+            self._loop = asyncio.get_running_loop()
+            self._end = asyncio.Event()
+            self._begun.set()
+            await self._end.wait()
+            await Link.close_all()
+
+        with asyncio.Runner(debug=False, loop_factory=asyncio.SelectorEventLoop) as runner:
+            runner.run(main())
+
+
+class _Shared:
+    """The portal of this process, if it has begun."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.portal: Portal | None = None
+        on_fork(self, _Shared.forked)
+        atexit.register(self.close)
+
+    def forked(self) -> None:
+        """The thread stayed with the parent."""
+        self.lock = threading.Lock()
+        self.portal = None
+
+    def close(self) -> None:
+        """End what has begun."""
+        if self.portal is not None:
+            self.portal.close()
+
+
+_shared = _Shared()
+
+
+def portal() -> Portal:
+    """The portal of this process, begun if need be."""
+    with _shared.lock:
+        if _shared.portal is None:
+            _shared.portal = Portal()
+        return _shared.portal
+
+
+def post(function: Callable[[], object]) -> None:
+    """`Portal.post`, if there is a portal: a finalizer begins none, and takes no lock."""
+    if _shared.portal is not None:
+        _shared.portal.post(function)

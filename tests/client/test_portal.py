@@ -1,0 +1,111 @@
+"""The loop behind blocking clients: interrupts that end a wait, and the interpreter's end."""
+
+import gc
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+
+import pytest
+
+from punchlist import Client, Conversation, connect
+from punchlist.portal import Portal
+from punchlist_testing.daemon import Running
+from punchlistd.net.session import Session
+
+PATIENCE_S = 20.0
+
+
+@pytest.fixture
+def client(daemon: Running) -> Generator[Client]:
+    with connect(socket=daemon.socket, autostart=False, timeout_s=5) as client:
+        yield client
+
+
+@pytest.fixture
+def plan(client: Client) -> Conversation:
+    return client.conversation("c")
+
+
+def waits() -> bool:
+    """Whether a call waits in the daemon, which runs in this process."""
+    return any(len(one.waiting) for one in gc.get_objects() if type(one) is Session)
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether a condition comes to hold; each look at it is a call of its own."""
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > end:
+            return False
+    return True
+
+
+def test_a_blocking_call_from_the_clients_own_loop_is_refused_instead_of_waiting_for_itself() -> None:
+    own = Portal()
+
+    async def call() -> None:
+        own.call(call)
+
+    with pytest.raises(RuntimeError, match="its own loop"):
+        own.call(call)
+    own.close()
+
+
+def program(daemon: Running, body: str) -> subprocess.Popen[bytes]:
+    """A Python of its own under -W error, with `client` and `plan`; it prints a line when it is about to wait."""
+    head = f"import punchlist; client = punchlist.connect(socket={daemon.socket!r}, autostart=False)\n"
+    head += "plan = client.conversation('c')\n"
+    return subprocess.Popen(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", head + body],
+        env={"PYTHONPATH": ":".join(path for path in sys.path if path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "plan.take('ann', wait_ms=600_000)",
+        "plan.wait('done')",
+        "next(plan.watch())",
+        "client.call('event.wait', {'after': 1, 'conversation': 'c', 'timeout_ms': 600_000})",
+    ],
+)
+def test_an_interrupt_ends_a_waiting_call_and_nothing_is_left_of_it(
+    daemon: Running, client: Client, plan: Conversation, wait: str
+) -> None:
+    plan.open()
+    if "done" in wait:
+        plan.add("open")
+        plan.take("somebody else", "1")
+    body = f"print('waiting', flush=True)\ntry:\n    {wait}\nexcept KeyboardInterrupt:\n    print(len(plan.list()))\n"
+    with program(daemon, body) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert eventually(lambda: waits() or client.status().subscriptions != ())
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out.strip(), err) == (0, b"1" if "done" in wait else b"0", b"")
+
+
+ENDS = {
+    "closed": "client.close()",
+    "left open": "",
+    "in the midst of work": "plan.add('one'); work = plan.work('w'); work.take(); watch = plan.watch()",
+    "a thread still waits": (
+        "import threading; threading.Thread(target=plan.take, args=('ann',), kwargs={'wait_ms': 600_000}, daemon=True)"
+        ".start(); client.status()"
+    ),
+    "an exception": "raise SystemExit(0)",
+    "used by an exit handler": "import atexit; atexit.register(plan.list); client.close(); plan.list()",
+}
+
+
+@pytest.mark.parametrize("body", ENDS.values(), ids=ENDS)
+def test_the_interpreter_ends_at_once_and_without_a_word(daemon: Running, body: str) -> None:
+    with program(daemon, body) as process:
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out, err) == (0, b"", b"")
