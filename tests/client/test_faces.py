@@ -118,7 +118,7 @@ def test_messages_are_kept_in_order(client: Client) -> None:
 
 REFUSALS: list[tuple[type[RequestRefused], Callable[[Conversation], Any], dict[str, Any]]] = [
     (NotFound, lambda plan: plan.get("9"), {"what": "task", "id": "9"}),
-    (Blocked, lambda plan: plan.start("2"), {"blockers": [{"id": "1", "title": "a"}]}),
+    (Blocked, lambda plan: plan.start("2"), {"blockers": [{"id": "1", "title": "a", "status": "pending"}]}),
     (DependencyCycle, lambda plan: plan.edit("1", add_blocked_by=["2"]), {}),
     (VersionConflict, lambda plan: plan.add("x", expect_version=1), {"expected": 1}),
     (InvalidParams, lambda plan: plan.add("two\nlines"), {"field": "title"}),
