@@ -1,14 +1,25 @@
 """The hosts we can set up, as data: which file says what, by the hosts' own documentation.
 
-| host | documentation |
+| host | documentation, and its own command |
 |---|---|
-| Claude Code | https://code.claude.com/docs/en/mcp, https://code.claude.com/docs/en/hooks |
-| Codex | https://developers.openai.com/codex/mcp, https://developers.openai.com/codex/config-reference |
-| Cursor | https://cursor.com/docs/mcp |
-| VS Code | https://code.visualstudio.com/docs/agents/reference/mcp-configuration |
-| Gemini CLI | https://geminicli.com/docs/tools/mcp-server |
+| Claude Code | https://code.claude.com/docs/en/mcp, https://code.claude.com/docs/en/hooks; `claude mcp add-json` |
+| Codex | https://developers.openai.com/codex/mcp, and codex/config-reference there; `codex mcp add` |
+| Cursor | https://cursor.com/docs/mcp; none |
+| VS Code | https://code.visualstudio.com/docs/agents/reference/mcp-configuration; `code --add-mcp`, no removal |
+| Gemini CLI | https://geminicli.com/docs/tools/mcp-server; `gemini mcp add` |
+| Copilot CLI | https://docs.github.com/en/copilot/how-tos/copilot-cli (add MCP servers); `copilot mcp add` |
+| OpenCode | https://opencode.ai/docs/mcp-servers, https://opencode.ai/docs/config; `opencode mcp add` asks a person |
+| Zed | https://zed.dev/docs/ai/mcp; none |
+| Windsurf | https://docs.windsurf.com/windsurf/cascade/mcp; none |
+| Cline | https://docs.cline.bot/getting-started/config; none |
+| Amp | https://ampcode.com/manual; `amp mcp add` |
+
+A host's own command is used in the user's own scope alone: none of them says that it follows no link out of a checkout.
+Those of Codex and Amp drop or move comments (seen with 0.169.0 and 0.0.1790142911), so they are used where there are
+none; what they can't say, such as Codex's `env_vars`, is edited in behind them.
 """
 
+import json
 import os
 import shlex
 from collections.abc import Callable, Mapping
@@ -17,6 +28,9 @@ from typing import Any, Literal, NamedTuple
 Scope = Literal["user", "project"]
 SERVER = "punchlist"
 
+TOOLS_RULE = f"mcp__{SERVER}"
+"""Claude Code's name for all tools of our server, in `permissions.allow`."""
+
 _ENVIRONMENT = (
     *("PUNCHLIST_CONVERSATION", "PUNCHLIST_SOCKET", "PUNCHLIST_DATA_DIR", "PUNCHLIST_AUTOSTART"),
     *("XDG_RUNTIME_DIR", "XDG_DATA_HOME"),
@@ -24,25 +38,29 @@ _ENVIRONMENT = (
 """What decides where the daemon and the list are; Codex hands only named variables on to a server."""
 
 _HOOK_SECONDS = 10
+_HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop")
 
 
 class Edit(NamedTuple):
     """One member of a configuration: set at `path`, or with `ours` an item of the array there.
 
     `ours` knows each item that a setup of ours may have left there, also one that names another list or command.
+    With `only_removed` a setup leaves the place alone, and a removal takes our item out.
     """
 
     path: tuple[str, ...]
     value: Any
     ours: Callable[[Any], bool] | None = None
+    only_removed: bool = False
 
 
 class FileEdits(NamedTuple):
-    """What one configuration file has to say."""
+    """What one configuration file has to say. Below `root`, if there is one, no link is followed."""
 
     path: str
     form: Literal["json", "toml"]
     edits: tuple[Edit, ...]
+    root: str | None = None
 
 
 class Place(NamedTuple):
@@ -54,6 +72,7 @@ class Place(NamedTuple):
         env: The environment.
         punch: The command, as the host should call it.
         conversation: The list, if the configuration should name it.
+        allow: Whether the host may call our tools without asking the person.
     """
 
     scope: Scope
@@ -61,44 +80,146 @@ class Place(NamedTuple):
     env: Mapping[str, str]
     punch: str
     conversation: str | None = None
+    allow: bool = False
+
+    @property
+    def arguments(self) -> list[str]:
+        """What the command is given to be an MCP server."""
+        return ["mcp", "--dialect", "native", *(["--conversation", self.conversation] if self.conversation else [])]
 
     @property
     def server(self) -> dict[str, Any]:
-        """How the MCP server is started."""
-        named = ["--conversation", self.conversation] if self.conversation else []
-        return {"command": self.punch, "args": ["mcp", "--dialect", "native", *named]}
+        """How the MCP server is started, as most hosts say it."""
+        return {"command": self.punch, "args": self.arguments}
 
-    def file(self, user: str, project: str) -> str:
-        """The file of this scope: `user` is relative to the home directory, `project` to the project's."""
-        home = self.env.get("HOME") or os.path.expanduser("~")
-        return os.path.join(home, user) if self.scope == "user" else os.path.join(self.directory, project)
+    def user_file(self, name: str) -> str:
+        """A file below the home directory; what stands below `.config` is where XDG_CONFIG_HOME says."""
+        config = self.env.get("XDG_CONFIG_HOME") or ""
+        if name.startswith(".config/") and os.path.isabs(config):
+            return os.path.join(config, name.removeprefix(".config/"))
+        return os.path.join(self.env.get("HOME") or os.path.expanduser("~"), name)
+
+
+class Own(NamedTuple):
+    """A host's own command for its user's servers.
+
+    Attributes:
+        program: The command's name.
+        add: What it is given to add our server, which must not be there; `{command}` stands for the words of our
+            command line, `{json}` for what the file says of the server, `{named json}` for that with its name.
+        remove: What it is given to remove it; empty where it can't.
+        keeps_comments: Whether it leaves other people's comments where they are.
+    """
+
+    program: str
+    add: tuple[str, ...]
+    remove: tuple[str, ...] = ()
+    keeps_comments: bool = True
+
+
+def _plain(place: Place) -> dict[str, Any]:
+    return place.server
+
+
+def _typed(place: Place) -> dict[str, Any]:
+    return {"type": "stdio", **place.server}
+
+
+def _codex(place: Place) -> dict[str, Any]:
+    return {**place.server, "env_vars": list(_ENVIRONMENT)}
+
+
+def _copilot(place: Place) -> dict[str, Any]:
+    return {"tools": ["*"], "type": "local", **place.server}
+
+
+def _opencode(place: Place) -> dict[str, Any]:
+    return {"type": "local", "command": [place.punch, *place.arguments], "enabled": True}
+
+
+def _zed(place: Place) -> dict[str, Any]:
+    return {**place.server, "env": {}}
 
 
 class Host(NamedTuple):
-    """A host of agents."""
+    """A host of agents.
+
+    Attributes:
+        name: What `punch setup` calls it.
+        title: What people call it.
+        user: The file for all projects of a user, below the home directory.
+        project: The file for one project, below its directory; None where there is none.
+        member: Where the servers stand in the file.
+        then: What is left for the person to do.
+        entry: What the file says of our server.
+        form: How the file is written.
+        moved: A variable that names the directory of the user's file, and the file's name there.
+        own: The host's own command.
+        more: Further files.
+    """
 
     name: str
     title: str
-    files: Callable[[Place], tuple[FileEdits, ...]]
+    user: str
+    project: str | None
+    member: tuple[str, ...]
     then: str
-    """What is left for the person to do."""
+    entry: Callable[[Place], dict[str, Any]] = _plain
+    form: Literal["json", "toml"] = "json"
+    moved: tuple[str, str] = ("", "")
+    own: Own | None = None
+    more: Callable[[Place], tuple[FileEdits, ...]] | None = None
+
+    def files(self, place: Place) -> tuple[FileEdits, ...]:
+        """What each of the host's files has to say, the one with the server first."""
+        edit = Edit((*self.member, SERVER), self.entry(place))
+        return FileEdits(self.path(place), self.form, (edit,), _root(place)), *(self.more(place) if self.more else ())
+
+    def path(self, place: Place) -> str:
+        """The file that lists the servers."""
+        if place.scope == "project":
+            return os.path.join(place.directory, self.project or "")
+        variable, name = self.moved
+        directory = place.env.get(variable) if variable else None
+        return os.path.join(directory, name) if directory else place.user_file(self.user)
+
+    def own_words(self, place: Place, *, remove: bool = False) -> list[str]:
+        """What the host's own command is given; empty where it has none."""
+        if self.own is None:
+            return []
+        entry = self.entry(place)
+        stands_for = {
+            "{command}": [place.punch, *place.arguments],
+            "{json}": [json.dumps(entry)],
+            "{named json}": [json.dumps({"name": SERVER, **entry})],
+        }
+        words = self.own.remove if remove else self.own.add
+        return [part for word in words for part in stands_for.get(word, [word])]
 
 
-def _claude(place: Place) -> tuple[FileEdits, ...]:
-    named = f" -c {place.conversation}" if place.conversation else ""
-    command = f"{shlex.quote(place.punch)} prime --hook{named}"
-    entry = {"hooks": [{"type": "command", "command": command, "timeout": _HOOK_SECONDS}]}
-    hooks = tuple(Edit(("hooks", event), entry, _is_our_hook) for event in ("SessionStart", "UserPromptSubmit", "Stop"))
-    server = Edit(("mcpServers", SERVER), {"type": "stdio", **place.server})
-    moved = place.env.get("CLAUDE_CONFIG_DIR") if place.scope == "user" else None
-    settings = place.file(".claude/settings.json", ".claude/settings.json")
-    servers = place.file(".claude.json", ".mcp.json")
-    if moved:
-        settings, servers = os.path.join(moved, "settings.json"), os.path.join(moved, ".claude.json")
-    return FileEdits(servers, "json", (server,)), FileEdits(settings, "json", hooks)
+def _root(place: Place) -> str | None:
+    return place.directory if place.scope == "project" else None
 
 
-def _is_our_hook(entry: Any) -> bool:
+def hook_command(place: Place) -> str:
+    """The shell's command line of a hook; everything in it is quoted."""
+    named = ["-c", place.conversation] if place.conversation else []
+    return shlex.join([place.punch, "prime", "--hook", *named])
+
+
+def _claude_settings(place: Place) -> tuple[FileEdits, ...]:
+    entry = {"hooks": [{"type": "command", "command": hook_command(place), "timeout": _HOOK_SECONDS}]}
+    hooks = (Edit(("hooks", event), entry, is_our_hook) for event in _HOOK_EVENTS)
+    allow = Edit(("permissions", "allow"), TOOLS_RULE, TOOLS_RULE.__eq__, only_removed=not place.allow)
+    moved = place.env.get("CLAUDE_CONFIG_DIR")
+    if place.scope == "project":
+        path = os.path.join(place.directory, ".claude/settings.json")
+    else:
+        path = os.path.join(moved, "settings.json") if moved else place.user_file(".claude/settings.json")
+    return (FileEdits(path, "json", (*hooks, allow), _root(place)),)
+
+
+def is_our_hook(entry: Any) -> bool:
     """Whether an entry runs `punch prime --hook` and nothing else."""
     try:
         (hook,) = entry["hooks"]
@@ -108,38 +229,134 @@ def _is_our_hook(entry: Any) -> bool:
     return os.path.basename(program) == "punch" and arguments[:2] == ["prime", "--hook"]
 
 
-def _codex(place: Place) -> tuple[FileEdits, ...]:
-    table = {**place.server, "env_vars": list(_ENVIRONMENT)}
-    path = place.file(".codex/config.toml", ".codex/config.toml")
-    if place.scope == "user" and place.env.get("CODEX_HOME"):
-        path = os.path.join(place.env["CODEX_HOME"], "config.toml")
-    return (FileEdits(path, "toml", (Edit(("mcp_servers", SERVER), table),)),)
-
-
-def _cursor(place: Place) -> tuple[FileEdits, ...]:
-    path = place.file(".cursor/mcp.json", ".cursor/mcp.json")
-    return (FileEdits(path, "json", (Edit(("mcpServers", SERVER), place.server),)),)
-
-
-def _vscode(place: Place) -> tuple[FileEdits, ...]:
-    config = place.env.get("XDG_CONFIG_HOME") or ".config"
-    path = place.file(os.path.join(config, "Code/User/mcp.json"), ".vscode/mcp.json")
-    return (FileEdits(path, "json", (Edit(("servers", SERVER), {"type": "stdio", **place.server}),)),)
-
-
-def _gemini(place: Place) -> tuple[FileEdits, ...]:
-    path = place.file(".gemini/settings.json", ".gemini/settings.json")
-    return (FileEdits(path, "json", (Edit(("mcpServers", SERVER), place.server),)),)
-
-
 HOSTS = (
-    Host("claude-code", "Claude Code", _claude, "start a new session; /mcp shows punchlist, /hooks the three hooks"),
     Host(
-        "codex", "Codex", _codex, "start a new session; /mcp shows punchlist (a project's file needs a trusted project)"
+        "claude-code",
+        "Claude Code",
+        ".claude.json",
+        ".mcp.json",
+        ("mcpServers",),
+        "start a new session; /mcp shows punchlist, /hooks the three hooks",
+        entry=_typed,
+        moved=("CLAUDE_CONFIG_DIR", ".claude.json"),
+        own=Own(
+            "claude",
+            ("mcp", "add-json", "--scope", "user", SERVER, "{json}"),
+            ("mcp", "remove", "--scope", "user", SERVER),
+        ),
+        more=_claude_settings,
     ),
-    Host("cursor", "Cursor", _cursor, "restart Cursor; its MCP settings show punchlist"),
-    Host("vscode", "VS Code", _vscode, "run the command 'MCP: List Servers' and start punchlist"),
-    Host("gemini", "Gemini CLI", _gemini, "start a new session in a trusted folder; /mcp shows punchlist"),
+    Host(
+        "codex",
+        "Codex",
+        ".codex/config.toml",
+        ".codex/config.toml",
+        ("mcp_servers",),
+        "start a new session; /mcp shows punchlist (a project's file needs a trusted project)",
+        entry=_codex,
+        form="toml",
+        moved=("CODEX_HOME", "config.toml"),
+        own=Own(
+            "codex",
+            ("mcp", "add", SERVER, "--", "{command}"),
+            ("mcp", "remove", SERVER),
+            keeps_comments=False,
+        ),
+    ),
+    Host(
+        "cursor",
+        "Cursor",
+        ".cursor/mcp.json",
+        ".cursor/mcp.json",
+        ("mcpServers",),
+        "restart Cursor; its MCP settings show punchlist",
+    ),
+    Host(
+        "vscode",
+        "VS Code",
+        ".config/Code/User/mcp.json",
+        ".vscode/mcp.json",
+        ("servers",),
+        "run the command 'MCP: List Servers' and start punchlist",
+        entry=_typed,
+        own=Own("code", ("--add-mcp", "{named json}")),
+    ),
+    Host(
+        "gemini",
+        "Gemini CLI",
+        ".gemini/settings.json",
+        ".gemini/settings.json",
+        ("mcpServers",),
+        "start a new session in a trusted folder; /mcp shows punchlist",
+        own=Own(
+            "gemini",
+            ("mcp", "add", "--scope", "user", SERVER, "{command}"),
+            ("mcp", "remove", "--scope", "user", SERVER),
+        ),
+    ),
+    Host(
+        "copilot",
+        "Copilot CLI",
+        ".copilot/mcp-config.json",
+        ".github/mcp.json",
+        ("mcpServers",),
+        "start a new session; /mcp show lists punchlist",
+        entry=_copilot,
+        moved=("COPILOT_HOME", "mcp-config.json"),
+        own=Own(
+            "copilot",
+            ("mcp", "add", SERVER, "--", "{command}"),
+            ("mcp", "remove", SERVER),
+        ),
+    ),
+    Host(
+        "opencode",
+        "OpenCode",
+        ".config/opencode/opencode.json",
+        "opencode.json",
+        ("mcp",),
+        "start a new session; opencode mcp list shows punchlist",
+        entry=_opencode,
+    ),
+    Host(
+        "zed",
+        "Zed",
+        ".config/zed/settings.json",
+        ".zed/settings.json",
+        ("context_servers",),
+        "the agent panel's settings show punchlist",
+        entry=_zed,
+    ),
+    Host(
+        "windsurf",
+        "Windsurf",
+        ".codeium/windsurf/mcp_config.json",
+        None,
+        ("mcpServers",),
+        "refresh the MCP servers in Cascade; they show punchlist",
+    ),
+    Host(
+        "cline",
+        "Cline",
+        ".cline/data/settings/cline_mcp_settings.json",
+        None,
+        ("mcpServers",),
+        "open its MCP servers; they show punchlist",
+    ),
+    Host(
+        "amp",
+        "Amp",
+        ".config/amp/settings.json",
+        ".amp/settings.json",
+        ("amp.mcpServers",),
+        "start a new session; amp mcp list shows punchlist (a project's server has to be approved)",
+        own=Own(
+            "amp",
+            ("mcp", "add", SERVER, "--", "{command}"),
+            ("mcp", "remove", SERVER),
+            keeps_comments=False,
+        ),
+    ),
 )
 
 

@@ -1,23 +1,28 @@
 """Writes and takes back what a host's configuration says of us: planned in full first, with a backup, undone exactly.
 
 A record beside the backup tells what we left behind. As long as a file is still as we left it, a removal puts the
-backup in its place; else it takes out our members and leaves what others wrote since.
+backup in its place; else it takes out our members and leaves what others wrote since. Setups take turns (a lock), and a
+file that a host writes at the same time is planned anew.
 """
 
+import contextlib
 import difflib
+import fcntl
 import hashlib
 import os
-import stat
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from punchlist.atomic import atomic_write, make_directories
 from punchlist.hosts import jsonc, tomltable
-from punchlist.hosts.catalog import Edit, FileEdits
+from punchlist.hosts.catalog import Edit, FileEdits, Host, Place
+from punchlist.hosts.files import FileError, Raced, Replacement, read, remove_empty, replace_all
+from punchlist.hosts.own import OwnCommand
 
-_MAX_BYTES = 16 << 20
+_ROUNDS = 20
+"""How often a change is planned anew because a host wrote to its file meanwhile."""
 
 
 class SetupError(Exception):
@@ -34,17 +39,33 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Change(NamedTuple):
-    """One file before, after, and as a removal would leave it; None: it is not there."""
+    """One file; None: it is not there.
+
+    Attributes:
+        path: The file.
+        root: The directory below which no link is followed, if there is one.
+        before: What it holds.
+        after: What it is to hold.
+        without_us: What a removal would leave of `first`.
+        first: What it held before the host's own command, if one was run; else the same as `before`.
+    """
 
     path: str
+    root: str | None
     before: bytes | None
     after: bytes | None
     without_us: bytes | None
+    first: bytes | None
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the file is, or was, changed at all."""
+        return self.first != self.after
 
     def diff(self) -> list[str]:
         """The change as people read it."""
-        old, new = ((data or b"").decode().splitlines() for data in (self.before, self.after))
-        names = ("/dev/null" if data is None else self.path for data in (self.before, self.after))
+        old, new = ((data or b"").decode().splitlines() for data in (self.first, self.after))
+        names = ("/dev/null" if data is None else self.path for data in (self.first, self.after))
         return list(difflib.unified_diff(old, new, *names, n=2, lineterm=""))
 
 
@@ -53,40 +74,148 @@ class Configurator:
 
     Args:
         data_dir: Where records and backups are kept.
+        note: Is told what a person should know.
     """
 
-    def __init__(self, data_dir: str) -> None:
+    def __init__(self, data_dir: str, note: Callable[[str], None] = lambda text: None) -> None:
         self._directory = os.path.join(data_dir, "setup")
+        self._note = note
 
-    def plan(self, wanted: FileEdits) -> Change:
-        """What a file has to become.
+    def change(self, host: Host, place: Place, *, remove: bool = False) -> list[Change]:
+        """Set a host up, or take that back: by its own command where there is one, the rest by editing its files.
+
+        Raises:
+            SetupError: A file can't be read or written; every file is as it was.
+        """
+        wanted = host.files(place)
+        with self._locked():
+            servers, *others = planned = self._plan_all(wanted, remove=remove)
+            own = OwnCommand(host, place)
+            # A file that the host made for its command holds more than our server, and stays.
+            is_exact = remove and self._is_as_we_left_it(servers)
+            if not servers.is_change or is_exact or not own.can_change(servers.before, remove=remove):
+                return self._write_all(wanted, [None] * len(planned), remove=remove)
+            trouble = own.run(is_there=self._names_us(wanted[0], servers.before), remove=remove)
+            if trouble:
+                self._note(f"{trouble}; {servers.path} is edited instead")
+            try:
+                return self._write_all(wanted, [servers, *(None for _ in others)], remove=remove)
+            except SetupError:
+                self._put_back(servers, own)
+                raise
+
+    def edit(self, wanted: Sequence[FileEdits], *, remove: bool = False) -> list[Change]:
+        """Edit all files, or none.
+
+        Raises:
+            SetupError: A file can't be read or written; every file is as it was.
+        """
+        with self._locked():
+            return self._write_all(wanted, [None] * len(wanted), remove=remove)
+
+    def plan(self, wanted: FileEdits, *, remove: bool = False) -> Change:
+        """What a file has to become; with `remove`, for us to be gone.
 
         Raises:
             SetupError: It can't be read; names the line.
         """
-        before = _read(wanted.path)
-        record = self._record(wanted.path)
-        text = _text(wanted.path, before)
-        for edit in wanted.edits:
-            text = _guarded(wanted, text, edit, remove=False)
-        after = before if before is not None and text == before.decode() else text.encode()
-        return Change(wanted.path, before, after, self._without_us(wanted, before) if record else before)
+        try:
+            before = read(wanted.path, wanted.root)
+        except FileError as error:
+            raise SetupError(str(error)) from error
+        without_us = self._without_us(wanted, before) if remove or self._record(wanted.path) else before
+        after = without_us
+        if not remove:
+            text = _text(wanted.path, before)
+            for edit in wanted.edits:
+                text = text if edit.only_removed else _guarded(wanted, text, edit, remove=False)
+            after = before if before is not None and text == before.decode() else text.encode()
+        return Change(wanted.path, wanted.root, before, after, without_us, before)
 
-    def plan_removal(self, wanted: FileEdits) -> Change:
-        """What a file has to become for us to be gone.
+    def backup_of(self, path: str) -> str:
+        """Where the bytes from before our change are kept."""
+        return self._place(path, "backup")
 
-        Raises:
-            SetupError: It can't be read; names the line.
-        """
-        before = _read(wanted.path)
-        after = self._without_us(wanted, before)
-        return Change(wanted.path, before, after, after)
+    def _plan_all(self, wanted: Sequence[FileEdits], *, remove: bool) -> list[Change]:
+        return [self.plan(one, remove=remove) for one in wanted]
+
+    def _write_all(
+        self, wanted: Sequence[FileEdits], earlier: Sequence[Change | None], *, remove: bool
+    ) -> list[Change]:
+        for _ in range(_ROUNDS):
+            changes = self._plan_all(wanted, remove=remove)
+            changes = [
+                change if was is None else change._replace(without_us=was.without_us, first=was.first)
+                for change, was in zip(changes, earlier, strict=True)
+            ]
+            try:
+                self._commit(changes, remove=remove)
+            except Raced:
+                continue
+            except (FileError, OSError) as error:
+                raise SetupError(str(error)) from error
+            return changes
+        raise SetupError(f"{wanted[0].path}: another program writes to it all the time; end it and try again")
+
+    def _commit(self, changes: Sequence[Change], *, remove: bool) -> None:
+        todo = [one for one in changes if one.before != one.after]
+        if not remove:
+            for one in changes:
+                if one.is_change and self._needs_backup(one) and one.without_us is not None:
+                    make_directories(self._directory)
+                    atomic_write(self.backup_of(one.path), one.without_us, fsync=True)
+        made = replace_all([Replacement(one.path, one.before, one.after, one.root) for one in todo])
+        for one in changes:
+            if remove:
+                self._forget(one)
+            elif one.is_change:
+                self._remember(one, made.get(one.path, ()))
+
+    def _remember(self, change: Change, made: tuple[str, ...]) -> None:
+        record = self._record(change.path)
+        if record is None or self._needs_backup(change):
+            known = record.made if record else ()
+            made = (*known, *(one for one in made if one not in known))
+            record = Record(change.path, change.without_us is not None, "", made)
+        kept = msgspec.structs.replace(record, left=_digest(change.after or b""))
+        make_directories(self._directory)
+        atomic_write(self._place(change.path, "json"), msgspec.json.encode(kept), fsync=True)
+
+    def _forget(self, change: Change) -> None:
+        record = self._record(change.path)
+        if change.after is None:
+            remove_empty(record.made if record else ())
+        for path in (self._place(change.path, "json"), self.backup_of(change.path)):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def _needs_backup(self, change: Change) -> bool:
+        """Whether others wrote since: what goes back is what they left, and never what we wrote the last time."""
+        record = self._record(change.path)
+        return record is None or change.first is None or record.left != _digest(change.first)
+
+    def _is_as_we_left_it(self, change: Change) -> bool:
+        record = self._record(change.path)
+        return bool(record and record.existed and change.before and record.left == _digest(change.before))
+
+    def _names_us(self, wanted: FileEdits, data: bytes | None) -> bool:
+        text = _text(wanted.path, data)
+        return any(_guarded(wanted, text, edit, remove=True) != text for edit in wanted.edits)
+
+    def _put_back(self, first: Change, own: OwnCommand) -> None:
+        """Undo what the host's own command did: byte for byte, or by the command itself if others wrote since."""
+        try:
+            now = read(first.path, first.root)
+            if now != first.before:
+                replace_all([Replacement(first.path, now, first.before, first.root)])
+        except (FileError, Raced):
+            own.run(is_there=True, remove=True)
 
     def _without_us(self, wanted: FileEdits, before: bytes | None) -> bytes | None:
         if before is None:
             return None
         record = self._record(wanted.path)
-        original = _read(self.backup_of(wanted.path)) if record and record.existed else None
+        original = read(self.backup_of(wanted.path)) if record and record.existed else None
         if record and record.left == _digest(before) and (original is not None or not record.existed):
             return original
         text = _text(wanted.path, before)
@@ -98,39 +227,17 @@ class Configurator:
         ours_alone = record is not None and not record.existed and "".join(text.split()) in ("", "{}")
         return None if ours_alone else text.encode()
 
-    def apply(self, change: Change) -> None:
-        """Write a planned change of the first kind, keeping a backup."""
-        if change.after is None or change.after == change.before:
-            return
-        record = self._record(change.path)
-        if record is None or change.before is None or record.left != _digest(change.before):
-            # Others wrote since: what goes back is what they left, and never what we wrote the last time.
-            known = record.made if record else ()
-            made = (*known, *(one for one in _make_directories(os.path.dirname(change.path)) if one not in known))
-            os.makedirs(self._directory, 0o700, exist_ok=True)
-            if change.without_us is not None:
-                _write(self.backup_of(change.path), change.without_us)
-            record = Record(change.path, change.without_us is not None, "", made)
-        _write(os.path.realpath(change.path), change.after)
-        kept = msgspec.structs.replace(record, left=_digest(change.after))
-        _write(self._place(change.path, "json"), msgspec.json.encode(kept))
-
-    def apply_removal(self, change: Change) -> None:
-        """Write a planned change of the second kind."""
-        record = self._record(change.path)
-        if change.after is not None and change.after != change.before:
-            _write(os.path.realpath(change.path), change.after)
-        elif change.after is None and change.before is not None:
-            os.unlink(change.path)
-            for directory in reversed(record.made if record else ()):
-                _remove_if_empty(directory)
-        for path in (self._place(change.path, "json"), self.backup_of(change.path)):
-            if os.path.exists(path):
-                os.unlink(path)
-
-    def backup_of(self, path: str) -> str:
-        """Where the bytes from before our change are kept."""
-        return self._place(path, "backup")
+    @contextlib.contextmanager
+    def _locked(self) -> Generator[None]:
+        """One setup at a time; the directory that is locked goes away again if nothing is kept in it."""
+        made = make_directories(self._directory)
+        folder = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+            remove_empty(made)
 
     def _record(self, path: str) -> Record | None:
         try:
@@ -178,20 +285,6 @@ def _without_empty(text: str, path: tuple[str, ...], kept: str) -> str:
     return text
 
 
-def _read(path: str) -> bytes | None:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise SetupError(f"{path}: not a regular file")
-        data = file.read(_MAX_BYTES + 1)
-    if len(data) > _MAX_BYTES:
-        raise SetupError(f"{path}: larger than {_MAX_BYTES >> 20} MiB")
-    return data
-
-
 def _text(path: str, data: bytes | None) -> str:
     try:
         return (data or b"").decode()
@@ -202,37 +295,3 @@ def _text(path: str, data: bytes | None) -> str:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _make_directories(directory: str) -> tuple[str, ...]:
-    """Make a directory and its parents; returns those that were not there, outermost first."""
-    missing: list[str] = []
-    while not os.path.isdir(directory):
-        missing.append(directory)
-        directory = os.path.dirname(directory)
-    for one in reversed(missing):
-        os.mkdir(one, 0o755)
-    return tuple(reversed(missing))
-
-
-def _remove_if_empty(directory: str) -> None:
-    try:
-        os.rmdir(directory)
-    except OSError:
-        return
-
-
-def _write(path: str, data: bytes) -> None:
-    """The whole file or nothing, with the mode that it has."""
-    mode = stat.S_IMODE(os.stat(path).st_mode) if os.path.exists(path) else 0o600
-    descriptor, beside = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path))
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-            os.fchmod(file.fileno(), mode)
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise

@@ -107,8 +107,9 @@ def remove_items(text: str, path: Sequence[str], unwanted: Callable[[Any], bool]
     """The text without the unwanted items of the array at `path`."""
     while True:
         node, depth = _descend(text, parse(text), path)
-        found = next((item for item in node.members if unwanted(item.node.value)), None)
-        if depth < len(path) or found is None or not isinstance(node.value, list):
+        is_array = depth == len(path) and isinstance(node.value, list)
+        found = next((item for item in node.members if unwanted(item.node.value)), None) if is_array else None
+        if found is None:
             return text
         text = _cut(text, node, found)
 

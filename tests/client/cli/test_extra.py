@@ -26,3 +26,23 @@ def test_the_extra_is_not_installed_when_a_part_of_it_is_missing(
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.setitem(sys.modules, module, None)
     assert not extra.is_installed()
+
+
+@pytest.mark.parametrize(
+    ("origin", "what"),
+    [
+        ('{"url": "file:///a b/src", "dir_info": {}}', "'/a b/src[mcp]'"),
+        ('{"url": "file:///src", "dir_info": {"editable": true}}', "-e '/src[mcp]'"),
+        (None, "'punchlist[mcp]'"),
+    ],
+)
+def test_the_command_that_installs_it_is_for_this_python_and_that_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: str | None, what: str
+) -> None:
+    known = tmp_path / "punchlist-9.dist-info"
+    known.mkdir()
+    (known / "METADATA").write_text("Metadata-Version: 2.1\nName: punchlist\nVersion: 9\n")
+    if origin:
+        (known / "direct_url.json").write_text(origin)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert extra.install() == f"{sys.executable} -m pip install {what}"

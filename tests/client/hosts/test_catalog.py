@@ -1,3 +1,5 @@
+import json
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -6,8 +8,9 @@ import pytest
 
 from punchlist.cli.table import COMMANDS
 from punchlist.hosts import jsonc
-from punchlist.hosts.catalog import HOSTS, Host, Place, Scope, host_named
+from punchlist.hosts.catalog import HOSTS, Host, Place, Scope, hook_command, host_named
 from punchlist.hosts.configure import Configurator
+from punchlist_testing.played import program
 
 
 def configured(tmp_path: Path, host: str, scope: Scope = "user", **env: str) -> dict[str, Any]:
@@ -37,6 +40,10 @@ def test_the_command_line_offers_the_hosts_there_are() -> None:
         ("gemini", "user", ".gemini/settings.json", {"mcpServers": {"punchlist": SERVER}}),
         ("vscode", "user", ".config/Code/User/mcp.json", {"servers": {"punchlist": {"type": "stdio", **SERVER}}}),
         ("vscode", "project", ".vscode/mcp.json", {"servers": {"punchlist": {"type": "stdio", **SERVER}}}),
+        ("zed", "user", ".config/zed/settings.json", {"context_servers": {"punchlist": {**SERVER, "env": {}}}}),
+        ("windsurf", "user", ".codeium/windsurf/mcp_config.json", {"mcpServers": {"punchlist": SERVER}}),
+        ("cline", "user", ".cline/data/settings/cline_mcp_settings.json", {"mcpServers": {"punchlist": SERVER}}),
+        ("amp", "project", ".amp/settings.json", {"amp.mcpServers": {"punchlist": SERVER}}),
         ("claude-code", "user", ".claude.json", {"mcpServers": {"punchlist": {"type": "stdio", **SERVER}}}),
         ("claude-code", "project", ".mcp.json", {"mcpServers": {"punchlist": {"type": "stdio", **SERVER}}}),
     ],
@@ -95,3 +102,34 @@ def test_a_named_list_goes_into_every_hosts_configuration(tmp_path: Path, host: 
         assert "website" in text
         if "prime" in text:
             assert "'/a b/punch' prime --hook -c website" in text
+
+
+@pytest.mark.parametrize("word", ["$(touch PWN)", "a b", "`x`", "it's", ";rm", "a\nb"])
+def test_every_word_of_a_hook_is_quoted(tmp_path: Path, word: str) -> None:
+    told = program(tmp_path, "punch", "import json, sys; json.dump(sys.argv[1:], open('told', 'w'))")
+    renamed = told.rename(tmp_path / f"{word.replace('/', '')} punch")
+    place = Place("user", "/p", {"HOME": "/h"}, str(renamed), word)
+    subprocess.run(hook_command(place), shell=True, check=True, cwd=tmp_path)
+    assert json.loads((tmp_path / "told").read_text()) == ["prime", "--hook", "-c", word]
+
+
+def test_project_files_have_a_root_and_a_users_own_have_none(tmp_path: Path) -> None:
+    for host in HOSTS:
+        place = Place("project", str(tmp_path), {"HOME": "/h"}, "punch")
+        if host.project:
+            assert {wanted.root for wanted in host.files(place)} == {str(tmp_path)}
+        assert {wanted.root for wanted in host.files(place._replace(scope="user"))} == {None}
+
+
+def test_a_moved_configuration_is_found_where_it_is(tmp_path: Path) -> None:
+    env = {"HOME": "/h", "XDG_CONFIG_HOME": "/x", "COPILOT_HOME": "/c"}
+    place = Place("user", "/p", env, "punch")
+    found = {name: host_named(name).path(place) for name in ("zed", "amp", "vscode", "opencode", "copilot", "cline")}
+    assert found == {
+        "zed": "/x/zed/settings.json",
+        "amp": "/x/amp/settings.json",
+        "vscode": "/x/Code/User/mcp.json",
+        "opencode": "/x/opencode/opencode.json",
+        "copilot": "/c/mcp-config.json",
+        "cline": "/h/.cline/data/settings/cline_mcp_settings.json",
+    }

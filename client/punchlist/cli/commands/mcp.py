@@ -24,7 +24,7 @@ def run_mcp(context: Context) -> int:
     except Problem as problem:
         raise UsageError(problem.text) from None
     if not extra.is_installed():
-        tell("configuration", extra.MISSING, extra.INSTALL)
+        tell("configuration", extra.MISSING, extra.install())
         return CONFIGURATION
     import anyio
 

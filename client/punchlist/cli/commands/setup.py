@@ -1,54 +1,89 @@
 """`punch setup HOST`: write, show or take back what a host's configuration has to say."""
 
 import os
+import shlex
 import shutil
 import sys
 
 from punchlist.cli import extra
 from punchlist.cli.context import Context
 from punchlist.cli.exits import REFUSED
-from punchlist.cli.failure import tell
-from punchlist.cli.safe import safe_block
-from punchlist.hosts.catalog import Place, host_named
+from punchlist.cli.failure import UsageError, tell
+from punchlist.cli.safe import safe, safe_block
+from punchlist.hosts.catalog import Host, Place, host_named
+from punchlist.hosts.check import ServerError, tools_of
 from punchlist.hosts.configure import Change, Configurator, SetupError
+from punchlist.hosts.own import OwnCommand
+from punchlist_schemas.project_file import is_conversation_id
 
 
 def run_setup(context: Context) -> int:
-    """Plan all files first, show the difference, then write them; nothing is written if one can't be."""
+    """Start the server once, then change all files or none."""
     args = context.args
     host = host_named(args.host)
-    place = Place(args.scope, os.getcwd(), os.environ, _punch(args.scope), args.conversation)
-    files = Configurator(context.target.data_dir)
+    place = _place(context, host)
+    files = Configurator(context.target.data_dir, lambda text: context.note(safe_block(text)))
     try:
-        changes = [(files.plan_removal if args.remove else files.plan)(wanted) for wanted in host.files(place)]
+        if args.print:
+            changes = [files.plan(wanted, remove=args.remove) for wanted in host.files(place)]
+            return context.answer(_value(host, changes), _shown(host, place, changes, remove=args.remove))
+        if not args.remove:
+            tools_of([place.punch, *place.arguments], place.env)
+        changes = files.change(host, place, remove=args.remove)
     except SetupError as error:
-        tell("unreadable_file", str(error), "put it right first; nothing was changed")
+        tell("unreadable_file", str(error), "nothing was changed; correct the file, then try again")
         return REFUSED
-    changed = [change for change in changes if change.before != change.after]
-    if not args.print:
-        for change in changes:
-            (files.apply_removal if args.remove else files.apply)(change)
-    if not (args.remove or extra.is_installed()):
-        context.note(f"warning: {extra.MISSING}: {extra.INSTALL}")
-    value = {"host": host.name, "files": [change.path for change in changes], "changed": [one.path for one in changed]}
-    return context.answer(value, _lines(context, changed, files, host.title, host.then))
+    except ServerError as error:
+        line = shlex.join([place.punch, *place.arguments])
+        advice = error.advice or (extra.install() if not extra.is_installed() else f"run it to see more: {line}")
+        tell("server", f"the MCP server does not start, so nothing was changed: {error}", advice)
+        return REFUSED
+    return context.answer(_value(host, changes), _lines(context, host, changes, files))
 
 
-def _lines(context: Context, changed: list[Change], files: Configurator, title: str, then: str) -> list[str]:
+def _place(context: Context, host: Host) -> Place:
     args = context.args
+    name = args.conversation
+    if name is not None and not is_conversation_id(name):
+        raise UsageError(f"{name!r} can't be a list's name: 1 to 128 of A-Z a-z 0-9 . _ : -")
+    if args.scope == "project" and host.project is None:
+        raise UsageError(f"{host.title} has no file for a project; leave --scope out")
+    if args.allow and host.name != "claude-code":
+        raise UsageError("--allow is for claude-code: its settings alone list the tools that need no question")
+    return Place(args.scope, os.getcwd(), os.environ, _punch(args.scope), name, args.allow)
+
+
+def _value(host: Host, changes: list[Change]) -> dict[str, object]:
+    changed = [one.path for one in changes if one.is_change]
+    return {"host": host.name, "files": [one.path for one in changes], "changed": changed}
+
+
+def _shown(host: Host, place: Place, changes: list[Change], *, remove: bool) -> list[str]:
+    """What a setup would do."""
+    changed = [one for one in changes if one.is_change]
     if not changed:
-        return [f"{title}: nothing to {'remove' if args.remove else 'change'}"]
+        return [_nothing(host, remove=remove)]
+    own = OwnCommand(host, place)
+    by_own = changes[0].is_change and own.can_change(changes[0].before, remove=remove)
+    said = [f"# {changes[0].path} is written by: {own.shown(remove=remove)}"] if by_own else []
+    return [safe_block(line) for line in [*said, *(line for one in changed for line in one.diff())]]
+
+
+def _lines(context: Context, host: Host, changes: list[Change], files: Configurator) -> list[str]:
+    args = context.args
+    changed = [one for one in changes if one.is_change]
+    if not changed:
+        return [_nothing(host, remove=args.remove)]
     lines = [safe_block(line) for change in changed for line in change.diff()]
-    if args.print:
-        return lines
     if args.remove:
-        return [*lines, "", f"{title}: removed"]
-    kept = [f"  backup: {files.backup_of(one.path)}" for one in changed if one.before is not None]
-    return [*lines, "", f"{title} is set up; {then}", *kept, f"  take it back: {_again(context)}"]
+        return [*lines, "", f"{host.title}: removed"]
+    kept = [f"  backup: {safe(files.backup_of(one.path))}" for one in changed if one.first is not None]
+    again = f"punch setup {host.name} --scope {args.scope} --remove"
+    return [*lines, "", f"{host.title} is set up; {host.then}", *kept, f"  take it back: {again}"]
 
 
-def _again(context: Context) -> str:
-    return f"punch setup {context.args.host} --scope {context.args.scope} --remove"
+def _nothing(host: Host, *, remove: bool) -> str:
+    return f"{host.title}: nothing to {'remove' if remove else 'change'}"
 
 
 def _punch(scope: str) -> str:

@@ -3,7 +3,10 @@
 from punchlist.cli.duration import port
 from punchlist.cli.table.shape import Argument, Command, choice, flag, names, value
 
-_HOSTS = ("claude-code", "codex", "cursor", "vscode", "gemini")
+_HOSTS = (
+    *("claude-code", "codex", "cursor", "vscode", "gemini", "copilot"),
+    *("opencode", "zed", "windsurf", "cline", "amp"),
+)
 
 COMMANDS = (
     Command(
@@ -97,10 +100,11 @@ COMMANDS = (
     Command(
         "setup",
         "setup",
-        "Tell an agent's host of punchlist: its MCP server, and for Claude Code hooks.",
+        "Add punchlist to an agent's host: its MCP server, and for Claude Code hooks.",
         (
             choice("host", text="which host", choices=_HOSTS),
             choice("--scope", text="this user, or this directory", choices=("user", "project"), default="user"),
+            flag("--allow", text="claude-code: let the model call our tools without a question"),
             flag("--print", text="only show the difference"),
             flag("--remove", text="take it back"),
         ),

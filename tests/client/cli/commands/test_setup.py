@@ -1,18 +1,20 @@
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from punchlist.cli import extra
 from punchlist.hosts.catalog import HOSTS
+from punchlist_testing.played import CLAUDE, SERVER, program
 
 
 @pytest.fixture(autouse=True)
 def _home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME"):
+    """A home without hosts' programs, and a `punch` on the PATH that serves."""
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
+    program(home / "bin", "punch", SERVER)
+    monkeypatch.setenv("PATH", str(home / "bin"))
     (home / "project").mkdir()
     monkeypatch.chdir(home / "project")
 
@@ -21,8 +23,10 @@ def tree(home: Path) -> dict[str, bytes]:
     return {str(path.relative_to(home)): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.parametrize("scope", ["user", "project"])
-@pytest.mark.parametrize("host", [host.name for host in HOSTS])
+@pytest.mark.parametrize(
+    ("host", "scope"),
+    [(host.name, scope) for host in HOSTS for scope in ("user", "project") if host.project or scope == "user"],
+)
 def test_setting_up_and_removing_leaves_everything_as_it_was(run: Any, home: Path, host: str, scope: str) -> None:
     before = tree(home)
     done = run("setup", host, "--scope", scope)
@@ -34,23 +38,137 @@ def test_setting_up_and_removing_leaves_everything_as_it_was(run: Any, home: Pat
     assert tree(home) == after
     assert run("setup", host, "--scope", scope, "--remove").code == 0
     assert tree(home) == before
-    assert {path.name for path in home.iterdir()} <= {"project", "data"}
+    assert {path.name for path in home.iterdir()} <= {"project", "data", "bin"}
 
 
-@pytest.mark.parametrize("installed", [True, False])
-def test_it_warns_where_the_server_that_it_configures_could_not_run(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: bool
+MISSING = "import sys; sys.exit('error: configuration: it needs the extra mcp\\n  /py -m pip install x[mcp]')"
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (
+            MISSING,
+            "configuration: it needs the extra mcp\n  /py -m pip install x[mcp]\n",
+        ),
+        ("raise RuntimeError('broken')", "RuntimeError: broken\n"),
+        ("print('hello')", "it prints 'hello' on its standard output, which is for messages alone\n"),
+    ],
+)
+def test_nothing_is_written_where_the_server_does_not_start(run: Any, home: Path, source: str, told: str) -> None:
+    program(home / "bin", "punch", source)
+    before = tree(home)
+    refused = run("setup", "claude-code")
+    assert refused.code == 1
+    assert refused.err.startswith("error: server: the MCP server does not start, so nothing was changed: ")
+    assert told in refused.err
+    assert tree(home) == before
+    assert run("setup", "claude-code", "--remove").code == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "first_line", "told"),
+    [
+        (0o755, "#!/no/such/python", "the Python that its first line names is not there"),
+        (0o644, "#!/bin/sh", "punch: not executable\n  chmod +x "),
+    ],
+)
+def test_a_program_that_cannot_run_is_named(run: Any, home: Path, mode: int, first_line: str, told: str) -> None:
+    (home / "bin" / "punch").write_text(first_line)
+    (home / "bin" / "punch").chmod(mode)
+    refused = run("setup", "cursor", "--scope", "project")
+    assert refused.code == 1
+    assert told in refused.err
+    assert len(refused.err.splitlines()) == 2
+
+
+def test_the_hosts_own_command_writes_its_file_and_we_the_rest(run: Any, home: Path) -> None:
+    program(home / "bin", "claude", CLAUDE)
+    (home / ".claude.json").write_text('{"theme": "dark"}')
+    assert run("setup", "claude-code").code == 0
+    assert (home / "asked").read_text() == "mcp add-json --scope\n"
+    server = json.loads((home / ".claude.json").read_text())["mcpServers"]["punchlist"]
+    assert server == {"type": "stdio", "command": f"{home}/bin/punch", "args": ["mcp", "--dialect", "native"]}
+    assert "hooks" in json.loads((home / ".claude" / "settings.json").read_text())
+    assert run("setup", "claude-code").lines == ["Claude Code: nothing to change"]
+    assert run("setup", "claude-code", "-c", "website").code == 0
+    assert (home / "asked").read_text().split("\n")[1:3] == ["mcp remove --scope", "mcp add-json --scope"]
+    assert run("setup", "claude-code", "--remove").code == 0
+    assert (home / ".claude.json").read_text() == '{"theme": "dark"}'
+    assert not (home / ".claude").exists()
+
+
+def test_what_the_host_wrote_since_stays_when_its_own_command_removes_us(run: Any, home: Path) -> None:
+    program(home / "bin", "claude", CLAUDE)
+    assert run("setup", "claude-code").code == 0
+    path = home / ".claude.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "turns": 3}))
+    assert run("setup", "claude-code", "--remove").code == 0
+    assert "mcp remove --scope" in (home / "asked").read_text()
+    assert json.loads(path.read_text()) == {"machineID": 1, "turns": 3}
+
+
+def test_where_the_hosts_own_command_fails_its_file_is_edited(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("mcp", "mcp_types", "uvicorn"):
-        if installed:
-            (tmp_path / "modules" / module).mkdir(parents=True)
-        else:
-            monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "modules"), *sys.path])
-    warning = "" if installed else f"warning: {extra.MISSING}: {extra.INSTALL}\n"
-    assert run("setup", "codex", "--print").err == warning
-    assert run("setup", "codex").err == warning
-    assert run("setup", "codex", "--remove").err == ""
+    program(home / "bin", "claude", CLAUDE)
+    monkeypatch.setenv("REFUSES", "add-json")
+    done = run("setup", "claude-code")
+    assert done.code == 0
+    assert done.err == f"claude mcp add-json: not today; {home}/.claude.json is edited instead\n"
+    assert "punchlist" in json.loads((home / ".claude.json").read_text())["mcpServers"]
+
+
+def test_a_failure_after_the_hosts_own_command_takes_that_back(run: Any, home: Path) -> None:
+    program(home / "bin", "claude", CLAUDE)
+    (home / ".claude.json").write_text('{"theme": "dark"}')
+    (home / ".claude").symlink_to("/proc/nowhere")
+    refused = run("setup", "claude-code")
+    assert refused.code == 1
+    assert (home / ".claude.json").read_text() == '{"theme": "dark"}'
+
+
+def test_a_projects_files_are_never_given_to_a_hosts_own_command(run: Any, home: Path) -> None:
+    program(home / "bin", "claude", CLAUDE)
+    assert run("setup", "claude-code", "--scope", "project").code == 0
+    assert not (home / "asked").exists()
+
+
+def test_nothing_is_written_through_a_link_that_leads_out_of_a_project(run: Any, home: Path) -> None:
+    (home / "project" / ".claude").mkdir()
+    (home / "project" / ".claude" / "settings.json").symlink_to("../../elsewhere/settings.json")
+    before = tree(home)
+    refused = run("setup", "claude-code", "--scope", "project")
+    assert refused.code == 1
+    assert "links in a project are not followed" in refused.err
+    assert tree(home) == before
+
+
+@pytest.mark.parametrize("name", ["$(touch PWN)", "a b", "-c", "x" * 129, ""])
+def test_what_cannot_be_a_lists_name_reaches_no_shell(run: Any, home: Path, name: str) -> None:
+    before = tree(home)
+    refused = run("setup", "claude-code", f"--conversation={name}")
+    assert refused.code == 2
+    assert tree(home) == before
+
+
+def test_the_model_may_call_our_tools_without_a_question_if_allowed(run: Any, home: Path) -> None:
+    (home / ".claude").mkdir()
+    path = home / ".claude" / "settings.json"
+    path.write_text('{"permissions": {"allow": ["Bash(ls)"]}}')
+    assert run("setup", "claude-code", "--allow").code == 0
+    assert json.loads(path.read_text())["permissions"]["allow"] == ["Bash(ls)", "mcp__punchlist"]
+    assert run("setup", "claude-code").lines == ["Claude Code: nothing to change"]
+    path.write_text(path.read_text() + "\n")
+    assert run("setup", "claude-code", "--remove").code == 0
+    assert path.read_text() == '{"permissions": {"allow": ["Bash(ls)"]}}\n'
+    assert run("setup", "codex", "--allow").code == 2
+
+
+def test_a_host_without_a_file_for_projects_says_so(run: Any) -> None:
+    refused = run("setup", "windsurf", "--scope", "project")
+    assert refused.code == 2
+    assert "Windsurf has no file for a project" in refused.err
 
 
 def test_print_changes_nothing(run: Any, home: Path) -> None:
