@@ -207,6 +207,7 @@ class AsyncConversation:
     delete = awaiting(ConversationCalls.delete)
     replace = awaiting(ConversationCalls.replace)
     clear = awaiting(ConversationCalls.clear)
+    end_turn = awaiting(ConversationCalls.end_turn)
     undo = awaiting(ConversationCalls.undo)
     open = awaiting(ConversationCalls.open)
     info = awaiting(ConversationCalls.info)

@@ -319,6 +319,10 @@ class ConversationCalls:
         """Removes all tasks and returns how many; numbering restarts at 1. As to `confirm` see `delete`."""
         return Call("list.clear", self._write(p.ListClear, write, confirm=confirm), attrgetter("cleared"))
 
+    def end_turn(self, **write: Unpack[Write]) -> Call[int]:
+        """Ends a turn: a finished list whose `auto_clear` is `idle` is cleared. Returns how many tasks went."""
+        return Call("turn.end", self._write(p.TurnEnd, write), attrgetter("cleared"))
+
     def undo(
         self,
         count: int | None = None,

@@ -163,6 +163,7 @@ class Conversation:
     delete = blocking(ConversationCalls.delete)
     replace = blocking(ConversationCalls.replace)
     clear = blocking(ConversationCalls.clear)
+    end_turn = blocking(ConversationCalls.end_turn)
     undo = blocking(ConversationCalls.undo)
     open = blocking(ConversationCalls.open)
     info = blocking(ConversationCalls.info)

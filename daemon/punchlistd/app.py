@@ -163,6 +163,8 @@ class App:
         reads.resolver.data_dir = str(self.settings.data_dir)
         server = Server(self.settings, writer, reads, fanout, spawn=spawn, stop=self.stop)
         server.unchanging = self._read_only
+        if self._read_only:
+            writer.idle.close()
         if log.regressed is not None:
             had, has = log.regressed
             said = (

@@ -41,6 +41,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: float = 10.0
     """How long a claim outlives its connection, or a restart of the daemon."""
 
+    idle_clear_s: float = 10.0
+    """How long a finished list whose `auto_clear` is `idle` stays as it is."""
+
     watch_s: float = 1.5
     """How often an idle daemon looks whether its lock, log and socket are still its own."""
 

@@ -52,6 +52,7 @@ _ROWS = (
     Method("task.release", "write", p.TaskRelease, r.TaskResult, "Gives a claimed task back."),
     Method("list.replace", "write", p.ListReplace, r.TasksResult, "Makes the list be these tasks."),
     Method("list.clear", "write", p.ListClear, r.ClearResult, "Removes all tasks, restarts numbering."),
+    Method("turn.end", "write", p.TurnEnd, r.ClearResult, "Clears a finished list that clears itself when idle."),
     Method("list.undo", "write", p.ListUndo, r.UndoResult, "Takes back calls by new events."),
     Method("message.append", "write", p.MessageAppend, r.MessageResult, "Appends a message."),
     Method("message.list", "read", p.MessageList, r.MessageListResult, "Messages, in pages."),

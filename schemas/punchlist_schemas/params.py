@@ -322,6 +322,10 @@ class ListClear(Mutation, frozen=True, kw_only=True):
     confirm: Token | None = None
 
 
+class TurnEnd(Mutation, frozen=True, kw_only=True):
+    """Somebody's turn is over: a list whose `auto_clear` is `idle` is cleared now if all its tasks are finished."""
+
+
 class ListUndo(Mutation, frozen=True, kw_only=True):
     """Takes back the newest `count` calls (default 1; with `actor`, of that actor alone and by default all of them).
 

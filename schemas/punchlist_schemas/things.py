@@ -91,13 +91,14 @@ class Settings(Thing, frozen=True):
     `execution: serial` allows one task in progress at a time; `on_failure` says whether a failed task stops the
     queue: nothing is started or handed out any more until the failed task is reopened, completed or deleted.
     `max_attempts` is how often a task is tried before its failure counts: until then it goes back to pending (0: it
-    counts at once). `auto_clear: when_done` empties the list when its last unfinished task is completed.
+    counts at once). `auto_clear: when_done` empties the list when its last unfinished task is completed; `idle` when
+    all tasks are finished and nothing has changed for 10 seconds, or at a `turn.end`, unless a failure stops the queue.
     """
 
     execution: Literal["manual", "serial"] = "manual"
     on_failure: Literal["continue", "stop"] = "continue"
     max_attempts: Annotated[int, msgspec.Meta(ge=0, le=1_000)] = 0
-    auto_clear: Literal["never", "when_done"] = "never"
+    auto_clear: Literal["never", "when_done", "idle"] = "never"
 
 
 class SettingsPatch(Thing, frozen=True, forbid_unknown_fields=True):
@@ -106,7 +107,7 @@ class SettingsPatch(Thing, frozen=True, forbid_unknown_fields=True):
     execution: Literal["manual", "serial"] | None = None
     on_failure: Literal["continue", "stop"] | None = None
     max_attempts: Annotated[int, msgspec.Meta(ge=0, le=1_000)] | None = None
-    auto_clear: Literal["never", "when_done"] | None = None
+    auto_clear: Literal["never", "when_done", "idle"] | None = None
 
 
 class Counts(Thing, frozen=True, omit_defaults=False):

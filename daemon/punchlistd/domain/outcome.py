@@ -147,7 +147,7 @@ def _deleted(_params: p.TaskDelete, done: _Done) -> DeleteResult:
     return DeleteResult(deleted=names, version=done.state.version, seq=done.seq)
 
 
-def _cleared(_params: p.ListClear, done: _Done) -> ClearResult:
+def _cleared(_params: p.ListClear | p.TurnEnd, done: _Done) -> ClearResult:
     was_cleared = any(isinstance(event, ListCleared) for event in done.events)
     cleared = done.state.cleared if was_cleared else 0
     return ClearResult(cleared=cleared, version=done.state.version, seq=done.seq)
@@ -194,6 +194,7 @@ ANSWERS: dict[type[p.Mutation], Callable[[Any, _Done], Written]] = {
     p.TaskDelete: _deleted,
     p.ListReplace: _replaced,
     p.ListClear: _cleared,
+    p.TurnEnd: _cleared,
     p.ListUndo: _undone,
     p.MessageAppend: _message,
     p.ConversationOpen: _conversation,

@@ -34,6 +34,7 @@ from punchlistd.engine.calls import INTERNAL_ERROR, Item, Read, Write, fingerpri
 from punchlistd.engine.confirm import DESTRUCTIVE, Confirmer
 from punchlistd.engine.facts import groups_of
 from punchlistd.engine.fanout import Line
+from punchlistd.engine.idle import Idle
 from punchlistd.engine.leases import Leases
 from punchlistd.engine.reads import state_read
 from punchlistd.engine.registry import Open, Registry, damage_of
@@ -85,13 +86,22 @@ class Decider:
         confirm_s: how long a confirmation token is valid, in seconds.
         leases: the time of claims.
         waiters: the claims that wait.
+        idle: the finished lists that are going to be cleared.
     """
 
     def __init__(
-        self, log: EventLog, registry: Registry, confirm_s: float, *, leases: Leases, waiters: Waiters
+        self,
+        log: EventLog,
+        registry: Registry,
+        confirm_s: float,
+        *,
+        leases: Leases,
+        waiters: Waiters,
+        idle: Idle,
     ) -> None:
         """A decider over what the daemon has."""
         self._leases = leases
+        self._idle = idle
         self._waiters = waiters
         self._log = log
         self._access = registry.access
@@ -252,6 +262,8 @@ class Decider:
         if key is not None or decision.undoes:
             side = Side(key or "", item.call, undoes=decision.undoes)
         events = self._append(events, opened, command, side, batch, params)
+        if events:
+            self._idle.follow(opened.state, undone=type(params) is ListUndo)
         held = self._leases.of(opened.state.conversation)
         if held or type(params) is TaskClaim:
             self._follow_claims(item, opened.state, events)

@@ -17,6 +17,7 @@ from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.access import Access
 from punchlistd.engine.facts import fact_of
+from punchlistd.engine.idle import Idle
 from punchlistd.engine.leases import Leases
 from punchlistd.engine.listings import Listings
 from punchlistd.store.port import Damaged, EventLog, Gap, Snapshot, Stored
@@ -166,6 +167,7 @@ class Registry:
         self._loading: dict[str, anyio.Event] = {}
         self._recovered = False
         self.leases: Leases | None = None
+        self.idle: Idle | None = None
         self.open: dict[str, Open] = {}
         self.access = Access(log, self)
 
@@ -213,6 +215,8 @@ class Registry:
             opened.listings = self._listings
             if self.leases is not None:
                 self.leases.adopt(opened.state)
+            if self.idle is not None:
+                self.idle.follow(opened.state)
         opened = self.open[name]
         self.access.note(opened)
 

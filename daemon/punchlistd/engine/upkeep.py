@@ -115,6 +115,8 @@ class Upkeep:
             saved(changed, snapshots)
             if self._recovered and not self._totals.known:
                 self._totals.start(await self._log.totals(), self._registry.open.values())
+                for name in await self._log.finished_idle():
+                    await self._registry.load(name)  # its time begins
             self._registry.let_go(self._settings.keep_loaded_s)
             await self._erase_rest()
         waiting, self._waiting = self._waiting, []

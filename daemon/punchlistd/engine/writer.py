@@ -24,6 +24,7 @@ from punchlist_schemas.params import ConversationAttach, ConversationDelete, Con
 from punchlistd.engine.calls import Caller, Item, Read, Write
 from punchlistd.engine.decider import Batch, Decider
 from punchlistd.engine.fanout import Fanout
+from punchlistd.engine.idle import Idle
 from punchlistd.engine.leases import Leases
 from punchlistd.engine.meters import Meters
 from punchlistd.engine.registry import Registry
@@ -77,7 +78,10 @@ class Writer:
         self._spawn = spawn
         self.leases = registry.leases = Leases(settings.grace_s, self.submit)
         self.waiters = Waiters(self.submit)
-        self._decider = Decider(log, registry, settings.confirm_s, leases=self.leases, waiters=self.waiters)
+        self.idle = registry.idle = Idle(settings.idle_clear_s, self.submit)
+        self._decider = Decider(
+            log, registry, settings.confirm_s, leases=self.leases, waiters=self.waiters, idle=self.idle
+        )
         self._queue: deque[Item] = deque()
         self._forming = Batch(log.head)
         self._work = Signal()  # something to decide, something due, or the end
@@ -151,6 +155,7 @@ class Writer:
                 await self._work.take()
         await self._pause()
         self.leases.close()
+        self.idle.close()
         await self.upkeep.run(everything=True)
 
     async def _decide_some(self) -> None:

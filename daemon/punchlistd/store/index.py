@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from punchlistd.store.lines import checksum
-from punchlistd.store.listing import cursor_of, fold, place_of, search_text
+from punchlistd.store.listing import cursor_of, fold, is_finished_idle, place_of, search_text
 from punchlistd.store.operations import PAGE, Operations
 from punchlistd.store.port import Snapshot
 from punchlistd.store.reading import scan
@@ -134,6 +134,15 @@ def totals(log: Operations) -> tuple[int, int]:
         """SELECT coalesce(sum(open), 0), coalesce(sum(in_progress), 0) FROM conversations
         WHERE deleted = 0 AND user = ''"""
     ).fetchone()
+
+
+def finished_idle(log: Operations) -> list[str]:
+    """Conversations with nothing but finished tasks that clear themselves when idle: by their summaries."""
+    found = log.connection.execute(
+        """SELECT name, summary FROM conversations
+        WHERE deleted = 0 AND open = 0 AND in_progress = 0 AND instr(summary, CAST('"auto_clear":"idle"' AS BLOB))"""
+    )
+    return [name for name, summary in found if is_finished_idle(summary)]
 
 
 def page(

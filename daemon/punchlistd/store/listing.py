@@ -9,6 +9,7 @@ import binascii
 
 import msgspec
 
+from punchlist_schemas.things import Counts, Settings
 from punchlistd.store.port import BadCursor
 
 
@@ -16,7 +17,13 @@ class _Titled(msgspec.Struct):
     title: str = ""
 
 
+class _Shown(msgspec.Struct):
+    settings: Settings = Settings()
+    counts: Counts = Counts()
+
+
 _decode = msgspec.json.Decoder(_Titled).decode
+_decode_shown = msgspec.json.Decoder(_Shown).decode
 
 
 def fold(text: str) -> str:
@@ -28,6 +35,12 @@ def search_text(conversation: str, summary: bytes) -> str:
     """What a query is looked for in: the id and, on a line of its own, the title."""
     title = _decode(summary).title if summary else ""
     return fold(f"{conversation}\n{title}")
+
+
+def is_finished_idle(summary: bytes) -> bool:
+    """Whether a conversation with no open tasks has finished ones, and clears itself when idle."""
+    shown = _decode_shown(summary)
+    return shown.settings.auto_clear == "idle" and bool(shown.counts.completed or shown.counts.failed)
 
 
 def cursor_of(updated_at: int, conversation: str) -> str:

@@ -274,6 +274,10 @@ class EventLog(Protocol):
         """
         ...
 
+    async def finished_idle(self) -> list[str]:
+        """Conversations that clear themselves when idle and have finished tasks alone, as of the last `maintain`."""
+        ...
+
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
         """Index what is not indexed yet and save snapshots, in one transaction.
 

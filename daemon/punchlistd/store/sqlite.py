@@ -247,6 +247,10 @@ class SqliteLog:
         """Tasks that are open and in progress, over all conversations."""
         return await self._run(index.totals, self._operations)
 
+    async def finished_idle(self) -> list[str]:
+        """Conversations with nothing but finished tasks that clear themselves when idle."""
+        return await self._run(index.finished_idle, self._operations)
+
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
         """Index what is not indexed yet and save snapshots."""
         await self._run(index.maintain, self._operations, snapshots)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import anyio
 import pytest
@@ -259,6 +260,23 @@ async def test_users_have_their_conversations_and_totals_are_summed(scribe: Scri
     assert await log.totals() == (7, 3), "those of users are theirs"
     await log.maintain([scribe.snapshot("u", open=1)])
     assert await log.totals() == (3, 1)
+
+
+async def test_finished_lists_that_clear_themselves_when_idle_are_found(scribe: Scribe) -> None:
+    idle, done = {"auto_clear": "idle"}, {"completed": 1, "failed": 0}
+    finished: dict[str, Any] = {"settings": idle, "counts": done}
+    await scribe.log.maintain(
+        [
+            scribe.snapshot("finished", about=finished),
+            scribe.snapshot("failed", user="ann", about={**finished, "counts": {"completed": 0, "failed": 2}}),
+            scribe.snapshot("open", open=1, about=finished),
+            scribe.snapshot("running", in_progress=1, about=finished),
+            scribe.snapshot("cleared", about={**finished, "counts": {"completed": 0, "failed": 0}}),
+            scribe.snapshot("kept", title='"auto_clear":"idle"', about={"counts": done}),
+            scribe.snapshot("gone", deleted=True, about=finished),
+        ]
+    )
+    assert sorted(await scribe.log.finished_idle()) == ["failed", "finished"]
 
 
 @pytest.fixture

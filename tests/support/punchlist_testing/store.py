@@ -75,7 +75,7 @@ class Scribe:
     def snapshot(self, conversation: str, state: bytes | None = b"state", **members: Any) -> Snapshot:
         """A snapshot of a conversation as it is now."""
         title = members.pop("title", conversation)
-        summary = msgspec.json.encode({"conversation": conversation, "title": title})
+        summary = msgspec.json.encode({"conversation": conversation, "title": title, **members.pop("about", {})})
         version, check = self.versions.get(conversation, 0), self.checks.get(conversation, "")
         return Snapshot(conversation, version, self.log.head, check, state, summary, **members)
 

@@ -105,6 +105,8 @@ def _stop(context: Context, session: str, given: HookInput) -> int:
     ours = [task for task in tasks if task.owner in ("", HOST_ACTOR, "agent", session, context.args.actor)]
     fresh = [task for task in ours if _mark(task) not in looked.reminded]
     if not fresh:
+        if not tasks:
+            context.client.conversation(name, actor=HOST_ACTOR).end_turn()
         return 0
     reminded = tuple(_mark(task) for task in ours)
     looks.save(session, name, msgspec.structs.replace(looked, reminded=reminded))

@@ -21,6 +21,13 @@ COMMANDS = (
         ("punch conversations --active",),
     ),
     Command(
+        "set",
+        "settings",
+        "Show the settings of the list, or change some of them.",
+        (Argument(("settings",), "NAME=VALUE; none: show all", {"metavar": "NAME=VALUE", "nargs": "*"}),),
+        ("punch set", "punch set execution=serial on_failure=stop", 'punch set auto_clear=idle title="Release 1.0"'),
+    ),
+    Command(
         "status",
         "reading",
         "Show how the daemon is.",

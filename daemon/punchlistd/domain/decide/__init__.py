@@ -25,6 +25,7 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
     EndClaims: claim.end,
     p.ListReplace: replace.replace,
     p.ListClear: edit.clear,
+    p.TurnEnd: edit.end_turn,
     p.ListUndo: undo.undo,
     p.MessageAppend: messages.append,
     p.ConversationOpen: conversation.open_,
@@ -35,7 +36,7 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
 }
 """What decides on each mutation."""
 
-OPENS_NOTHING = (p.TaskClaim, EndClaims)
+OPENS_NOTHING = (p.TaskClaim, p.TurnEnd, EndClaims)
 """Calls that leave a conversation that does not exist alone."""
 
 follow_up = serial.follow_up

@@ -11,6 +11,7 @@ from punchlist_schemas.events import Deleted, DependencyAdded, DependencyRemoved
 from punchlist_schemas.things import Metadata, Task
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.claim import refused_claim
+from punchlistd.domain.decide.serial import is_stopped
 from punchlistd.domain.evolve import merged
 from punchlistd.domain.graph import cycle_through, parent_cycle
 from punchlistd.domain.refusals import cycle, invalid, task_not_found
@@ -152,6 +153,19 @@ def delete(state: State, params: p.TaskDelete, _command: Command) -> Decision | 
         if name not in state.tasks:
             return task_not_found(name)
     return Decision(tuple(Deleted(name) for name in dict.fromkeys(names)))
+
+
+def is_over(state: State) -> bool:
+    """Whether the list clears itself when idle, and everything in it is finished.
+
+    A list that stops at a failure waits for somebody to look at it.
+    """
+    return state.settings.auto_clear == "idle" and bool(state.tasks) and not state.remaining and not is_stopped(state)
+
+
+def end_turn(state: State, _params: p.TurnEnd, _command: Command) -> Decision:
+    """turn.end: a list that is not over stays as it is."""
+    return Decision((ListCleared(),)) if is_over(state) else Decision()
 
 
 def clear(state: State, _params: p.ListClear, _command: Command) -> Decision:

@@ -120,3 +120,14 @@ def test_a_cloned_repository_can_not_put_a_private_list_into_the_context(
     monkeypatch.chdir(clone)
     assert punch("init", "--trust").code == 0
     assert "Private" in hook(punch, "SessionStart", cwd=str(clone)).out
+
+
+def test_stopping_ends_the_turn_for_a_finished_list_that_clears_itself_when_idle(punch: Any) -> None:
+    punch("set", "auto_clear=idle")
+    punch("add", "Write")
+    punch("start", "1")
+    assert hook(punch, "Stop").json["decision"] == "block"
+    punch("done", "1")
+    assert punch("list").lines[0] == "default  1/1"
+    assert hook(punch, "Stop").out == ""
+    assert punch("list").lines == ["default  0/0", "  no tasks"]

@@ -6,7 +6,8 @@ import pytest
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import Deleted, DependencyAdded, DependencyRemoved, TaskEdited
+from punchlist_schemas.events import Deleted, DependencyAdded, DependencyRemoved, ListCleared, TaskEdited
+from punchlist_schemas.things import SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
 from punchlistd.domain.commands import Decision
 from punchlistd.domain.decide.edit import METADATA_BYTES
@@ -149,4 +150,15 @@ def test_a_clear_restarts_numbering_even_of_an_empty_list(recorder: Recorder) ->
     recorder.do(delete(tasks=("1", "2", "3")))
     recorder.do(clear)
     assert recorder.decide(clear) == Decision()
+    assert recorder.add().id == "1"
+
+
+def test_the_end_of_a_turn_clears_a_finished_list_that_clears_itself_when_idle(recorder: Recorder) -> None:
+    end = p.TurnEnd(conversation=CONVERSATION)
+    recorder.do(p.ConversationConfigure(conversation=CONVERSATION, settings=SettingsPatch(auto_clear="idle")))
+    assert recorder.decide(end) == Decision(), "there is work left"
+    recorder.do(delete(tasks=("2", "3")))
+    recorder.set_status("1", "completed")
+    assert recorder.do(end) == Decision((ListCleared(),))
+    assert recorder.decide(end) == Decision(), "there is nothing left"
     assert recorder.add().id == "1"

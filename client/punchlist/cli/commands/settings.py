@@ -1,0 +1,37 @@
+"""`punch set`: show and change the settings of a list."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from punchlist.cli.context import Context
+from punchlist.cli.failure import UsageError
+from punchlist.cli.look import Look
+from punchlist.cli.safe import safe
+from punchlist.settings import WrongSetting, changes, current, meaning
+from punchlist_schemas.things import Conversation
+
+
+def run_set(context: Context) -> int:
+    """Change what is given as NAME=VALUE; without anything show all settings."""
+    try:
+        wanted = changes(context.args.settings)
+    except WrongSetting as error:
+        raise UsageError(str(error)) from None
+    if wanted:
+        result = context.change("conversation.configure", **wanted)
+    else:
+        result = context.ask("conversation.get")
+    shown = msgspec.convert(result["conversation"], Conversation)
+    values = current(shown.title, shown.settings)
+    named = {*wanted.get("settings", ()), *({"title"} & wanted.keys())} or values.keys()
+    told = {"conversation": shown.conversation, **values}
+    return context.answer(told, _lines({name: values[name] for name in values if name in named}, context.look))
+
+
+def _lines(values: dict[str, Any], look: Look) -> Iterable[str]:
+    shown = {name: f"{name}={safe(str(value))}" for name, value in values.items()}
+    width = max(len(text) for name, text in shown.items() if name != "title") if len(shown) > 1 else 0
+    for name, text in shown.items():
+        yield f"{text:<{width}}  {look.paint('dim', meaning(name, values[name]))}"

@@ -1,0 +1,107 @@
+"""The settings of a list for people and models: their names, values and meanings as one table, and how they are read.
+
+Tool dialects and `punch set` go by it: `changes` turns words such as `execution=serial` into what
+`conversation.configure` takes.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from punchlist_schemas.things import Settings
+
+TITLE = "title"
+_MAX_ATTEMPTS = 1_000
+_MAX_TITLE = 500
+
+
+class Setting(NamedTuple):
+    """One setting. `values` and what each means; none: the value is a number, or a text."""
+
+    name: str
+    meaning: str
+    values: dict[str, str]
+
+
+SETTINGS = (
+    Setting(TITLE, "what the list is called", {}),
+    Setting(
+        "execution",
+        "how tasks are worked on",
+        {"manual": "whoever works starts them", "serial": "one at a time; each end starts the next one"},
+    ),
+    Setting(
+        "on_failure",
+        "what a failed task does to the others",
+        {"continue": "nothing", "stop": "no task is started until the failed one is reopened, completed or deleted"},
+    ),
+    Setting("max_attempts", f"how often a task is tried before its failure counts, 0 to {_MAX_ATTEMPTS}", {}),
+    Setting(
+        "auto_clear",
+        "when a finished list is emptied",
+        {
+            "never": "by hand alone",
+            "when_done": "with its last completion",
+            "idle": "10 s after its last change, or at the end of a turn",
+        },
+    ),
+)
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+class WrongSetting(ValueError):
+    """A name or value that no setting has; the message says which ones there are."""
+
+
+def current(title: str, settings: Settings) -> dict[str, Any]:
+    """The value of each setting of a list, in the table's order."""
+    values = {setting.name: getattr(settings, setting.name) for setting in SETTINGS if setting.name != TITLE}
+    return {TITLE: title, **values}
+
+
+def meaning(name: str, value: Any) -> str:
+    """What a setting means with this value, on one line."""
+    setting = _BY_NAME[name]
+    told = setting.values.get(str(value))
+    return f"{setting.meaning}: {told}" if told else setting.meaning
+
+
+def changes(words: Iterable[str]) -> dict[str, Any]:
+    """Words NAME=VALUE as parameters of `conversation.configure`: `title` and `settings`, as far as they were named.
+
+    Raises:
+        WrongSetting: A name or value is wrong, or a name stands there twice.
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise WrongSetting(f"{word!r} is not NAME=VALUE{_hint(name)}")
+        if name not in _BY_NAME:
+            raise WrongSetting(f"there is no setting {name!r}{_hint(name)}")
+        if name in found:
+            raise WrongSetting(f"{name} is given twice")
+        found[name] = _value(_BY_NAME[name], value)
+    title = {TITLE: found.pop(TITLE)} if TITLE in found else {}
+    return {**title, **({"settings": found} if found else {})}
+
+
+def _value(setting: Setting, text: str) -> str | int:
+    if setting.name == TITLE:
+        if len(text) > _MAX_TITLE:
+            raise WrongSetting(f"title is at most {_MAX_TITLE} characters")
+        return text
+    if not setting.values:
+        if text.isascii() and text.isdecimal() and int(text) <= _MAX_ATTEMPTS:
+            return int(text)
+        raise WrongSetting(f"{setting.name} is a number from 0 to {_MAX_ATTEMPTS}, not {text!r}")
+    if text not in setting.values:
+        near = get_close_matches(text, setting.values, n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise WrongSetting(f"{setting.name} is one of {', '.join(setting.values)}, not {text!r}{meant}")
+    return text
+
+
+def _hint(name: str) -> str:
+    near = get_close_matches(name, _BY_NAME, n=1)
+    return f"; did you mean {near[0]}?" if near else f": there are {', '.join(_BY_NAME)}"

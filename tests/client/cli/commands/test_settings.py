@@ -1,0 +1,48 @@
+from typing import Any
+
+
+def test_alone_it_shows_every_setting_with_its_meaning(punch: Any) -> None:
+    assert punch("set").lines == [
+        "title=               what the list is called",
+        "execution=manual     how tasks are worked on: whoever works starts them",
+        "on_failure=continue  what a failed task does to the others: nothing",
+        "max_attempts=0       how often a task is tried before its failure counts, 0 to 1000",
+        "auto_clear=never     when a finished list is emptied: by hand alone",
+    ]
+
+
+def test_what_is_given_is_set_and_the_rest_stays(punch: Any) -> None:
+    punch("set", "max_attempts=2", "title=Release \x1b[2J")
+    assert punch("set", "execution=serial").lines == [
+        "execution=serial  how tasks are worked on: one at a time; each end starts the next one"
+    ]
+    assert punch("set", "--json").json == {
+        "conversation": "default",
+        "title": "Release \x1b[2J",
+        "execution": "serial",
+        "on_failure": "continue",
+        "max_attempts": 2,
+        "auto_clear": "never",
+    }
+    assert "\x1b" not in punch("set").out
+    punch("add", "a")
+    assert punch("add", "b").code == 0
+    assert [task["status"] for task in punch("list", "--json").json["tasks"]] == ["in_progress", "pending"]
+
+
+def test_a_wrong_name_or_value_changes_nothing(punch: Any) -> None:
+    refused = punch("set", "max_attempts=3", "execution=seral")
+    assert refused.code == 2
+    assert "did you mean serial?" in refused.err
+    assert punch("conversations", "--json").json["conversations"] == []
+
+
+def test_showing_the_settings_of_a_list_that_is_not_there_is_refused(punch: Any) -> None:
+    assert punch("set", "-c", "nonesuch").err.startswith("error: not_found: there is no list nonesuch")
+    assert punch("set", "auto_clear=idle", "-c", "fresh").code == 0
+
+
+def test_what_the_daemon_refuses_is_told(punch: Any) -> None:
+    punch("add", "a", "--status", "in_progress")
+    punch("add", "b", "--status", "in_progress")
+    assert punch("set", "execution=serial").err.startswith("error: illegal_transition: ")
