@@ -68,6 +68,7 @@ class AsyncClient:
     """
 
     def __init__(self, **options: Unpack[Options]) -> None:
+        self._options = options
         self._profile = Profile(options)
         self._lock = anyio.Lock()
         self._link: Link | None = None
@@ -81,6 +82,10 @@ class AsyncClient:
     conversations = _awaiting(ClientCalls.conversations)
     resolve = _awaiting(ClientCalls.resolve)
     read = _awaiting(ClientCalls.read)
+
+    def as_user(self, user: str) -> "AsyncClient":
+        """Another client of the same daemon, whose connection is confined to this user's conversations."""
+        return AsyncClient(**{**self._options, "user": user})
 
     async def open(self) -> HelloResult:
         """Connect now instead of at the first call, and return who answered."""

@@ -8,7 +8,9 @@ import os
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
+
+from punchlist.mcp.users import EVERYBODY, GRANT, Grant
 
 PATH = "/mcp"
 NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -49,6 +51,10 @@ class Token:
         value = self._read()
         return bool(value) and hmac.compare_digest(given, value)
 
+    def grant(self, given: bytes) -> Grant | None:
+        """What a token allows: this one everything, any other nothing."""
+        return EVERYBODY if self.matches(given) else None
+
     def _make(self) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE), "w") as file:
@@ -67,16 +73,24 @@ class Token:
         return self._value
 
 
+class Grants(Protocol):
+    """Knows what tokens allow."""
+
+    def grant(self, given: bytes) -> Grant | None:
+        """What a token allows, None if it is none."""
+        ...
+
+
 class Guard:
     """Lets through what may pass, and answers the rest itself.
 
     Args:
         app: What is guarded.
         port: The port that clients reach us at.
-        token: What they have to show; None only where a test drives the server without.
+        token: Knows what they have to show; None only where a test drives the server without.
     """
 
-    def __init__(self, app: App, port: int, token: Token | None) -> None:
+    def __init__(self, app: App, port: int, token: Grants | None) -> None:
         self._app = app
         self._hosts = frozenset(f"{name}:{port}".encode() for name in NAMES)
         self._origins = frozenset(f"http://{name}:{port}".encode() for name in NAMES)
@@ -96,7 +110,7 @@ class Guard:
     def refusal(self, scope: Scope) -> Refused | None:
         """Why the request may not pass, or None."""
         headers = [(name.lower(), value) for name, value in scope["headers"]]
-        return self._strange_place(scope, headers) or self._stranger(headers) or _strange_form(scope, headers)
+        return self._strange_place(scope, headers) or self._stranger(scope, headers) or _strange_form(scope, headers)
 
     def _strange_place(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> Refused | None:
         hosts = _all(headers, b"host")
@@ -111,13 +125,15 @@ class Guard:
             return Refused(404, f"the server is at {PATH}")
         return None
 
-    def _stranger(self, headers: list[tuple[bytes, bytes]]) -> Refused | None:
+    def _stranger(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> Refused | None:
         if self._token is None:
             return None
         shown = _all(headers, b"authorization")
         kind, _, value = shown[0].partition(b" ") if len(shown) == 1 else (b"", b"", b"")
-        if kind.lower() != b"bearer" or not self._token.matches(value):
+        grant = self._token.grant(value) if kind.lower() == b"bearer" else None
+        if grant is None:
             return Refused(401, "the header Authorization: Bearer TOKEN is needed")
+        scope[GRANT] = grant
         return None
 
 

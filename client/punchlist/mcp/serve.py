@@ -12,7 +12,7 @@ from mcp.server.stdio import stdio_server
 from punchlist.aio import AsyncClient
 from punchlist.core import Options
 from punchlist.mcp.connections import Connection, Places, most_places
-from punchlist.mcp.guard import App, Guard, Token
+from punchlist.mcp.guard import App, Grants, Guard
 from punchlist.mcp.server import Setup, build
 
 _BODY = 1 << 20
@@ -37,7 +37,7 @@ async def over_stdio(options: Options, setup: Setup) -> None:
         await client.aclose()
 
 
-async def over_http(options: Options, setup: Setup, port: int, token: Token) -> None:
+async def over_http(options: Options, setup: Setup, port: int, token: Grants) -> None:
     """Serve many hosts on this machine's loopback until told to stop by a signal."""
     client = AsyncClient(**options)
     try:
@@ -48,7 +48,7 @@ async def over_http(options: Options, setup: Setup, port: int, token: Token) -> 
         await client.aclose()
 
 
-def http_app(server: Server[Any], port: int, token: Token | None) -> App:
+def http_app(server: Server[Any], port: int, token: Grants | None) -> App:
     """The guarded application that serves `/mcp`."""
     app = server.streamable_http_app(
         host="127.0.0.1", max_request_body_size=_BODY, session_idle_timeout=SESSION_IDLE_S, max_sessions=MOST_SESSIONS

@@ -18,10 +18,12 @@ from punchlist.aio import AsyncClient
 from punchlist.mcp import questions
 from punchlist.mcp.resources import Resources
 from punchlist.mcp.updates import Updates
+from punchlist.mcp.users import EVERYBODY, GRANT, USER_KEY, Bound, Grant, Users, user_of
+from punchlist.tools import repair
 from punchlist.tools.catalog import offered, prompt
-from punchlist.tools.model import Reply
+from punchlist.tools.model import Problem, Reply
 from punchlist.tools.schema import annotations, output, parameters
-from punchlist.tools.toolbox import AsyncToolbox, Seat
+from punchlist.tools.toolbox import Seat
 
 Context = ServerRequestContext[Any, Any]
 
@@ -45,7 +47,7 @@ class Setup(NamedTuple):
         dialects: Names of the dialects.
         conversation: The list, if one is named.
         actor: The agent's name; by default the host's own.
-        user: The user that the client is confined to.
+        user: The user that the client is confined to; None where calls name their users.
         tools: Names of the only tools that are offered; None for all of the dialects.
         directory: Where the list is looked for if none is named; None: the working directory.
         data_dir: The daemon's data directory; None: as the environment says.
@@ -74,8 +76,8 @@ class Handlers:
     def __init__(self, client: AsyncClient, setup: Setup) -> None:
         self.setup = setup
         self.updates = Updates(client)
-        self.resources = Resources(client)
-        self._box = AsyncToolbox(client)
+        self.users = Users(client)
+        self._all = Bound(client)
         chosen = offered(setup.dialects, setup.tools)
         self.instructions = prompt(chosen)
         self._offers = {tool.name: (dialect, tool) for dialect in chosen for tool in dialect.tools}
@@ -109,22 +111,51 @@ class Handlers:
             if not agreed:
                 return _result(Reply(text=_DECLINED, data={"status": "declined"}))
             arguments["confirm"] = token
-        seat = self._seat(context)
-        reply = await self._box.call(dialect, tool.name, arguments, seat)
-        if reply.question is None or not questions.can_ask(context):
-            return _result(reply)
-        if questions.is_modern(context):
-            return questions.required(reply.question)
-        if not await questions.ask(context, reply.question):
-            return _result(Reply(text=_DECLINED, data={"status": "declined"}))
-        arguments["confirm"] = reply.question.token
-        return _result(await self._box.call(dialect, tool.name, arguments, seat))
+        try:
+            user = self._user(context, repair.user_of(tool, arguments))
+        except Problem as problem:
+            return _result(dialect.refuse(problem))
+        seat = self._seat(context, user)
+        async with self._bound(user) as bound:
+            reply = await bound.box.call(dialect, tool.name, arguments, seat)
+            if reply.question is None or not questions.can_ask(context):
+                return _result(reply)
+            if questions.is_modern(context):
+                return questions.required(reply.question)
+            if not await questions.ask(context, reply.question):
+                return _result(Reply(text=_DECLINED, data={"status": "declined"}))
+            arguments["confirm"] = reply.question.token
+            return _result(await bound.box.call(dialect, tool.name, arguments, seat))
 
-    def _seat(self, context: Context) -> Seat:
+    def _user(self, context: Context, named: str | None = None) -> str | None:
+        """The user of a request: of its argument, its `_meta` or its token; None for a trusted one that names nobody.
+
+        Raises:
+            Problem: Its token is not for this user.
+        """
+        grant = Grant(frozenset({self.setup.user})) if self.setup.user is not None else _grant(context)
+        by_meta = dict(context.meta or {}).get(USER_KEY)
+        return user_of(grant, [name for name in (named, by_meta) if name is not None])
+
+    @asynccontextmanager
+    async def _bound(self, user: str | None) -> AsyncGenerator[Bound]:
+        """The client for a user's call."""
+        if user in (None, self.setup.user):
+            yield self._all
+        else:
+            async with self.users.of(user) as bound:
+                yield bound
+
+    def _seat(self, context: Context, user: str | None) -> Seat:
         meta: dict[str, Any] = dict(context.meta or {})
         named = meta.get(CONVERSATION_KEY)
-        conversation = named if isinstance(named, str) and named else self.setup.conversation
-        return Seat(conversation, self._actor(context), self.setup.user, self.setup.directory, self.setup.data_dir)
+        if isinstance(named, str) and named:
+            conversation = named
+        elif user is None:
+            conversation = self.setup.conversation
+        else:  # one of the user's own, whoever else has one of this name
+            conversation = "my:" + (self.setup.conversation or "default").removeprefix("my:")
+        return Seat(conversation, self._actor(context), user, self.setup.directory, self.setup.data_dir)
 
     def _actor(self, context: Context) -> str:
         known = context.session.client_params
@@ -133,6 +164,7 @@ class Handlers:
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         """resources/subscribe of the handshake era."""
+        _refuse_following(context)
         await self.updates.subscribe(context.session, str(params.uri))
         return types.EmptyResult()
 
@@ -140,6 +172,34 @@ class Handlers:
         """resources/unsubscribe of the handshake era."""
         self.updates.unsubscribe(context.session, str(params.uri))
         return types.EmptyResult()
+
+    async def listen(
+        self, context: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """subscriptions/listen of the modern era."""
+        if params.notifications.resource_subscriptions:
+            _refuse_following(context)
+        return await self.updates.listen(context, params)
+
+    async def list_resources(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """The lists of the request's user."""
+        async with self._bound(self._reader(context)) as bound:
+            return await Resources(bound.client).list(context, params)
+
+    async def read_resource(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        """One list, or a page of events, of the request's user."""
+        async with self._bound(self._reader(context)) as bound:
+            return await Resources(bound.client).read(context, params)
+
+    def _reader(self, context: Context) -> str | None:
+        try:
+            return self._user(context)
+        except Problem as problem:
+            raise MCPError(types.INVALID_PARAMS, problem.text) from None
 
     async def list_prompts(
         self, context: Context, params: types.PaginatedRequestParams | None
@@ -166,13 +226,30 @@ class Handlers:
                 raise MCPError(types.INVALID_PARAMS, "goal is required")
             text = f"Break this down into tasks, put them on the task list, and begin with the first:\n\n{goal}"
         else:
-            seat = self._seat(context)
+            seat = self._seat(context, self._reader(context))
             seat = seat._replace(conversation=given.get("conversation") or seat.conversation)
-            tasks = await self._box.call("native", "tasks", {}, seat)
+            async with self._bound(seat.user) as bound:
+                tasks = await bound.box.call("native", "tasks", {}, seat)
             text = f"These are the open tasks:\n\n{tasks.text}\n\nGo on where the work stopped."
         content = types.TextContent(type="text", text=text)
         message = types.PromptMessage(role="user", content=content)
         return types.GetPromptResult(description=_PROMPTS[params.name][0], messages=[message])
+
+
+def _grant(context: Context) -> Grant:
+    """What the token of an HTTP request allows; whoever speaks over standard input and output is trusted."""
+    return EVERYBODY if context.request is None else context.request.scope.get(GRANT, EVERYBODY)
+
+
+def _refuse_following(context: Context) -> None:
+    """What follows resources follows those of all users.
+
+    Raises:
+        MCPError: The request's token is for some users only.
+    """
+    if _grant(context).users is not None:
+        said = "A token for certain users can't subscribe to resources: read them instead."
+        raise MCPError(types.INVALID_PARAMS, said)
 
 
 def _result(reply: Reply) -> types.CallToolResult:
@@ -195,6 +272,7 @@ def build(client: AsyncClient, setup: Setup) -> Server[Any]:
     async def following(_server: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
         async with anyio.create_task_group() as group:
             group.start_soon(handlers.updates.run)
+            group.start_soon(handlers.users.run)
             yield {}
             group.cancel_scope.cancel()
 
@@ -214,12 +292,12 @@ def build(client: AsyncClient, setup: Setup) -> Server[Any]:
         lifespan=following,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
-        on_list_resources=handlers.resources.list,
-        on_list_resource_templates=handlers.resources.templates,
-        on_read_resource=handlers.resources.read,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=Resources(client).templates,
+        on_read_resource=handlers.read_resource,
         on_subscribe_resource=handlers.subscribe,
         on_unsubscribe_resource=handlers.unsubscribe,
-        on_subscriptions_listen=handlers.updates.listen,
+        on_subscriptions_listen=handlers.listen,
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
     )

@@ -19,7 +19,7 @@ from typing import Any
 from punchlist.core import Options
 from punchlist.errors import PunchlistError
 from punchlist.sync import connect
-from punchlist.tools import catalog, registry, schema
+from punchlist.tools import catalog, registry, repair, schema
 from punchlist.tools.catalog import offered
 from punchlist.tools.memory import Memory
 from punchlist.tools.model import Dialect, Problem, Question, Reply, Tool
@@ -88,9 +88,14 @@ def call(
         arguments: What the model sent: an object, JSON text of one, or nothing.
         conversation: The list; by default the scope's (`punchlist.conversation`) or PUNCHLIST_CONVERSATION.
         actor: The agent's name, recorded with its changes.
-        user: Confine the call to this user's conversations.
+        user: Confine the call to this user's conversations. Without it the `user_id` of the arguments does, and the
+            list is the user's own one of that name.
     """
     options: Options = {"name": actor}
+    if user is None and dialect in registry.names() and (tool := registry.dialect(dialect).tool(name)) is not None:
+        user = repair.user_of(tool, arguments)
+        if user is not None and conversation is not None and not conversation.startswith(("my:", "of:")):
+            conversation = f"my:{conversation}"
     if user is not None:
         options["user"] = user
     try:

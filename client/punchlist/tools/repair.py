@@ -29,7 +29,7 @@ from msgspec.inspect import (
     type_info,
 )
 
-from punchlist.tools.model import HIDDEN, Arguments, Problem, choices
+from punchlist.tools.model import HIDDEN, Arguments, Problem, Tool, choices
 from punchlist.tools.refusals import plainly
 
 _TASK_NAMES = frozenset({"id", "task", "taskid", "tasknumber", "todoid", "todotaskid"})
@@ -65,6 +65,14 @@ def _complaint(text: str) -> Problem:
         return _wrong(f"invalid arguments: {text}")
     got = f", not {plainly(match[2])}" if match[2] else ""
     return _wrong(f"{match[3]} is wrong: expected {plainly(match[1])}{got}", match[3])
+
+
+def user_of(tool: Tool, given: object) -> str | None:
+    """The user whom the arguments of a call name; None where the tool takes none, or would refuse them anyway."""
+    try:
+        return getattr(arguments_of(tool.arguments, given), "user_id", None)
+    except Problem:
+        return None
 
 
 def _body(given: object) -> dict[str, Any]:

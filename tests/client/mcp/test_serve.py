@@ -1,3 +1,5 @@
+import contextlib
+import json
 import os
 import signal
 import socket
@@ -44,14 +46,14 @@ async def test_a_host_on_stdio_recovers_when_the_daemon_comes_back(mode: str, tm
 class Served:
     """`punch mcp --http` in a process of its own."""
 
-    def __init__(self, daemon: Spawned) -> None:
+    def __init__(self, daemon: Spawned, *more: str) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
         self.token_file = daemon.directory / "token"
         command = [sys.executable, *arguments(daemon, "--http", "--port", str(self.port))]
         self.process = subprocess.Popen(
-            [*command, "--token-file", str(self.token_file)], env=environment(), stderr=subprocess.PIPE
+            [*command, *(more or ("--token-file", str(self.token_file)))], env=environment(), stderr=subprocess.PIPE
         )
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and self.process.poll() is None:
@@ -101,16 +103,51 @@ async def test_a_host_with_the_token_is_served_over_http(mode: str, served: Serv
                 assert "Secret canary" in listed.content[0].text
 
 
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_token_of_certain_users_gets_nothing_of_others(mode: str, tmp_path: Path) -> None:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    tokens = {"ann": "ann-" * 8, "bob": "bob-" * 8}
+    table = tmp_path / "users.json"
+    table.touch(mode=0o600)
+    table.write_text(json.dumps({token: [user] for user, token in tokens.items()}))
+    with spawned_daemon(tmp_path) as daemon:
+        served = Served(daemon, "--dialect", "todo-v1", "--users", str(table))
+        try:
+            for user, other in (("bob", "ann"), ("ann", "bob")):
+                headers = {"Authorization": f"Bearer {tokens[user]}"}
+                with anyio.fail_after(30):
+                    async with httpx2.AsyncClient(headers=headers) as http:
+                        transport = streamable_http_client(f"http://127.0.0.1:{served.port}/mcp", http_client=http)
+                        async with mcp.Client(transport, mode=mode) as session:
+                            made = await session.call_tool("add_task", {"user_id": user, "title": f"of {user}"})
+                            assert not made.is_error
+                            refused = await session.call_tool("list_tasks", {"user_id": other})
+                            assert refused.is_error and f"of {other}" not in refused.content[0].text
+                            resources = await session.list_resources()
+                            assert [one.name for one in resources.resources] == [f"of:{user}:work"]
+                            for address in (f"punchlist://of:{other}:work/tasks", "punchlist://nowhere/tasks"):
+                                with contextlib.suppress(mcp.MCPError):
+                                    read = await session.read_resource(address)
+                                    assert json.loads(read.contents[0].text)["tasks"] == []
+            assert served.ask("POST /mcp HTTP/1.1", f"Host: 127.0.0.1:{served.port}").startswith(b"HTTP/1.1 401")
+        finally:
+            served.process.send_signal(signal.SIGTERM)
+            _, errors = served.process.communicate(timeout=20)
+            assert b"ann-ann" not in errors
+
+
 def test_hand_made_requests_get_neither_data_nor_a_handler(served: Served) -> None:
     host, token = f"Host: 127.0.0.1:{served.port}", f"Authorization: Bearer {served.token}"
-    json = "Content-Type: application/json"
+    kind = "Content-Type: application/json"
     refused = {
-        ("POST /mcp HTTP/1.1", host, json): b"401",
-        ("POST /mcp HTTP/1.1", "Host: evil.example", token, json): b"421",
-        ("POST /mcp HTTP/1.1", host, "Host: evil.example", token, json): b"4",
-        ("POST /mcp HTTP/1.0", token, json): b"421",
-        (f"POST http://evil.example:{served.port}/mcp HTTP/1.1", host, token, json): b"4",
-        ("POST /mcp HTTP/1.1", host, token, json, "Origin: http://localhost.evil"): b"403",
+        ("POST /mcp HTTP/1.1", host, kind): b"401",
+        ("POST /mcp HTTP/1.1", "Host: evil.example", token, kind): b"421",
+        ("POST /mcp HTTP/1.1", host, "Host: evil.example", token, kind): b"4",
+        ("POST /mcp HTTP/1.0", token, kind): b"421",
+        (f"POST http://evil.example:{served.port}/mcp HTTP/1.1", host, token, kind): b"4",
+        ("POST /mcp HTTP/1.1", host, token, kind, "Origin: http://localhost.evil"): b"403",
         ("POST /mcp HTTP/1.1", host, token, "Content-Type: text/plain"): b"415",
         ("OPTIONS /mcp HTTP/1.1", host, token): b"405",
         ("GET / HTTP/1.1", host, token): b"404",

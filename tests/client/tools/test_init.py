@@ -33,3 +33,13 @@ def test_definitions_of_several_dialects_come_in_one_list() -> None:
     assert [one["name"] for one in tools.definitions(["native", "checklist"], tools=["AddTask"])] == ["AddTask"]
     assert "AddTask" in tools.prompt("checklist", tools=["AddTask"])
     assert "CompleteTask" not in tools.prompt("checklist", tools=["AddTask"])
+
+
+def test_the_user_id_of_a_call_confines_it(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUNCHLIST_SOCKET", daemon.socket)
+    for user in ("ann", "bob"):
+        made = tools.call("todo-v1", "add_task", {"user_id": user, "title": user}, conversation="todos")
+        assert made.data["task_id"] == 1
+    listed = tools.call("todo-v1", "list_tasks", {"user_id": "bob"}, conversation="todos")
+    assert [row["title"] for row in listed.data] == ["bob"]
+    assert tools.call("todo-v1", "list_tasks", {"user_id": "bob"}, conversation="of:ann:todos").refused

@@ -23,6 +23,8 @@ def run_mcp(context: Context) -> int:
         offered(dialects, args.tools)
     except Problem as problem:
         raise UsageError(problem.text) from None
+    if args.users and (args.user or args.token_file or not args.http):
+        raise UsageError("--users goes with --http, and without --user and --token-file")
     if not extra.is_installed():
         tell("configuration", extra.MISSING, extra.install())
         return CONFIGURATION
@@ -31,6 +33,7 @@ def run_mcp(context: Context) -> int:
     from punchlist.mcp.guard import Token
     from punchlist.mcp.serve import over_http, over_stdio
     from punchlist.mcp.server import Setup
+    from punchlist.mcp.users import UsersFile
 
     setup = Setup(
         dialects, args.conversation or os.environ.get("PUNCHLIST_CONVERSATION"), args.actor, args.user, args.tools
@@ -38,10 +41,17 @@ def run_mcp(context: Context) -> int:
     setup = setup._replace(directory=host_directory(os.environ), data_dir=context.target.data_dir)
     options = _options(context)
     if args.http:
-        path = args.token_file or os.path.join(args.data_dir or data_dir(os.environ), "mcp.token")
+        path = args.users or args.token_file or os.path.join(args.data_dir or data_dir(os.environ), "mcp.token")
+        try:
+            grants = UsersFile(path) if args.users else Token(path)
+            if isinstance(grants, UsersFile):
+                grants.check()
+        except ValueError as error:
+            tell("configuration", str(error))
+            return CONFIGURATION
         context.note(f"http://127.0.0.1:{args.port}/mcp, with the token in {path}")
         try:
-            anyio.run(over_http, options, setup, args.port, Token(path))
+            anyio.run(over_http, options, setup, args.port, grants)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 error.filename = f"port {args.port}"

@@ -39,11 +39,17 @@ COMMANDS = (
         (
             value("--dialect", text="which tools, repeatable (native)", metavar="DIALECT", action="append"),
             value("--tools", text="only these tools (all)", metavar="NAME,NAME", type=names),
-            value("--user", text="only this user's lists", metavar="NAME"),
+            value("--user", text="only this user's lists (calls name users)", metavar="NAME"),
             flag("--http", text="over HTTP on this machine instead of standard input and output"),
             value("--port", text="for --http: the port (8321)", metavar="PORT", type=port, default=8321),
             Argument(
                 ("--token-file",), "for --http: where the token is (made if missing)", {"metavar": "FILE"}, "file"
+            ),
+            Argument(
+                ("--users",),
+                "for --http: tokens and the users each may name (one token for all)",
+                {"metavar": "FILE"},
+                "file",
             ),
         ),
         ("punch mcp --dialect claude -c website", "punch mcp --http --port 8321"),
