@@ -297,7 +297,7 @@ MUTANTS = (
     Mutant(
         "there is a limit to connections",
         _NET + "server.py",
-        "        if len(self.sessions) >= self._limit:\n",
+        "        if len(self.sessions) >= maximum:\n",
         "        if len(self.sessions) < 0:\n",
         ("tests/daemon/net/test_server.py", "tests/daemon/net/test_session.py"),
     ),
