@@ -14,10 +14,11 @@ from punchlist import project, scope
 from punchlist.aio import AsyncClient
 from punchlist.calls import Call
 from punchlist.conversation_calls import ConversationCalls
-from punchlist.errors import PunchlistError
+from punchlist.errors import NotFound, PunchlistError
 from punchlist.sync import Client
 from punchlist.tools import registry
 from punchlist.tools.fit import BUDGET, shorten
+from punchlist.tools.history import ended_by_others
 from punchlist.tools.ids import resolving
 from punchlist.tools.memory import Memory
 from punchlist.tools.model import Desk, Dialect, Problem, Reply, Steps
@@ -92,7 +93,10 @@ def _steps(  # noqa: PLR0913 - as above
     actor = f"{seat.actor}/{agent}" if agent else seat.actor
     calls, is_nameless = ConversationCalls(conversation, actor), seat.is_nameless and not agent
     desk = Desk(calls, actor, seat.user, memory, dialect.names, log, is_nameless)
-    reply = yield from resolving(desk, tool.run(desk, prepared))
+    try:
+        reply = yield from resolving(desk, tool.run(desk, prepared))
+    except NotFound as error:
+        raise (yield from _gone(desk, error)) from None
     return reply if is_told else _telling(reply, conversation)
 
 
@@ -106,6 +110,13 @@ def sub_agent(name: str) -> str:
         text = "agent must be 1 to 40 of A-Z a-z 0-9 . _ - and begin with a letter or digit"
         raise Problem("invalid_arguments", text, {"field": "agent"})
     return name
+
+
+def _gone(desk: Desk, error: NotFound) -> Generator[Call[Any], Any, Problem]:
+    """What is not found, and who has ended it if it was a task."""
+    problem = problem_of(error)
+    by = (yield from ended_by_others(desk, error.id)) if error.what == "task" and error.id.isdecimal() else ""
+    return Problem(problem.kind, f"{problem.text}: {by}", {**problem.data, "by": by}) if by else problem
 
 
 def _place(seat: Seat, dialect: Dialect) -> Generator[Call[Any], Any, tuple[str, bool]]:

@@ -39,7 +39,7 @@ def test_a_tool_that_is_not_offered_is_not_called(box: Toolbox) -> None:
     refused = answer_openai("claude", box, message, tools=["TaskGet"])
     assert refused[0]["content"] == "there is no tool 'TodoWrite'; there are: TaskGet"
     several = answer_openai(["claude", "queue", "todo-v1"], box, message, tools=["TaskGet", "queue_add_task"])
-    assert several[1]["content"] == '{"success":true,"taskId":"1"}'
+    assert several[1]["content"].startswith('{"success":true,"taskId":"1"')
 
 
 def test_the_calls_of_a_chat_completion_are_answered(box: Toolbox) -> None:

@@ -28,6 +28,6 @@ def test_each_tool_of_each_dialect_becomes_one(box: Toolbox) -> None:
 def test_only_the_named_tools_become_callables(box: Toolbox) -> None:
     made = functions(["queue", "todo-v1"], box, tools=["queue_add_task", "queue_list_tasks"])
     assert [one.__name__ for one in made] == ["queue_add_task", "queue_list_tasks"]
-    assert made[0](description="One") == '{"success":true,"taskId":"1"}'
+    assert made[0](description="One").startswith('{"success":true,"taskId":"1"')
     with pytest.raises(tools.Problem, match="did you mean TaskGet"):
         functions("claude", box, tools=["TaskGets"])

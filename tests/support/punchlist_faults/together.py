@@ -110,7 +110,10 @@ def _judge_views(truth: list[tuple[Any, ...]], hands: list[Hand]) -> None:
         "raw": truth,
         "cli": truth,
         "claude": [(task, title, status) for task, title, _, status in truth],
-        "queue": [(task, joined(title, more), status) for task, title, more, status in truth if status in todo],
+        "queue": sorted(
+            ((task, joined(title, more), status) for task, title, more, status in truth if status in todo),
+            key=lambda row: row[2] != "in_progress",  # what is in progress comes first
+        ),
         "file": _in_file(truth),
     }
     for hand in hands:

@@ -10,6 +10,7 @@ from punchlist.cursor import TaskList
 from punchlist.errors import Blocked, RequestRefused
 from punchlist.mirror.report import is_corrupt
 from punchlist.tools.fit import compact, fitting, more, one_line, shorten
+from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
 from punchlist.tools.refusals import problem_of
 from punchlist_schemas.params import NewTask
@@ -99,9 +100,11 @@ def _add(desk: Desk, args: AddTask) -> Steps:
 
 
 def _complete(desk: Desk, args: OneTask) -> Steps:
+    before = yield from completed_by_others(desk, args.task_id)
     result: SetStatusResult = yield desk.calls.complete(args.task_id)
     following = None if result.next_task is None else item(result.next_task)
-    return _json({"ok": True, "task": item(result.task), "nextTask": following, "remaining": result.remaining})
+    data = {"ok": True, "task": item(result.task), "nextTask": following, "remaining": result.remaining}
+    return _json(data | ({"note": f"{before} before"} if before else {}))
 
 
 def _uncomplete(desk: Desk, args: OneTask) -> Steps:
@@ -180,7 +183,8 @@ def _refuse(problem: Problem) -> Reply:
     if problem.kind == "damaged":
         return Reply(text=CORRUPT, refused=True)
     if problem.kind == "not_found" and problem.data.get("what") == "task":
-        return _json({"ok": False, "error": NOT_FOUND}, refused=True)
+        by = problem.data.get("by")
+        return _json({"ok": False, "error": NOT_FOUND, **({"note": by} if by else {})}, refused=True)
     if problem.kind in ("blocked", "illegal_transition", "lease_held", "lease_lost", "confirmation_required"):
         return _json({"ok": False, "error": _sentence(problem)}, refused=True)
     return Reply(text=f"Error: {problem.text}", refused=True)

@@ -9,6 +9,7 @@ from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import DependencyCycle, NotFound, RequestRefused
 from punchlist.tools.fit import LONG_TEXT, MANY_IDS, compact, fitting, joined, more, one_line, shorten
+from punchlist.tools.history import ended_by_others
 from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.repair import argument_names
@@ -186,6 +187,9 @@ def _update(desk: Desk, args: TaskUpdate) -> Steps:
     done = _Done(left=[_own(name) for name in members])
     try:
         yield from _change(desk, args, members, edges, done)
+    except NotFound as error:
+        by = yield from ended_by_others(desk, error.id)
+        done.refused.append(problem_of(error).text + (f": {by}" if by else ""))
     except RequestRefused as error:
         done.refused.append(problem_of(error, argument_names(TaskUpdate), unblocks=True).text)
     return _told(args, done)
@@ -204,6 +208,9 @@ def _change(
         if before.status != args.status:
             done.change = {"statusChange": {"from": before.status, "to": args.status}}
         done.notes = f" (unblocked: {joined(result.unblocked)})" if result.unblocked else ""
+        if before.status == args.status == "completed":
+            by = yield from ended_by_others(desk, before.id)
+            done.notes += f" ({by} before)" if by else ""
         if args.status == "completed" and not result.remaining:
             rest: TaskList = yield desk.calls.list(limit=1)
             is_cleared = not rest.total
@@ -278,7 +285,7 @@ def _todos(tasks: Sequence[Task]) -> list[dict[str, str]]:
 
 def _refuse(problem: Problem) -> Reply:
     if problem.kind == "not_found" and problem.data.get("what") == "task":
-        return Reply(text=f"task {problem.data.get('id')} not found", data={"task": None}, refused=True)
+        return Reply(text=problem.text, data={"task": None}, refused=True)
     return Reply(text=problem.text, refused=True)
 
 

@@ -1,17 +1,27 @@
 """`queue`: one task after the other; completing the current one starts the next."""
 
+from collections.abc import Generator, Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta
 
+from punchlist.calls import Call
 from punchlist.cursor import TaskList
-from punchlist.tools.fit import compact, fitting, more, shorten
+from punchlist.errors import Blocked, IllegalTransition, VersionConflict
+from punchlist.tools.fit import BUDGET, LONG_TEXT, MANY_IDS, compact, cut, fitting, more, one_line, shorten
+from punchlist.tools.history import ended
 from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
-from punchlist_schemas.results import SetStatusResult
-from punchlist_schemas.things import Priority, SettingsPatch, Status, Task
+from punchlist_schemas.results import ConversationResult, SetStatusResult
+from punchlist_schemas.things import FINISHED, PRIORITIES, Conversation, Metadata, Priority, SettingsPatch, Status, Task
 
 _TITLE = 80
 _IN_A_LIST = 4_000
+_BESIDE = 400
+"""How many characters of a description are shown of tasks that are told beside the queue."""
+_NAME = 60
+_SOME = 20
+"""How many paused and how many failed tasks are told."""
+_TRIES = 5
 TaskId = Annotated[str, Meta(description="The task's ID")]
 
 
@@ -19,6 +29,10 @@ class AddTask(Arguments, frozen=True):
     """What add_task takes."""
 
     description: Annotated[str, Meta(description="What is to be done; the first line is its title")]
+    priority: Priority = "normal"
+    after: tuple[str, ...] = ()
+    context: Metadata = {}
+    parent: str = ""
 
 
 class CompleteTask(Arguments, frozen=True):
@@ -70,79 +84,207 @@ def joint(task: Task) -> str:
     return task.description if first.startswith(task.title) else f"{task.title}\n{task.description}"
 
 
-def _done(message: str, note: str = "") -> Reply:
-    data: dict[str, Any] = {"success": True, "message": message}
-    if note:
-        data["note"] = note
+def _json(data: dict[str, Any]) -> Reply:
     return Reply(text=compact(data), data=data)
+
+
+def _row(task: Task, most: int = _IN_A_LIST) -> dict[str, Any]:
+    """A task in the form of this dialect."""
+    row: dict[str, Any] = {"id": task.id, "description": shorten(joint(task), most), "status": task.status}
+    row |= {"priority": task.priority} if task.priority != "normal" else {}
+    return row | ({"after": task.open_blockers[:MANY_IDS]} if task.open_blockers else {})
+
+
+def _handed(task: Task) -> dict[str, Any]:
+    """A task as it is handed out: with all that it takes to begin."""
+    row = _row(task, LONG_TEXT)
+    row |= {"parent": task.parent} if task.parent else {}
+    return row | ({"context": task.metadata} if task.metadata and len(compact(task.metadata)) <= LONG_TEXT else {})
+
+
+def _place(task: Task) -> tuple[bool, int]:
+    """Where a task stands in the order of execution; of equals the first in the list comes first."""
+    return (task.status != "in_progress", -PRIORITIES.index(task.priority))
+
+
+def _now(desk: Desk, data: dict[str, Any], note: str = "", *, handed: bool = True) -> Steps:
+    """A reply with the task that is to be worked on now, and where there is none, why."""
+    info: Conversation = yield desk.calls.info()
+    running: TaskList = yield desk.calls.list(status="in_progress")
+    is_serial = info.settings.execution == "serial"
+    own = [task for task in running if task.owner == desk.actor or (is_serial and not task.owner)]
+    if handed:
+        data["nextTask"] = _handed(own[0]) if own else None
+    notes = [note] if note else []
+    if is_serial and running and not own:
+        notes.append(f"Task {running[0].id} is current, and {cut(one_line(running[0].owner), _NAME)} works on it.")
+    elif not own and (info.counts.pending or info.counts.paused):
+        tasks: TaskList = yield desk.calls.list(status=("pending", "paused", "failed"))
+        notes.append(_idle(desk, info, sorted(tasks, key=_place)))
+    return _json(data | ({"note": " ".join(notes)} if notes else {}))
+
+
+def _idle(desk: Desk, info: Conversation, tasks: Sequence[Task]) -> str:
+    """Why nothing is in progress although there is something to be done, and what would change that."""
+    resume = desk.tool("resume_task")
+    pending = [task for task in tasks if task.status == "pending"]
+    paused = [task for task in tasks if task.status == "paused"]
+    failed = [task for task in tasks if task.status == "failed"]
+    ready = next((task for task in pending if not task.open_blockers), None)
+    if info.settings.on_failure == "stop" and failed:
+        reason = f" ({cut(one_line(failed[0].fail_reason), _BESIDE)})" if failed[0].fail_reason else ""
+        return f"The queue has stopped: task {failed[0].id} has failed{reason}. Complete or delete it to go on."
+    if info.settings.execution != "serial" and ready is not None:
+        return (
+            f"This list is not serial, since others had put tasks on it: none starts by itself. {resume} {ready.id} "
+            f"starts one; punch set execution=serial -c {desk.conversation} makes the list a queue."
+        )
+    if paused:
+        return f"Nothing is in progress: task {paused[0].id} is paused; {resume} {paused[0].id} goes on with it."
+    if ready is not None:
+        return f"Nothing is in progress; {resume} {ready.id} starts the next task."
+    blockers = {one for task in pending for one in task.open_blockers}
+    culprit = next((task for task in failed if task.id in blockers), None)
+    cause = f": task {culprit.id} has failed. Complete or delete it" if culprit else " for others"
+    return f"No task can start: {len(pending)} wait{cause}."
+
+
+def _prepared(desk: Desk) -> Generator[Call[Any], Any, Conversation]:
+    """The list, serial if it is new or nobody has put a task on it yet: one that is worked on keeps its ways."""
+    serial = SettingsPatch(execution="serial")
+    if desk.conversation not in desk.memory.prepared:
+        opened: ConversationResult = yield desk.calls.open(settings=serial)
+        info = opened.conversation
+        counts = info.counts
+        total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
+        if info.settings.execution != "serial" and not total:
+            try:
+                yield desk.calls.configure(settings=serial, expect_version=info.version)
+            except VersionConflict:
+                pass  # somebody else has begun with it meanwhile
+        desk.memory.prepared.add(desk.conversation)
+    return (yield desk.calls.info())
 
 
 def _add(desk: Desk, args: AddTask) -> Steps:
     title, description = split(args.description)
-    if desk.conversation not in desk.memory.prepared:
-        # Only a new conversation becomes serial by this: one that others work on already keeps its ways.
-        yield desk.calls.open(settings=SettingsPatch(execution="serial"))
-        desk.memory.prepared.add(desk.conversation)
-    task: Task = yield desk.calls.add(title, description=description)
-    data = {"success": True, "taskId": task.id}
-    return Reply(text=compact(data), data=data)
+    info: Conversation = yield from _prepared(desk)
+    counts, settings = info.counts, info.settings
+    members: dict[str, Any] = {"description": description, "priority": args.priority, "metadata": args.context}
+    members |= {"blocked_by": args.after, "parent": args.parent or None}
+    # Nothing runs and one is paused: this is what it was interrupted for, so it comes before all that waits.
+    interrupts = counts.paused > 0 and not counts.in_progress and settings.execution == "serial"
+    if interrupts and not args.after and not (settings.on_failure == "stop" and counts.failed):
+        members["status"] = "in_progress"
+    try:
+        task: Task = yield desk.calls.add(title, **members)
+    except (IllegalTransition, Blocked):
+        members.pop("status", None)  # something has started meanwhile
+        task = yield desk.calls.add(title, **members)
+    data: dict[str, Any] = {"success": True, "taskId": task.id}
+    if counts.in_progress and settings.execution == "serial":
+        return _json(data)  # it waits behind the current one
+    return (yield from _now(desk, data))
 
 
 def _list(desk: Desk, args: Listing) -> Steps:
-    tasks: TaskList = yield desk.calls.list(status=("pending", "in_progress"), offset=args.offset)
-
-    def row(task: Task) -> dict[str, str]:
-        return {"id": task.id, "description": shorten(joint(task), _IN_A_LIST), "status": task.status}
-
-    shown, left_out = fitting(tasks, row)
-    data: dict[str, Any] = {"tasks": shown}
+    info: Conversation = yield desk.calls.info()
+    tasks: TaskList = yield desk.calls.list(status=("pending", "in_progress", "paused", "failed"))
+    queue = sorted((task for task in tasks if task.status in ("pending", "in_progress")), key=_place)
+    data: dict[str, Any] = {}
+    for status in ("paused", "failed"):
+        found = [task for task in tasks if task.status == status]
+        if found:
+            data[status] = [_beside(task) for task in found[-_SOME:]]
+        if len(found) > _SOME:
+            data["note"] = f"{len(found)} have {status}; the last {_SOME} are shown."
+    shown, left_out = fitting(queue[args.offset :], _row, BUDGET - len(compact(data)))
     if left_out:
         data |= {"omitted": left_out, "hint": more(left_out, args.offset + len(shown), desk.tool("list_tasks"))}
-    return Reply(text=compact(data), data=data)
+    if not info.counts.in_progress and (info.counts.pending or info.counts.paused):
+        data["note"] = _idle(desk, info, [*queue, *(task for task in tasks if task.status in ("paused", "failed"))])
+    return _json({"tasks": shown, **data})
+
+
+def _beside(task: Task) -> dict[str, Any]:
+    reason = {"reason": shorten(task.fail_reason, _BESIDE)} if task.fail_reason else {}
+    return {"id": task.id, "description": shorten(joint(task), _BESIDE), **reason}
+
+
+def _finish(desk: Desk, task_id: str, status: Status, text: str) -> Generator[Call[Any], Any, SetStatusResult]:
+    """Complete or fail a task that is not in this state yet: what came of it is never overwritten.
+
+    Raises:
+        Problem: It was completed, or has failed, with another text.
+    """
+    texts: dict[str, Any] = {"result_summary" if status == "completed" else "fail_reason": text}
+    for _ in range(_TRIES):
+        running: TaskList = yield desk.calls.list(status="in_progress", limit=1)
+        task: Task = yield desk.calls.get(task_id)
+        said = task.result_summary if status == "completed" else task.fail_reason
+        if task.status == status and said and said != text:
+            by = yield from ended(desk, task.id)
+            who = f" ({by})" if by else ""
+            raise Problem(
+                "illegal_transition",
+                f"task {task.id} is {status} already{who}, and what was said then stays: {shorten(said, _BESIDE)}",
+            )
+        try:
+            return (yield desk.calls.set_status(task.id, status, **texts, expect_version=running.version))
+        except VersionConflict:
+            continue  # the list has changed between looking and writing
+    return (yield desk.calls.set_status(task_id, status, **texts))
 
 
 def _complete(desk: Desk, args: CompleteTask) -> Steps:
-    running: TaskList = yield desk.calls.list(status="in_progress")
-    result: SetStatusResult = yield desk.calls.complete(args.task_id, args.result_summary)
-    others = [task.id for task in running]
-    note = ""
-    if others and args.task_id not in others and result.task.status == "completed":
-        note = f"Task {others[0]}, not {args.task_id}, is the current one; it is still in progress."
-    return _done(f"Task {args.task_id} marked complete.", note)
+    running: TaskList = yield desk.calls.list(status="in_progress", limit=1)
+    result: SetStatusResult = yield from _finish(desk, args.task_id, "completed", args.result_summary)
+    done, note = result.task, ""
+    if running and running[0].id != done.id:
+        note = f"Task {running[0].id}, not {done.id}, is the current one; it is still in progress."
+    data = {"success": True, "message": f"Task {done.id} marked complete."}
+    return (yield from _now(desk, data, note))
 
 
 def _fail(desk: Desk, args: FailTask) -> Steps:
-    result: SetStatusResult = yield desk.calls.fail(args.task_id, args.reason)
-    again = "" if result.task.status == "failed" else f"It will be tried again: it is {result.task.status}."
-    return _done(f"Task {args.task_id} marked failed.", again)
+    result: SetStatusResult = yield from _finish(desk, args.task_id, "failed", args.reason)
+    task = result.task
+    again = "" if task.status == "failed" else f"Task {task.id} failed and is tried again: it is {task.status}."
+    return (yield from _now(desk, {"success": True, "message": again or f"Task {task.id} marked failed."}))
 
 
-def _to(status: Status, word: str) -> Any:
-    def run(desk: Desk, args: OneTask) -> Steps:
-        yield desk.calls.set_status(args.task_id, status)
-        return _done(f"Task {args.task_id} {word}.")
-
-    return run
+def _pause(desk: Desk, args: OneTask) -> Steps:
+    result: SetStatusResult = yield desk.calls.pause(args.task_id)
+    return (yield from _now(desk, {"success": True, "message": f"Task {result.task.id} paused."}, handed=False))
 
 
 def _resume(desk: Desk, args: OneTask) -> Steps:
-    running: TaskList = yield desk.calls.list(status="in_progress")
-    if running and running[0].id != args.task_id:
+    task: Task = yield desk.calls.get(args.task_id)
+    if task.status in FINISHED:
+        why = shorten(task.result_summary or task.fail_reason, _BESIDE)
+        what = f"task {task.id} {'is completed' if task.status == 'completed' else 'has failed'}"
+        advice = f"{desk.tool('add_task')} what is to be done again; {desk.tool('resume_task')} takes up paused tasks"
+        raise Problem("illegal_transition", f"{what}{f' ({why})' if why else ''}: {advice}")
+    running: TaskList = yield desk.calls.list(status="in_progress", limit=1)
+    info: Conversation = yield desk.calls.info()
+    if running and running[0].id != task.id and info.settings.execution == "serial":
         # One at a time: it waits for its turn, and the current one goes on.
-        yield desk.calls.reopen(args.task_id)
-        return _done(f"Task {args.task_id} resumed.", f"Its turn comes after task {running[0].id}, which is current.")
-    yield desk.calls.resume(args.task_id)
-    return _done(f"Task {args.task_id} resumed.")
+        yield desk.calls.reopen(task.id)
+        message = f"Task {task.id} {'resumed' if task.status == 'paused' else 'waits already'}."
+        note = f"Its turn comes after task {running[0].id}, which is current."
+        return _json({"success": True, "message": message, "note": note})
+    result: SetStatusResult = yield desk.calls.resume(task.id)
+    return _json({"success": True, "message": f"Task {task.id} resumed.", "nextTask": _handed(result.task)})
 
 
 def _prioritize(desk: Desk, args: PrioritizeTask) -> Steps:
-    yield desk.calls.edit(args.task_id, priority=args.priority)
-    return _done(f"Task {args.task_id} priority set to {args.priority}.")
+    task: Task = yield desk.calls.edit(args.task_id, priority=args.priority)
+    return _json({"success": True, "message": f"Task {task.id} priority set to {args.priority}."})
 
 
 def _delete(desk: Desk, args: DeleteTask) -> Steps:
-    yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
-    return _done(f"Task {args.task_id} deleted.")
+    (deleted,) = yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
+    return (yield from _now(desk, {"success": True, "message": f"Task {deleted} deleted."}))
 
 
 def _refuse(problem: Problem) -> Reply:
@@ -151,13 +293,14 @@ def _refuse(problem: Problem) -> Reply:
 
 
 _GUIDE = """# Task queue
-You work through a queue, one task at a time. The first pending task starts by itself as soon as nothing is in progress.
+You work through a queue, one task at a time. What is in progress is yours to do; replies hand it out as nextTask.
 - A new instruction that arrives while a task is in progress: {add_task} it and go on with the current one.[ If the \
-user wants it at once: {pause_task} the current one first, and {resume_task} it afterwards.]
+user wants it at once: {pause_task} the current one, {add_task} the new one, then {resume_task} the paused one: it \
+goes on after the new one.]
 - When the current task is done you must signal it with {complete_task} and a result_summary. Only this starts the \
 next one; saying so in text does nothing.
 - [If it can't be done: {fail_task} with the reason. ]Do not begin a task that is not the current one.
-- {list_tasks} tells what is current and what waits."""
+- {list_tasks} tells what is current, what waits, is paused or has failed."""
 
 DIALECT = Dialect(
     name="queue",
@@ -169,7 +312,7 @@ DIALECT = Dialect(
         Tool("list_tasks", "List the current task and those waiting in the queue.", Listing, _list, "reads"),
         Tool("complete_task", "Complete a task of the queue; the next one starts.", CompleteTask, _complete),
         Tool("fail_task", "Give a task of the queue up as failed.", FailTask, _fail),
-        Tool("pause_task", "Put a task of the queue aside until it is resumed.", OneTask, _to("paused", "paused")),
+        Tool("pause_task", "Put a task of the queue aside until it is resumed.", OneTask, _pause),
         Tool("resume_task", "Take a paused task up again.", OneTask, _resume),
         Tool("prioritize_task", "Change a task's priority in the queue.", PrioritizeTask, _prioritize),
         Tool("delete_task", "Delete a task from the queue.", DeleteTask, _delete, "destroys"),

@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from punchlist.cursor import TaskList
 from punchlist.tools.fit import BUDGET, compact, fitting, more, one_line, shorten
+from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
     Arguments,
     Confirm,
@@ -65,9 +66,10 @@ def _full(task: Task) -> dict[str, Any]:
     return row(task) | {name: shorten(text, _IN_A_REPLY) for name, text in texts.items() if text}
 
 
-def outcome(task: Task, status: str) -> Reply:
+def outcome(task: Task, status: str, note: str = "") -> Reply:
     """What came of a change of a task."""
-    return _reply({"task_id": int(task.id), "status": status, "title": task.title})
+    data = {"task_id": int(task.id), "status": status, "title": task.title}
+    return _reply(data | ({"note": note} if note else {}))
 
 
 _WANTED: dict[str, tuple[Status, ...]] = {
@@ -127,8 +129,9 @@ def _list_todos(desk: Desk, args: Listing) -> Steps:
 
 
 def _complete_todo(desk: Desk, args: OneTask) -> Steps:
+    before = yield from completed_by_others(desk, str(args.task_id))
     result: SetStatusResult = yield desk.calls.complete(str(args.task_id))
-    return _reply(_full(result.task))
+    return _reply(_full(result.task) | ({"note": f"{before} before"} if before else {}))
 
 
 def _delete_todo(desk: Desk, args: DeleteTodo) -> Steps:

@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from punchlist.tools.dialects.todo import TaskId, asked, delete_confirmed, outcome, refuse, renaming, rows
 from punchlist.tools.fit import one_line
+from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import Arguments, Desk, Dialect, Offset, Problem, Steps, Tool
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Task
@@ -70,8 +71,9 @@ def _list(desk: Desk, args: ListTasks) -> Steps:
 
 def _complete(desk: Desk, args: UsersTask) -> Steps:
     _own(desk, args)
+    before = yield from completed_by_others(desk, str(args.task_id))
     result: SetStatusResult = yield desk.calls.complete(str(args.task_id))
-    return outcome(result.task, "completed")
+    return outcome(result.task, "completed", f"{before} before" if before else "")
 
 
 def _delete(desk: Desk, args: DeleteTask) -> Steps:

@@ -1,0 +1,197 @@
+"""The `queue` dialect: what it hands out, how it is interrupted, and what it never loses."""
+
+from typing import Any
+
+import pytest
+
+from punchlist import Client, SettingsPatch
+from punchlist.tools import Seat, Toolbox
+
+
+def add(box: Toolbox, *descriptions: str) -> list[Any]:
+    return [box.call("queue", "add_task", {"description": one}).data for one in descriptions]
+
+
+def statuses(client: Client) -> dict[str, str]:
+    return {task.id: task.status for task in client.conversation("work").list()}
+
+
+def configure(client: Client, **settings: Any) -> None:
+    client.conversation("work").configure(settings=SettingsPatch(**settings))
+
+
+def complete(box: Toolbox, task: str, text: str = "done") -> Any:
+    return box.call("queue", "complete_task", {"task_id": task, "result_summary": text})
+
+
+def test_a_list_that_was_only_attached_or_written_to_becomes_a_queue(client: Client) -> None:
+    client.conversation("attached").attach("sess-1")
+    client.conversation("chat").append_message("user", "hi")
+    for name in ("attached", "chat"):
+        box = Toolbox(client, Seat(name, "ann"))
+        assert add(box, "One")[0]["nextTask"]["status"] == "in_progress"
+        assert client.conversation(name).info().settings.execution == "serial"
+
+
+def test_a_list_that_others_work_on_keeps_its_ways_and_says_how_it_becomes_a_queue(
+    client: Client, box: Toolbox
+) -> None:
+    client.conversation("work").add("By hand")
+    (added,) = add(box, "By an agent")
+    assert "punch set execution=serial -c work" in added["note"]
+    assert "resume_task 1 starts one" in added["note"]
+    assert box.call("queue", "list_tasks").data["note"] == added["note"]
+    assert client.conversation("work").info().settings.execution == "manual"
+    assert box.call("queue", "resume_task", {"task_id": "1"}).data["nextTask"]["id"] == "1"
+    configure(client, execution="serial")
+    assert complete(box, "1").data["nextTask"]["id"] == "2"
+
+
+def test_finishing_and_deleting_hand_out_the_next_task_with_its_description(box: Toolbox) -> None:
+    add(box, "One", "Two\nwith all that it takes", "Three", "Four")
+    assert complete(box, "1").data["nextTask"] == {
+        "id": "2",
+        "description": "Two\nwith all that it takes",
+        "status": "in_progress",
+    }
+    assert box.call("queue", "fail_task", {"task_id": "2", "reason": "r"}).data["nextTask"]["id"] == "3"
+    assert box.call("queue", "delete_task", {"task_id": "3"}).data["nextTask"]["description"] == "Four"
+    last = complete(box, "4").data
+    assert (last["nextTask"], "note" in last) == (None, False)
+
+
+def test_adding_to_an_idle_queue_hands_out_what_has_started(client: Client, box: Toolbox) -> None:
+    first, second = add(box, "One", "Two")
+    assert (first["nextTask"]["id"], "nextTask" in second) == ("1", False)
+    plan = client.conversation("work")
+    plan.reopen("1")
+    (third,) = add(box, "Three")
+    assert third["nextTask"]["id"] == "1"
+
+
+def test_an_interruption_runs_at_once_and_the_interrupted_task_after_it(client: Client, box: Toolbox) -> None:
+    add(box, "one", "two", "three")
+    box.call("queue", "pause_task", {"task_id": "1"})
+    (urgent,) = add(box, "URGENT from the user")
+    assert (urgent["taskId"], urgent["nextTask"]["id"]) == ("4", "4")
+    assert statuses(client) == {"1": "paused", "2": "pending", "3": "pending", "4": "in_progress"}
+    resumed = box.call("queue", "resume_task", {"task_id": "1"})
+    assert "after task 4" in resumed.data["note"]
+    assert complete(box, "4").data["nextTask"]["id"] == "1"
+    assert complete(box, "1").data["nextTask"]["id"] == "2"
+
+
+def test_a_paused_task_is_found_again_by_another_session(client: Client, box: Toolbox) -> None:
+    add(box, "one", "two")
+    box.call("queue", "pause_task", {"task_id": "1"})
+    listed = Toolbox(client, Seat("work", "bob")).call("queue", "list_tasks").data
+    assert listed["paused"] == [{"id": "1", "description": "one"}]
+    assert listed["note"] == "Nothing is in progress: task 1 is paused; resume_task 1 goes on with it."
+    assert box.call("queue", "resume_task", {"task_id": "2"}).data["nextTask"]["id"] == "2"
+
+
+def test_a_stopped_queue_names_the_failed_task_and_its_reason(client: Client, box: Toolbox) -> None:
+    add(box, "one", "two", "three")
+    configure(client, on_failure="stop")
+    failed = box.call("queue", "fail_task", {"task_id": "1", "reason": "no key"}).data
+    listed = box.call("queue", "list_tasks").data
+    assert failed["nextTask"] is None
+    assert failed["note"] == listed["note"]
+    assert listed["note"] == "The queue has stopped: task 1 has failed (no key). Complete or delete it to go on."
+    assert listed["failed"] == [{"id": "1", "description": "one", "reason": "no key"}]
+    assert complete(box, "1").data["nextTask"]["id"] == "2"
+
+
+def test_what_waits_for_a_failed_task_says_for_which(box: Toolbox) -> None:
+    add(box, "one")
+    box.call("queue", "add_task", {"description": "two", "after": ["1"]})
+    told = box.call("queue", "fail_task", {"task_id": "1", "reason": "no key"}).data
+    assert told["note"] == "No task can start: 1 wait: task 1 has failed. Complete or delete it."
+
+
+@pytest.mark.parametrize("tool", ["complete_task", "fail_task"])
+def test_resuming_never_reopens_what_is_finished(tool: str, client: Client, box: Toolbox) -> None:
+    add(box, "one")
+    text = {"complete_task": "result_summary", "fail_task": "reason"}[tool]
+    box.call("queue", tool, {"task_id": "1", text: "FIRST"})
+    refused = box.call("queue", "resume_task", {"task_id": "1"})
+    assert refused.refused
+    assert "(FIRST): add_task what is to be done again" in refused.text
+    task = client.conversation("work").get("1")
+    assert "FIRST" in (task.result_summary, task.fail_reason)
+    assert task.status in ("completed", "failed")
+
+
+def test_a_repeated_completion_never_overwrites_and_says_who_was_first(client: Client, box: Toolbox) -> None:
+    add(box, "one", "two")
+    assert not complete(box, "1", "FIRST").refused
+    assert not complete(box, "1", "FIRST").refused
+    second = complete(Toolbox(client, Seat("work", "bob")), "1", "SECOND")
+    assert second.refused
+    assert second.data["error"] == (
+        "task 1 is completed already (ann completed it), and what was said then stays: FIRST"
+    )
+    assert client.conversation("work").get("1").result_summary == "FIRST"
+
+
+def test_a_task_that_is_gone_says_who_has_ended_it(client: Client, box: Toolbox) -> None:
+    add(box, "one", "two")
+    bob = client.conversation("work", actor="bob")
+    bob.delete("2")
+    assert complete(box, "2").data["error"] == "task 2 not found: bob deleted it"
+    bob.clear()
+    assert complete(box, "1").data["error"] == "task 1 not found: bob cleared the list"
+    assert complete(box, "9").data["error"] == "task 9 not found: bob cleared the list"
+
+
+def test_a_failure_that_is_tried_again_says_so(client: Client, box: Toolbox) -> None:
+    add(box, "one")
+    configure(client, max_attempts=2)
+    told = box.call("queue", "fail_task", {"task_id": "1", "reason": "r"}).data
+    assert told["message"] == "Task 1 failed and is tried again: it is in_progress."
+    assert told["nextTask"]["id"] == "1"
+    assert box.call("queue", "fail_task", {"task_id": "1", "reason": "r2"}).data["message"] == "Task 1 marked failed."
+
+
+def test_the_list_shows_priorities_in_the_order_in_which_tasks_are_run(box: Toolbox) -> None:
+    add(box, "one", "two", "three")
+    box.call("queue", "add_task", {"description": "four", "priority": "high"})
+    box.call("queue", "prioritize_task", {"task_id": "3"})
+    shown = box.call("queue", "list_tasks").data["tasks"]
+    assert [(task["id"], task.get("priority")) for task in shown] == [
+        ("1", None),
+        ("3", "urgent"),
+        ("4", "high"),
+        ("2", None),
+    ]
+    order: list[str] = []
+    current: Any = shown[0]
+    while current:
+        order.append(current["id"])
+        current = complete(box, current["id"]).data["nextTask"]
+    assert order == [task["id"] for task in shown]
+
+
+def test_dependencies_context_and_parent_go_with_a_task(client: Client, box: Toolbox) -> None:
+    add(box, "one")
+    given = {"description": "two", "after": ["1"], "context": {"pr": 117}, "parent": "1", "priority": "low"}
+    assert box.call("queue", "add_task", given).data["taskId"] == "2"
+    task = client.conversation("work").get("2")
+    assert (task.blocked_by, task.metadata, task.parent, task.priority) == (("1",), {"pr": 117}, "1", "low")
+    assert box.call("queue", "list_tasks").data["tasks"][1]["after"] == ("1",)
+    assert complete(box, "1").data["nextTask"] == {
+        "id": "2",
+        "description": "two",
+        "status": "in_progress",
+        "priority": "low",
+        "parent": "1",
+        "context": {"pr": 117},
+    }
+
+
+def test_a_task_that_another_agent_has_claimed_is_not_handed_out(client: Client, box: Toolbox) -> None:
+    add(box, "one", "two", "three")
+    client.conversation("work").take("bob", "1", keep=True)
+    told = complete(box, "3").data
+    assert told["nextTask"] is None
+    assert "bob works on it" in told["note"]
