@@ -1,13 +1,14 @@
 """What is wrong with mirror files, in a file that `punch doctor` and the tools read: light, and never the truth."""
 
-import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from punchlist.atomic import atomic_write, make_directories
+from punchlist.mirror.config import FORMS, Config, ConfigError, Entry
+from punchlist.mirror.form import Form, Unreadable
 
 STATUS_NAME = "mirror-status.json"
 _MAX_PROBLEMS = 1_000
@@ -84,22 +85,63 @@ class Report:
 
 
 def status(data_dir: str) -> Status | None:
-    """What the mirror last said of itself, or None where none has run."""
+    """What the mirror last said of itself, or None where none has run. What is over by now is left out."""
     found = _read(os.path.join(data_dir, STATUS_NAME))
-    # A conflict is over when its copy has been dealt with.
-    return found and msgspec.structs.replace(
-        found, problems=tuple(one for one in found.problems if not one.copy or os.path.exists(one.copy))
-    )
+    if found is None or not found.problems:
+        return found
+    entries = _entries(data_dir)
+    problems = tuple(one for one in found.problems if not _is_over(one, entries))
+    return msgspec.structs.replace(found, problems=problems)
 
 
 def is_corrupt(conversation: str, data_dir: str) -> bool:
-    """Whether a conversation's mirror file can't be read at this time."""
-    try:
-        with open(os.path.join(data_dir, STATUS_NAME), "rb") as file:
-            problems = json.loads(file.read()).get("problems", ())
-        return any(one["kind"] == "corrupt" and one["conversation"] == conversation for one in problems)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    """Whether a conversation's mirror file can't be read at this time, so that what it proposes is not known.
+
+    Nobody waits for a file that is no longer mirrored, or whose mirror is not running.
+    """
+    if not os.path.exists(os.path.join(data_dir, STATUS_NAME)):
         return False
+    found = status(data_dir)
+    is_reported = found is not None and any(
+        one.kind == "corrupt" and one.conversation == conversation for one in found.problems
+    )
+    return found is not None and is_reported and os.path.exists(f"/proc/{found.pid}")
+
+
+def _entries(data_dir: str) -> tuple[Entry, ...]:
+    try:
+        return Config(data_dir).load()
+    except ConfigError:
+        return ()
+
+
+def _is_over(problem: Problem, entries: Iterable[Entry]) -> bool:
+    """A conflict is over once its copy has been dealt with, corruption once the file is sound, gone or not mirrored."""
+    if problem.copy:
+        return not os.path.exists(problem.copy)
+    if problem.kind != "corrupt":
+        return False
+    forms = [
+        FORMS[entry.format]
+        for entry in entries
+        if entry.holds(problem.conversation) and problem.file.startswith(os.path.join(entry.directory, ""))
+    ]
+    try:
+        with open(problem.file, "rb") as file:
+            data = file.read()
+        return not any(_is_unreadable(form, os.path.basename(problem.file), data) for form in forms)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return not forms
+
+
+def _is_unreadable(form: Form, name: str, data: bytes) -> bool:
+    try:
+        form.parse(name, data)
+    except Unreadable:
+        return True
+    return False
 
 
 def _read(path: str) -> Status | None:

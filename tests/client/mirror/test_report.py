@@ -1,5 +1,6 @@
 from pathlib import Path
 
+from punchlist.mirror.config import Config, Entry
 from punchlist.mirror.report import Problem, Report, is_corrupt, status
 
 
@@ -10,12 +11,15 @@ def problem(kind: str, file: str = "/m/web.json", copy: str = "", text: str = "x
 def test_a_problem_is_told_once_and_cleared(tmp_path: Path) -> None:
     told: list[Problem] = []
     report = Report(str(tmp_path), told.append)
-    report.tell(problem("corrupt"))
-    report.tell(problem("corrupt"))
-    assert told == [problem("corrupt")]
+    Config(str(tmp_path)).add(Entry(str(tmp_path)))
+    file = tmp_path / "web.json"
+    file.write_text("{")
+    report.tell(problem("corrupt", str(file)))
+    report.tell(problem("corrupt", str(file)))
+    assert told == [problem("corrupt", str(file))]
     assert is_corrupt("web", str(tmp_path))
     assert not is_corrupt("other", str(tmp_path))
-    report.clear("/m/web.json", "corrupt")
+    report.clear(str(file), "corrupt")
     assert not is_corrupt("web", str(tmp_path))
 
 

@@ -59,23 +59,43 @@ def test_the_process_mirrors_until_it_is_told_to_stop_and_is_alone(punch: Any, h
     assert (process.returncode, said) == (0, b"")
 
 
-def test_doctor_and_the_list_tell_what_is_wrong(punch: Any, home: Path) -> None:
-    problem = {"conversation": "web", "file": "/m/web.json", "kind": "corrupt", "text": "not JSON", "at": 1}
-    status = {"pid": 1, "at": 1, "problems": [problem]}
+def corrupt(home: Path, pid: int) -> Path:
+    """A mirrored file that can't be read, reported by a process."""
+    file = home / ".agents" / "tasks" / "web.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("{not JSON")
+    problem = {"conversation": "web", "file": str(file), "kind": "corrupt", "text": "not JSON", "at": 1}
+    status = {"pid": pid, "at": 1, "problems": [problem]}
     (home / "data" / "mirror-status.json").write_text(json.dumps(status))
+    return file
+
+
+def test_doctor_and_the_list_tell_what_is_wrong(punch: Any, home: Path) -> None:
     punch("mirror", "add", str(home), "-c", "web")
-    assert "  corrupt: /m/web.json: not JSON" in punch("mirror", "list").lines
-    assert "/m/web.json" in punch("doctor").out
+    file = corrupt(home, 1)
+    assert f"  corrupt: {file}: not JSON" in punch("mirror", "list").lines
+    assert str(file) in punch("doctor").out
 
 
-def test_tools_of_the_checklist_say_that_its_file_is_corrupt_and_others_work(punch: Any, home: Path) -> None:
+@pytest.mark.parametrize("end", ["put right", "deleted", "removed", "ended"])
+def test_tools_of_the_checklist_say_that_its_file_is_corrupt_for_as_long_as_it_is(
+    end: str, punch: Any, home: Path
+) -> None:
     punch("add", "a", "-c", "web")
-    problem = {"conversation": "web", "file": "/m/web.json", "kind": "corrupt", "text": "not JSON", "at": 1}
-    (home / "data" / "mirror-status.json").write_text(json.dumps({"pid": 1, "at": 1, "problems": [problem]}))
+    punch("mirror", "add", str(home), "-c", "web")
+    file = corrupt(home, os.getpid())
     assert tools.call("checklist", "ListTasks", conversation="web").text == "Error: Task file is corrupt or invalid."
     assert '"a"' in tools.call("queue", "list_tasks", conversation="web").text
-    (home / "data" / "mirror-status.json").unlink()
+    if end == "put right":
+        file.write_text('{"tasks": []}')
+    elif end == "deleted":
+        file.unlink()
+    elif end == "removed":
+        punch("mirror", "remove", str(home))
+    else:
+        corrupt(home, 2**22 + 1)  # beyond the greatest process id
     assert '"a"' in tools.call("checklist", "ListTasks", conversation="web").text
+    assert ("corrupt" in punch("mirror", "list").out) == (end == "ended")
 
 
 def test_tools_find_the_list_that_the_project_file_names(
