@@ -67,9 +67,9 @@ def for_the_trusted(user: str | None, act: str) -> Rejection | None:
     )
 
 
-def foreign_owner(user: str | None, params: Mutation) -> Rejection | None:
+def foreign_owner(user: str, params: Mutation) -> Rejection | None:
     """The refusal to open a conversation for somebody else."""
-    if type(params) is not ConversationOpen or params.user is None or user in (None, params.user):
+    if type(params) is not ConversationOpen or params.user in (None, user):
         return None
     said = f"This connection is bound to the user {user} and can't open a conversation for {params.user}."
     return Rejection("forbidden", said, {"what": "user"})
@@ -96,7 +96,7 @@ class Access:
 
     def find(self, user: str | None, name: str) -> "Open | None":
         """What a name leads to, if that can be told without waiting; never another user's conversation."""
-        own = self._own(user, name)
+        own = None if user is None else self._own(user, name)
         found = self._registry.find(name if own is None else own[0])
         if found is not None and found.state.exists and user in (None, found.state.user):
             return found

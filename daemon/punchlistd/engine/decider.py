@@ -141,7 +141,8 @@ class Decider:
             Whether the outcome holds already: it rests on nothing that is not in the log yet.
         """
         opened = item.opened
-        if opened is not None:  # again: a call before it in the batch may have opened it for somebody else
+        if opened is not None and item.caller.user is not None:
+            # Again: a call before it in the batch may have opened it for somebody else.
             item.outcome = refused(item.caller.user, item.params.conversation, opened.state)
         if item.outcome is not None:
             if type(item) is Write:
@@ -262,7 +263,7 @@ class Decider:
         if key is not None or decision.undoes:
             side = Side(key or "", item.call, undoes=decision.undoes)
         events = self._append(events, opened, command, side, batch, params)
-        if events:
+        if events and opened.state.settings.auto_clear == "idle":
             self._idle.follow(opened.state, undone=type(params) is ListUndo)
         held = self._leases.of(opened.state.conversation)
         if held or type(params) is TaskClaim:

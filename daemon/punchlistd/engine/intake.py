@@ -17,7 +17,7 @@ def now_ms() -> int:
 
 def stamp(caller: Caller, params: Mutation) -> Command | Rejection:
     """Turn a mutation into a command, or refuse one that reaches outside the caller's user scope."""
-    if (refused := foreign_owner(caller.user, params)) is not None:
+    if caller.user is not None and (refused := foreign_owner(caller.user, params)) is not None:
         return refused
     message = f"m{os.urandom(12).hex()}" if type(params) is MessageAppend and params.message is None else ""
     return Command(params, now_ms(), params.actor or caller.actor, caller.user, message)
