@@ -39,7 +39,22 @@ def test_the_list_of_a_repository_is_told_once_a_day(punch: Any, home: Path, web
     assert punch("list").err == ""
 
 
-READS = ["list", "list --json", "show 1", "watch", "log", "why 1", "export", "wait", "next", "edit 1 -t x", "resume 1"]
+READS = [
+    "list",
+    "list --json",
+    "show 1",
+    "watch",
+    "log",
+    "why 1",
+    "export",
+    "wait",
+    "next",
+    "edit 1 -t x",
+    "resume 1",
+    "claim",
+    "clear --yes",
+    "run true",
+]
 
 
 @pytest.mark.parametrize("words", READS)

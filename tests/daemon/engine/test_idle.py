@@ -28,12 +28,12 @@ async def shown(peer: Peer) -> list[str]:
 
 
 async def cleared(running: Engine) -> dict[str, Any]:
-    """The clearing, however it comes about."""
+    """The clearing, however it comes about; to name the list would load it."""
     watcher = await running.connect()
     position = 0
     with anyio.fail_after(5):
         while True:
-            found = await watcher.result("event.wait", **C, after=position, timeout_ms=5_000)
+            found = await watcher.result("event.wait", after=position, timeout_ms=5_000)
             position = found["next"]
             for event in found["events"]:
                 if event["event"]["type"] == "ListCleared":

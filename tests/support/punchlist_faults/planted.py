@@ -23,6 +23,7 @@ class Mutant(NamedTuple):
     tests: tuple[str, ...]
 
 
+_SCHEMAS = "schemas/punchlist_schemas/"
 _STORE = "daemon/punchlistd/store/"
 _ENGINE = "daemon/punchlistd/engine/"
 _NET = "daemon/punchlistd/net/"
@@ -384,5 +385,54 @@ MUTANTS = (
         "            may = not finishes or command.actor == lease.owner or (is_holder and params.actor is None)\n",
         "            may = True\n",
         ("tests/daemon/engine/test_leases.py",),
+    ),
+    Mutant(
+        "a worktree is one that its repository knows",
+        _SCHEMAS + "repository.py",
+        "    if not known or os.path.realpath(os.path.join(git, back)) != path:\n",
+        "    if not known and os.path.realpath(os.path.join(git, back)) != path:\n",
+        ("tests/schemas/test_repository.py",),
+    ),
+    Mutant(
+        "a .git file claims no repository that does not point back",
+        _SCHEMAS + "repository.py",
+        "git if confirmed else path)",
+        "git if confirmed or path else path)",
+        ("tests/schemas/test_repository.py",),
+    ),
+    Mutant(
+        "a project file is no link",
+        _SCHEMAS + "project_file.py",
+        "_OPEN = os.O_RDONLY | os.O_NOFOLLOW |",
+        "_OPEN = os.O_RDONLY |",
+        ("tests/schemas/test_project_file.py",),
+    ),
+    Mutant(
+        "a cloned project file names no list of yours unasked",
+        "client/punchlist/project.py",
+        "    if version or meant.conversation == OUTSIDE:\n",
+        "    if version and meant.conversation == OUTSIDE:\n",
+        ("tests/client/test_project.py", "tests/client/tools/test_toolbox.py"),
+    ),
+    Mutant(
+        "agents have no list outside of a project",
+        "client/punchlist/tools/toolbox.py",
+        "        found = project.of_directory(os.environ, seat.directory)\n",
+        '        found = project.of_directory(os.environ, seat.directory) or ("default", None)\n',
+        ("tests/client/tools/test_toolbox.py",),
+    ),
+    Mutant(
+        "an idle list is cleared as it was seen",
+        _ENGINE + "idle.py",
+        "TurnEnd(conversation=name, expect_version=version)",
+        "TurnEnd(conversation=name)",
+        ("tests/daemon/engine/test_idle.py",),
+    ),
+    Mutant(
+        "a finished list is cleared after a restart too",
+        _ENGINE + "upkeep.py",
+        "                    await self._registry.load(name)  # its time begins\n",
+        "                    pass\n",
+        ("tests/daemon/engine/test_idle.py",),
     ),
 )

@@ -6,6 +6,7 @@ Each run is a connection of its own, so these claims are kept when it closes: th
 import os
 from typing import Any
 
+from punchlist.cli import which
 from punchlist.cli.context import Context, ids, one_id
 from punchlist.cli.exits import REFUSED
 from punchlist.cli.failure import tell
@@ -68,6 +69,8 @@ def owner_of(context: Context) -> str:
 
 
 def _claim(context: Context, **members: Any) -> dict[str, Any]:
+    if context.args.conversation and not context.args.wait:
+        which.check(context, context.args.conversation)  # a claim makes no list, so nothing would ever be had
     lease = context.args.lease or _KEPT_MS
     return context.change("task.claim", owner=owner_of(context), lease_ms=lease, keep=True, **members)
 

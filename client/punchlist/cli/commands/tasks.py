@@ -77,7 +77,7 @@ def run_clear(context: Context) -> int:
     """Remove all tasks."""
     if not context.args.yes and not context.look.terminal:
         raise UsageError("clear empties the list: add --yes")
-    if not context.confirmed(f"Remove all tasks of {safe(context.conversation)}?"):
+    if not context.confirmed(f"Remove all tasks of {safe(context.known)}?"):
         return _left_alone(context)
     result = context.change("list.clear")
     lines = [f"removed {result['cleared']} tasks", context.look.paint("dim", "  back again: punch undo")]
