@@ -153,9 +153,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """A named set of tools over a list.
 
     `guide` is what a model is told, in the form of `punchlist.tools.guide`. `refuse` puts a problem into the dialect's
-    own form. `falls_back` tells whether the server's own list serves where nothing names one, and whether replies then
-    say which list that is. `unblocks` tells whether it can take an edge away. `renamed` holds the tools that are
-    offered under names of their own.
+    own form. `tells_list` tells whether replies say which list was meant where the call did not name one. `unblocks`
+    tells whether it can take an edge away. `renamed` holds the tools that are offered under names of their own.
     """
 
     name: str
@@ -163,7 +162,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     guide: str
     tools: tuple[Tool, ...]
     refuse: Callable[[Problem], Reply]
-    falls_back: bool = True
+    tells_list: bool = True
     unblocks: bool = False
     renamed: Mapping[str, str] = {}
 

@@ -120,12 +120,10 @@ def _gone(desk: Desk, error: NotFound) -> Generator[Call[Any], Any, Problem]:
 
 
 def _place(seat: Seat, dialect: Dialect) -> Generator[Call[Any], Any, tuple[str, bool]]:
-    """The conversation, and whether the caller has named it."""
+    """The conversation, and whether the reply need not name it."""
     named = seat.conversation or scope.current_conversation()
     if named:
         return named, True
-    if not dialect.falls_back:
-        raise Problem("no_conversation", _NO_LIST)
     try:
         found = project.of_directory(os.environ, seat.directory)
         if found is None:
@@ -140,7 +138,7 @@ def _place(seat: Seat, dialect: Dialect) -> Generator[Call[Any], Any, tuple[str,
         raise Problem("no_conversation", f"{error}. {error.advice}") from error
     except OSError as error:
         raise Problem("no_conversation", f"{error.filename}: {error.strerror}") from error
-    return name, False
+    return name, not dialect.tells_list
 
 
 def _telling(reply: Reply, conversation: str) -> Reply:

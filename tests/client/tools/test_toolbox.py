@@ -9,12 +9,16 @@ from punchlist_testing.daemon import Running, Spawned, running_daemon
 from punchlist_testing.repositories import repository, worktree
 
 
-def test_without_a_conversation_checklist_says_so_whatever_the_environment(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+def test_checklist_follows_the_environment_and_without_any_conversation_says_so(
+    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("PUNCHLIST_CONVERSATION", "elsewhere")
-    reply = Toolbox(client).call("checklist", "ListTasks")
+    monkeypatch.chdir(tmp_path)
+    reply = Toolbox(client).call("checklist", "AddTask", {"title": "One"})
     assert reply.text == "Error: Task list is not available (no conversation context)."
+    monkeypatch.setenv("PUNCHLIST_CONVERSATION", "elsewhere")
+    reply = Toolbox(client).call("checklist", "AddTask", {"title": "One"})
+    assert reply.text == '{"id":"1","title":"One","description":"","done":false}'
+    assert len(client.conversation("elsewhere").list()) == 1
 
 
 @pytest.mark.parametrize(

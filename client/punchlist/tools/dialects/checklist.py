@@ -9,10 +9,12 @@ from msgspec import Meta, Struct, structs
 from punchlist.cursor import TaskList
 from punchlist.errors import Blocked, RequestRefused
 from punchlist.mirror.report import is_corrupt
+from punchlist.tools import claims
 from punchlist.tools.fit import compact, fitting, more, one_line, shorten
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
 from punchlist.tools.refusals import problem_of
+from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.rendezvous import data_dir
 from punchlist_schemas.results import SetStatusResult
@@ -81,9 +83,9 @@ def _json(data: dict[str, Any], *, refused: bool = False) -> Reply:
     return Reply(text=compact(data), data=data, refused=refused)
 
 
-def _tasks(desk: Desk, tasks: Iterable[Task], offset: int = 0) -> Reply:
+def _tasks(desk: Desk, tasks: Iterable[Task], offset: int = 0, note: str = "") -> Reply:
     shown, left_out = fitting(tasks, item)
-    data: dict[str, Any] = {"tasks": shown}
+    data: dict[str, Any] = {"tasks": shown} | ({"note": shorten(note, _IN_A_LIST)} if note else {})
     if left_out:
         data |= {"omitted": left_out, "hint": more(left_out, offset + len(shown), desk.tool("ListTasks"))}
     return _json(data)
@@ -168,12 +170,16 @@ def _set(desk: Desk, args: SetTaskList) -> Steps:
     if not args.tasks:
         raise Problem("invalid_arguments", "tasks must be a non-empty array of task objects.")
     new = [NewTask(title=one_line(one.title), description=one.description) for one in args.tasks]
-    tasks: tuple[Task, ...] = yield desk.calls.replace(new, keep_unfinished=False)
-    return _tasks(desk, tasks)
+    _, kept = yield from replace(desk, new)
+    tasks: TaskList = yield desk.calls.list()
+    return _tasks(desk, tasks, note="; ".join(kept))
 
 
 def _clear(desk: Desk, args: ClearTasks) -> Steps:
-    yield desk.calls.clear(confirm=args.confirm or None)
+    tasks: TaskList = yield desk.calls.list()
+    if others := claims.of_others(desk, tasks):
+        raise claims.worked_on(others)
+    yield desk.calls.clear(confirm=args.confirm or None, expect_version=tasks.version)
     return _json({"ok": True})
 
 
@@ -219,7 +225,7 @@ DIALECT = Dialect(
     summary="A plain list to tick off: ListTasks, AddTask, CompleteTask, UncompleteTask, DeleteTask, and three more.",
     guide=_GUIDE,
     refuse=_refuse,
-    falls_back=False,
+    tells_list=False,
     tools=tuple(
         _with_readable_mirror(tool)
         for tool in (

@@ -13,6 +13,7 @@ from punchlist.tools.history import ended_by_others
 from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.repair import argument_names
+from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Metadata, Task
@@ -261,11 +262,10 @@ def _edit_edges(desk: Desk, task: str, edges: dict[str, Any], done: _Done) -> Ge
 
 
 def _write(desk: Desk, args: TodoWrite) -> Steps:
-    old: TaskList = yield desk.calls.list()
     wanted = [
         NewTask(title=one_line(todo.content), status=todo.status, active_form=todo.active_form) for todo in args.todos
     ]
-    yield desk.calls.replace(wanted, keep_unfinished=False)
+    old, kept = yield from replace(desk, wanted)
     new: TaskList = yield desk.calls.list()
     parts: list[str] = []
     for label, tasks in (("Old", old), ("New", new)):
@@ -273,7 +273,7 @@ def _write(desk: Desk, args: TodoWrite) -> Steps:
         note = [f"… {left_out} more"] if left_out else []
         parts += [f"{label} ({len(tasks)}):", *(lines or ["No tasks found."]), *note]
     data = {"oldTodos": _todos(old), "newTodos": _todos(new)}
-    return Reply(text="\n".join(["Todos updated.", *parts]), data=data)
+    return Reply(text="\n".join(["Todos updated.", *parts, *(f"{one}." for one in kept[:MANY_IDS])]), data=data)
 
 
 def _todos(tasks: Sequence[Task]) -> list[dict[str, str]]:

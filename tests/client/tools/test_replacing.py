@@ -1,0 +1,49 @@
+"""Other agents' work survives when the list is replaced or cleared."""
+
+from typing import Any
+
+import pytest
+
+from punchlist import Client
+from punchlist.tools import Seat, Toolbox
+
+REPLACERS: list[tuple[str, str, dict[str, Any]]] = [
+    ("checklist", "SetTaskList", {"tasks": [{"title": "New"}]}),
+    ("claude", "TodoWrite", {"todos": [{"content": "New", "status": "pending", "activeForm": "Doing"}]}),
+    ("checklist", "SetTaskList", {"tasks": [{"title": "One"}, {"title": "New"}]}),
+    ("claude", "TodoWrite", {"todos": [{"content": "One", "status": "completed"}, {"content": "New"}]}),
+]
+
+
+@pytest.mark.parametrize(("name", "tool", "arguments"), REPLACERS)
+def test_a_task_that_another_agent_works_on_stays_when_the_list_is_replaced(
+    name: str, tool: str, arguments: dict[str, Any], client: Client, box: Toolbox
+) -> None:
+    other = Toolbox(client, Seat("work", "bob"))
+    other.call("native", "plan", {"tasks": ["One", "Two"]})
+    other.call("native", "next")
+    reply = box.call(name, tool, arguments)
+    assert not reply.refused
+    assert "#1 One stays in progress: bob works on it" in reply.text
+    assert sorted(task.title for task in client.conversation("work").list()) == ["New", "One"]
+    finished = other.call("native", "next", {"result": "by bob"})
+    assert "#1 done" in finished.text
+    assert client.conversation("work").get("1").result_summary == "by bob"
+
+
+def test_the_list_is_not_cleared_while_another_agent_works_on_it(client: Client, box: Toolbox) -> None:
+    other = Toolbox(client, Seat("work", "bob"))
+    other.call("native", "plan", {"tasks": ["One", "Two"]})
+    other.call("native", "next")
+    refused = box.call("checklist", "ClearTasks")
+    assert refused.refused
+    assert refused.data["error"].startswith("Other sessions are working on #1 (bob)")
+    assert not other.call("native", "next", {"result": "done"}).refused
+    assert not other.call("checklist", "ClearTasks").refused
+
+
+def test_own_work_and_what_nobody_works_on_is_replaced_without_a_word(client: Client, box: Toolbox) -> None:
+    box.call("native", "plan", {"tasks": ["One", "Two"]})
+    box.call("native", "next")
+    reply = box.call("checklist", "SetTaskList", {"tasks": ["New"]})
+    assert reply.data == {"tasks": [{"id": "3", "title": "New", "description": "", "done": False}]}
