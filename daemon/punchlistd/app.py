@@ -37,7 +37,7 @@ from punchlistd.net.session import Session
 from punchlistd.report import Birth, report
 from punchlistd.settings import Settings
 from punchlistd.status_file import StatusFile
-from punchlistd.store.port import StorageFailed, StorageFull
+from punchlistd.store.port import Damaged, StorageFailed, StorageFull
 from punchlistd.store.sqlite import SqliteLog
 
 logger = logging.getLogger(__name__)
@@ -100,9 +100,7 @@ class App:
             stack.push_async_callback(_shielded, anyio.to_thread.run_sync, listening.close)
             log = await SqliteLog.open(settings.log_path, watch=(settings.lock_path, settings.socket))
             stack.push_async_callback(_shielded, log.close)
-            with contextlib.suppress(StorageFull):  # there will be another start
-                for name in await log.unerased():  # the daemon was killed between a tombstone and the erasure
-                    await log.erase(name)
+            await _erase_rest(log)
             guarded = {settings.lock_path: lock.still_ours, settings.socket: listening.still_ours}
             try:
                 await self._serve(log, listening, guarded, signals)
@@ -237,6 +235,19 @@ class App:
                 logger.info("stopping: no connection for %g s", idle_s)
                 self.stop()
                 return
+
+
+async def _erase_rest(log: SqliteLog) -> None:
+    """Erase what a daemon left that was killed between a tombstone and the erasure.
+
+    What can't be erased now, for want of room or because of damage, is left to upkeep and to another start.
+    """
+    with contextlib.suppress(StorageFull):
+        try:
+            for name in await log.unerased():
+                await log.erase(name)
+        except Damaged as damaged:
+            logger.error("%s: something deleted is not erased yet: %s", log.path, damaged)
 
 
 def _as_function(work: Coroutine[Any, Any, None]) -> Callable[[], Coroutine[Any, Any, None]]:

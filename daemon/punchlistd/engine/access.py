@@ -167,7 +167,7 @@ class Access:
         opened = self._registry.open.get(id)
         if opened is not None and opened.damage is None:
             return opened.state.user if opened.state.exists else None
-        return await self._log.owner(id)
+        return await self._registry.rebuilt(lambda: self._log.owner(id))
 
     # sessions
 
@@ -181,7 +181,7 @@ class Access:
     async def _load_attached(self, user: str | None, session: str) -> "Open | None":
         """The same, if it takes the store's index, which follows behind."""
         await self._registry.recover()
-        for id in await self._log.resolve(session):
+        for id in await self._registry.rebuilt(lambda: self._log.resolve(session)):
             if user is None or await self._owner(id) == user:
                 await self._registry.load(id)
         target = self._attached(user, session)
@@ -220,7 +220,7 @@ class Access:
 
     async def names(self, user: str) -> set[str]:
         """The ids of a user's conversations."""
-        names = set(await self._log.names(user))
+        names = set(await self._registry.rebuilt(lambda: self._log.names(user)))
         for name, opened in self._registry.open.items():
             if opened.state.exists and opened.state.user == user:
                 names.add(name)

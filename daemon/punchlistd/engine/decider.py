@@ -34,10 +34,11 @@ from punchlistd.engine.calls import INTERNAL_ERROR, Item, Read, Write, fingerpri
 from punchlistd.engine.confirm import DESTRUCTIVE, Confirmer
 from punchlistd.engine.facts import groups_of
 from punchlistd.engine.fanout import Line
+from punchlistd.engine.history import history
 from punchlistd.engine.idle import Idle
 from punchlistd.engine.leases import Leases
 from punchlistd.engine.reads import state_read
-from punchlistd.engine.registry import Open, Registry, damage_of
+from punchlistd.engine.registry import Open, Registry
 from punchlistd.engine.waiters import Waiters
 from punchlistd.store.port import Damaged, EventLog, Sealed, Side
 from punchlistd.store.record import key_hash, seal
@@ -114,25 +115,25 @@ class Decider:
             if type(item) is Read and item.run is not None:
                 continue
             user, name = item.caller.user, item.params.conversation
-            opened = self._access.find(user, name) or await self._access.load(user, name)
-            item.opened, item.outcome = (opened, None) if isinstance(opened, Open) else (None, opened)
-            if item.opened is None:
-                continue
-            if type(item) is Write and (item.params.key is not None or type(item.params) in _PREPARED):
-                await self._prepare_write(item, item.opened)
+            try:
+                opened = self._access.find(user, name) or await self._access.load(user, name)
+                item.opened, item.outcome = (opened, None) if isinstance(opened, Open) else (None, opened)
+                if item.opened is None:
+                    continue
+                if type(item) is Write and (item.params.key is not None or type(item.params) in _PREPARED):
+                    await self._prepare_write(item, item.opened)
+            except Damaged as damaged:
+                item.opened, item.outcome = None, self._registry.refusal(damaged)
 
     async def _prepare_write(self, item: Write, opened: Open) -> None:
         name, params = opened.state.conversation, item.params
-        try:
-            if params.key is not None and opened.keys is None:
-                opened.keys = set(await self._log.keys(name))
-            if type(params) is ListUndo and opened.damage is None:
-                history = await self._log.read(0, 1 << 60, conversation=name, max_bytes=1 << 60)
-                item.command = msgspec.structs.replace(item.command, history=groups_of(history))
-            elif type(params) is ConversationAttach:
-                await self._access.load(item.caller.user, params.session)
-        except Damaged as damaged:
-            opened.damage = damage_of(damaged)
+        if params.key is not None and opened.keys is None:
+            opened.keys = set(await self._log.keys(name))
+        if type(params) is ListUndo and opened.damage is None:
+            stored = await history(self._log, name, opened.seq)
+            item.command = msgspec.structs.replace(item.command, history=groups_of(stored))
+        elif type(params) is ConversationAttach:
+            await self._access.load(item.caller.user, params.session)
 
     def decide(self, item: Item, batch: Batch) -> bool:
         """Set the item's outcome and add its events to the batch; where that stays None it is answered otherwise.
@@ -194,6 +195,8 @@ class Decider:
 
     def _decision(self, item: Write, opened: Open) -> Decision | Rejection:
         state, params = opened.state, item.params
+        if self._log.spoiled and state.conversation in self._log.spoiled:  # whoever has come upon it
+            self._registry.refusal(self._log.spoiled[state.conversation])
         if opened.damage is not None:
             return opened.damage
         try:

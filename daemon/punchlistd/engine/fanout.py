@@ -8,7 +8,7 @@ until it is live again. Nothing here waits for a subscriber, and no subscriber w
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple, Protocol
 
@@ -206,9 +206,14 @@ class Fanout:
 
     # what is told
 
-    def publish(self, lines: Sequence[Line], head: int) -> None:
-        """Tell everybody concerned of one commit, whose last event has position `head`."""
+    def publish(self, lines: Sequence[Line], head: int, erased: Collection[str] = ()) -> None:
+        """Tell everybody concerned of one commit, whose last event has position `head`.
+
+        Of the conversations that were `erased` with it nothing that came before is told any more.
+        """
         before, self.head = self.head, head
+        if erased:
+            self._tail = deque(each._replace(lines=_without(erased, each.lines)) for each in self._tail)
         self._keep(_Published(before + 1, head, lines, sum([len(line.wire) for line in lines])))
         if not (self._groups or self._waiters):
             return
@@ -283,7 +288,8 @@ class Fanout:
             for seq, line in enumerate(published.lines, published.first):
                 if seq <= subscription.position:
                     continue
-                if subscription.conversation in (None, line.conversation) and _may_see(subscription, line.user):
+                told = line.wire and subscription.conversation in (None, line.conversation)
+                if told and _may_see(subscription, line.user):
                     wires.append(line.wire)
                     size += len(line.wire)
                 if size >= self._chunk and line.left == 0:
@@ -377,6 +383,11 @@ class Fanout:
 def _takes(subscription: Subscription) -> bool:
     """Whether something can be handed over now."""
     return not (subscription.over or subscription.fetching or subscription.sink.paused)
+
+
+def _without(erased: Collection[str], lines: Sequence[Line]) -> list[Line]:
+    """Lines of a commit, in their places, without what those of some conversations said."""
+    return [line if line.conversation not in erased else msgspec.structs.replace(line, wire=b"") for line in lines]
 
 
 def _may_see(subscription: Subscription, user: str) -> bool:

@@ -19,9 +19,10 @@ from punchlistd.engine.access import for_the_trusted
 from punchlistd.engine.calls import Caller
 from punchlistd.engine.facts import fact_of
 from punchlistd.engine.fanout import Fanout
-from punchlistd.engine.registry import Open, Registry, damage_of, gap_of
+from punchlistd.engine.history import history
+from punchlistd.engine.registry import Open, Registry, gap_of
 from punchlistd.engine.resolver import Resolver
-from punchlistd.store.port import BadCursor, Damaged, EventLog, Gap, Stored
+from punchlistd.store.port import BadCursor, Damaged, EventLog, Gap
 
 READ_BYTES = 512 << 10
 """About how many bytes of events one `event.read` answers."""
@@ -130,6 +131,7 @@ class Reads:
         """Reads over what the daemon has."""
         self.epoch = log.epoch
         self._access = registry.access
+        self._registry = registry
         self._log = log
         self._fanout = fanout
         self._refresh = refresh
@@ -160,17 +162,18 @@ class Reads:
 
     async def later(self, caller: Caller, method: Method, params: Any) -> Outcome:
         """The answer that needs the log, however long it takes."""
+        return await self.typed(self._log_reads[method.name](caller, params))
+
+    async def typed(self, answer: Awaitable[Outcome]) -> Outcome:
+        """An answer, or the refusal where what it needs of the log can't be had."""
         try:
-            return await self._log_reads[method.name](caller, params)
+            return await answer
         except Damaged as damaged:
-            return damage_of(damaged)
+            return self._registry.refusal(damaged)
         except Gap as gap:
             return gap_of(gap)
 
     # from the log
-
-    async def _history(self, name: str) -> list[Stored]:
-        return await self._log.read(0, 1 << 60, conversation=name, max_bytes=1 << 60)
 
     async def _list_at_version(self, caller: Caller, params: p.TaskList) -> Outcome:
         opened = await self._access.durable(caller.user, params.conversation)
@@ -181,7 +184,7 @@ class Reads:
             said = f"{opened.state.conversation} is at version {newest}; there is no version {wanted} yet."
             return Rejection("invalid_params", said, {"field": "at_version", "expected": f"0 to {newest}"})
         state, seq = initial_state(opened.state.conversation), 0
-        for stored in await self._history(opened.state.conversation):
+        for stored in await history(self._log, opened.state.conversation, opened.seq):
             fact = fact_of(stored)
             if fact.version > wanted:
                 break
@@ -190,11 +193,14 @@ class Reads:
         return _filtered(params, state, seq)
 
     async def _list_conversations(self, caller: Caller, params: p.ConversationList) -> Outcome:
-        await self._refresh()
-        try:
-            rows, cursor = await self._log.list(
+        async def listed() -> tuple[list[bytes], str | None]:
+            await self._refresh()
+            return await self._log.list(
                 query=params.query, user=caller.user, active=params.active, limit=params.limit, cursor=params.cursor
             )
+
+        try:
+            rows, cursor = await self._registry.rebuilt(listed)
         except BadCursor:
             said = "That cursor is none of ours: pass next_cursor of the page before, or leave it out."
             return Rejection("invalid_params", said, {"field": "cursor"})
@@ -221,8 +227,7 @@ class Reads:
         wanted = {state.messages[id] for id in page}
         if not wanted:
             return ()
-        count = 1 + max(wanted) - min(wanted)
-        stored = await self._log.read(min(wanted) - 1, count, conversation=state.conversation, max_bytes=1 << 60)
+        stored = await history(self._log, state.conversation, max(wanted), after=min(wanted) - 1)
         found: dict[str, Message] = {}
         for fact in (fact_of(each) for each in stored if each.seq in wanted):
             event = fact.event

@@ -4,7 +4,9 @@ Here they have their ids alone; who may call them what is decided in `access`.
 """
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -22,6 +24,8 @@ from punchlistd.engine.leases import Leases
 from punchlistd.engine.listings import Listings
 from punchlistd.store.port import Damaged, EventLog, Gap, Snapshot, Stored
 
+T = TypeVar("T")
+
 REPLIES_KEPT = 128
 """How many answers of keyed calls a loaded conversation remembers, so that a retry costs nothing."""
 
@@ -30,6 +34,9 @@ LISTED_S = 5.0
 
 SNAPSHOT_EVENTS = 64
 """A snapshot is taken when at least this many events, and as many as there are tasks, came since the last."""
+
+NEVER = -1
+"""What was saved of a conversation of which nothing was."""
 
 _NOT_LISTED = (-1, 0, b"")
 
@@ -208,6 +215,22 @@ class Registry:
                 self._keep(name, await self._read(name))
         self._recovered = True
 
+    async def rebuilt(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What the index says; where it can't be read, after it was built again from the log.
+
+        Raises:
+            Damaged: It can't be read or built again, since the log can't be read either.
+        """
+        try:
+            return await ask()
+        except Damaged:
+            await self._log.rebuild()
+            for opened in self.open.values():
+                opened.saved_version = opened.summarised = NEVER
+            self._recovered = False
+            await self.recover()
+            return await ask()
+
     def _keep(self, name: str, opened: Open) -> None:
         if name not in self.open:
             self.open[name] = opened
@@ -235,11 +258,21 @@ class Registry:
     async def _salvage(self, name: str, damaged: Damaged) -> Open:
         """A damaged conversation is readable as far as it is whole, and refuses to be written."""
         opened = Open(initial_state(name), "", 0, 0)
-        async for stored in _all_readable(self._log, damaged.seq - 1):
-            if stored.conversation == name:
-                opened.follow((stored,))
         opened.damage = damage_of(damaged)
+        with suppress(Damaged):
+            while found := await self._log.read(opened.seq, 1 << 60, conversation=name):
+                sound = [stored for stored in found if stored.seq < damaged.seq]
+                opened.follow(sound)
+                if len(sound) < len(found):
+                    break
         return opened
+
+    def refusal(self, damaged: Damaged) -> Rejection:
+        """The refusal of what met damage. From now on the conversation takes no changes, however it was found."""
+        rejection = damage_of(damaged)
+        if (opened := self.open.get(damaged.conversation)) is not None and opened.damage is None:
+            opened.damage = rejection
+        return rejection
 
     def drop(self, name: str) -> None:
         """Forget a conversation whose state can't be trusted; its next use reads the log."""
@@ -255,7 +288,13 @@ class Registry:
 
     def changed(self) -> list[Open]:
         """The conversations whose summary the store does not have yet."""
-        return [o for o in self.open.values() if o.summarised != o.state.version and o.damage is None and not o.dirty]
+        return [
+            opened
+            for opened in self.open.values()
+            if opened.summarised != opened.state.version
+            and not opened.dirty
+            and (opened.damage is None or opened.summarised == NEVER)  # of the whole one rather than of what is left
+        ]
 
     def let_go(self, idle_s: float) -> None:
         """Forget what nobody used for `idle_s` seconds and what the store already has."""
@@ -270,24 +309,15 @@ class Registry:
 _encode = msgspec.json.Encoder().encode
 
 
-async def _all_readable(log: EventLog, last: int) -> AsyncGenerator[Stored]:
-    """Whatever can be read of the log up to a position, whether the index knows it or not."""
-    after = 0
-    while after < last:
-        try:
-            found = await log.read(after, 1 << 60)
-        except Gap as gap:
-            after = gap.first - 1
-            continue
-        for stored in found:
-            if stored.seq <= last:
-                yield stored
-        after = found[-1].seq if found else last
-
-
 def damage_of(damaged: Damaged) -> Rejection:
-    """The refusal of what can't be done with a damaged conversation."""
+    """The refusal of what can't be done with a damaged conversation, or (without a name) with a damaged log."""
     name, seq = damaged.conversation, damaged.seq
+    if not name:
+        return Rejection(
+            "damaged",
+            f"The log is damaged: {damaged.reason}. Nothing was changed. End the daemon, run `punch verify --repair`.",
+            {"conversation": "", "seq": seq},
+        )
     return Rejection(
         "damaged",
         f"The log of {name} is damaged at position {seq} ({damaged.reason}); it can be read up to there "
@@ -311,7 +341,11 @@ def due_snapshots(changed: list[Open], everything: bool = False) -> list[Snapsho
     snapshots: list[Snapshot] = []
     for opened in changed:
         behind = opened.state.version - opened.saved_version
-        full = behind > 0 and (everything or behind >= max(SNAPSHOT_EVENTS, len(opened.state.tasks)))
+        full = (
+            opened.damage is None
+            and behind > 0
+            and (everything or behind >= max(SNAPSHOT_EVENTS, len(opened.state.tasks)))
+        )
         snapshots.append(opened.snapshot(full))
     return snapshots
 

@@ -12,7 +12,8 @@ from punchlistd.domain.outcome import outcome
 from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.calls import Write, key_conflict
 from punchlistd.engine.facts import fact_of, groups_of
-from punchlistd.engine.registry import Registry, damage_of
+from punchlistd.engine.history import history
+from punchlistd.engine.registry import Registry
 from punchlistd.store.port import Damaged, EventLog, Stored, side_of
 
 
@@ -20,20 +21,19 @@ async def rebuild(log: EventLog, registry: Registry, item: Write) -> bytes | Rej
     """The first answer of the item's key; None if the log does not know the key after all."""
     key = item.params.key
     assert key is not None, "only keyed calls are repeated"
-    opened = await registry.access.load(item.caller.user, item.params.conversation)
-    if isinstance(opened, Rejection):
-        return opened
-    name = opened.state.conversation
     try:
+        opened = await registry.access.load(item.caller.user, item.params.conversation)
+        if isinstance(opened, Rejection):
+            return opened
+        name = opened.state.conversation
         group = await log.find_key(name, key)
-        history = await log.read(0, 1 << 60, conversation=name, max_bytes=1 << 60) if group else []
+        if not group:
+            return None
+        if side_of(group[0]).call not in (item.call, item.asked):
+            return key_conflict(key)
+        before = [stored for stored in await history(log, name, group[-1].seq) if stored.seq < group[0].seq]
     except Damaged as damaged:
-        return damage_of(damaged)
-    if not group:
-        return None
-    if side_of(group[0]).call not in (item.call, item.asked):
-        return key_conflict(key)
-    before = [stored for stored in history if stored.seq < group[0].seq]
+        return registry.refusal(damaged)
     state = initial_state(name)
     _fold(state, before)
     lines = _lines(state, item, before)

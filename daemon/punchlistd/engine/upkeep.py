@@ -11,7 +11,7 @@ from punchlistd.engine.meters import Meters
 from punchlistd.engine.registry import Registry, due_snapshots, saved
 from punchlistd.engine.totals import Totals
 from punchlistd.settings import Settings
-from punchlistd.store.port import EventLog, StorageFull
+from punchlistd.store.port import Damaged, EventLog, StorageFull
 
 BUSY_EVENTS = 256
 """With more events than these since it was planned, it is put off: each run holds up the commits."""
@@ -49,7 +49,7 @@ class Upkeep:
         self._asked = False
         self._held = False
         self._recovered = False
-        self._unerased = False
+        self._unerased = True
         self._planned = 0
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: list[asyncio.Future[None]] = []
@@ -86,11 +86,13 @@ class Upkeep:
     async def erase(self, name: str) -> None:
         """Take a deleted conversation off the disk; without room for that, as soon as there is some."""
         try:
-            await self._log.erase(name)
+            await self._registry.rebuilt(lambda: self._log.erase(name))
         except StorageFull:
             self._meters.error(f"storage_full: {name} is deleted but not yet erased")
             self._unerased = True
             self.plan()
+        except Damaged as damaged:  # it is tried again with the next start
+            self._meters.error(f"{name} is deleted but not yet erased: {damaged}")
 
     async def refresh(self) -> None:
         """Bring the store's list of conversations up to date with everything acknowledged."""
@@ -103,22 +105,27 @@ class Upkeep:
     async def run(self, everything: bool = False) -> None:
         """Index, save what changed (as full snapshots if `everything`), and let idle conversations go."""
         self._asked = False
-        changed = self._registry.changed()
-        snapshots = due_snapshots(changed, everything)
-        try:
+
+        async def save() -> None:
+            changed = self._registry.changed()
+            snapshots = due_snapshots(changed, everything)
             await self._log.maintain(snapshots)
-        except StorageFull:
-            self._meters.error("storage_full while indexing")
-            self._held = True
-            self.plan()
-        else:
             saved(changed, snapshots)
             if self._recovered and not self._totals.known:
                 self._totals.start(await self._log.totals(), self._registry.open.values())
                 for name in await self._log.finished_idle():
                     await self._registry.load(name)  # its time begins
-            self._registry.let_go(self._settings.keep_loaded_s)
             await self._erase_rest()
+
+        try:
+            await self._registry.rebuilt(save)
+        except (StorageFull, Damaged) as error:
+            full = isinstance(error, StorageFull)
+            self._meters.error("storage_full while indexing" if full else f"nothing is indexed: {error}")
+            self._held = True
+            self.plan()
+        else:
+            self._registry.let_go(self._settings.keep_loaded_s)
         waiting, self._waiting = self._waiting, []
         for done in waiting:
             if not done.done():

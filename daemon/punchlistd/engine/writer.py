@@ -27,14 +27,14 @@ from punchlistd.engine.fanout import Fanout
 from punchlistd.engine.idle import Idle
 from punchlistd.engine.leases import Leases
 from punchlistd.engine.meters import Meters
-from punchlistd.engine.registry import Registry
+from punchlistd.engine.registry import Registry, damage_of
 from punchlistd.engine.repeats import rebuild
 from punchlistd.engine.signal import Signal
 from punchlistd.engine.totals import Totals
 from punchlistd.engine.upkeep import Upkeep
 from punchlistd.engine.waiters import Waiters
 from punchlistd.settings import Settings
-from punchlistd.store.port import EventLog, StorageFailed, StorageFull
+from punchlistd.store.port import Damaged, EventLog, StorageFailed, StorageFull
 
 SHUTTING_DOWN = Rejection("shutting_down", "The daemon is stopping. Reconnect and retry with the same key.")
 STORAGE_FULL = Rejection(
@@ -210,8 +210,8 @@ class Writer:
             if batch.entries and not self._log.append_now(batch.entries):
                 self._forming = batch
                 return False
-        except StorageFull:
-            self._take_back(batch)
+        except (StorageFull, Damaged) as refused:
+            self._take_back(batch, refused)
             return True
         except StorageFailed:
             self._refuse(batch.items, OUTCOME_UNKNOWN)
@@ -260,23 +260,24 @@ class Writer:
             self.meters.commit(perf_counter_ns() - started, len(batch.entries))
             for name in batch.deleted:
                 await self.upkeep.erase(name)
-        except StorageFull:
-            self._take_back(batch)
+        except (StorageFull, Damaged) as refused:
+            self._take_back(batch, refused)
             return False
         except StorageFailed:
             self._refuse(batch.items, OUTCOME_UNKNOWN)
             raise
         return True
 
-    def _take_back(self, batch: Batch) -> None:
+    def _take_back(self, batch: Batch, refused: StorageFull | Damaged) -> None:
         """Nothing was written: forget the batch and all that was decided on top of it."""
-        self.meters.error("storage_full")
+        rejection = STORAGE_FULL if isinstance(refused, StorageFull) else damage_of(refused)
+        self.meters.error(rejection.kind if isinstance(refused, StorageFull) else f"nothing is written: {refused}")
         later, self._forming = self._forming, Batch(self._log.head)
         for each in (batch, later):
             for name in each.touched:
                 self._registry.drop(name)
         items = [*batch.items, *later.items]
-        self._refuse([item for item in items if isinstance(item, Write)], STORAGE_FULL)
+        self._refuse([item for item in items if isinstance(item, Write)], rejection)
         self._queue.extendleft(reversed([item for item in items if isinstance(item, Read)]))
         self._work.give()
         self._fanout.lead_lists()
@@ -304,7 +305,7 @@ class Writer:
         self._wake_waiters(batch)
         if batch.lines:
             self._totals.follow(batch.touched.values())
-            self._fanout.publish(batch.lines, batch.head)
+            self._fanout.publish(batch.lines, batch.head, batch.deleted)
             self.upkeep.plan()
 
     def _answer_otherwise(self, item: Item) -> None:

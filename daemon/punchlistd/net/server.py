@@ -121,7 +121,7 @@ class Server:
     async def later(self, session: "Session", caller: Caller, method: Method, params: Any) -> Outcome:
         """Answer a call that may take its time."""
         if method.name == "event.subscribe":
-            return await self._subscribe(session, caller, params)
+            return await self.reads.typed(self._subscribe(session, caller, params))
         return await self.reads.later(caller, method, params)
 
     # calls about the connection itself

@@ -5,7 +5,6 @@ what was copied stays right; only an erase makes it begin again, because a copy 
 """
 
 import contextlib
-import errno
 import os
 import secrets
 import shutil
@@ -16,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from punchlistd.store import schema
-from punchlistd.store.files import discard, publish, size_of, write_ahead
+from punchlistd.store.files import FULL, discard, publish, size_of, write_ahead
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import LogUnusable
 from punchlistd.store.verify import Problem, Report, verify_file
@@ -140,7 +139,7 @@ def _failing(path: str) -> Generator[None]:
     except FileExistsError:
         raise _taken(path) from None
     except (sqlite3.Error, OSError) as error:
-        full = getattr(error, "errno", 0) in _FULL or getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+        full = getattr(error, "errno", 0) in FULL or getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
         refused = isinstance(error, sqlite3.IntegrityError)  # a row that no table of ours takes
         kind = "full" if full else "damaged" if refused else "place"
         why = error.strerror if isinstance(error, OSError) else error
@@ -149,9 +148,6 @@ def _failing(path: str) -> Generator[None]:
 
 def _taken(path: str) -> BackupFailed:
     return BackupFailed(f"{path} is there already; choose another name", "taken")
-
-
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def finish(unfinished: str, path: str, *, check: bool = True) -> Report:

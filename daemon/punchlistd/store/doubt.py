@@ -1,21 +1,24 @@
 """Reading a conversation through the index, without believing it: damage to it must not hide events of a sound log.
 
-Where an answer is shorter than the conversation's own numbers say, the log is scanned once as a whole, and what was
-found takes the place of the index until that has been written anew.
+Where the index can't be read, or an answer is shorter than the conversation's own numbers say, the log is scanned once
+as a whole, and what was found takes the place of the index until that has been written anew.
 """
 
 import logging
 import sqlite3
-from itertools import pairwise
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple
 
 import msgspec
 
 from punchlistd.store import reading
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import Damaged, Loaded, Stored
-from punchlistd.store.record import is_tombstone
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class _Summary(msgspec.Struct):
@@ -25,7 +28,7 @@ class _Summary(msgspec.Struct):
 def load(log: Operations, conversation: str) -> Loaded:
     """The newest snapshot that fits the log, and everything after it."""
     try:
-        loaded = reading.load(log, conversation)
+        loaded = believed(log, reading.load, log, conversation)
     except Damaged as error:
         if error.seq in log.damage or not _scanned(log, conversation):
             raise
@@ -38,40 +41,62 @@ def load(log: Operations, conversation: str) -> Loaded:
 
 def read(log: Operations, after: int, limit: int, conversation: str | None, max_bytes: int) -> list[Stored]:
     """Events after a position, whole groups of them, up to the first that can't be trusted."""
-    taken = reading.read(log, after, limit, conversation, max_bytes)
-    if conversation is None or not _has_hole(taken, after) or not _scanned(log, conversation):
-        return taken
-    return reading.read(log, after, limit, conversation, max_bytes)
+    if conversation is None:
+        return reading.read(log, after, limit, max_bytes)
+    found = believed(log, reading.read_of, log, conversation, after, limit, max_bytes)
+    if found.damage is not None and found.damage.seq not in log.damage and _scanned(log, conversation):
+        found = reading.read_of(log, conversation, after, limit, max_bytes)
+    if found.damage is not None and not found.events:
+        raise found.damage
+    return found.events
 
 
-def _has_hole(events: list[Stored], after: int) -> bool:
-    """Whether versions are missing between these events of a conversation, or before the first of all."""
-    if events and after == 0 and events[0].version > 1 and not is_tombstone(events[0].wire):
-        return True
-    return any(later.version != earlier.version + 1 for earlier, later in pairwise(events))
+def believed(log: Operations, operation: Callable[[*Ts], T], *args: *Ts) -> T:
+    """What an operation finds with the help of the index; without it, where that can't be read."""
+    try:
+        return operation(*args)
+    except sqlite3.DatabaseError as error:
+        log.doubtful = str(error)
+        if not _scanned(log, "some conversations"):
+            raise
+        return operation(*args)
+
+
+def index(log: Operations, operation: Callable[[Operations, *Ts], T], *args: *Ts) -> T:
+    """What the index says or takes; an error where it was found that it can't be read, until it was built again."""
+    if log.doubtful:
+        raise Damaged("", 0, f"the index can't be read: {log.doubtful}")
+    try:
+        return operation(log, *args)
+    except sqlite3.DatabaseError as error:
+        log.doubtful = str(error)
+        raise
+    except Damaged as damaged:
+        log.doubtful = log.doubtful or ("" if damaged.conversation else damaged.reason)
+        raise
 
 
 def _noted_version(log: Operations, conversation: str) -> int:
     """How far the conversation had come when it was last indexed, by its summary; 0 where that can't be told."""
-    with reading.reading(conversation, 1):
-        row = log.connection.execute("SELECT summary FROM conversations WHERE name = ?", (conversation,)).fetchone()
     try:
+        row = log.connection.execute("SELECT summary FROM conversations WHERE name = ?", (conversation,)).fetchone()
         return msgspec.json.decode(row[0], type=_Summary).version if row and row[0] else 0
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, TypeError, sqlite3.DatabaseError):
         return 0
 
 
 def _scanned(log: Operations, conversation: str) -> bool:
-    """Scan the log for what the index should hold, once; False if that was done already, or not all can be read."""
-    if log.scanned:
+    """Scan the log for what the index should hold; False if the index is not believed any more anyway, or was before.
+
+    Once: where it did not help then, it will not help now. An index that can't be read is not to be believed each time.
+    """
+    if log.distrusted or (log.scanned and not log.doubtful):
         return False
     logger.error("%s: the index seems to lack events of %s; the log is scanned for them", log.path, conversation)
     log.scanned, before = True, log.tail
-    try:
-        reading.scan(log, 0)
-    except sqlite3.DatabaseError:
-        log.tail = before
-        return False
+    log.damage.clear()
+    log.ownerless.clear()
+    reading.scan(log, 0)
     log.tail.tombstones = before.tombstones  # the others were erased long ago
     log.distrusted = True
     return True

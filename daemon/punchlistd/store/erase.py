@@ -4,12 +4,11 @@ Freed space is overwritten (`secure_delete`), and what was written ahead is move
 the bytes are in none of the files. The tombstone starts a chain of its own, so nothing after it has to change.
 """
 
-from punchlistd.store.lines import ROW, checksum, join, of_conversation, split
+from punchlistd.store.lines import SPOILED, Row, checksum, is_lost, join, of_conversation, owner_of, split
 from punchlistd.store.mark import ANY_SUM
 from punchlistd.store.operations import Operations
-from punchlistd.store.port import Damaged
-from punchlistd.store.reading import rows_of
-from punchlistd.store.record import is_tombstone
+from punchlistd.store.reading import lines_of, row_at, rows_of
+from punchlistd.store.record import is_tombstone, parse
 
 
 def erase(log: Operations, conversation: str) -> None:
@@ -43,15 +42,45 @@ def _newest_tombstone(log: Operations, conversation: str) -> int:
 
 def _rewrite(log: Operations, conversation: str, seq: int, tombstone: int) -> bool:
     """Write a row anew without the erased lines. Whether none of the conversation's is left in it."""
-    row = log.connection.execute(f"SELECT {ROW} FROM log WHERE seq = ?", (seq,)).fetchone()
+    row = row_at(log, seq)
     lines = split(row)
     if lines is None:
-        raise Damaged(conversation, row[1], "a damaged row is not rewritten")
+        return _rewrite_spoiled(log, conversation, row, tombstone)
     mine = of_conversation(lines, conversation)
     gone = {stored.seq for stored in mine if stored.seq < tombstone}
     body = join(stored.line for stored in lines if stored.seq not in gone)
     log.connection.execute("UPDATE log SET sum = ?, body = ? WHERE seq = ?", (checksum(body), body, seq))
     return len(gone) == len(mine)
+
+
+def _rewrite_spoiled(log: Operations, conversation: str, row: Row, tombstone: int) -> bool:
+    """Blot out the lines in a damaged row which are, or may be, of what is erased; the row stays damaged.
+
+    What begins as a line of another conversation is left, whatever became of it. Nobody can read the rest.
+    """
+    if is_lost(row):
+        return False
+    lines_of(log, row, None, 0)  # so that whose they are is known before they are gone
+    execute = log.connection.execute
+    others = {name for (name,) in execute("SELECT name FROM conversations")} | log.tail.rows.keys()
+    others.discard(conversation)
+    pieces, mine = row[3].split(b"\n"), 0
+    for at, piece in enumerate(pieces):
+        if (owner := owner_of(piece)) in others:
+            continue
+        if owner == conversation and _stands_behind(piece, tombstone):
+            mine += 1
+        else:
+            pieces[at] = b"?" * len(piece)
+    execute("UPDATE log SET sum = ?, body = ? WHERE seq = ?", (SPOILED, join(pieces), row[0]))
+    return not mine
+
+
+def _stands_behind(piece: bytes, seq: int) -> bool:
+    try:
+        return parse(piece).seq >= seq
+    except ValueError:
+        return False
 
 
 def _clean_index(log: Operations, conversation: str, tombstone: int, emptied: list[int]) -> None:

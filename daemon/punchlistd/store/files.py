@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import stat
+import tempfile
 from collections.abc import Sequence
 
 from punchlistd.store.port import StorageFailed
@@ -62,6 +63,35 @@ def discard(path: str) -> None:
     for name in (path, write_ahead(path), path + "-journal", path + "-shm"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
+
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the system says where there is no room: no space, none left for this user, or a file that may not grow."""
+
+
+def probe_end(path: str) -> None:
+    """Write zeros at the end of a file, for want of which nothing is read differently.
+
+    Raises:
+        OSError: There is no room.
+    """
+    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        os.pwrite(file, bytes(1 << 12), os.lseek(file, 0, os.SEEK_END))
+        os.fdatasync(file)
+    finally:
+        os.close(file)
+
+
+def probe(path: str) -> None:
+    """Write where a file would grow, in another one beside it, which is gone at once: some may not be opened twice.
+
+    Raises:
+        OSError: There is no room.
+    """
+    with tempfile.TemporaryFile(dir=os.path.dirname(path) or ".") as file:
+        os.pwrite(file.fileno(), bytes(1 << 16), size_of(path))
+        os.fsync(file.fileno())
 
 
 class OpenName:
@@ -180,7 +210,7 @@ def fill(path: str, size: int) -> None:
             while end < size:
                 end += os.pwrite(file, bytes(min(size - end, 1 << 20)), end)
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in FULL:
                 raise
         os.fdatasync(file)
     finally:

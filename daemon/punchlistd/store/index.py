@@ -11,9 +11,7 @@ from punchlistd.store.lines import checksum
 from punchlistd.store.listing import cursor_of, fold, is_finished_idle, place_of, search_text
 from punchlistd.store.operations import PAGE, Operations
 from punchlistd.store.port import Snapshot
-from punchlistd.store.reading import scan
 from punchlistd.store.record import key_hash
-from punchlistd.store.schema import DERIVED
 from punchlistd.store.tail import Tail
 
 MANY_ROWS = 4
@@ -29,6 +27,9 @@ def maintain(log: Operations, snapshots: Sequence[Snapshot]) -> None:
     """Index everything and save snapshots, in one transaction."""
     tail = log.tail
     with log.transaction():
+        if log.distrusted and not log.ownerless:  # what it leads to by mistake must not stay
+            log.connection.execute("DELETE FROM parts")
+            log.connection.execute("DELETE FROM keys")
         ids = _ids(log, {*tail.rows, *(snapshot.conversation for snapshot in snapshots)})
         _save_parts(log, ids)
         write = log.connection.executemany
@@ -90,16 +91,6 @@ def _save(log: Operations, ids: dict[str, int], snapshots: Sequence[Snapshot]) -
                 "INSERT OR REPLACE INTO snapshots VALUES(?, ?, ?, ?, ?, ?)",
                 (number, saved.version, saved.seq, saved.check, checksum(saved.state), saved.state),
             )
-
-
-def forget(log: Operations) -> None:
-    """Empty the index, to be built again from the log: every conversation is unindexed after it."""
-    with log.transaction():
-        for table in DERIVED:
-            log.connection.execute(f"DELETE FROM {table}")
-        log.connection.execute("UPDATE meta SET value = 0 WHERE name = 'indexed'")
-    log.indexed = 0
-    scan(log, 0)
 
 
 def resolve(log: Operations, session: str) -> list[str]:

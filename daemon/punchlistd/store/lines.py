@@ -14,9 +14,24 @@ _NAMES = re.compile(rb'"conversation":"([A-Za-z0-9_.:-]{1,128})"')
 Row = tuple[int, int, int, bytes]
 """Last position, first position, checksum and body of a row."""
 
-ROW = """log.seq, ifnull(CAST(log.first AS INTEGER), log.seq), ifnull(CAST(log.sum AS INTEGER), 0),
-    ifnull(CAST(log.body AS BLOB), x'')"""
-"""The columns of a row, of the right types whatever a damaged record makes of them."""
+SPOILED = -1
+"""The checksum of a row that can't be the one that was written: no body has it."""
+
+
+def columns(seq: str) -> str:
+    """The columns of a row at a position, of the right types whatever a damaged record makes of them.
+
+    An erased row has an empty body and its checksum, 0: both were written. Where they are NULL, as in a sector of
+    zeros, nothing was: that is damage.
+    """
+    begins = f"typeof(log.first) = 'integer' AND log.first BETWEEN 1 AND {seq}"
+    typed = f"{begins} AND typeof(log.sum) = 'integer' AND typeof(log.body) = 'blob'"
+    return f"""{seq}, iif({begins}, log.first, {seq}), iif({typed}, log.sum, {SPOILED}),
+        ifnull(CAST(log.body AS BLOB), x'')"""
+
+
+ROW = columns("log.seq")
+"""The columns of a row of the log."""
 
 MAX_SPAN = 1 << 20
 """No commit has more events; a damaged row may claim any number."""
@@ -42,7 +57,18 @@ def split(row: Row) -> list[Stored] | None:
     lines = body.split(b"\n")
     if len(lines) == last - first + 1:
         return list(map(Stored, range(first, last + 1), lines))
-    return [parse(line) for line in lines]  # some were erased: the others say themselves where they stand
+    found = [parse(line) for line in lines]  # some were erased: the others say themselves where they stand
+    return found if first <= found[0].seq and found[-1].seq <= last else None
+
+
+def lost(first: int, last: int) -> Row:
+    """What stands for rows that are not there or can't be read."""
+    return last, first, SPOILED, b""
+
+
+def is_lost(row: Row) -> bool:
+    """Whether nothing is left of a row."""
+    return row[2] == SPOILED and not row[3]
 
 
 def of_conversation(lines: list[Stored], conversation: str) -> list[Stored]:
@@ -71,6 +97,8 @@ def salvage(row: Row, check_before: Callable[[str, int], str]) -> Salvage:
         check_before: Gives the check of a conversation's last event before a position, "" where there is none.
     """
     last, first, _, body = row
+    if is_lost(row):
+        return Salvage([], [(first, "", b"")], set())
     first = max(first, last - MAX_SPAN, 1)
     pieces = body.split(b"\n")
     found, broken = _recognize(pieces, first, last)
@@ -118,3 +146,9 @@ def may_be_of(conversation: str, seq: int, line: bytes) -> bool:
 def names_in(data: bytes) -> set[str]:
     """Every conversation that bytes of the log mention."""
     return {name.decode() for name in _NAMES.findall(data)}
+
+
+def owner_of(line: bytes) -> str:
+    """Whose line it says it is, however spoiled it may be; "" where it says nothing."""
+    found = _NAMES.search(line)
+    return found[1].decode() if found else ""

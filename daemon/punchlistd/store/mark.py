@@ -11,6 +11,8 @@ import zlib
 
 import msgspec
 
+from punchlistd.store.files import FULL
+
 _SLOT = 64
 _FIELDS = struct.Struct("<8sQQI16s")
 _MAGIC = b"plmark1\n"
@@ -65,12 +67,16 @@ class Mark:
         return newest[1]
 
     def write(self, epoch: str, seq: int, total: int) -> None:
-        """Note a position. Nothing waits for the disk."""
+        """Note a position. Nothing waits for the disk; without room on it the mark lags behind."""
         self._count += 1
         fields = _FIELDS.pack(_MAGIC, self._count, seq, total, epoch.encode())
         data = (fields + struct.pack("<I", zlib.crc32(fields))).ljust(_SLOT, b"\0")
-        if os.pwrite(self._file, data, self._count % 2 * _SLOT) != _SLOT:
-            raise OSError("the high-water mark was written in part")
+        try:
+            if os.pwrite(self._file, data, self._count % 2 * _SLOT) != _SLOT:
+                raise OSError("the high-water mark was written in part")
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
 
     def close(self) -> None:
         """Let go of the file."""

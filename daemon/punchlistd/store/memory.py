@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from punchlistd.store.listing import cursor_of, fold, is_finished_idle, place_of, search_text
-from punchlistd.store.port import Loaded, Sealed, Snapshot, Stored
+from punchlistd.store.port import Damaged, Loaded, Sealed, Snapshot, Stored
 from punchlistd.store.record import key_hash, take_groups, verify_tail
 
 
@@ -24,6 +24,7 @@ class MemoryLog:
         self.at_once = at_once
         self.epoch = secrets.token_hex(8)
         self.regressed: tuple[int, int] | None = None
+        self.spoiled: dict[str, Damaged] = {}
         self._lines: list[bytes] = []  # b"" where a line was erased
         self._seqs: dict[str, list[int]] = {}
         self._keys: dict[str, dict[str, int]] = {}
@@ -131,6 +132,13 @@ class MemoryLog:
             if snapshot.state is not None:
                 self._states[name] = snapshot
             self._summaries[name] = snapshot
+
+    async def rebuild(self) -> None:
+        """Forget summaries and snapshots; there is no other index."""
+        self._indexed = 0
+        self._states.clear()
+        self._summaries.clear()
+        self._sessions.clear()
 
     async def erase(self, conversation: str) -> None:
         """Forget every line before the newest tombstone."""

@@ -12,10 +12,22 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, TypeVarTuple
 
-from punchlistd.store.files import Inodes, Reserve, beside, fill, size_of, sync_directory, write_ahead
+from punchlistd.store.files import (
+    FULL,
+    Inodes,
+    Reserve,
+    beside,
+    fill,
+    probe,
+    probe_end,
+    size_of,
+    sync_directory,
+    write_ahead,
+)
 from punchlistd.store.lines import checksum, join
 from punchlistd.store.mark import ANY_SUM, Mark
 from punchlistd.store.port import Damaged, LogUnusable, Sealed, StorageFailed, StorageFull
+from punchlistd.store.schema import apply_settings
 from punchlistd.store.tail import Tail
 
 CHECKPOINT_PAGES = 1000
@@ -37,6 +49,15 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
+_UNREADABLE = frozenset(
+    {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
+)
+"""What SQLite says of pages and definitions that make no sense."""
+
+_UNWRITTEN = frozenset({sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_TRUNCATE})
+"""What it says of a write that failed; of a flush it says something else."""
+
+
 class Operations:
     """An open log. Attributes may be read from any thread, everything else belongs to the database thread."""
 
@@ -45,19 +66,24 @@ class Operations:
         self.path = path
         self.failed = ""
         self.damage: dict[int, Damaged] = {}
+        self.spoiled: dict[str, Damaged] = {}
+        """Of each conversation the first of them."""
         self.ownerless: dict[int, frozenset[str]] = {}
-        """Positions of spoiled events, and the conversations that may have lost them (none: it may be any)."""
+        """Positions of spoiled events, and the conversations that may have lost them ("": any may)."""
         self.tail = Tail()
         self.scanned = False
         """Whether the log was read as a whole because its index was found wrong."""
         self.distrusted = False
         """Whether the tail holds the whole log instead of the index."""
+        self.doubtful = ""
+        """Why the index can't be read, until it is built again."""
         self.epoch: str = self.meta("epoch")
         self.indexed: int = self.meta("indexed")
         self.head: int = connection.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0]
         self.mark = Mark(beside(path, ".mark"))
         self.regressed = self._compare_with_mark()
         sync_directory(path)  # SQLite goes on where that fails for the file it writes ahead to
+        self._watched = watch
         self.inodes = Inodes((path,), flushed=write_ahead(path))
         self.inodes.watch(watch)
         self.reserve = Reserve(beside(path, ".reserve"), reserve_bytes)
@@ -99,6 +125,20 @@ class Operations:
         row = self.connection.execute("SELECT sum FROM log WHERE seq = ?", (self.head,)).fetchone()
         self.mark.write(self.epoch, self.head, row[0] if row else ANY_SUM)
 
+    def reopen(self, connection: sqlite3.Connection) -> None:
+        """Go on with another file of the same name, the index of which is empty."""
+        self.connection = connection
+        apply_settings(connection)
+        connection.execute("SELECT 1 FROM meta").fetchone()  # the file to write ahead to is there from now on
+        self.inodes.close()
+        self.inodes = Inodes((self.path,), flushed=write_ahead(self.path))
+        self.inodes.watch(self._watched)
+        self.indexed = self._pages = self._laid_out = 0
+        self.scanned = self.distrusted = False
+        self.doubtful = ""
+        self.damage.clear()
+        self.ownerless.clear()
+
     def finish(self) -> None:
         """Leave the log in one file and let go of what is beside it. The connection is closed by its owner."""
         try:
@@ -121,7 +161,11 @@ class Operations:
         except StorageFailed as error:
             self.fail(str(error))
         except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_FULL:
+            code = getattr(error, "sqlite_errorcode", 0)
+            if code & 0xFF in _UNREADABLE:  # what should have been changed: nothing was written
+                self.roll_back()
+                raise Damaged("", 0, f"its pages can't be read: {error}") from error
+            if code & 0xFF != sqlite3.SQLITE_FULL and not (code in _UNWRITTEN and self._is_full()):
                 self.fail(str(error), error)
             self.roll_back()
             raise StorageFull(f"no space left for {self.path}") from error
@@ -157,8 +201,20 @@ class Operations:
             raise StorageFailed(self.failed)
         try:
             return operation(*args)
-        except sqlite3.Error as error:  # writing and reading lines have errors of their own
+        except sqlite3.Error as error:  # writing has errors of its own
             raise Damaged("", 0, f"the index can't be read: {error}") from error
+
+    def _is_full(self) -> bool:
+        """Whether a write failed for want of room: SQLite tells it of ENOSPC alone, and not of a quota or a limit.
+
+        What was written in part counts for nothing: the frame that says that a commit is whole comes last.
+        """
+        try:
+            probe_end(write_ahead(self.path))
+            probe(self.path)
+        except OSError as error:
+            return error.errno in FULL
+        return False
 
     # Writing
 
@@ -226,6 +282,7 @@ class Operations:
 
     def watch(self, paths: Sequence[str]) -> None:
         """Refuse to commit once one of these files is not what it is now."""
+        self._watched = paths
         self.inodes.watch(paths)
 
     def sizes(self) -> tuple[int, int]:

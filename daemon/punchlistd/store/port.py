@@ -6,7 +6,7 @@ and `SqliteLog` are held to it by one suite of tests.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -176,7 +176,8 @@ class BadCursor(ValueError):
 class EventLog(Protocol):
     """An append-only log of all conversations, and the index that follows behind it.
 
-    Every operation but the plain attributes may raise StorageFailed once the log has failed.
+    Every operation but the plain attributes may raise StorageFailed once the log has failed. One that needs the index
+    may raise Damaged for no conversation ("") where that can't be read: `rebuild` makes it anew.
     """
 
     @property
@@ -204,6 +205,11 @@ class EventLog(Protocol):
         ...
 
     @property
+    def spoiled(self) -> Mapping[str, Damaged]:
+        """Of each conversation the spoiled event that was come upon first since the log was opened."""
+        ...
+
+    @property
     def quick(self) -> bool:
         """Whether `append_now` would commit now."""
         ...
@@ -221,6 +227,7 @@ class EventLog(Protocol):
         """Append lines at head + 1, head + 2, …: all or none, and durable on return.
 
         Raises:
+            Damaged: Nothing was written, since the log's own pages can't be read.
             StorageFull: Nothing was written.
             StorageFailed: The outcome is unknown.
         """
@@ -283,6 +290,15 @@ class EventLog(Protocol):
 
         Raises:
             StorageFull: Nothing was written; the log itself is complete without it.
+        """
+        ...
+
+    async def rebuild(self) -> None:
+        """Make the index anew where it can't be read: empty, so that every conversation is unindexed.
+
+        Raises:
+            Damaged: The log can't be read as a whole either; nothing was changed.
+            StorageFull: There is no room for it.
         """
         ...
 

@@ -5,25 +5,30 @@ Rows that the index holds are found through it, later ones through the tail in m
 
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Generator
+from contextlib import closing, suppress
+from typing import NamedTuple
 
-from punchlistd.store.lines import ROW, Row, Salvage, checksum, may_be_of, of_conversation, salvage, split
+from punchlistd.store.lines import (
+    ROW,
+    Row,
+    Salvage,
+    checksum,
+    columns,
+    is_lost,
+    lost,
+    may_be_of,
+    of_conversation,
+    salvage,
+    split,
+)
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import Damaged, Gap, Loaded, Stored, side_of
-from punchlistd.store.record import key_hash, take_groups, verify_tail
+from punchlistd.store.record import is_tombstone, key_hash, take_groups, verify_tail
 from punchlistd.store.tail import Tail
 
-RowsBehind = Callable[[Operations, int], Generator[Row]]
-
-
-@contextmanager
-def reading(conversation: str, seq: int) -> Generator[None]:
-    """Turn what SQLite can't read into damage with its place."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        raise Damaged(conversation, seq, f"it can't be read: {error}") from error
+ANYONE = ""
+"""Among the conversations that may have lost an event: any that has no later one."""
 
 
 def scan(log: Operations, after: int) -> None:
@@ -38,41 +43,85 @@ def scan(log: Operations, after: int) -> None:
             lines = rest.good
         log.tail.add_stored(lines, row[0])
     if damaged:
-        known = {name for (name,) in log.connection.execute("SELECT name FROM conversations")} | log.tail.rows.keys()
+        known = {*log.tail.rows}
+        with suppress(sqlite3.DatabaseError):
+            known |= {name for (name,) in log.connection.execute("SELECT name FROM conversations")}
         for row, rest in damaged:
-            for damage in _note_damage(log, rest, known, frozenset()):
+            for damage in _note_damage(log, rest, known, _members(log, row) | {ANYONE}):
                 if damage.conversation:
                     log.tail.note(damage.conversation, row[0])
 
 
 def rows(log: Operations, after: int) -> Generator[Row]:
-    """Rows that end after a position."""
-    yield from _select(log, f"SELECT {ROW} FROM log WHERE seq > ? ORDER BY seq", (after,))
+    """Rows that end after a position, without a hole: what is missing or can't be read comes as a lost row."""
+    due, limit = after + 1, -1
+    while due <= log.head:
+        begun = due
+        try:
+            found = _select(log, f"SELECT {ROW} FROM log WHERE seq >= ? ORDER BY seq LIMIT ?", (due, limit))
+            with closing(found):
+                for row in found:
+                    if row[0] < due:
+                        continue  # it is out of its place, and was missed there
+                    if is_lost(row):
+                        row = lost(due, row[0])  # noqa: PLW2901 - nor can be told where it began
+                    elif row[1] > due:
+                        yield lost(due, row[1] - 1)
+                    yield row
+                    due = row[0] + 1
+            if limit < 0 or due == begun:
+                break
+        except sqlite3.DatabaseError:
+            if limit < 0:
+                limit = 1  # the module steps ahead, and may have lost the row before one that can't be read
+            else:
+                first = _readable(log, due)
+                yield lost(due, first - 1)
+                due, limit = first, -1
+    if due <= log.head:
+        yield lost(due, log.head)
 
 
-def _single_rows(log: Operations, after: int) -> Generator[Row]:
-    """As `rows`, which may lose the row before one that can't be read, because the module steps ahead."""
-    while True:
-        with closing(_select(log, f"SELECT {ROW} FROM log WHERE seq > ? ORDER BY seq LIMIT 1", (after,))) as found:
-            row = next(found, None)
-        if row is None:
-            return
-        yield row
-        after = row[0]
+def _readable(log: Operations, due: int) -> int:
+    """The first position of the next row that can be read, where the one with the event `due` can't."""
+
+    def readable(after: int) -> bool:
+        try:
+            log.connection.execute(f"SELECT {ROW} FROM log WHERE seq > ? ORDER BY seq LIMIT 1", (after,)).fetchone()
+        except sqlite3.DatabaseError:
+            return False
+        return True
+
+    return bisect_left(range(log.head), True, lo=due, key=readable) + 1
 
 
 def rows_of(log: Operations, conversation: str, after: int) -> Generator[Row]:
-    """Rows with lines of a conversation that end after a position."""
+    """Rows with lines of a conversation that end after a position; those that can't be had come as lost ones."""
     if not log.distrusted:
-        yield from _select(
-            log,
-            f"""SELECT {ROW} FROM conversations JOIN parts ON parts.conversation = conversations.id
-            JOIN log ON log.seq = parts.seq WHERE name = ? AND parts.seq > ? ORDER BY parts.seq""",
-            (conversation, after),
-        )
+        where = "WHERE name = ? AND parts.seq > ? ORDER BY parts.seq"
+        known = "FROM conversations JOIN parts ON parts.conversation = conversations.id"
+        try:
+            joined = f"SELECT {columns('parts.seq')} {known} LEFT JOIN log ON log.seq = parts.seq {where}"
+            for row in _select(log, joined, (conversation, after)):
+                yield row
+                after = row[0]
+        except sqlite3.DatabaseError:
+            indexed = log.connection.execute(f"SELECT parts.seq {known} {where}", (conversation, after)).fetchall()
+            for (seq,) in indexed:
+                yield row_at(log, seq)
+                after = seq
     for seq in log.tail.rows.get(conversation, ()):
         if seq > after:
-            yield from _select(log, f"SELECT {ROW} FROM log WHERE seq = ?", (seq,))
+            yield row_at(log, seq)
+
+
+def row_at(log: Operations, seq: int) -> Row:
+    """The row that ends with an event; a lost one where it can't be had."""
+    with suppress(sqlite3.DatabaseError):
+        found = log.connection.execute(f"SELECT {ROW} FROM log WHERE seq = ?", (seq,)).fetchone()
+        if found is not None:
+            return found
+    return lost(seq, seq)
 
 
 def _select(log: Operations, query: str, parameters: tuple[object, ...]) -> Generator[Row]:
@@ -88,8 +137,8 @@ def lines_of(log: Operations, row: Row, conversation: str | None, after: int) ->
     found, damage = split(row), None
     if found is None:
         rest = _salvage(log, row)
-        members = _members(log, row[0])
-        spoiled = _note_damage(log, rest, members, frozenset(members) if row[0] <= log.indexed else frozenset())
+        members = _members(log, row)
+        spoiled = _note_damage(log, rest, members, members if members and row[0] <= log.indexed else {ANYONE})
         mine = [each for each in spoiled if conversation in (None, each.conversation) and each.seq > after]
         found, damage = rest.good, mine[0] if mine else None
     if conversation is not None:
@@ -105,69 +154,49 @@ def _salvage(log: Operations, row: Row) -> Salvage:
     return salvage(row, lambda name, seq: _check_before(log, name, seq))
 
 
-def _note_damage(log: Operations, rest: Salvage, known: set[str], losers: frozenset[str]) -> list[Damaged]:
+def _note_damage(log: Operations, rest: Salvage, known: set[str], losers: set[str]) -> list[Damaged]:
     """Remember what was found spoiled, and whose it was as far as the conversations that may be there tell."""
     noted: list[Damaged] = []
     for seq, said, line in rest.bad:
         begins = said and b'","version":1,' in line[:200]  # then nobody could know it yet
         alike = [said] if said in known or begins else [name for name in known if may_be_of(name, seq, line)]
         damage = log.damage[seq] = Damaged(alike[0] if len(alike) == 1 else "", seq, "its checksum does not match")
-        if not damage.conversation:
-            log.ownerless[seq] = frozenset(alike) or losers
+        if damage.conversation:
+            log.spoiled.setdefault(damage.conversation, damage)
+        else:
+            log.ownerless[seq] = frozenset(alike or losers)
         noted.append(damage)
     return noted
 
 
-def read(log: Operations, after: int, limit: int, conversation: str | None, max_bytes: int) -> list[Stored]:
-    """Events after a position, whole groups of them, up to the first that can't be trusted."""
-    if conversation is None:
-        return _read_all(log, after, limit, max_bytes)
+class Found(NamedTuple):
+    """Events that can be had, in their order, and what ends them before their time."""
+
+    events: list[Stored]
+    damage: Damaged | None
+
+
+def read(log: Operations, after: int, limit: int, max_bytes: int) -> list[Stored]:
+    """Events of all conversations after a position, whole groups of them, up to the first that can't be had.
+
+    Raises:
+        Gap: That is the very next one.
+    """
     taken: list[Stored] = []
-    size = 0
-    found = rows_of(log, conversation, after)
-    with reading(conversation, after + 1), closing(found):
+    size = first = 0
+    with closing(rows(log, after)) as found:
         for row in found:
-            lines, damage = lines_of(log, row, conversation, after)
-            length = sum(len(stored.line) for stored in lines)
+            lines, damage = lines_of(log, row, None, after)
+            if damage is not None:
+                first = row[0] + 1 if is_lost(row) else _behind(log, damage.seq)
+            length = len(row[3]) if lines else 0
             if len(taken) + len(lines) > limit or size + length > max_bytes:
                 taken += take_groups(lines, limit - len(taken), max_bytes - size)
-                break  # a row that was cut ends the answer, or the rest of it would be skipped
+                break
             taken += lines
             size += length
-            if damage is not None:
-                if not taken:
-                    raise damage
+            if first or len(taken) >= limit or size >= max_bytes:
                 break
-            if len(taken) >= limit or size >= max_bytes:
-                break
-    return taken
-
-
-def _read_all(log: Operations, after: int, limit: int, max_bytes: int, rows_behind: RowsBehind = rows) -> list[Stored]:
-    taken: list[Stored] = []
-    size, due, first = 0, after + 1, 0
-    try:
-        with closing(rows_behind(log, after)) as found:
-            for row in found:
-                lines, damage = lines_of(log, row, None, after)
-                if row[1] > due and not (lines and lines[0].seq == due):
-                    first = row[1]  # rows are missing before it
-                    break
-                if damage is not None:
-                    first = _behind(log, damage.seq)
-                length = len(row[3]) if lines else 0
-                if len(taken) + len(lines) > limit or size + length > max_bytes:
-                    taken += take_groups(lines, limit - len(taken), max_bytes - size)
-                    break
-                taken += lines
-                size += length
-                if first or len(taken) >= limit or size >= max_bytes:
-                    break
-                due = row[0] + 1
-    except sqlite3.DatabaseError:
-        if rows_behind is rows:
-            return _read_all(log, after, limit, max_bytes, _single_rows)
-        first = _readable(log, due) if due <= log.head else 0
     if first and not taken:
         raise Gap(after, first)
     return taken
@@ -180,29 +209,80 @@ def _behind(log: Operations, seq: int) -> int:
     return seq
 
 
-def _readable(log: Operations, due: int) -> int:
-    """The first position of the next row that can be read, where the one with the event `due` can't."""
+def read_of(log: Operations, conversation: str, after: int, limit: int, max_bytes: int) -> Found:
+    """Events of a conversation after a position, whole groups of them, up to the first that can't be had."""
+    taken: list[Stored] = []
+    size, missing = 0, None
+    version = _version_at(log, conversation, after)
+    with closing(rows_of(log, conversation, after)) as found:
+        for row in found:
+            if is_lost(row):  # later events may prove that nothing of it is
+                missing = missing or _missing(conversation, row)
+                continue
+            lines, damage = lines_of(log, row, conversation, after)
+            lines, hole = _dense(lines, version)
+            length = sum(len(stored.line) for stored in lines)
+            if len(taken) + len(lines) > limit or size + length > max_bytes:
+                # A row that was cut ends the answer, or the rest of it would be skipped.
+                return Found(taken + take_groups(lines, limit - len(taken), max_bytes - size), None)
+            taken += lines
+            size += length
+            if (damage := hole or damage) is not None:
+                return Found(taken, damage)
+            if lines:
+                version, missing = lines[-1].version, None
+            if len(taken) >= limit or size >= max_bytes:
+                return Found(taken, None)
+    return Found(taken, missing or _missed(log, conversation, taken[-1].seq if taken else after))
 
-    def readable(after: int) -> bool:
-        try:
-            with closing(_single_rows(log, after)) as found:
-                next(found, None)
-        except sqlite3.DatabaseError:
-            return False
-        return True
 
-    return bisect_left(range(log.head), True, lo=due, key=readable) + 1
+def _missing(conversation: str, row: Row) -> Damaged:
+    return Damaged(conversation, row[1], "the index leads to it, and it can't be read")
+
+
+def _version_at(log: Operations, conversation: str, after: int) -> int | None:
+    """Version of a conversation's last event up to a position: 0 where there is none, None where that can't be told."""
+    if after == 0:
+        return 0
+    with closing(rows_of(log, conversation, after)) as found:
+        begun = next(found, None)
+    for row in (begun, previous_row(log, conversation, after + 1)):
+        if row is not None and row[1] <= after:
+            lines = split(row)
+            if lines is None:
+                return None
+            if before := [each for each in of_conversation(lines, conversation) if each.seq <= after]:
+                return before[-1].version
+    return 0
+
+
+def _dense(lines: list[Stored], version: int | None) -> tuple[list[Stored], Damaged | None]:
+    """The lines up to the first before which a version is missing, and that one."""
+    for at, stored in enumerate(lines):
+        if version is not None and stored.version != version + 1 and (version or not is_tombstone(stored.wire)):
+            return lines[:at], Damaged(stored.conversation, stored.seq, f"version {version + 1} is missing")
+        version = stored.version
+    return lines, None
+
+
+def _missed(log: Operations, conversation: str, last: int) -> Damaged | None:
+    """A spoiled event that may be the conversation's, which has no later one to prove that nothing is missing."""
+    for seq, losers in sorted(log.ownerless.items()):
+        if seq > last and (conversation in losers or (last and ANYONE in losers)):
+            return Damaged(conversation, seq, "it is spoiled and may be of this conversation")
+    return None
 
 
 def load(log: Operations, conversation: str) -> Loaded:
     """The newest snapshot that fits the log, and everything after it."""
-    with reading(conversation, 1):
+    saved = None
+    with suppress(sqlite3.DatabaseError):
         saved = log.connection.execute(
             """SELECT state, version, seq, chain, sum FROM snapshots
             JOIN conversations ON id = snapshots.conversation WHERE name = ?""",
             (conversation,),
         ).fetchone()
-    if saved and checksum(saved[0]) == saved[4]:
+    if saved and isinstance(saved[0], bytes) and checksum(saved[0]) == saved[4]:
         with suppress(Damaged):  # a snapshot is only a short cut: the log decides
             return _load_after(log, conversation, Loaded(*saved[:4]))
     return _load_after(log, conversation, Loaded())
@@ -210,24 +290,27 @@ def load(log: Operations, conversation: str) -> Loaded:
 
 def _load_after(log: Operations, conversation: str, saved: Loaded) -> Loaded:
     tail: list[Stored] = []
-    with reading(conversation, saved.seq + 1), closing(rows_of(log, conversation, saved.seq)) as found:
+    missing = None
+    with closing(rows_of(log, conversation, saved.seq)) as found:
         for row in found:
+            if is_lost(row):
+                missing = missing or _missing(conversation, row)
+                continue
             lines, damage = lines_of(log, row, conversation, saved.seq)
             if damage is not None:
                 raise damage
             tail += lines
+            missing = None if lines else missing
     verify_tail(conversation, saved.version, saved.check, tail)
-    last = tail[-1].seq if tail else saved.seq
-    for seq, losers in log.ownerless.items():
-        # A later event would have proved that nothing is missing.
-        if 0 < last < seq and (not losers or conversation in losers):
-            raise Damaged(conversation, seq, "it is spoiled and may be of this conversation")
+    if missing := missing or _missed(log, conversation, tail[-1].seq if tail else saved.seq):
+        raise missing
     return Loaded(saved.state, saved.version, saved.seq, saved.check, tail)
 
 
 def keys(log: Operations, conversation: str) -> list[int]:
     """Hashes of all keys of a conversation."""
-    with reading(conversation, 1):
+    indexed: list[tuple[int]] = []
+    if not log.distrusted:
         indexed = log.connection.execute(
             "SELECT hash FROM keys JOIN conversations ON id = keys.conversation WHERE name = ?", (conversation,)
         ).fetchall()
@@ -236,17 +319,18 @@ def keys(log: Operations, conversation: str) -> list[int]:
 
 def find_key(log: Operations, conversation: str, key: str) -> list[Stored]:
     """The newest group of events that used a key."""
-    with reading(conversation, 1):
+    candidates: list[tuple[int]] = []
+    if not log.distrusted:
         candidates = log.connection.execute(
             """SELECT seq FROM keys JOIN conversations ON id = keys.conversation WHERE name = ? AND hash = ?
             ORDER BY seq DESC""",
             (conversation, key_hash(key)),
         ).fetchall()
-        recent = log.tail.keys.get(conversation, {}).get(key)
-        for seq in ([recent] if recent else []) + [row[0] for row in candidates]:
-            group = _group_at(log, conversation, seq)
-            if side_of(group[0]).key == key:
-                return group
+    recent = log.tail.keys.get(conversation, {}).get(key)
+    for seq in ([recent] if recent else []) + [row[0] for row in candidates]:
+        group = _group_at(log, conversation, seq)
+        if side_of(group[0]).key == key:
+            return group
     return []
 
 
@@ -261,23 +345,37 @@ def _group_at(log: Operations, conversation: str, seq: int) -> list[Stored]:
     raise Damaged(conversation, seq, "the event is missing")
 
 
-def _members(log: Operations, row: int) -> set[str]:
+def _members(log: Operations, row: Row) -> set[str]:
     """Conversations that have lines in a row, as far as the index knows."""
-    indexed = log.connection.execute(
-        "SELECT name FROM parts JOIN conversations ON id = parts.conversation WHERE parts.seq = ?", (row,)
-    )
-    return {name for (name,) in indexed} | {name for name, known in log.tail.rows.items() if row in known}
+    names = {name for name, known in log.tail.rows.items() if any(row[1] <= seq <= row[0] for seq in known)}
+    with suppress(sqlite3.DatabaseError):
+        names |= {
+            name
+            for (name,) in log.connection.execute(
+                """SELECT DISTINCT name FROM parts JOIN conversations ON id = parts.conversation
+                WHERE parts.seq BETWEEN ? AND ?""",
+                (row[1], row[0]),
+            )
+        }
+    return names
+
+
+def previous_row(log: Operations, conversation: str, seq: int) -> Row | None:
+    """The conversation's last row that ends before a position, if there is one."""
+    indexed = 0
+    if not log.distrusted:
+        indexed = log.connection.execute(
+            """SELECT coalesce(max(parts.seq), 0) FROM parts JOIN conversations ON id = parts.conversation
+            WHERE name = ? AND parts.seq < ?""",
+            (conversation, seq),
+        ).fetchone()[0]
+    known = max([indexed, *(row for row in log.tail.rows.get(conversation, ()) if row < seq)])
+    return row_at(log, known) if known else None
 
 
 def _check_before(log: Operations, conversation: str, seq: int) -> str:
     """Check of a conversation's last event before a row, as it stands there."""
-    indexed = log.connection.execute(
-        """SELECT coalesce(max(parts.seq), 0) FROM parts JOIN conversations ON id = parts.conversation
-        WHERE name = ? AND parts.seq < ?""",
-        (conversation, seq),
-    ).fetchone()[0]
-    known = max([indexed, *(row for row in log.tail.rows.get(conversation, ()) if row < seq)])
-    row = log.connection.execute(f"SELECT {ROW} FROM log WHERE seq = ?", (known,)).fetchone()
+    row = previous_row(log, conversation, seq)
     marker = b',"conversation":"%s","' % conversation.encode()
     lines = [line for line in row[3].split(b"\n") if marker in line[:200]] if row else []
     return lines[-1].rpartition(b"\t")[2].decode("ascii", "replace") if lines else ""

@@ -6,6 +6,7 @@ the disk is quick and the database thread has nothing to do: a flush of a quarte
 waking a thread and contending with it for the interpreter.
 """
 
+import logging
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,7 +21,10 @@ from punchlistd.store.backup import Copy, finish
 from punchlistd.store.mounts import file_system_of, is_remote
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import Damaged, Loaded, LogUnusable, Sealed, Snapshot, StorageFailed, Stored
+from punchlistd.store.rebuild import rebuild
 from punchlistd.store.verify import Report
+
+logger = logging.getLogger(__name__)
 
 SLOW_S = 0.003
 """A commit that took longer than this, in seconds, is no longer made in the caller's thread."""
@@ -42,13 +46,25 @@ class DatabaseThread(aiosqlite.Connection):
         super().__init__(connector, iter_chunk_size=64)
         self._thread.daemon = True  # a log that nobody closed is no reason to stay: it is safe at every instant
 
+        self.handed_over = 0
+        self.ended = 0
+        """Operations that have come to their end, also those that nobody waits for any more."""
+
     def join(self) -> None:
         """Wait for the end of a thread that failed to connect: its last answer must not meet a closed loop."""
         self._thread.join()
 
     async def run(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
         """Run an operation in the thread. It runs to its end, also if the caller is cancelled."""
-        return cast(T, await self._execute(operation, *args))  # pyright: ignore[reportUnknownMemberType]
+
+        def counted() -> T:
+            try:
+                return operation(*args)
+            finally:
+                self.ended += 1
+
+        self.handed_over += 1
+        return cast(T, await self._execute(counted))  # pyright: ignore[reportUnknownMemberType]
 
 
 def _unusable(path: str, error: Exception) -> LogUnusable:
@@ -97,9 +113,9 @@ class SqliteLog:
     def __init__(self, thread: DatabaseThread, operations: Operations, slow_s: float) -> None:
         self._thread = thread
         self._operations = operations
+        self.spoiled = operations.spoiled
         self._slow_s = slow_s
         self._in_thread = 0 if slow_s > 0 else 1
-        self._running = 0
         self._closed = False
 
     @classmethod
@@ -143,6 +159,11 @@ class SqliteLog:
                 await anyio.to_thread.run_sync(thread.join)
             raise
         return cls(thread, opened[0], slow_s)
+
+    @property
+    def path(self) -> str:
+        """Where the log is."""
+        return self._operations.path
 
     @property
     def epoch(self) -> str:
@@ -199,7 +220,12 @@ class SqliteLog:
     @property
     def quick(self) -> bool:
         """Whether commits are quick now, and the connection is free."""
-        return not (self._in_thread or self._running or self._closed or self._operations.checkpoint_due)
+        return not (
+            self._in_thread
+            or self._thread.handed_over != self._thread.ended
+            or self._closed
+            or self._operations.checkpoint_due
+        )
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:
         """Commit them in the caller's thread, if that is quick."""
@@ -225,47 +251,48 @@ class SqliteLog:
 
     async def keys(self, conversation: str) -> list[int]:
         """`key_hash` of each key of the conversation."""
-        return await self._run(reading.keys, self._operations, conversation)
+        return await self._run(doubt.believed, self._operations, reading.keys, self._operations, conversation)
 
     async def find_key(self, conversation: str, key: str) -> list[Stored]:
         """The group of events that used the key, or nothing."""
-        return await self._run(reading.find_key, self._operations, conversation, key)
+        return await self._run(doubt.believed, self._operations, reading.find_key, self._operations, conversation, key)
 
     async def resolve(self, session: str) -> list[str]:
         """The conversations a session is attached to."""
-        return await self._run(index.resolve, self._operations, session)
+        return await self._ask_index(index.resolve, session)
 
     async def owner(self, conversation: str) -> str | None:
         """The user of a conversation."""
-        return await self._run(index.owner, self._operations, conversation)
+        return await self._ask_index(index.owner, conversation)
 
     async def names(self, user: str) -> list[str]:
         """Conversations of a user."""
-        return await self._run(index.names, self._operations, user)
+        return await self._ask_index(index.names, user)
 
     async def totals(self) -> tuple[int, int]:
         """Tasks that are open and in progress, over all conversations."""
-        return await self._run(index.totals, self._operations)
+        return await self._ask_index(index.totals)
 
     async def finished_idle(self) -> list[str]:
         """Conversations with nothing but finished tasks that clear themselves when idle."""
-        return await self._run(index.finished_idle, self._operations)
+        return await self._ask_index(index.finished_idle)
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
         """Index what is not indexed yet and save snapshots."""
-        await self._run(index.maintain, self._operations, snapshots)
+        await self._ask_index(index.maintain, snapshots)
 
-    async def reindex(self) -> None:
-        """Forget the index; every conversation is unindexed then, and `maintain` builds it again."""
-        await self._run(index.forget, self._operations)
+    async def rebuild(self) -> None:
+        """Write the log anew with an empty index; every conversation is unindexed then, and `maintain` indexes it."""
+        logger.error("%s: the index is built again from the log (%s)", self._operations.path, self._operations.doubtful)
+        await self._run(rebuild, self._operations)
 
     async def erase(self, conversation: str) -> None:
         """Take every line before the newest tombstone off the disk."""
-        await self._run(erase.erase, self._operations, conversation)
+        await self._ask_index(erase.erase, conversation)
 
     async def unerased(self) -> list[str]:
         """Conversations with a tombstone whose events before it are still to be erased."""
-        return await self._run(index.unerased, self._operations)
+        return await self._ask_index(index.unerased)
 
     async def checkpoint(self) -> None:
         """Move what was written ahead into the database and cut it off."""
@@ -303,6 +330,7 @@ class SqliteLog:
             try:
                 await self._thread.run(self._operations.finish)
             finally:
+                await self._thread.run(self._operations.connection.close)  # it may be another one than the first
                 await self._thread.close()
 
     async def list(
@@ -315,13 +343,13 @@ class SqliteLog:
         cursor: str | None = None,
     ) -> tuple[list[bytes], str | None]:
         """Summaries, newest updated first, and the cursor of the next page."""
-        return await self._run(index.page, self._operations, query, user, active, limit, cursor)
+        return await self._ask_index(index.page, query, user, active, limit, cursor)
 
     async def _run(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
         if self._closed:
             raise StorageFailed("the log is closed")
-        self._running += 1
-        try:
-            return await self._thread.run(self._operations.guarded, operation, *args)
-        finally:
-            self._running -= 1
+        return await self._thread.run(self._operations.guarded, operation, *args)
+
+    async def _ask_index(self, operation: Callable[[Operations, *Ts], T], *args: *Ts) -> T:
+        """Run an operation that believes the index."""
+        return await self._run(doubt.index, self._operations, operation, *args)

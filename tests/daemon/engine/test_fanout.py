@@ -311,3 +311,20 @@ async def test_a_conversation_that_became_another_users_is_not_shown(running: En
     await alice.quiet()
     await bob.result("task.add", **add("more secret"))
     await alice.quiet()
+
+
+async def test_what_was_erased_is_in_the_tail_no_more(running: Engine, peer: Peer, log: TouchyLog) -> None:
+    async def pushed(**params: Any) -> str:
+        watcher = await running.connect()
+        await watcher.result("event.subscribe", after=0, **params)
+        return str(await Reader(watcher).upto(log.head))
+
+    for name in ("other", C):
+        await peer.result("task.add", **add(f"secret of {name}", name))
+        await peer.result("message.append", conversation=name, role="user", content=f"said: {name}")
+    assert "secret of c" in await pushed() and "said: c" in await pushed(conversation=C)
+    token = (await peer.refusal("conversation.delete", conversation=C))["token"]
+    await peer.result("conversation.delete", conversation=C, confirm=token)
+    for told in (await pushed(), await pushed(conversation=C)):
+        assert "ConversationDeleted" in told and "secret of c" not in told and "said: c" not in told
+    assert "secret of other" in await pushed() and log.head == running.fanout.head

@@ -79,19 +79,27 @@ async def test_rows_and_checksums_stay_in_order(path: str) -> None:
     assert noted and (noted.seq, noted.sum) == (4, rows[-1][2])
 
 
-async def test_a_damaged_row_is_not_rewritten(path: str) -> None:
+async def test_of_a_damaged_row_everything_is_erased_but_the_lines_of_others(path: str, tmp_path: Path) -> None:
     log = await SqliteLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
-    await scribe.write_batch(("a", [said(SECRET)]), ("b", [CLEARED]))
+    await scribe.write_batch(("a", [said(SECRET)]), ("b", [said("spoiled")]), ("c", [said(SECRET)]))
     await scribe.write("a", DELETED)
     await log.maintain([])
     await log.close()
     with closing(connect(path, "rw")) as connection:
-        connection.execute("UPDATE log SET sum = sum + 1 WHERE seq = 2")
+        body: bytes = connection.execute("SELECT body FROM log WHERE seq = 3").fetchone()[0]
+        for old, new in ((b'"conversation":"c"', b'"conversation":"?"'), (b"spoiled", b"sp?iled")):
+            assert old in body
+            body = body.replace(old, new)
+        connection.execute("UPDATE log SET body = ? WHERE seq = 3", (body,))
     log = await SqliteLog.open(path, reserve_bytes=0)
-    with pytest.raises(Damaged, match="not rewritten"):
-        await log.erase("a")
-    assert not log.failed and len((await log.load("b")).tail) == 1
+    await log.erase("a")
+    assert not log.failed and await log.unerased() == []
+    assert [stored.version for stored in (await log.load("a")).tail] == [2]
+    with pytest.raises(Damaged):
+        await log.load("b")
+    await log.checkpoint()
+    assert on_disk(tmp_path, SECRET) == [] and on_disk(tmp_path, "sp?iled") == ["log.db"]
     await log.close()
 
 

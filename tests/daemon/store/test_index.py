@@ -29,7 +29,7 @@ async def test_an_index_built_again_from_nothing_is_the_same(path: str) -> None:
     await log.close()
     before = derived(path)
     log = await SqliteLog.open(path, reserve_bytes=0)
-    await log.reindex()
+    await log.rebuild()
     assert log.unindexed == log.head and sorted(log.unindexed_conversations()) == ["a", "b", "c"]
     assert len(await log.find_key("a", "k3")) == 2 and len((await log.load("a")).tail) == 15
     await log.maintain(snapshots)

@@ -1,3 +1,4 @@
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,9 +48,13 @@ def fails(error: BaseException) -> object:
     return fail
 
 
-@pytest.mark.parametrize(
-    "error", [OSError(5, "Input/output error"), OSError(28, "No space left on device"), MemoryError()]
-)
+def test_a_mark_for_which_there_is_no_room_lags_behind(operations: Operations, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "pwrite", fails(OSError(28, "No space left on device")))
+    operations.append(Scribe(MemoryLog()).group("a", CLEARED))
+    assert operations.head == 1 and not operations.failed
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), MemoryError()])
 def test_an_error_after_the_commit_is_an_unknown_outcome(
     operations: Operations, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from punchlist_testing.store import CLEARED, DELETED, Scribe, said
-from punchlistd.store.port import Damaged, Gap
+from punchlistd.store.port import Damaged, Gap, LogUnusable
 from punchlistd.store.schema import connect
 from punchlistd.store.sqlite import SqliteLog
 
@@ -114,6 +114,49 @@ async def test_a_row_whose_values_are_gone_is_damage(path: str, indexed: bool) -
         with pytest.raises(Damaged):
             await log.load(name)
     await log.close()
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+async def test_a_sector_of_zeros_is_damage_and_never_an_erasure(path: str, indexed: bool) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    for number in range(40):
+        await scribe.write(NAMES[number % 3], said(f"{number} " + "x" * 90))
+    if indexed:
+        await log.maintain([])
+    await log.close()
+    with closing(connect(path, "ro")) as connection:
+        pages: list[int] = [
+            page for (page,) in connection.execute("SELECT pageno FROM dbstat WHERE name = 'log' AND pagetype = 'leaf'")
+        ]
+    sound = await anyio.Path(path).read_bytes()
+    told = 0
+    for at in (start for page in pages for start in range((page - 1) * 4096, page * 4096, 512)):
+        await anyio.Path(path).write_bytes(sound[:at] + bytes(512) + sound[at + 512 :])
+        await anyio.Path(path.replace(".db", ".mark")).unlink(missing_ok=True)
+        try:
+            log = await SqliteLog.open(path, reserve_bytes=0)
+        except LogUnusable:
+            told += 1
+            continue
+        served, gaps = await everything(log)
+        missing = [line for line in scribe.lines[: log.head] if line not in served]
+        lost = {seq for after, first in gaps for seq in range(after + 1, first)}
+        assert {scribe.lines.index(line) + 1 for line in missing} == lost, at
+        told += bool(lost)
+        for name in NAMES:
+            expected = [line for line in scribe.lines[: log.head] if b'"%s"' % name.encode() in line]
+            try:
+                got = [stored.line for stored in await log.read(0, 99, conversation=name)]
+                assert got == expected[: len(got)], at
+                if len(got) < len(expected):
+                    with pytest.raises(Damaged):
+                        await log.read(int(got[-1][7:].split(b",")[0]), 99, conversation=name)
+                assert [stored.line for stored in (await log.load(name)).tail] == expected, at
+            except Damaged:
+                assert lost, at
+        await log.close()
+    assert told > len(pages)
 
 
 @pytest.mark.parametrize("indexed", [False, True])

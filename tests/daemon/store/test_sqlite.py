@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
+from anyio.to_thread import run_sync
 
 from punchlist_testing.store import CLEARED, DELETED, Scribe, said
 from punchlistd.store import operations, schema, sqlite
@@ -305,7 +307,30 @@ def largest_file(size: int) -> Generator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-async def test_after_a_write_error_the_log_refuses_everything(path: str) -> None:
+async def test_where_files_may_not_grow_changes_are_refused_reads_go_on_and_it_recovers(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await scribe.write("a", said("kept"))
+    before = list(scribe.lines)
+    for _ in range(3):
+        with largest_file(200_000), pytest.raises(StorageFull):
+            await scribe.append(scribe.group("b", said("x" * 300_000)))
+        scribe.versions.pop("b")
+        scribe.checks.pop("b")
+        assert [stored.line for stored in await log.read(0, 9)] == before and not log.failed
+    await scribe.write("a", said("y" * 300_000))
+    size = await run_sync(os.path.getsize, path)
+    with largest_file(size), pytest.raises(StorageFull):  # what is moved into it makes it larger
+        await log.checkpoint()
+    await scribe.write("b", said("x" * 300_000))
+    await log.close()
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    assert [stored.line for stored in await log.read(0, 9, max_bytes=1 << 30)] == scribe.lines and log.regressed is None
+    await log.close()
+
+
+async def test_after_a_write_error_the_log_refuses_everything(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "probe_end", os.stat)  # there is room: it was another error
     log = await SqliteLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", said("kept"))
@@ -427,3 +452,22 @@ async def test_the_file_is_an_ordinary_database_once_closed(path: str) -> None:
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT seq, first FROM log").fetchall() == [(2, 1)]
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+async def test_a_cancelled_operation_keeps_the_connection_until_it_ends(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    begun, gate = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        gate.wait(5)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(log._run, work)  # pyright: ignore[reportPrivateUsage]
+        await run_sync(begun.wait, 5)
+        group.cancel_scope.cancel()
+    assert not log.quick
+    gate.set()
+    await log.sizes()
+    assert log.quick
+    await log.close()

@@ -1,0 +1,108 @@
+"""A daemon over a log with spoiled bytes: every answer says what it lacks, and the rest is served."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from punchlist_testing.daemon import running_daemon
+from punchlist_testing.engine import Peer
+
+TASKS = 80
+"""So many that a snapshot is taken, and the list does not need the events before it."""
+
+
+def spoil(data: Path, old: bytes, new: bytes) -> None:
+    """Change one event of a log that nobody has open."""
+    with closing(sqlite3.connect(data / "log.db", isolation_level=None)) as connection:
+        found: list[tuple[int, bytes]] = connection.execute("SELECT seq, body FROM log").fetchall()
+        ((seq, body),) = [(seq, body) for seq, body in found if old in body]
+        connection.execute("UPDATE log SET body = ? WHERE seq = ?", (body.replace(old, new, 1), seq)).close()
+
+
+async def plan(place: Path) -> None:
+    """A log of a long list with messages, and of a short one."""
+    async with running_daemon(place) as daemon:
+        peer = await Peer.open(daemon.socket)
+        for number in range(TASKS):
+            await peer.result("task.add", conversation="long", title=f"t{number}.", key=f"k{number}")
+            if number % 10 == 0:
+                await peer.result("message.append", conversation="long", role="user", content=f"m{number}.")
+        await peer.result("task.add", conversation="short", title="fine")
+        await peer.result("conversation.list")
+        peer.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("task.list", {"at_version": TASKS}),
+        ("message.list", {}),
+        ("event.read", {"after": 0}),
+        ("list.undo", {"count": 60}),
+        ("task.add", {"title": f"t{TASKS - 1}.", "key": f"k{TASKS - 1}"}),
+    ],
+)
+async def test_whoever_needs_a_spoiled_event_is_told_and_the_list_takes_no_more_changes(
+    tmp_path: Path, method: str, params: dict[str, Any]
+) -> None:
+    await plan(tmp_path)
+    await anyio.to_thread.run_sync(spoil, tmp_path / "data", b"t40.", b"T40.")
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        shown = await peer.result("task.list", conversation="long")
+        assert len(shown["tasks"]) == TASKS, "the snapshot has it all"
+        if method == "event.read":
+            part = await peer.result(method, conversation="long", **params)
+            params = {"after": part["next"]}
+            assert "t39." in json.dumps(part) and "T40." not in json.dumps(part)
+        refused = await peer.refusal(method, conversation="long", **params)
+        assert (refused["kind"], refused["conversation"]) == ("damaged", "long")
+        assert (await peer.refusal("task.add", conversation="long", title="one more"))["kind"] == "damaged"
+        await peer.result("task.add", conversation="short", title="one more")
+        peer.close()
+
+
+async def test_a_follower_is_told_where_events_are_missing(tmp_path: Path) -> None:
+    await plan(tmp_path)
+    await anyio.to_thread.run_sync(spoil, tmp_path / "data", b"t40.", b"T40.")
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        for place in ({}, {"conversation": "long"}):
+            await peer.result("event.subscribe", after=0, **place)
+            told = ""
+            while (push := await peer.push())["method"] == "events":
+                told += json.dumps(push)
+            assert "t39." in told and "t41." not in told
+            assert push["params"]["error"]["data"]["kind"] == ("damaged" if place else "gap")
+        peer.close()
+
+
+async def test_a_sound_list_beside_a_damaged_one_is_deleted_and_the_daemon_lives(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        calls = [
+            {"jsonrpc": "2.0", "id": each, "method": "task.add", "params": {"conversation": name, "title": f"{name}-1"}}
+            for each, name in enumerate(("aaa", "bbb"))
+        ]
+        peer.writer.write(json.dumps(calls).encode() + b"\n")
+        assert len(json.loads(await peer.raw())) == 2
+        peer.close()
+    await anyio.to_thread.run_sync(spoil, tmp_path / "data", b"bbb-1", b"bbX-1")
+    for start in range(2):
+        async with running_daemon(tmp_path) as daemon:
+            peer = await Peer.open(daemon.socket)
+            if start == 0:
+                token = (await peer.refusal("conversation.delete", conversation="aaa"))["token"]
+                await peer.result("conversation.delete", conversation="aaa", confirm=token)
+                assert (await peer.refusal("task.add", conversation="bbb", title="x"))["kind"] == "damaged"
+            gone = await peer.result("task.list", conversation="aaa")
+            assert gone["tasks"] == []
+            await peer.result("task.add", conversation="ccc", title="x")
+            peer.close()
+    data = await anyio.Path(tmp_path / "data" / "log.db").read_bytes()
+    assert b"aaa-1" not in data and b"bbX-1" in data
