@@ -30,6 +30,48 @@ _NET = "daemon/punchlistd/net/"
 
 MUTANTS = (
     Mutant(
+        "zeros are no erasure",
+        _STORE + "lines.py",
+        "iif({typed}, log.sum, {SPOILED})",
+        "iif({typed}, log.sum, 0)",
+        ("tests/daemon/store/test_reading.py",),
+    ),
+    Mutant(
+        "a lost stretch of the log is told",
+        _STORE + "reading.py",
+        "                        yield lost(due, row[1] - 1)\n",
+        "                        pass\n",
+        ("tests/daemon/store/test_reading.py",),
+    ),
+    Mutant(
+        "history that is cut is not taken for the whole",
+        _ENGINE + "history.py",
+        'raise Damaged(conversation, until, f"the events behind {after} are missing")',
+        "break",
+        ("tests/daemon/engine/test_history.py",),
+    ),
+    Mutant(
+        "an index that can't be read gives way to the log",
+        _STORE + "doubt.py",
+        '        if not _scanned(log, "some conversations"):\n            raise\n',
+        "        raise\n",
+        ("tests/daemon/store/test_rebuild.py",),
+    ),
+    Mutant(
+        "the tail in memory forgets what was erased",
+        _ENGINE + "fanout.py",
+        "        if erased:\n",
+        "        if False:\n",
+        ("tests/daemon/engine/test_fanout.py",),
+    ),
+    Mutant(
+        "a used up quota is a full disk",
+        _STORE + "operations.py",
+        "not (code in _UNWRITTEN and self._is_full())",
+        "True",
+        ("tests/daemon/store/test_sqlite.py",),
+    ),
+    Mutant(
         "scope comes before the key",
         _ENGINE + "decider.py",
         "        if item.outcome is not None:\n            if type(item) is Write:\n",
@@ -155,8 +197,8 @@ MUTANTS = (
     Mutant(
         "a failed write ends everything",
         _STORE + "operations.py",
-        "& 0xFF != sqlite3.SQLITE_FULL:",
-        "& 0xFF == -1:",
+        "& 0xFF != sqlite3.SQLITE_FULL and",
+        "& 0xFF == -1 and",
         ("tests/daemon/store/test_sqlite.py", SYSCALL),
     ),
     Mutant(
