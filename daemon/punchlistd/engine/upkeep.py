@@ -49,7 +49,7 @@ class Upkeep:
         self._asked = False
         self._held = False
         self._recovered = False
-        self._unerased = True
+        self._unerased = False
         self._planned = 0
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: list[asyncio.Future[None]] = []

@@ -389,8 +389,8 @@ MUTANTS = (
     Mutant(
         "an unfinished erasure is finished at the next start",
         "daemon/punchlistd/app.py",
-        "                    await log.erase(name)\n",
-        "                    pass\n",
+        "                await log.erase(name)\n",
+        "                pass\n",
         ("tests/daemon/test_app.py::test_an_erasure_that_a_kill_cut_short_is_finished_at_the_next_start",),
     ),
     Mutant(
