@@ -61,6 +61,7 @@ PURE: dict[str, frozenset[str]] = {
     "punchlist_schemas.directory": frozenset({"os"}),  # the rule of which list a directory means looks at it
     "punchlist_schemas.project_file": frozenset({"os"}),
     "punchlist_schemas.repository": frozenset({"os"}),
+    "punchlist_schemas.build": frozenset({"os"}),  # looks at the installed files
     "punchlist_schemas.export": IMPURE,  # a tool that writes files
     "punchlist.core": frozenset({"os"}),  # draws idempotency keys
 }

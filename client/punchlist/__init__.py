@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         StorageFull,
         TimedOut,
         VersionConflict,
+        WrongDataDirectory,
         WrongEpoch,
     )
     from punchlist.scope import conversation, current_conversation
@@ -112,6 +113,7 @@ __all__ = [
     "VersionConflict",
     "Watch",
     "Work",
+    "WrongDataDirectory",
     "WrongEpoch",
     "connect",
     "connect_async",
@@ -127,7 +129,7 @@ _MODULES = {
         "Blocked Cancelled ConfirmationRequired ConnectionLost DaemonUnavailable Damaged DependencyCycle "
         "Forbidden Gap IllegalTransition InternalError InvalidParams InvalidRequest KeyConflict LeaseHeld LeaseLost "
         "LimitExceeded MethodNotFound NoConversation NotFound OutcomeUnknown ParseError ProtocolError "
-        "PunchlistError RequestRefused ShuttingDown StorageFull TimedOut VersionConflict WrongEpoch"
+        "PunchlistError RequestRefused ShuttingDown StorageFull TimedOut VersionConflict WrongDataDirectory WrongEpoch"
     ),
     "punchlist.scope": "conversation current_conversation",
     "punchlist.streams": "scoped",

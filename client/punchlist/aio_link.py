@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 import anyio
 
-from punchlist.core import Profile, Request, Wire, failure, given_back, result_of
+from punchlist.core import Profile, Request, Wire, failure, given_back, met, result_of
 from punchlist.errors import ConnectionLost, ProtocolError, PunchlistError
 from punchlist.forks import on_fork
 from punchlist_schemas.jsonrpc import Notice, Reply
@@ -53,7 +53,9 @@ class Link(asyncio.Protocol):
             link = cls(sock)
             await link._loop.create_unix_connection(lambda: link, sock=sock)
             try:
-                link.hello = link._wire.greeted(result_of(await link.exchange(profile.hello), HelloResult))
+                link.hello = met(
+                    profile.target, link._wire.greeted(result_of(await link.exchange(profile.hello), HelloResult))
+                )
             except BaseException:
                 link.close()
                 raise

@@ -309,6 +309,17 @@ class Profile:
         )
 
 
+def met(target: Target, hello: HelloResult) -> HelloResult:
+    """The introduction, if the daemon keeps its lists where this client means them to be; an older one does not say.
+
+    Raises:
+        WrongDataDirectory: It keeps them elsewhere.
+    """
+    if hello.lock is not None:
+        target.check(hello.lock.device, hello.lock.inode)
+    return hello
+
+
 def check_hello(hello: HelloResult) -> HelloResult:
     """The introduction, if the daemon speaks our version of the contract.
 

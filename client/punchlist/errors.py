@@ -4,6 +4,7 @@ Whose fault it is decides the branch:
 
     PunchlistError
     ├── DaemonUnavailable        nobody answers and none could be started; the message says what to change
+    │   └── WrongDataDirectory   the daemon that answers keeps its lists elsewhere
     ├── ConnectionLost           the daemon went away and stayed away for longer than we retry
     ├── TimedOut                 the time given by the caller is over (also a TimeoutError)
     ├── NoConversation           no conversation was named, by argument, scope or environment
@@ -40,6 +41,13 @@ class DaemonUnavailable(PunchlistError):
         super().__init__(message)
         self.temporary = temporary
         self.exit_code = exit_code
+
+
+class WrongDataDirectory(DaemonUnavailable):
+    """The daemon on the socket does not serve the data directory that is meant, as it is seen from here.
+
+    It was started for another one, or in a sandbox whose files are not ours. The message says what to set.
+    """
 
 
 class ConnectionLost(PunchlistError):

@@ -11,13 +11,14 @@ import os
 import sys
 import time
 
-from punchlist.errors import DaemonUnavailable, TimedOut
+from punchlist.errors import DaemonUnavailable, TimedOut, WrongDataDirectory
 from punchlist_schemas.rendezvous import data_dir, socket_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from punchlist.core import Options
     from punchlist.starter import Starting
 
 MAX_ADDRESS_BYTES = 107
@@ -32,6 +33,7 @@ TIMEOUT_S = 30.0
 _NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
 _NOT_ALLOWED = frozenset({errno.EPERM, errno.EACCES})
 _RACE_PAUSE_S = 0.02
+_EXIT_CONFIGURATION = 78
 _WINNER_S = 1.0
 
 # Claude Code's settings: allowUnixSockets (a list of paths) works on macOS alone, seccomp can't filter by path.
@@ -63,6 +65,14 @@ class Target:
         env: "Mapping[str, str] | None" = None,
     ) -> None:
         env = os.environ if env is None else env
+        self.options: Options = {}
+        if socket:
+            self.options["socket"] = socket
+        if data_dir_option:
+            self.options["data_dir"] = data_dir_option
+        self._means_data_dir = bool(data_dir_option or env.get("PUNCHLIST_DATA_DIR")) or not (
+            socket or env.get("PUNCHLIST_SOCKET")
+        )
         self.socket = socket_path(env, socket, data_dir_option)
         self.data_dir = data_dir(env, data_dir_option)
         self.autostart = env.get("PUNCHLIST_AUTOSTART") != "0" if autostart is None else autostart
@@ -78,7 +88,7 @@ class Target:
         """
         deadline = time.monotonic() + timeout_s
         try:
-            return self._connected(deadline)
+            return self.connected(deadline)
         except OSError as error:
             if error.errno not in _NOT_RUNNING:
                 raise unavailable(self.socket, error) from error
@@ -90,6 +100,32 @@ class Target:
             )
         return self._start(deadline)
 
+    def check(self, device: str = "", inode: str = "") -> None:
+        """See that the daemon's lock, of these numbers, is the file that lies in the data directory which is meant.
+
+        An older daemon tells no numbers. A data directory is meant where one is named, or where no socket is: then
+        both are the user's own.
+
+        Raises:
+            WrongDataDirectory: Another file lies there, or none.
+        """
+        if not self._means_data_dir or not inode:
+            return
+        try:
+            seen = os.stat(f"{self.data_dir}/lock")
+        except FileNotFoundError:
+            seen = None
+        except OSError:
+            return  # it may not be looked at from here
+        if seen is None or (str(seen.st_dev), str(seen.st_ino)) != (device, inode):
+            raise WrongDataDirectory(
+                f"The daemon on {self.socket} (process {self._pid}) serves another data directory, not {self.data_dir} "
+                "as it is seen from here: it was started with other settings, or in a sandbox with files of its own. "
+                f"To use its lists, set PUNCHLIST_SOCKET={self.socket} and no PUNCHLIST_DATA_DIR. For a daemon of "
+                "your own, set PUNCHLIST_SOCKET to another path.",
+                exit_code=_EXIT_CONFIGURATION,
+            )
+
     def too_late(self) -> "DaemonUnavailable | TimedOut":
         """The error of a call whose time is over, which says what to look at."""
         if self._starting is not None:
@@ -97,7 +133,13 @@ class Target:
         who = f"The daemon (process {self._pid})" if self._pid else f"The daemon on {self.socket}"
         return TimedOut(f"{who} did not answer in time. It may be stopped or busy: punch doctor says more.")
 
-    def _connected(self, deadline: float) -> _socket.socket:
+    def connected(self, deadline: float) -> _socket.socket:
+        """A connected blocking socket, if a daemon listens; the deadline is on the clock of `time.monotonic`.
+
+        Raises:
+            OSError: As the system says.
+            DaemonUnavailable: The listener belongs to another user.
+        """
         sock = connect(self.socket, max(0.001, deadline - time.monotonic()))
         self._pid = peer(sock)[0]
         return sock
@@ -120,7 +162,7 @@ class Target:
                 if report.lost_race:
                     return self._insist(min(deadline, time.monotonic() + _WINNER_S))
                 if report.ready:
-                    return self._connected(deadline)
+                    return self.connected(deadline)
             except OSError as error:
                 if report.lost_race and error.errno in _NOT_RUNNING and time.monotonic() < deadline:
                     continue  # who had the data directory was about to leave it, and will not listen any more
@@ -135,7 +177,7 @@ class Target:
         """Connect to the daemon that won the race to start; it may be a moment away from accepting."""
         while True:
             try:
-                return self._connected(deadline)
+                return self.connected(deadline)
             except OSError as error:
                 if error.errno not in _NOT_RUNNING or time.monotonic() > deadline:
                     raise

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from punchlist.core import Options, Profile, Request, Retry, Wire, failure, is_passing, result_of
+from punchlist.core import Options, Profile, Request, Retry, Wire, failure, is_passing, met, result_of
 from punchlist.errors import ConnectionLost, PunchlistError, TimedOut
 from punchlist_schemas.jsonrpc import Reply
 from punchlist_schemas.results import HelloResult
@@ -34,7 +34,8 @@ class Link:
         self._socket = socket.socket(fileno=profile.target.dial(deadline - time.monotonic()).detach())
         self._wire = Wire()
         try:
-            self.hello = self._wire.greeted(result_of(self.exchange(profile.hello, deadline), HelloResult))
+            hello = self._wire.greeted(result_of(self.exchange(profile.hello, deadline), HelloResult))
+            self.hello = met(profile.target, hello)
         except BaseException:
             self.close()
             raise

@@ -16,6 +16,7 @@ import anyio.to_thread
 import msgspec
 
 from punchlist_schemas.rendezvous import status_path
+from punchlist_schemas.results import FileIdentity
 from punchlistd.backups import back_up
 from punchlistd.engine.fanout import Fanout
 from punchlistd.engine.reads import Reads
@@ -67,6 +68,7 @@ class App:
         self.stopping = anyio.Event()
         self._inherited = inherited
         self._read_only = read_only
+        self._lock: FileIdentity | None = None
         self._birth = Birth()
         self._check: Callable[[], Coroutine[Any, Any, None]]
 
@@ -96,6 +98,7 @@ class App:
         async with AsyncExitStack() as stack:
             lock = await anyio.to_thread.run_sync(self._take_lock)
             stack.callback(lock.close)
+            self._lock = None if self._read_only else FileIdentity(**lock.identity)
             listening = await anyio.to_thread.run_sync(self._listen)
             stack.push_async_callback(_shielded, anyio.to_thread.run_sync, listening.close)
             log = await SqliteLog.open(settings.log_path, watch=(settings.lock_path, settings.socket))
@@ -161,6 +164,7 @@ class App:
         reads.resolver.data_dir = str(self.settings.data_dir)
         server = Server(self.settings, writer, reads, fanout, spawn=spawn, stop=self.stop)
         server.unchanging = self._read_only
+        server.lock = self._lock
         if self._read_only:
             writer.idle.close()
         if log.regressed is not None:

@@ -58,6 +58,12 @@ class DataLock:
         except OSError:
             return False
 
+    @property
+    def identity(self) -> dict[str, str]:
+        """Numbers of the file's device and inode, as decimal texts: by them it is known whatever path leads to it."""
+        status = os.fstat(self._descriptor)
+        return {"device": str(status.st_dev), "inode": str(status.st_ino)}
+
     def close(self) -> None:
         """Let the lock go; the file stays."""
         os.close(self._descriptor)

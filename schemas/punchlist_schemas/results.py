@@ -34,8 +34,20 @@ class Limits(Result, frozen=True, kw_only=True, omit_defaults=False):
     subscriptions: int = 1_000
 
 
+class FileIdentity(Result, frozen=True, kw_only=True):
+    """One file of this machine, whatever path leads to it: numbers of device and inode, as decimal texts."""
+
+    device: str
+    inode: str
+
+
 class HelloResult(Result, frozen=True, kw_only=True):
-    """Who answers. `protocol` is the version of the contract, `epoch` identifies the log that positions refer to."""
+    """Who answers. `protocol` is the version of the contract, `epoch` identifies the log that positions refer to.
+
+    `lock` is the file whose lock the daemon holds in its data directory. A client that sees another file there, or
+    none, is in another place than the daemon, such as a sandbox with a home of its own, and should not go on. `build`
+    tells the daemon's code from that of another installation: compare it for equality alone.
+    """
 
     name: str
     version: str
@@ -44,6 +56,8 @@ class HelloResult(Result, frozen=True, kw_only=True):
     pid: int
     limits: Limits
     features: tuple[str, ...]
+    lock: FileIdentity | None = None
+    build: str = ""
 
 
 class Durations(Result, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from punchlist import launch
-from punchlist.errors import DaemonUnavailable
+from punchlist.errors import DaemonUnavailable, WrongDataDirectory
 from punchlist.launch import Target, unavailable
 
 NOBODY = 65534
@@ -222,3 +222,28 @@ def test_a_listener_that_accepts_nobody_is_given_up_in_time(tmp_path: Path) -> N
                 target(tmp_path).dial(0.2)
     assert time.monotonic() - began < 5
     assert caught.value.temporary
+
+
+def numbers(path: Path) -> tuple[str, str]:
+    return str(path.stat().st_dev), str(path.stat().st_ino)
+
+
+def test_a_daemon_of_another_data_directory_is_refused_where_a_data_directory_is_meant(tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    for place in (mine, other):
+        place.mkdir()
+        (place / "lock").write_text("1\n")
+    env = {"XDG_RUNTIME_DIR": str(tmp_path), "HOME": str(tmp_path)}
+    meant = [Target(None, str(mine), env=env), Target("/s", str(mine), env=env)]
+    meant += [Target(env={**env, "PUNCHLIST_DATA_DIR": str(mine)}), Target(env={**env, "XDG_DATA_HOME": str(tmp_path)})]
+    for target in meant[:-1]:
+        target.check(*numbers(mine / "lock"))
+        target.check()  # an older daemon
+    for target in meant:  # the last one sees no lock at all
+        with pytest.raises(
+            WrongDataDirectory, match="not /.* as it is seen from here.*set PUNCHLIST_SOCKET="
+        ) as caught:
+            target.check(*numbers(other / "lock"))
+        assert (caught.value.temporary, caught.value.exit_code) == (False, 78)
+    Target("/s", env=env).check(*numbers(other / "lock"))
+    Target(env={**env, "PUNCHLIST_SOCKET": "/s"}).check(*numbers(other / "lock"))

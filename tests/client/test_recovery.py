@@ -1,14 +1,18 @@
 """Both faces against a real process that is killed in the middle: nothing lost, nothing twice."""
 
 import os
+import shlex
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from punchlist import DaemonUnavailable, TimedOut, connect
+from punchlist import DaemonUnavailable, TimedOut, WrongDataDirectory, connect
 from punchlist_schemas.events import TaskAdded
 from punchlist_testing.daemon import Spawned
 from punchlist_testing.faces import Connect
@@ -109,7 +113,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Pa
     here = Path(__file__).parents[2]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(str(here / part) for part in ("daemon", "client", "schemas")))
     yield tmp_path
-    with connect(autostart=False) as client:
+    with suppress(DaemonUnavailable), connect(socket=f"{runtime}/punchlist/daemon.sock", autostart=False) as client:
         client.shutdown()
 
 
@@ -142,3 +146,28 @@ def test_many_that_start_at_once_meet_at_one_daemon(environment: Path) -> None:
         thread.join(30)
     assert len(pids) == len(starters)
     assert len(set(pids)) == 1
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="a mount namespace takes root")
+def test_a_daemon_in_a_sandbox_with_files_of_its_own_is_refused_before_any_call(
+    environment: Path, open_client: Connect
+) -> None:
+    """The first caller sits in a sandbox that shares the socket's directory and has a home of its own."""
+    data = environment / ".local/share"
+    data.mkdir(parents=True)
+    (data / "punchlist").mkdir(mode=0o700)
+    (data / "punchlist" / "lock").touch(0o600)
+    program = "import punchlist; punchlist.connect().conversation('c').add('inside')"
+    inside = f"mount -t tmpfs none {data} && {sys.executable} -c {shlex.quote(program)}"
+    made = subprocess.run(
+        ["unshare", "-m", "sh", "-c", inside], capture_output=True, text=True, timeout=30, check=False
+    )
+    if "unshare:" in made.stderr or "mount:" in made.stderr:
+        pytest.skip(made.stderr)
+    assert (made.returncode, made.stderr) == (0, "")
+    with pytest.raises(WrongDataDirectory, match="in a sandbox with files of its own"):
+        with open_client(None, autostart=True) as client:
+            client.conversation("c").add("outside")
+    socket = f"{os.environ['XDG_RUNTIME_DIR']}/punchlist/daemon.sock"
+    with connect(socket=socket) as client:
+        assert [task.title for task in client.conversation("c").list()] == ["inside"]

@@ -157,3 +157,10 @@ def test_a_child_that_was_started_meanwhile_does_not_keep_the_lock(path: str) ->
         lock.close()
         DataLock(path).close()
         child.kill()
+
+
+def test_it_tells_the_file_that_it_is_a_lock_on(path: str) -> None:
+    lock = DataLock(path)
+    status = os.stat(path)
+    assert lock.identity == {"device": str(status.st_dev), "inode": str(status.st_ino)}
+    lock.close()

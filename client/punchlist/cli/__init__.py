@@ -25,6 +25,10 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
+    except TimeoutError as error:
+        from punchlist.cli import failure  # noqa: PLC0415
+
+        return failure.tell_any(error) or 0
     except OSError as error:
         sys.stderr.write(f"error: file: standard output: {error.strerror}\n")
         return 1

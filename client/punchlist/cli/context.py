@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 
-from punchlist.cli import which
+from punchlist import __version__
+from punchlist.cli import which, wire
 from punchlist.cli.failure import UsageError
 from punchlist.cli.fast import task_id, write
 from punchlist.cli.look import Look, look_of
@@ -19,6 +20,7 @@ from punchlist.cli.safe import safe_json
 from punchlist.core import Options
 from punchlist.launch import Target
 from punchlist.sync_link import Caller
+from punchlist_schemas.build import build_stamp
 
 if TYPE_CHECKING:
     from punchlist.sync import Client
@@ -64,8 +66,13 @@ class Context:
         if self._caller is None:
             self._caller = Caller(**self.options)
             # At the first connect a missing daemon is an answer, not an interruption to be waited out.
-            self._caller.open()
-            self._check_data_dir(self._caller)
+            hello = self._caller.open()
+            if hello.build != (own := build_stamp(__version__)):
+                theirs = hello.build or hello.version
+                self.note(
+                    f"punch: the daemon (process {hello.pid}) runs other code ({theirs}) than this command ({own}): "
+                    "punch call daemon.shutdown ends it, and the next command starts the new one"
+                )
         return self._caller
 
     @property
@@ -78,21 +85,11 @@ class Context:
             self._client = Client(**self.options)
         return self._client
 
-    def _check_data_dir(self, caller: Caller) -> None:
-        """A daemon that is met must serve the data directory that was named, or another list would be changed."""
-        if not (self.args.data_dir or os.environ.get("PUNCHLIST_DATA_DIR")):
-            return
-        served, wanted = caller.call("daemon.status")["data_dir"], self.target.data_dir
-        if os.path.realpath(served) != os.path.realpath(wanted):
-            raise UsageError(
-                f"the daemon on {self.target.socket} serves {served}, not {wanted}: name its own --socket as well"
-            )
-
     @property
     def options(self) -> Options:
         """How to connect to the daemon."""
         options: Options = {"name": "punch", "autostart": self.target.autostart}
-        return options | {"socket": self.target.socket, "data_dir": self.target.data_dir}
+        return options | self.target.options
 
     def close(self) -> None:
         """Let the connections go."""
@@ -112,7 +109,8 @@ class Context:
     def change(self, method: str, **params: Any) -> dict[str, Any]:
         """`call` with the conversation and the actor of this run: for mutations."""
         with which.newness_told(self):
-            return self.call(method, conversation=self.conversation, actor=self.args.actor, **params)
+            params |= {"actor": self.args.actor, "key": wire.taken_key()}
+            return self.call(method, conversation=self.conversation, **params)
 
     def lines(self, lines: Iterable[str]) -> None:
         """Print lines for people. What came from others must have been made safe."""

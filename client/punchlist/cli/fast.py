@@ -1,7 +1,8 @@
-"""The read commands that shell prompts call, in about the time of a bare interpreter.
+"""The commands of every day in about the time of a bare interpreter.
 
-Handles `punch list`, `punch show ID` and `punch status --line` in their plain forms, imports nothing heavy (a test
-holds this), and hands everything unusual, from an unknown option to a missing daemon, to the full path.
+Handles the plain forms of `punch list`, `show ID`, `status --line`, `add TITLE` and `start`, `done`, `pause` and
+`reopen` of one task, imports nothing heavy (a test holds this), and hands everything unusual, from an unknown option
+to a missing daemon or a refusal, to the full path.
 """
 
 import os
@@ -11,12 +12,13 @@ from punchlist import project
 from punchlist.cli import render, wire
 from punchlist.cli.look import encoding, look_of
 from punchlist.cli.safe import safe_json
+from punchlist.launch import Target
 from punchlist_schemas import directory, rendezvous
 from punchlist_schemas.project_file import DirectoryError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _VALUES = {
     "-c": "conversation",
@@ -38,8 +40,6 @@ def run(argv: "Sequence[str]", env: "Mapping[str, str]") -> "int | None":
     if parsed is None:
         return None
     words, options = parsed
-    if "data_dir" in options:
-        return None  # the full path checks that the daemon it meets serves that directory
     handler = _HANDLERS.get(words[0]) if words else None
     return handler(words[1:], options, env) if handler else None
 
@@ -78,8 +78,8 @@ def _parse(argv: "Sequence[str]") -> "tuple[list[str], dict[str, str]] | None":
     return words, options
 
 
-def _socket(options: "dict[str, str]", env: "Mapping[str, str]") -> str:
-    return rendezvous.socket_path(env, options.get("socket"), options.get("data_dir"))
+def _target(options: "dict[str, str]", env: "Mapping[str, str]") -> Target:
+    return Target(options.get("socket"), options.get("data_dir"), env=env)
 
 
 def _conversation(options: "dict[str, str]", env: "Mapping[str, str]") -> "str | None":
@@ -90,7 +90,7 @@ def _conversation(options: "dict[str, str]", env: "Mapping[str, str]") -> "str |
         name, meant = project.of_directory(env) or (directory.OUTSIDE, None)
     except DirectoryError:
         return None
-    data_dir = rendezvous.data_dir(env)
+    data_dir = rendezvous.data_dir(env, options.get("data_dir"))
     if meant is None:
         return name
     if meant.file is None:
@@ -102,7 +102,7 @@ def _list(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]
     if words or "line" in options:
         return None
     conversation = _conversation(options, env)
-    result = conversation and wire.call(_socket(options, env), "task.list", {"conversation": conversation})
+    result = conversation and wire.call(_target(options, env), "task.list", {"conversation": conversation})
     if not conversation or not result:
         return None
     answer = wire.decode(result)
@@ -121,7 +121,7 @@ def _show(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]
         return None
     conversation = _conversation(options, env)
     params = {"conversation": conversation or "", "task": task_id(words[0])}
-    result = conversation and wire.call(_socket(options, env), "task.get", params)
+    result = conversation and wire.call(_target(options, env), "task.get", params)
     if not result:
         return None
     if "json" in options:
@@ -134,7 +134,7 @@ def _status(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, st
     if words or "line" not in options or not {"json", "all", "conversation"}.isdisjoint(options):
         return None
     try:
-        with open(rendezvous.status_path(_socket(options, env)), encoding="utf-8") as file:
+        with open(rendezvous.status_path(_target(options, env).socket), encoding="utf-8") as file:
             line = file.read(200)
     except (OSError, UnicodeError):
         return None
@@ -145,4 +145,53 @@ def _status(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, st
     return write(line)
 
 
-_HANDLERS = {"list": _list, "ls": _list, "show": _show, "status": _status}
+def _add(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":
+    if not words:
+        return None
+    result = _change("task.add", {"title": " ".join(words)}, options, env)
+    if result is None:
+        return None
+    if "json" in options:
+        return write(safe_json(result) + "\n")
+    look = look_of(env, now=int(time.time() * 1000))
+    return write("\n".join(render.task_lines(wire.decode(result)["task"], look)) + "\n")
+
+
+def _set(status: str) -> "Callable[[list[str], dict[str, str], Mapping[str, str]], int | None]":
+    def handler(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":
+        task = task_id(words[0]) if len(words) == 1 else ""
+        if not (task.isascii() and task.isdecimal()):
+            return None
+        result = _change("task.set_status", {"task": task, "status": status}, options, env)
+        if result is None:
+            return None
+        if "json" in options:
+            return write(safe_json(result) + "\n")
+        look = look_of(env, now=int(time.time() * 1000))
+        return write("\n".join(render.step_lines(wire.decode(result), look)) + "\n")
+
+    return handler
+
+
+def _change(method: str, params: "dict[str, str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "str | None":
+    if not {"line", "all"}.isdisjoint(options):
+        return None
+    if "conversation" in options and os.isatty(2):
+        return None  # a new list of that name is told to whoever is at the terminal
+    conversation = _conversation(options, env)
+    if not conversation:
+        return None
+    return wire.call(_target(options, env), method, {"conversation": conversation, **params}, writes=True)
+
+
+_HANDLERS = {
+    "list": _list,
+    "ls": _list,
+    "show": _show,
+    "status": _status,
+    "add": _add,
+    "start": _set("in_progress"),
+    "done": _set("completed"),
+    "pause": _set("paused"),
+    "reopen": _set("pending"),
+}

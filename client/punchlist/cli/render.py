@@ -155,6 +155,19 @@ def task_lines(task: "Task", look: Look, depth: int = 0) -> "list[str]":
     return lines
 
 
+def step_lines(result: "Any", look: Look) -> "list[str]":
+    """A task whose status was set, and what comes of it."""
+    notes: list[str] = []
+    if result.get("unblocked"):
+        notes.append("unblocked " + ", ".join(f"#{safe(one)}" for one in result["unblocked"]))
+    if result.get("next_task"):
+        following = result["next_task"]
+        notes.append(f"next #{safe(following['id'])} {safe(following['title'])}")
+    notes.append(f"{result['remaining']} left" if result["remaining"] else "all finished")
+    line = "    " + f" {look.glyphs['dot']} ".join(notes)
+    return [*task_lines(result["task"], look), look.paint("dim", cut(line, look.width, look.glyphs["cut"]))]
+
+
 def list_lines(
     conversation: str,
     tasks: "Sequence[Task]",

@@ -1,22 +1,27 @@
-"""One call to a running daemon with the C accelerators alone: what `punch list` needs, in a few milliseconds.
+"""One call to a running daemon with the C accelerators alone: what `punch list` and `punch add` need, in milliseconds.
 
-No start of a daemon, no retry, no second call: whoever gets `None` takes the full client.
+No start of a daemon, no retry, no second call: whoever gets `None` takes the full client. A change that got no answer
+may have happened; the full client then repeats it with the same key (`taken_key`).
 """
 
 import _json
-import _socket
 import os
-import sys
+import time
+
+from punchlist import __version__, launch
+from punchlist.errors import DaemonUnavailable
+from punchlist_schemas.build import build_stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
     from typing import Any
 
-_TIMEOUT_S = 5.0
-_MAX_ADDRESS = 107
-"""Bytes that an AF_UNIX address holds."""
+TIMEOUT_S = 10.0
+"""How long connecting, introduction and call may take together, in seconds: nothing here waits on purpose."""
+
 _CHUNK = 1 << 18
-_PREFIX = '{"jsonrpc":"2.0","id":1,"result":'
+_key = ""
 
 
 class _Plain:
@@ -49,55 +54,69 @@ def encode_params(params: "dict[str, str]") -> str:
     return "{" + ",".join(f"{quote(name)}:{quote(value)}" for name, value in params.items()) + "}"
 
 
-def call(socket_path: str, method: str, params: "dict[str, str]") -> "str | None":
-    """The JSON text of a result, or `None` when anything at all is unusual."""
+def taken_key() -> "str | None":
+    """The key of a change that was begun here and may have happened; handed out once."""
+    global _key  # noqa: PLW0603 - one process makes one change here
+    key, _key = _key, ""
+    return key or None
+
+
+def call(target: launch.Target, method: str, params: "dict[str, str]", *, writes: bool = False) -> "str | None":
+    """The JSON text of a result, or `None` when anything at all is unusual.
+
+    Args:
+        target: The daemon.
+        method: The wire's name of the call.
+        params: Its parameters, all texts.
+        writes: Whether it is a mutation: it gets a key, and is made only by a daemon of the same build.
+
+    Raises:
+        TimedOut: The daemon is there and does not answer.
+    """
+    global _key  # noqa: PLW0603
+    deadline = time.monotonic() + TIMEOUT_S
     try:
-        sock = _connect(socket_path)
-        if sock is None:
-            return None
+        sock = target.connected(deadline)
         try:
-            request = f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{encode_params(params)}}}\n'
-            sock.sendall(request.encode("ascii"))
-            line = _read_line(sock)
+            hello = decode(_exchange(sock, 0, "daemon.hello", _INTRODUCTION, deadline))
+            lock: dict[str, str] = hello.get("lock", {})
+            target.check(lock.get("device", ""), lock.get("inode", ""))
+            if writes:
+                if hello.get("build") != build_stamp(__version__):
+                    return None
+                _key = os.urandom(16).hex()
+                params = {**params, "key": _key}
+            result = _exchange(sock, 1, method, encode_params(params), deadline)
+            _key = ""
+            return result
         finally:
             sock.close()
-        text = line.decode("utf-8")
-    except (OSError, UnicodeError):
+    except TimeoutError:
+        raise target.too_late() from None
+    except (OSError, DaemonUnavailable, ValueError, StopIteration):
         return None
-    if not (text.startswith(_PREFIX) and text.endswith("}")):
-        return None
-    return text[len(_PREFIX) : -1]
 
 
-def _connect(path: str) -> "_socket.socket | None":
-    """A connection to a daemon of our own user, through the directory's descriptor where the path is too long."""
-    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    try:
-        sock.settimeout(_TIMEOUT_S)
-        if len(os.fsencode(path)) <= _MAX_ADDRESS:
-            sock.connect(path)
-        else:
-            folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY)
-            try:
-                sock.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
-            finally:
-                os.close(folder)
-        credentials = sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-        if int.from_bytes(credentials[4:8], sys.byteorder) == os.getuid():
-            return sock
-    except OSError:
-        sock.close()
-        raise
-    sock.close()
-    return None
+_INTRODUCTION = f'{{"client":{{"name":"punch","version":"{__version__}"}}}}'
 
 
-def _read_line(sock: "_socket.socket") -> bytes:
+def _exchange(sock: "_socket.socket", number: int, method: str, params: str, deadline: float) -> str:
+    """The JSON text of a result.
+
+    Raises:
+        ValueError: It is a refusal, or no answer to this call.
+        TimeoutError: The deadline has passed.
+    """
+    sock.settimeout(max(0.001, deadline - time.monotonic()))
+    sock.sendall(f'{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{params}}}\n'.encode("ascii"))
     parts: list[bytes] = []
-    while True:
-        part = sock.recv(_CHUNK)
-        if not part:
+    while not (parts and parts[-1].endswith(b"\n")):
+        sock.settimeout(max(0.001, deadline - time.monotonic()))
+        parts.append(sock.recv(_CHUNK))
+        if not parts[-1]:
             raise ConnectionResetError
-        parts.append(part)
-        if part.endswith(b"\n"):
-            return b"".join(parts).rstrip(b"\r\n")
+    text = b"".join(parts).decode("utf-8").rstrip("\r\n")
+    prefix = f'{{"jsonrpc":"2.0","id":{number},"result":'
+    if not (text.startswith(prefix) and text.endswith("}")):
+        raise ValueError
+    return text[len(prefix) : -1]

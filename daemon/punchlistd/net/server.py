@@ -10,6 +10,7 @@ import msgspec
 
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
+from punchlist_schemas.build import build_stamp
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import PROTOCOL, Method
 from punchlist_schemas.params import Params
@@ -33,6 +34,8 @@ GIVEN_UP = Rejection("cancelled", "The call was given up by rpc.cancel.")
 
 HUNG_UP = Rejection("cancelled", "The connection was closed before the subscription began.")
 """What nobody reads: the subscription is not registered, since nothing would ever remove it."""
+BUILD = build_stamp(__version__)
+"""The code that this process has loaded; later the files may be others."""
 
 Outcome = bytes | Rejection
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
@@ -72,6 +75,8 @@ class Server:
         self.closing = False
         self.unchanging = False
         """Whether every change is refused."""
+        self.lock: r.FileIdentity | None = None
+        """The file by whose lock this is the only daemon of its data directory; None: of a copy."""
         self.on_leave: Callable[[], None] = lambda: None
         self._epoch = reads.epoch
         self._stop = stop
@@ -147,6 +152,8 @@ class Server:
                 pid=os.getpid(),
                 limits=self.settings.limits,
                 features=FEATURES,
+                lock=self.lock,
+                build=BUILD,
             )
         )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.cli import fast
+from punchlist.cli import fast, wire
 from punchlist_testing.daemon import Running
 from punchlist_testing.terminal import environment
 from punchlist_testing.unmeasured import unmeasured
@@ -28,8 +28,11 @@ def imported(*words: str) -> set[str]:
     return set(done.stderr.split())
 
 
-@pytest.mark.parametrize("words", [("list",), ("list", "--json"), ("show", "1"), ("status", "--line")], ids=" ".join)
-def test_a_read_command_imports_nothing_heavy(punch: Any, home: Path, words: tuple[str, ...]) -> None:
+FAST = ["list", "list --json", "show 1", "status --line", "add b", "add -c c b", "start 1", "done 1 --json", "pause #1"]
+
+
+@pytest.mark.parametrize("words", [tuple(line.split()) for line in FAST], ids=FAST)
+def test_a_command_of_every_day_imports_nothing_heavy(punch: Any, home: Path, words: tuple[str, ...]) -> None:
     punch("add", "a")
     (home / "run" / "status").write_text("1 open, 0 in progress\n")
     loaded = imported(*words)
@@ -62,7 +65,13 @@ def test_the_installed_script_imports_nothing_heavy(punch: Any) -> None:
     "words",
     [
         (),
-        ("add", "x"),
+        ("add",),
+        ("add", "x", "--priority", "high"),
+        ("add", "x", "--all"),
+        ("done",),
+        ("done", "1", "2"),
+        ("done", "1,2"),
+        ("done", "1", "--result", "x"),
         ("list", "--ready"),
         ("list", "extra"),
         ("list", "-c"),
@@ -79,10 +88,47 @@ def test_whatever_is_unusual_goes_the_full_way(daemon: Running, words: tuple[str
 
 @pytest.mark.usefixtures("home")
 def test_without_a_daemon_the_fast_path_steps_aside() -> None:
-    for words in (("list",), ("show", "1"), ("status", "--line")):
+    for words in (("list",), ("show", "1"), ("status", "--line"), ("add", "x"), ("done", "1")):
         assert fast.run(words, os.environ) is None
 
 
 def test_a_refusal_is_told_by_the_full_path(punch: Any) -> None:
     assert punch("show", "1").err.startswith("error: not_found: ")
     assert punch("list", "-c", "not valid").err.startswith("error: invalid_params: ")
+    assert punch("done", "9").err.startswith("error: not_found: ")
+
+
+@pytest.mark.parametrize("words", [("add", "Write", "the lexer"), ("start", "1"), ("done", "#1"), ("reopen", "1")])
+def test_a_change_on_the_fast_path_is_the_one_of_the_full_path(
+    punch: Any, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same is printed and the same is written, for people and for programs."""
+    told: list[Any] = []
+    for conversation, is_fast in (("fast", True), ("full", False)):
+        punch("call", "conversation.open", f"conversation={conversation}")
+        punch("call", "task.add_many", f"conversation={conversation}", 'tasks=[{"title":"a"},{"title":"b"}]')
+        monkeypatch.setenv("PUNCHLIST_CONVERSATION", conversation)
+        with monkeypatch.context() as patch:
+            if not is_fast:
+                patch.setattr(fast, "run", lambda argv, env: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+            done = punch(*words)
+            assert done.code == 0, done.err
+            printed = punch(*words[:1], *(words[1:] if words[0] != "add" else ("again",)), "--json").json
+        read = punch("call", "event.read", "after=0", f"conversation={conversation}").json["events"]
+        told.append((done.out, sorted(printed), [(one["actor"], one["event"]["type"]) for one in read]))
+    assert told[0] == told[1]
+
+
+def test_a_change_whose_answer_was_lost_happens_once(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The daemon has done it, and the fast path never learns: the full path repeats it with the same key."""
+    exchange = wire._exchange  # pyright: ignore[reportPrivateUsage]
+
+    def lost(sock: Any, number: int, method: str, params: str, deadline: float) -> str:
+        answer = exchange(sock, number, method, params, deadline)
+        if method == "task.add":
+            raise ConnectionResetError
+        return answer
+
+    monkeypatch.setattr(wire, "_exchange", lost)
+    assert punch("add", "once").code == 0
+    assert [task["title"] for task in punch("list", "--json").json["tasks"]] == ["once"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.cli import full
+from punchlist.cli import context, full, wire
 from punchlist.cli.commands import shells
 from punchlist.cli.context import Context
 from punchlist.cli.failure import UsageError
@@ -117,5 +117,18 @@ def test_a_list_whose_name_is_empty_is_refused_instead_of_taken_for_another(punc
 def test_a_daemon_of_another_data_directory_is_not_taken_for_the_one_named(punch: Punch, home: Path) -> None:
     for command in (("add", "x"), ("list",)):
         done = punch(*command, "--data-dir", str(home / "elsewhere"))
-        assert done.code == 2 and f"not {home / 'elsewhere'}" in done.err
+        assert done.code == 78 and f"error: configuration: The daemon on {home}/run/daemon.sock" in done.err
+        assert f"not {home / 'elsewhere'}" in done.err and f"set PUNCHLIST_SOCKET={home}/run/daemon.sock" in done.err
     assert punch("list", "--data-dir", str(home / "data")).code == 0
+
+
+def test_a_daemon_that_runs_other_code_is_named_with_what_to_do(
+    punch: Punch, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    punch("add", "a")
+    monkeypatch.setattr(context, "build_stamp", lambda version: f"{version}+newer")  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(wire, "build_stamp", lambda version: f"{version}+newer")  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    done = punch("add", "b")
+    assert (done.code, done.err.count("\n")) == (0, 1)
+    assert "runs other code" in done.err and "punch call daemon.shutdown" in done.err
+    assert punch("list", "--json").err == ""

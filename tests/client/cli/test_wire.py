@@ -6,8 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from punchlist import launch
 from punchlist.cli import wire
-from punchlist_testing.peer import Handler, Request, Session, scripted_peer
+from punchlist.errors import TimedOut
+from punchlist.launch import Target
+from punchlist_testing.peer import HELLO, Handler, Request, Session, scripted_peer
+
+
+@pytest.fixture(autouse=True)
+def no_data_directory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PUNCHLIST_DATA_DIR", raising=False)
 
 
 def test_a_socket_path_of_any_length_is_reached(punch: Any, home: Path, tmp_path: Path) -> None:
@@ -15,17 +23,22 @@ def test_a_socket_path_of_any_length_is_reached(punch: Any, home: Path, tmp_path
     deep = tmp_path / ("d" * 120)
     deep.mkdir()
     (deep / "daemon.sock").symlink_to(home / "run" / "daemon.sock")
-    result = wire.call(str(deep / "daemon.sock"), "task.list", {"conversation": "default"})
+    result = wire.call(Target(str(deep / "daemon.sock")), "task.list", {"conversation": "default"})
     assert result is not None
     assert wire.decode(result)["tasks"][0]["title"] == "a"
+
+
+def stranger(_sock: object) -> tuple[int, int]:
+    """Process and user id of somebody else."""
+    return 1, 54321
 
 
 def test_a_daemon_of_another_user_is_not_talked_to(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     punch("add", "a")
     path = str(home / "run" / "daemon.sock")
-    assert wire.call(path, "task.list", {"conversation": "default"}) is not None
-    monkeypatch.setattr(os, "getuid", lambda: 54321)
-    assert wire.call(path, "task.list", {"conversation": "default"}) is None
+    assert wire.call(Target(path), "task.list", {"conversation": "default"}) is not None
+    monkeypatch.setattr(launch, "peer", stranger)
+    assert wire.call(Target(path), "task.list", {"conversation": "default"}) is None
 
 
 @pytest.mark.parametrize(
@@ -65,7 +78,7 @@ HEAD = b'{"jsonrpc":"2.0","id":1,"result":'
 def test_an_answer_in_pieces_is_put_together(tmp_path: Path) -> None:
     text = json.dumps({"n": "x" * 1_000_000}).encode()
     with scripted_peer(tmp_path, replying(HEAD[:5], HEAD[5:] + text[:600_000], text[600_000:] + b"}", b"\r\n")) as peer:
-        assert wire.call(peer.socket, "x.y", {"a": "b"}) == text.decode()
+        assert wire.call(Target(peer.socket), "x.y", {"a": "b"}) == text.decode()
         assert peer.seen == [{"jsonrpc": "2.0", "id": 1, "method": "x.y", "params": {"a": "b"}}]
 
 
@@ -84,17 +97,36 @@ def test_an_answer_in_pieces_is_put_together(tmp_path: Path) -> None:
 )
 def test_whatever_is_unusual_is_left_to_the_full_client(tmp_path: Path, parts: tuple[bytes, ...]) -> None:
     with scripted_peer(tmp_path, replying(*parts)) as peer:
-        assert wire.call(peer.socket, "x.y", {}) is None
+        assert wire.call(Target(peer.socket), "x.y", {}) is None
 
 
-def test_a_daemon_that_is_silent_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "_TIMEOUT_S", 0.05)
-    with scripted_peer(tmp_path, lambda session, request: None) as peer:
-        assert wire.call(peer.socket, "x.y", {}) is None
+def test_a_daemon_that_is_silent_costs_one_time_out_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "TIMEOUT_S", 0.05)
+    with (
+        scripted_peer(tmp_path, lambda session, request: None) as peer,
+        pytest.raises(TimedOut, match=rf"\(process {os.getpid()}\) did not answer in time.*punch doctor"),
+    ):
+        wire.call(Target(peer.socket), "x.y", {})
+
+
+def test_a_change_without_an_answer_is_repeated_with_its_key_and_only_once(tmp_path: Path) -> None:
+    with scripted_peer(tmp_path, lambda session, request: session.hang_up()) as peer:
+        assert wire.call(Target(peer.socket), "task.add", {"title": "t"}, writes=True) is None
+        assert [wire.taken_key(), wire.taken_key()] == [peer.seen[0]["params"]["key"], None]
+
+
+def test_a_daemon_of_another_build_is_asked_for_no_change(tmp_path: Path) -> None:
+    older = msgspec.structs.replace(HELLO, build="")
+    with scripted_peer(tmp_path, lambda session, request: session.answer(request, {}), older) as peer:
+        assert wire.call(Target(peer.socket), "task.add", {"title": "t"}, writes=True) is None
+        assert wire.call(Target(peer.socket), "task.list", {}) == "{}"
+        assert [request["method"] for request in peer.seen] == ["task.list"]
 
 
 @pytest.mark.parametrize("name", ["missing", "m" * 150, "folder", "no socket"])
 def test_where_nobody_listens_there_is_no_answer(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "no socket").write_text("")
-    assert wire.call(str(tmp_path / name), "x.y", {}) is None
+    assert wire.call(Target(str(tmp_path / name)), "x.y", {}) is None

@@ -35,7 +35,7 @@ REFUSALS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         "blocked",
         "task.set_status",
         {"conversation": C, "task": "3", "status": "completed"},
-        {"blockers": [{"id": "2", "title": "b"}]},
+        {"blockers": [{"id": "2", "title": "b", "status": "pending"}]},
     ),
     (
         "dependency_cycle",

@@ -359,6 +359,20 @@ MUTANTS = (
         ("tests/client/test_core.py", "tests/client/test_recovery.py"),
     ),
     Mutant(
+        "a daemon with another lock than ours is refused",
+        "client/punchlist/launch.py",
+        "        if not self._means_data_dir or not inode:\n",
+        "        if inode or not inode:\n",
+        ("tests/client/test_launch.py",),
+    ),
+    Mutant(
+        "a change without an answer is repeated with its key",
+        "client/punchlist/cli/wire.py",
+        '    key, _key = _key, ""\n',
+        '    key, _key = "", ""\n',
+        ("tests/client/cli/test_wire.py", "tests/client/cli/test_fast.py"),
+    ),
+    Mutant(
         "a forked child leaves its parent's connection alone",
         "client/punchlist/aio_link.py",
         "        if self._socket is not None:\n            self._socket.close()\n",

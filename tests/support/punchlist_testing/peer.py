@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from punchlist import __version__
+from punchlist_schemas.build import build_stamp
 from punchlist_schemas.methods import PROTOCOL
 from punchlist_schemas.results import HelloResult, Limits
 
@@ -16,7 +18,14 @@ Request = dict[str, Any]
 Handler = Callable[["Session", Request], None]
 
 HELLO = HelloResult(
-    name="punchlistd", version="0", protocol=PROTOCOL, epoch="e1", pid=1, limits=Limits(in_flight=4), features=()
+    name="punchlistd",
+    version=__version__,
+    protocol=PROTOCOL,
+    epoch="e1",
+    pid=1,
+    limits=Limits(in_flight=4),
+    features=(),
+    build=build_stamp(__version__),
 )
 
 

@@ -95,7 +95,7 @@ def _disk(path: str) -> Finding:
 
 def _daemon(target: Target) -> Iterator[Finding]:
     try:
-        with Caller(socket=target.socket, data_dir=target.data_dir, name="punch doctor", autostart=False) as client:
+        with Caller(socket=target.socket, name="punch doctor", autostart=False) as client:
             client.open()
             hello: dict[str, Any] = client.call("daemon.hello")
             status: dict[str, Any] = client.call("daemon.status")

@@ -49,7 +49,7 @@ def run_verify(context: Context) -> int:
         return _verified(context, os.path.abspath(context.args.file))
     path = os.path.join(context.target.data_dir, "log.db")
     try:
-        with Caller(socket=context.target.socket, data_dir=context.target.data_dir, autostart=False) as client:
+        with Caller(socket=context.target.socket, autostart=False) as client:
             client.open()  # a daemon that is not there is an answer, not an interruption to be waited out
             status: dict[str, Any] = client.call("daemon.status")
             if os.path.realpath(status["data_dir"]) == os.path.realpath(context.target.data_dir):

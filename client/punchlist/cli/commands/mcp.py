@@ -66,7 +66,7 @@ def run_mcp(context: Context) -> int:
 def _options(context: Context) -> Options:
     target = context.target
     options: Options = {"name": "punch mcp", "autostart": target.autostart}
-    options |= {"socket": target.socket, "data_dir": target.data_dir}
+    options |= target.options
     if context.args.user:
         options["user"] = context.args.user
     return options

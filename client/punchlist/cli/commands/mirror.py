@@ -75,7 +75,7 @@ async def _running(context: Context) -> int:
 
     target = context.target
     options: Options = {"name": "punch mirror", "autostart": target.autostart}
-    options |= {"socket": target.socket, "data_dir": target.data_dir}
+    options |= target.options
     async with connect_async(**options) as client:
         runner = Runner(client, target.data_dir, Report(target.data_dir, _log))
         try:

@@ -23,7 +23,7 @@ async def _run(context: Context) -> int:
     target, args = context.target, context.args
     show = Show(context.look)
     options: Options = {"name": "punch run", "autostart": target.autostart}
-    async with connect_async(**options | {"socket": target.socket, "data_dir": target.data_dir}) as client:
+    async with connect_async(**options | target.options) as client:
         conversation = client.conversation(context.conversation if args.follow else context.known, actor=args.actor)
         lanes = Lanes(conversation, _plan(context), show)
         _heed_signals(lanes, show)

@@ -144,7 +144,7 @@ def _ask_to_leave(context: Context) -> None:
     """End a daemon that runs by itself, so that the manager can have its socket."""
     target = context.target
     try:
-        client = Caller(socket=target.socket, data_dir=target.data_dir, autostart=False)
+        client = Caller(socket=target.socket, autostart=False)
         client.open()
         client.call("daemon.shutdown")
         client.close()

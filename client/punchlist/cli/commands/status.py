@@ -1,15 +1,12 @@
 """Commands that move tasks through their life, by one table."""
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from punchlist.cli.commands.claim import owner_of
 from punchlist.cli.context import Context, ids
 from punchlist.cli.exits import REFUSED
 from punchlist.cli.failure import tell, tell_refusal
-from punchlist.cli.look import Look
-from punchlist.cli.render import cut, task_lines
-from punchlist.cli.safe import safe
+from punchlist.cli.render import step_lines
 from punchlist.errors import LeaseHeld, RequestRefused
 
 
@@ -50,7 +47,7 @@ def _run(context: Context) -> int:
         except RequestRefused as error:
             code = tell_refusal(error, context.args.command)
         else:
-            context.answer(result, _lines(result, context.look))
+            context.answer(result, step_lines(result, context.look))
     return code
 
 
@@ -79,16 +76,3 @@ def _not_from(command: str, task: str, state: str) -> int:
     shown = state.replace("_", " ")
     tell("illegal_transition", f"#{task} is {shown}, there is nothing to {command}", f"begin it: punch start {task}")
     return REFUSED
-
-
-def _lines(result: dict[str, Any], look: Look) -> Iterable[str]:
-    yield from task_lines(result["task"], look)
-    notes: list[str] = []
-    if result.get("unblocked"):
-        notes.append("unblocked " + ", ".join(f"#{safe(one)}" for one in result["unblocked"]))
-    if result.get("next_task"):
-        following = result["next_task"]
-        notes.append(f"next #{safe(following['id'])} {safe(following['title'])}")
-    notes.append(f"{result['remaining']} left" if result["remaining"] else "all finished")
-    line = "    " + f" {look.glyphs['dot']} ".join(notes)
-    yield look.paint("dim", cut(line, look.width, look.glyphs["cut"]))

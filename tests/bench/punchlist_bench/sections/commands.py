@@ -16,12 +16,14 @@ PUNCH = Path(sys.executable).parent / "punch"
 
 
 def run(bench: Bench) -> list[Row]:
-    """`punch list` of 50 tasks and `punch status --line` beside a bare interpreter; the status file."""
+    """`punch list` of 50 tasks and other commands beside a bare interpreter; the status file."""
     if not PUNCH.exists():
         return [table.skipped("punch list", f"there is no {PUNCH.name} beside the interpreter: pip install -e .")]
     daemon = bench.daemon()
     with Client(daemon.socket) as client:
         client.call("task.add_many", conversation="default", tasks=tasks(50))
+        for name in ("add", "done"):  # lists of their own, so that what `punch list` shows stays as it is
+            client.call("task.add_many", conversation=name, tasks=tasks(50))
     env = {
         "PATH": os.environ["PATH"],
         "HOME": str(bench.work),
@@ -32,6 +34,9 @@ def run(bench: Bench) -> list[Row]:
     commands = {
         "list": [str(PUNCH), "list"],
         "status": [str(PUNCH), "status", "--line"],
+        "add": [str(PUNCH), "add", "Write the lexer", "-c", "add"],
+        "done": [str(PUNCH), "done", "1", "-c", "done"],
+        "fail": [str(PUNCH), "fail", "2", "-c", "done"],
         "python": [sys.executable, "-c", "pass"],
         "sh": ["/bin/sh", "-c", f"read -r line < {daemon.socket.parent}/status"],
     }
@@ -45,6 +50,9 @@ def run(bench: Bench) -> list[Row]:
         for name, what, target in (
             ("list", "punch list of 50 tasks, whole process", "≤ 1.6 ×"),
             ("status", "punch status --line, whole process", ""),
+            ("add", "punch add, whole process", "≤ 5 ×"),
+            ("done", "punch done, whole process", "≤ 5 ×"),
+            ("fail", "punch fail, whole process, by the full path", ""),
             ("sh", "sh that reads the status file, whole process", ""),
         )
     ]
@@ -59,7 +67,7 @@ def _many(command: Sequence[str], env: dict[str, str], times: int) -> float:
 def _once(command: Sequence[str], env: dict[str, str]) -> float:
     """One run, in milliseconds; the spawn is the system's own and costs the same for all."""
     begin = time.perf_counter()
-    quiet = [(os.POSIX_SPAWN_OPEN, descriptor, "/dev/null", os.O_RDWR, 0) for descriptor in (0, 1)]
+    quiet = [(os.POSIX_SPAWN_OPEN, descriptor, "/dev/null", os.O_RDWR, 0) for descriptor in (0, 1, 2)]
     pid = os.posix_spawn(command[0], list(command), env, file_actions=quiet)
     _, status = os.waitpid(pid, 0)
     spent = time.perf_counter() - begin

@@ -1,0 +1,39 @@
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from punchlist_schemas.build import build_stamp
+
+ROOT = Path(__file__).parents[2]
+
+
+def copied(directory: Path) -> Path:
+    for package, folder in (("punchlistd", "daemon"), ("punchlist_schemas", "schemas")):
+        shutil.copytree(ROOT / folder / package, directory / package, ignore=shutil.ignore_patterns("__pycache__"))
+    return directory
+
+
+def test_the_same_files_have_the_same_stamp_wherever_they_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = build_stamp("1.0")
+    assert here.startswith("1.0+")
+    monkeypatch.setattr(sys, "path", [str(copied(tmp_path))])
+    assert build_stamp("1.0") == here
+    (tmp_path / "punchlistd" / "__pycache__").mkdir()
+    (tmp_path / "punchlistd" / "__pycache__" / "app.cpython-311.pyc").write_bytes(b"compiled")
+    assert build_stamp("1.0") == here
+
+
+@pytest.mark.parametrize("file", ["punchlistd/app.py", "punchlistd/store/sqlite.py", "punchlist_schemas/params.py"])
+def test_a_change_of_any_file_changes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    monkeypatch.setattr(sys, "path", ["", str(copied(tmp_path))])
+    before = build_stamp("1.0")
+    with open(tmp_path / file, "a") as source:
+        source.write("# more\n")
+    assert build_stamp("1.0") != before
+
+
+def test_without_a_daemon_installed_it_is_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert build_stamp("1.0") == "1.0"
