@@ -62,6 +62,10 @@ class Setup(NamedTuple):
     data_dir: str | None = None
 
 
+INSTEAD = "- Keep the plan here, not in the host's own task tools (TodoWrite, TaskCreate, update_plan, write_todos)."
+"""What the tools of `punch setup` replace: Claude Code's, OpenCode's and Copilot's, Codex's, Gemini CLI's."""
+
+
 class Handlers:
     """What answers the requests of hosts.
 
@@ -79,7 +83,8 @@ class Handlers:
         self.users = Users(client)
         self._all = Bound(client)
         chosen = offered(setup.dialects, setup.tools)
-        self.instructions = prompt(chosen)
+        instead = [INSTEAD] if "native" in setup.dialects else []
+        self.instructions = "\n".join([prompt(chosen), *instead])
         self._offers = {tool.name: (dialect, tool) for dialect in chosen for tool in dialect.tools}
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:

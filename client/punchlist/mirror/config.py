@@ -32,6 +32,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 class _File(msgspec.Struct, frozen=True):
     mirrors: tuple[Entry, ...] = ()
+    inbound: tuple[str, ...] = ()
 
 
 class Config:
@@ -51,11 +52,31 @@ class Config:
         Raises:
             ConfigError: The file is not what `punch mirror add` writes.
         """
+        return self._read().mirrors
+
+    def inbound(self) -> tuple[str, ...]:
+        """The directories of Claude Code's tasks that are taken over, and never written to.
+
+        Raises:
+            ConfigError: As for `load`.
+        """
+        return self._read().inbound
+
+    def set_inbound(self, directory: str, *, wanted: bool) -> bool:
+        """Take a directory of Claude Code's tasks over from now on, or no longer; whether that is new."""
+        present = self._read()
+        if (directory in present.inbound) == wanted:
+            return False
+        kept = tuple(one for one in present.inbound if one != directory)
+        self._write(msgspec.structs.replace(present, inbound=(*kept, directory) if wanted else kept))
+        return True
+
+    def _read(self) -> _File:
         try:
             with open(self.path, "rb") as file:
-                return msgspec.json.decode(file.read(), type=_File).mirrors
+                return msgspec.json.decode(file.read(), type=_File)
         except FileNotFoundError:
-            return ()
+            return _File()
         except (OSError, msgspec.MsgspecError, UnicodeError) as error:
             raise ConfigError(f"{self.path}: {error}") from error
 
@@ -86,6 +107,9 @@ class Config:
         return tuple(kept) != entries
 
     def _save(self, entries: list[Entry]) -> tuple[Entry, ...]:
-        make_directories(self.directory)
-        atomic_write(self.path, msgspec.json.format(msgspec.json.encode(_File(tuple(entries)))) + b"\n")
+        self._write(msgspec.structs.replace(self._read(), mirrors=tuple(entries)))
         return tuple(entries)
+
+    def _write(self, file: _File) -> None:
+        make_directories(self.directory)
+        atomic_write(self.path, msgspec.json.format(msgspec.json.encode(file)) + b"\n")

@@ -53,6 +53,41 @@ def examine(target: Target) -> Iterator[Finding]:
     yield _disk(target.data_dir)
     yield from _daemon(target)
     yield from _mirrors(target.data_dir)
+    yield _project(target)
+    yield from _hosts()
+
+
+def _project(target: Target) -> Finding:
+    """The list that an agent in this directory gets."""
+    from punchlist_schemas import directory
+    from punchlist_schemas.project_file import DirectoryError
+
+    try:
+        meant = directory.meant()
+    except DirectoryError as error:
+        return Finding("project", "fail", str(error), error.advice)
+    if meant is None:
+        return Finding("project", "ok", "no project file and no repository here", "agents get a list by: punch init")
+    found = f"{meant.conversation}, by {meant.file or f'the repository {meant.root}'}"
+    return Finding("project", "ok", found)
+
+
+def _hosts() -> Iterator[Finding]:
+    """What the hosts' configurations say of us: the command is there and serves, the hooks are quoted."""
+    from punchlist.cli import extra
+    from punchlist.hosts import health
+
+    found = list(health.installed(os.environ, os.getcwd()))
+    if extra.is_installed():
+        yield Finding("extra mcp", "ok", "installed")
+    else:
+        yield Finding("extra mcp", "warn" if found else "ok", extra.MISSING, extra.install())
+    for one in found:
+        trouble, advice = health.trouble(one, os.environ)
+        if trouble:
+            yield Finding(one.title, "fail", trouble, advice or f"punch setup {one.host} --scope {one.scope}")
+        else:
+            yield Finding(one.title, "ok", one.shown)
 
 
 def _python() -> Finding:
@@ -176,17 +211,19 @@ def _figures(status: dict[str, Any]) -> Iterator[Finding]:
 
 def _mirrors(data_dir: str) -> Iterator[Finding]:
     """What is wrong with mirror files, as the process that keeps them up last said."""
+    from punchlist.mirror.autostart import is_running
     from punchlist.mirror.config import Config, ConfigError
     from punchlist.mirror.report import status
 
     try:
-        if not Config(data_dir).load():
+        config = Config(data_dir)
+        if not config.load() and not config.inbound():
             return
     except ConfigError as error:
         yield Finding("mirror", "fail", str(error), "put it right, or remove it: punch mirror add writes it")
         return
     found = status(data_dir)
-    if found is None or not os.path.exists(f"/proc/{found.pid}"):
+    if found is None or not is_running(data_dir):
         yield Finding("mirror", "warn", "nobody keeps the files up", "punch mirror run")
     elif found.watching != "events":
         advice = "raise fs.inotify.max_user_instances and max_user_watches"

@@ -17,6 +17,10 @@ from punchlist.mirror.report import Problem, Report, status
 if TYPE_CHECKING:
     import anyio
 
+    from punchlist.mirror.inbox import Inbox
+
+_IDLE_LOOK_S = 5.0
+
 
 def run_mirror(context: Context) -> int:
     """Add, list, remove, or run."""
@@ -49,8 +53,11 @@ def _list(context: Context) -> int:
     found = status(context.target.data_dir)
     problems = found.problems if found else ()
     lines = [f"{safe(one.directory)}  {one.format}  {', '.join(one.conversations or ('all',))}" for one in entries]
+    inbound = Config(context.target.data_dir).inbound()
+    lines += [f"{safe(one)}  claude, one way in" for one in inbound]
     lines += [f"  {one.kind}: {safe(one.file)}: {safe(one.text)}" for one in problems]
-    return context.answer({"mirrors": entries, "problems": problems}, lines or ["nothing is mirrored"])
+    value = {"mirrors": entries, "inbound": inbound, "problems": problems}
+    return context.answer(value, lines or ["nothing is mirrored"])
 
 
 def _remove(context: Context) -> int:
@@ -71,13 +78,16 @@ async def _running(context: Context) -> int:
     import anyio
 
     from punchlist.aio import connect_async
+    from punchlist.mirror.inbox import Inbox
     from punchlist.mirror.runner import AlreadyRunning, Runner
 
     target = context.target
     options: Options = {"name": "punch mirror", "autostart": target.autostart}
     options |= target.options
     async with connect_async(**options) as client:
-        runner = Runner(client, target.data_dir, Report(target.data_dir, _log))
+        report = Report(target.data_dir, _log)
+        runner = Runner(client, target.data_dir, report)
+        inbox = Inbox(client, target.data_dir, report)
         try:
             lock = runner.acquire()
         except AlreadyRunning as error:
@@ -86,6 +96,9 @@ async def _running(context: Context) -> int:
         with lock:
             async with anyio.create_task_group() as group:
                 group.start_soon(_until_told, group.cancel_scope)
+                if context.args.idle is not None:
+                    group.start_soon(_until_idle, group.cancel_scope, context.args.idle / 1000, inbox, target.data_dir)
+                group.start_soon(inbox.run)
                 await runner.run()
     return 0
 
@@ -97,6 +110,15 @@ async def _until_told(scope: "anyio.CancelScope") -> None:
         async for _ in signals:
             scope.cancel()
             return
+
+
+async def _until_idle(scope: "anyio.CancelScope", idle_s: float, inbox: "Inbox", data_dir: str) -> None:
+    """End a mirror that nobody needs: nothing changed for this long, and no files but Claude Code's are kept up."""
+    import anyio
+
+    while Config(data_dir).load() or time.monotonic() < inbox.active_at + idle_s:  # noqa: ASYNC110 - time alone counts
+        await anyio.sleep(min(idle_s, _IDLE_LOOK_S))
+    scope.cancel()
 
 
 def _log(problem: Problem) -> None:

@@ -24,6 +24,7 @@ from punchlist.cursor import Change, TaskList
 from punchlist.errors import PunchlistError, WrongEpoch
 from punchlist.hosts.briefing import briefing, news, reminder
 from punchlist.hosts.looked import Looked, Looks
+from punchlist.mirror import autostart
 from punchlist_schemas.project_file import DirectoryError, is_conversation_id
 from punchlist_schemas.things import Task
 
@@ -62,6 +63,8 @@ def _hook_input() -> HookInput:
 
 
 def _run_hook(context: Context, given: HookInput) -> int:
+    if given.hook_event_name != "Stop":
+        autostart.ensure(context.target.socket, context.target.data_dir)
     session = given.session_id or context.args.session or ""
     if given.hook_event_name == "Stop":
         return _stop(context, session, given)

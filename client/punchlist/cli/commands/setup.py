@@ -7,13 +7,15 @@ import sys
 
 from punchlist.cli import extra
 from punchlist.cli.context import Context
-from punchlist.cli.exits import REFUSED
+from punchlist.cli.exits import CONFIGURATION, REFUSED
 from punchlist.cli.failure import UsageError, tell
 from punchlist.cli.safe import safe, safe_block
 from punchlist.hosts.catalog import Host, Place, host_named
 from punchlist.hosts.check import ServerError, tools_of
 from punchlist.hosts.configure import Change, Configurator, SetupError
 from punchlist.hosts.own import OwnCommand
+from punchlist.mirror import autostart
+from punchlist.mirror.config import Config, ConfigError
 from punchlist_schemas.project_file import is_conversation_id
 
 
@@ -29,16 +31,37 @@ def run_setup(context: Context) -> int:
             return context.answer(_value(host, changes), _shown(host, place, changes, remove=args.remove))
         if not args.remove:
             tools_of([place.punch, *place.arguments], place.env)
-        changes = files.change(host, place, remove=args.remove)
+        # With --tasks a removal takes back that alone.
+        is_whole = not (args.remove and args.tasks)
+        changes = files.change(host, place, remove=args.remove) if is_whole else []
+        tasks = _tasks(context, place)
     except SetupError as error:
         tell("unreadable_file", str(error), "nothing was changed; correct the file, then try again")
         return REFUSED
+    except ConfigError as error:
+        tell("configuration", str(error), "remove it: punch mirror add writes it")
+        return CONFIGURATION
     except ServerError as error:
         line = shlex.join([place.punch, *place.arguments])
         advice = error.advice or (extra.install() if not extra.is_installed() else f"run it to see more: {line}")
         tell("server", f"the MCP server does not start, so nothing was changed: {error}", advice)
         return REFUSED
-    return context.answer(_value(host, changes), _lines(context, host, changes, files))
+    lines = _lines(context, host, changes, files) if is_whole else tasks or ["nothing to remove"]
+    return context.answer(_value(host, changes), [*lines, *(tasks if is_whole else [])])
+
+
+def _tasks(context: Context, place: Place) -> list[str]:
+    """Have Claude Code's own task lists taken over, or no longer; what that means."""
+    args = context.args
+    if args.host != "claude-code" or args.scope != "user" or not (args.tasks or args.remove):
+        return []
+    data_dir = context.target.data_dir
+    folder = os.path.join(place.env.get("CLAUDE_CONFIG_DIR") or place.user_file(".claude"), "tasks")
+    is_new = Config(data_dir).set_inbound(folder, wanted=not args.remove)
+    if args.remove:
+        return [f"{safe(folder)} is no longer taken over; the tasks stay"] if is_new else []
+    autostart.ensure(context.target.socket, data_dir)
+    return [f"{safe(folder)} is taken over into the projects' lists, and never written to; the hooks keep that going"]
 
 
 def _place(context: Context, host: Host) -> Place:
@@ -50,6 +73,8 @@ def _place(context: Context, host: Host) -> Place:
         raise UsageError(f"{host.title} has no file for a project; leave --scope out")
     if args.allow and host.name != "claude-code":
         raise UsageError("--allow is for claude-code: its settings alone list the tools that need no question")
+    if args.tasks and (host.name != "claude-code" or args.scope != "user"):
+        raise UsageError("--tasks is for claude-code and --scope user: it keeps its lists in the home directory")
     return Place(args.scope, os.getcwd(), os.environ, _punch(args.scope), name, args.allow)
 
 

@@ -1,6 +1,6 @@
 """The commands that connect lists with models, agents' hosts, shells and other programs."""
 
-from punchlist.cli.duration import port
+from punchlist.cli.duration import milliseconds, port
 from punchlist.cli.table.shape import Argument, Command, choice, flag, names, value
 
 _HOSTS = (
@@ -111,6 +111,7 @@ COMMANDS = (
             choice("host", text="which host", choices=_HOSTS),
             choice("--scope", text="this user, or this directory", choices=("user", "project"), default="user"),
             flag("--allow", text="claude-code: let the model call our tools without a question"),
+            flag("--tasks", text="claude-code: take its own task lists over, one way in"),
             flag("--print", text="only show the difference"),
             flag("--remove", text="take it back"),
         ),
@@ -125,6 +126,7 @@ COMMANDS = (
             Argument(("directory",), "where the files are", {"metavar": "DIRECTORY", "nargs": "?"}, "file"),
             flag("--all", text="all lists there are and will be"),
             choice("--format", text="one file for each list, or one for each task", choices=("checklist", "claude")),
+            value("--idle", text="run: end when nothing changed for this long", metavar="TIME", type=milliseconds),
         ),
         ("punch mirror add . -c website", "punch mirror add ~/tasks --all", "punch mirror run", "punch mirror list"),
     ),

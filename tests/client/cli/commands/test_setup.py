@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from punchlist.hosts.catalog import HOSTS
+from punchlist.mirror import autostart
+from punchlist.mirror.config import Config
 from punchlist_testing.played import CLAUDE, SERVER, program
 
 
@@ -163,6 +165,30 @@ def test_the_model_may_call_our_tools_without_a_question_if_allowed(run: Any, ho
     assert run("setup", "claude-code", "--remove").code == 0
     assert path.read_text() == '{"permissions": {"allow": ["Bash(ls)"]}}\n'
     assert run("setup", "codex", "--allow").code == 2
+
+
+def test_claude_codes_own_lists_are_taken_over_until_that_is_taken_back(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(autostart, "ensure", lambda socket, data_dir: started.append(data_dir))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    config = Config(str(home / "data"))
+    done = run("setup", "claude-code", "--tasks")
+    assert done.code == 0
+    assert done.lines[-1].startswith(f"{home}/.claude/tasks is taken over into the projects' lists")
+    assert config.inbound() == (f"{home}/.claude/tasks",)
+    assert started == [str(home / "data")]
+    assert not (home / ".claude" / "tasks").exists()
+    assert f"{home}/.claude/tasks  claude, one way in" in run("mirror", "list").lines
+    assert run("setup", "claude-code", "--tasks", "--remove").code == 0
+    assert config.inbound() == ()
+    assert (home / ".claude.json").exists()
+    run("setup", "claude-code", "--tasks")
+    assert run("setup", "claude-code", "--remove").code == 0
+    assert config.inbound() == ()
+    assert not (home / ".claude.json").exists()
+    for refused in (("codex", "--tasks"), ("claude-code", "--tasks", "--scope", "project")):
+        assert run("setup", *refused).code == 2
 
 
 def test_a_host_without_a_file_for_projects_says_so(run: Any) -> None:
