@@ -106,13 +106,14 @@ async def test_without_a_conversation_the_directory_says_which_or_a_sentence_wha
     connect: Any, tmp_path: Path
 ) -> None:
     website = repository(tmp_path / "website")
-    async with connect("claude", conversation=None, directory=str(tmp_path)) as host:
+    async with connect("claude", "checklist", conversation=None, directory=str(tmp_path)) as host:
         assert "punch init" in text(await host.session.call_tool("TaskList", {}))
+        refused = await host.session.call_tool("ListTasks", {})
+        assert text(refused) == "Error: Task list is not available (no conversation context)."
     async with connect("claude", "checklist", conversation=None, directory=str(website)) as host:
         told = text(await host.session.call_tool("TaskList", {}))
         assert told.startswith("No tasks found.\n(conversation: website-")
-        refused = await host.session.call_tool("ListTasks", {})
-        assert text(refused) == "Error: Task list is not available (no conversation context)."
+        assert text(await host.session.call_tool("ListTasks", {})) == '{"tasks":[]}'
 
 
 async def test_a_request_may_name_its_list(connect: Any) -> None:
