@@ -106,3 +106,38 @@ async def test_a_sound_list_beside_a_damaged_one_is_deleted_and_the_daemon_lives
             peer.close()
     data = await anyio.Path(tmp_path / "data" / "log.db").read_bytes()
     assert b"aaa-1" not in data and b"bbX-1" in data
+
+
+def spoil_page(data: Path, name: str) -> None:
+    """Overwrite the beginning of the root page of something that follows from the log."""
+    with closing(sqlite3.connect(f"file:{data / 'log.db'}?mode=ro&immutable=1", uri=True)) as connection:
+        query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+        root: int = connection.execute(query, (name,)).fetchone()[0]
+    with open(data / "log.db", "r+b") as file:
+        file.seek((root - 1) * 4096)
+        file.write(b"\xff" * 64)
+
+
+@pytest.mark.parametrize(
+    "name", ["sessions", "attached", "parts", "keys", "snapshots", "newest", "users", "conversations"]
+)
+async def test_a_page_of_the_index_that_can_not_be_read_ends_nothing_and_hides_nothing(
+    tmp_path: Path, name: str
+) -> None:
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        for number in range(3):
+            await peer.result("task.add", conversation="aaa", title=f"t{number}", key=f"k{number}")
+        await peer.result("conversation.attach", conversation="aaa", session="sess")
+        peer.close()
+    await anyio.to_thread.run_sync(spoil_page, tmp_path / "data", name)
+    for start in range(2):
+        async with running_daemon(tmp_path) as daemon:
+            peer = await Peer.open(daemon.socket)
+            assert (await peer.result("task.list", conversation="sess"))["counts"]["pending"] == 3 + start
+            await peer.result("task.add", conversation="aaa", title="t0", key="k0")
+            await peer.result("task.add", conversation="aaa", title="new", key=f"n{start}")
+            await peer.result("task.add", conversation=f"fresh{start}", title="x")
+            listed = await peer.result("conversation.list")
+            assert len(listed["conversations"]) == 2 + start
+            peer.close()

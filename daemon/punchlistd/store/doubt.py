@@ -93,10 +93,15 @@ def _scanned(log: Operations, conversation: str) -> bool:
     if log.distrusted or (log.scanned and not log.doubtful):
         return False
     logger.error("%s: the index seems to lack events of %s; the log is scanned for them", log.path, conversation)
+    distrust(log)
+    return True
+
+
+def distrust(log: Operations) -> None:
+    """Scan the whole log, and let what is found take the place of the index."""
     log.scanned = log.distrusted = True
     before = log.tail
     log.damage.clear()
     log.ownerless.clear()
     reading.scan(log, 0)
     log.tail.tombstones = before.tombstones  # the others were erased long ago
-    return True

@@ -20,7 +20,7 @@ from punchlistd.store import doubt, erase, index, reading, schema, whole
 from punchlistd.store.backup import Copy, finish
 from punchlistd.store.mounts import file_system_of, is_remote
 from punchlistd.store.operations import Operations
-from punchlistd.store.port import Damaged, Loaded, LogUnusable, Sealed, Snapshot, StorageFailed, Stored
+from punchlistd.store.port import Damaged, Loaded, LogUnusable, Sealed, Snapshot, StorageFailed, StorageFull, Stored
 from punchlistd.store.rebuild import rebuild
 from punchlistd.store.verify import Report
 
@@ -94,10 +94,14 @@ def open_log(
         whole.check_pages(path)
         connection = schema.connect(path, "rw")
         schema.apply_settings(connection)
-        whole.check_names(connection, path)
         schema.upgrade(connection, path, schema.UPGRADES)
+        whole.check_schema(connection, path)
         operations = Operations(connection, path, reserve_bytes, watch)
-        reading.scan(operations, operations.indexed)
+        operations.doubtful = whole.name_problem(connection)
+        if operations.doubtful:
+            _rebuild(operations)
+        else:
+            reading.scan(operations, operations.indexed)
         return operations
     except BaseException as error:
         if connection is not None:
@@ -105,6 +109,16 @@ def open_log(
         if isinstance(error, sqlite3.Error | OSError):
             raise _unusable(path, error) from error
         raise
+
+
+def _rebuild(log: Operations) -> None:
+    """Build the index again; where it can't be, because events are spoiled too, the log is read without it."""
+    logger.error("%s: the index is damaged (%s); it is built again from the log", log.path, log.doubtful)
+    try:
+        rebuild(log)
+    except (Damaged, StorageFull) as error:
+        logger.error("%s: the index is not built again: %s", log.path, error)
+        doubt.distrust(log)
 
 
 class SqliteLog:

@@ -6,10 +6,11 @@ missing without a word.
 
 import os
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from punchlistd.store.files import size_of, write_ahead
 from punchlistd.store.port import LogUnusable
+from punchlistd.store.schema import build
 
 _HEADER = 32
 _FRAME = 24
@@ -45,12 +46,25 @@ def _written_ahead(path: str, page: int) -> set[int]:
     return found
 
 
-def check_names(connection: sqlite3.Connection, path: str) -> None:
-    """Compare the table of conversations with its indexes, through which they are found.
+def name_problem(connection: sqlite3.Connection) -> str:
+    """How the table of conversations differs from its indexes, through which they are found; "" if it does not."""
+    try:
+        problem = connection.execute("PRAGMA integrity_check(conversations)").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        problem = str(error)
+    return "" if problem == "ok" else problem
+
+
+def check_schema(connection: sqlite3.Connection, path: str) -> None:
+    """Compare what the file says of its tables and indexes with what they are.
 
     Raises:
-        LogUnusable: They differ.
+        LogUnusable: A name or a type is not the one that was written.
     """
-    problem = connection.execute("PRAGMA integrity_check(conversations)").fetchone()[0]
-    if problem != "ok":
-        raise LogUnusable(f"the index in {path} is damaged ({problem}); put a backup in its place: punch restore")
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        build(fresh)
+        listed = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
+        wrong = {*fresh.execute(listed)} ^ {*connection.execute(listed)}
+    if wrong:
+        name = min(str(row[1]) for row in wrong)
+        raise LogUnusable(f"the definition of {name} in {path} is damaged; put a backup in its place: punch restore")

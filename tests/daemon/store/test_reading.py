@@ -104,11 +104,14 @@ async def test_a_row_whose_values_are_gone_is_damage(path: str, indexed: bool) -
     await written(path, indexed=indexed)
     with closing(connect(path, "rw")) as connection:
         connection.execute("PRAGMA writable_schema = ON").close()
+        tables: list[tuple[str, str]] = connection.execute("SELECT sql, name FROM sqlite_schema").fetchall()
         connection.execute(
             "UPDATE sqlite_schema SET sql = replace(replace(sql, ' NOT NULL', ''), ' STRICT', '')"
         ).close()
     with closing(connect(path, "rw")) as connection:
         connection.execute("UPDATE log SET first = -4611686018427387904, sum = NULL, body = NULL WHERE seq = 6").close()
+        connection.execute("PRAGMA writable_schema = ON").close()
+        connection.executemany("UPDATE sqlite_schema SET sql = ? WHERE name = ?", tables).close()
     log = await SqliteLog.open(path, reserve_bytes=0)
     for name in ("anna", "bert"):
         with pytest.raises(Damaged):

@@ -14,15 +14,13 @@ from punchlistd.store.schema import connect
 from punchlistd.store.sqlite import SqliteLog
 from punchlistd.store.verify import verify_file
 
-FOUND_IN_USE = ("sqlite_autoindex_sessions_1", "sessions", "attached", "parts", "keys", "snapshots")
+PAGES = ("sessions", "attached", "parts", "keys", "snapshots", "newest", "users", "conversations")
 
 
 def spoil(path: str, name: str) -> None:
     """Overwrite the beginning of a table's or index's root page."""
     with closing(connect(path, "ro&immutable=1")) as connection:
         row = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (name,)).fetchone()
-    if row is None:
-        pytest.skip(f"there is no {name}")
     with open(path, "r+b") as file:
         file.seek((row[0] - 1) * 4096)
         file.write(b"\xff" * 64)
@@ -39,7 +37,7 @@ async def written(path: str) -> Scribe:
     return scribe
 
 
-@pytest.mark.parametrize("name", FOUND_IN_USE)
+@pytest.mark.parametrize("name", PAGES)
 async def test_a_page_of_the_index_that_can_not_be_read_hides_no_event_and_is_built_again(path: str, name: str) -> None:
     scribe = await written(path)
     spoil(path, name)

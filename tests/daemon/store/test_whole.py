@@ -53,7 +53,7 @@ async def test_pages_that_were_written_ahead_are_not_missing(tmp_path: Path) -> 
         await run_sync(check_pages, str(image))
 
 
-async def test_an_index_of_names_that_finds_nothing_is_refused(tmp_path: Path) -> None:
+async def test_an_index_of_names_that_finds_nothing_is_built_again(tmp_path: Path) -> None:
     path = await closed_log(tmp_path)
     connection = sqlite3.connect(path)
     root = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_conversations_1'")
@@ -62,5 +62,17 @@ async def test_an_index_of_names_that_finds_nothing_is_refused(tmp_path: Path) -
     content = bytearray(path.read_bytes())
     content[place + 2048 : place + 4096] = bytes(2048)
     path.write_bytes(content)
-    with pytest.raises(LogUnusable, match="index in .* is damaged"):
-        await SqliteLog.open(str(path))
+    log = await SqliteLog.open(str(path), reserve_bytes=0)
+    assert len(log.unindexed_conversations()) == log.unindexed == 40
+    assert len((await log.load("c7")).tail) == 1
+    await log.close()
+
+
+async def test_a_flipped_bit_in_the_definition_of_a_table_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    path = await closed_log(tmp_path)
+    sound = path.read_bytes()
+    for name in (b"body", b"in_progress", b"chain"):
+        at = sound.index(name)
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 4]) + sound[at + 1 :])
+        with pytest.raises(LogUnusable, match="put a backup in its place"):
+            await SqliteLog.open(str(path), reserve_bytes=0)

@@ -58,6 +58,13 @@ MUTANTS = (
         ("tests/daemon/store/test_rebuild.py",),
     ),
     Mutant(
+        "an index that can't be read is built again",
+        _ENGINE + "registry.py",
+        "            await self._log.rebuild()\n",
+        "            raise\n",
+        ("tests/journeys/test_damage.py",),
+    ),
+    Mutant(
         "the tail in memory forgets what was erased",
         _ENGINE + "fanout.py",
         "        if erased:\n",
