@@ -18,10 +18,17 @@ def commands(page: str) -> list[str]:
     return [line for block in blocks for line in block.splitlines() if line.startswith("punch ")]
 
 
-@pytest.mark.parametrize("line", commands("README.md"))
-def test_a_command_in_the_readme_is_understood(line: str) -> None:
-    words = shlex.split(line, comments=True)
+TYPED = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("line", dict.fromkeys(line for page in TYPED for line in commands(page)))
+def test_a_command_that_a_page_shows_is_understood(line: str) -> None:
+    words = shlex.split(line.partition(" >")[0], comments=True)
     assert parse(words[1:]).command == words[1]
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
 
 
 @pytest.mark.parametrize("page", PAGES)

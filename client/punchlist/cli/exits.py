@@ -1,4 +1,4 @@
-"""The exit codes of `punch`: what a script may rely on. README.md has the same table, with more words."""
+"""The exit codes of `punch`: what a script may rely on. docs/operating.md has the same table, with more words."""
 
 OK = 0
 REFUSED = 1
@@ -16,7 +16,7 @@ MEANINGS = {
     REFUSED: "refused",
     USAGE: "usage",
     NO_DAEMON: "no daemon that answers",
-    FAULT: "a fault of ours",
+    FAULT: "internal error",
     74: "a file could not be read or written",
     LOST_RACE: "another daemon runs",
     CONFIGURATION: "configuration, or an unusable log",

@@ -3,9 +3,9 @@ from pathlib import Path
 
 from punchlist.cli.exits import MEANINGS
 
-README = Path(__file__).resolve().parents[3] / "README.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "operating.md"
 
 
-def test_the_readme_explains_exactly_the_exit_codes_there_are() -> None:
-    table = README.read_text("utf-8").split("| exit code | meaning |\n", 1)[1].split("\n\n", 1)[0]
+def test_the_page_explains_exactly_the_exit_codes_there_are() -> None:
+    table = PAGE.read_text("utf-8").split("| exit code | meaning |\n", 1)[1].split("\n\n", 1)[0]
     assert [int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)] == list(MEANINGS)

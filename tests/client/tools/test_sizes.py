@@ -1,4 +1,4 @@
-"""What each dialect costs in tokens, and the README's table of it (written anew with PUNCHLIST_WRITE=1)."""
+"""What each dialect costs in tokens, and the table of it in docs/agents.md (written anew with PUNCHLIST_WRITE=1)."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from punchlist import Client, tools
 from punchlist.tools import Seat, Toolbox
 from punchlist.tools.fit import MAX_TOKENS, compact, tokens
 
-README = Path(__file__).resolve().parents[3] / "README.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "agents.md"
 MARKS = ("<!-- sizes -->\n", "<!-- /sizes -->")
 LENGTHS = (7, 50, 1_000)
 
@@ -57,18 +57,18 @@ def sizes(client: Client, name: str) -> list[int]:
     return [tokens(compact(tools.definitions(name, "anthropic"))), tokens(finished.text), *listed]
 
 
-def test_the_table_in_the_readme_is_measured(client: Client) -> None:
+def test_the_table_of_costs_is_measured(client: Client) -> None:
     lengths = " | ".join(f"list of {count:,}" for count in LENGTHS)
     lines = [f"| dialect | definitions | finish one | {lengths} |", "|---|---|---|---|---|---|"]
     measured = {name: sizes(client, name) for name in tools.names()}
     lines += [f"| `{name}` | {' | '.join(f'{one:,}' for one in row)} |" for name, row in measured.items()]
     table = "\n".join(lines) + "\n"
-    text = README.read_text("utf-8")
+    text = PAGE.read_text("utf-8")
     head, _, rest = text.partition(MARKS[0])
     _, _, tail = rest.partition(MARKS[1])
     wanted = f"{head}{MARKS[0]}{table}{MARKS[1]}{tail}"
     if os.environ.get("PUNCHLIST_WRITE"):
-        README.write_text(wanted, "utf-8")
+        PAGE.write_text(wanted, "utf-8")
     assert text == wanted, "PUNCHLIST_WRITE=1 pytest tests/client/tools/test_sizes.py"
     assert max(one for row in measured.values() for one in row) <= MAX_TOKENS
     assert measured["native"][0] <= 1_000
