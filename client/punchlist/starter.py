@@ -16,6 +16,12 @@ IDLE_EXIT_S = 900
 MAX_LOG_BYTES = 1 << 20
 """The daemon's log is put aside as `daemon.log.1` when it is longer than this at a start."""
 
+INHERITED = frozenset({"HOME", "PATH", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH"})
+"""Variables that a process which outlives its starter gets. Others, API keys among them, stay with the starter."""
+
+INHERITED_PREFIXES = ("LC_", "XDG_", "PUNCHLIST_", "PYTHON", "COVERAGE_")
+"""Variables whose names begin so are passed on as well: the last for runs whose coverage is measured."""
+
 _EXIT_LOST_RACE = 75
 _LAST_LINES = 10
 _READY = b"ready"
@@ -116,8 +122,10 @@ def _spawn(socket: str, data_dir: str, ready: int, log: int) -> subprocess.Popen
 
 
 def environment() -> dict[str, str]:
-    """Ours, with the module path made absolute: the daemon does not run in our working directory."""
-    environment = dict(os.environ)
+    """What a daemon needs of ours, with the module path made absolute: it does not run in our working directory."""
+    environment = {
+        name: value for name, value in os.environ.items() if name in INHERITED or name.startswith(INHERITED_PREFIXES)
+    }
     if path := environment.get("PYTHONPATH"):
         environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in path.split(os.pathsep) if part)
     return environment

@@ -132,6 +132,23 @@ def test_the_started_daemon_is_told_where_and_how_long_and_gets_no_descriptors_o
     assert f" {arguments.split()[-1]} -> " in pipes[0]
 
 
+def test_a_daemon_does_not_keep_the_environment_of_whoever_called_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = {"ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "NOTIFY_SOCKET", "LISTEN_FDS", "HOMEPAGE"}
+    needed = {"LANG", "LC_ALL", "TZ", "XDG_RUNTIME_DIR", "PUNCHLIST_SOCKET", "VIRTUAL_ENV"}
+    for name in secrets | needed:
+        monkeypatch.setenv(name, "C" if name in ("LANG", "LC_ALL") else f"{tmp_path}/{name}")
+    with connect(socket=str(tmp_path / "s"), data_dir=str(tmp_path / "data")) as client:
+        found = Path(f"/proc/{client.open().pid}/environ").read_bytes().decode()
+        client.shutdown()
+    given = {line.partition("=")[0] for line in found.split("\0") if line}
+    assert given >= needed
+    assert given & secrets == set()
+    allowed = (*starter.INHERITED_PREFIXES, *(name for name in starter.INHERITED))
+    assert [name for name in sorted(given) if not name.startswith(allowed)] == []
+
+
 def test_a_log_that_grew_long_is_put_aside(
     tmp_path: Path, begin: Callable[[], Report], pretend: Pretend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
