@@ -67,11 +67,12 @@ class AsyncClient:
         **options: See `Options`.
     """
 
+    _link: Link | None = None  # of the class: a finalizer also meets what an interrupted constructor left half made
+
     def __init__(self, **options: Unpack[Options]) -> None:
         self._options = options
         self._profile = Profile(options)
         self._lock = anyio.Lock()
-        self._link: Link | None = None
         self._watches: set[AsyncWatch[Any]] = set()
         on_fork(self, AsyncClient._forked)
 

@@ -293,7 +293,8 @@ class Watch(Generic[T]):
         self.close()
 
     def __del__(self) -> None:
-        post(self._face.drop)
+        if (face := getattr(self, "_face", None)) is not None:  # the constructor may have been interrupted
+            post(face.drop)
 
 
 class Work:

@@ -86,11 +86,13 @@ def _is_lost(error: PunchlistError) -> bool:
 class AsyncWork:
     """Tasks claimed one after the other, for an `async for` in an `async with`. See `AsyncConversation.work`."""
 
+    # Of the class: a finalizer also meets what an interrupted constructor left half made.
+    _held: Held | None = None
+    _renewing: asyncio.Task[None] | None = None
+
     def __init__(self, conversation: "AsyncConversation", terms: Terms) -> None:
         self._conversation = conversation
         self._terms = terms
-        self._held: Held | None = None
-        self._renewing: asyncio.Task[None] | None = None
         on_fork(self, AsyncWork._forked)
 
     @property
