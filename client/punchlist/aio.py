@@ -70,7 +70,7 @@ class AsyncClient:
     _link: Link | None = None  # of the class: a finalizer also meets what an interrupted constructor left half made
 
     def __init__(self, **options: Unpack[Options]) -> None:
-        self._options = options
+        self.options = options
         self._profile = Profile(options)
         self._lock = anyio.Lock()
         self._watches: set[AsyncWatch[Any]] = set()
@@ -83,10 +83,11 @@ class AsyncClient:
     conversations = _awaiting(ClientCalls.conversations)
     resolve = _awaiting(ClientCalls.resolve)
     read = _awaiting(ClientCalls.read)
+    confirmation = _awaiting(ClientCalls.confirmation)
 
     def as_user(self, user: str) -> "AsyncClient":
         """Another client of the same daemon, whose connection is confined to this user's conversations."""
-        return AsyncClient(**{**self._options, "user": user})
+        return AsyncClient(**{**self.options, "user": user})
 
     async def open(self) -> HelloResult:
         """Connect now instead of at the first call, and return who answered."""

@@ -48,6 +48,19 @@ class Write(TypedDict, total=False):
     """Who does it, instead of the facade's or the connection's name."""
 
 
+class Confirming(Write, total=False):
+    """What a call that may have to be confirmed accepts besides."""
+
+    ask: bool
+    """Raise `ConfirmationRequired` unless `confirm` is its token, which is for a later turn of a model."""
+
+    answered: bool
+    """Beside `confirm`: the person has answered the question, so nobody has to wait."""
+
+    quote: str
+    """The person's own words by which they agreed beforehand; kept in the event."""
+
+
 def itself(result: R) -> R:
     """Picks the whole result."""
     return result
@@ -96,6 +109,14 @@ class ClientCalls:
         return Call(
             "conversation.list", p.ConversationList(query=query, active=active, limit=limit, cursor=cursor), itself
         )
+
+    def confirmation(self, token: str) -> Call[r.ConfirmationResult]:
+        """What a confirmation token would do. Repeat that call with `confirm` to do it.
+
+        Raises:
+            NotFound: It was used, has expired, is another user's, or the daemon was restarted since.
+        """
+        return Call("confirmation.get", p.ConfirmationGet(token=token), itself)
 
     def resolve(self, path: str) -> Call[r.ConversationResolveResult]:
         """The list that a directory means, by its project file or its git repository.

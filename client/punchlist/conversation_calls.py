@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar, Unpack
 
 from msgspec import UNSET, UnsetType
 
-from punchlist.calls import Call, Write, itself
+from punchlist.calls import Call, Confirming, Write, itself
 from punchlist.cursor import TaskList
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
@@ -159,13 +159,16 @@ class ConversationCalls:
         add_blocks: Iterable[str] = (),
         remove_blocks: Iterable[str] = (),
         fence: int | None = None,
-        **write: Unpack[Write],
+        confirm: str | None = None,
+        **write: Unpack[Confirming],
     ) -> Call[Task]:
         """Sets members and edges of a task. None clears one; `metadata` merges, and None deletes a key of it.
 
-        With `fence` it is refused with `LeaseHeld` or `LeaseLost` unless the claim of that number is in force.
+        With `fence` it is refused with `LeaseHeld` or `LeaseLost` unless the claim of that number is in force. As to
+        `confirm` see `delete`.
         """
         members = {
+            "confirm": confirm,
             "title": title,
             "description": description,
             "priority": priority,
@@ -294,11 +297,11 @@ class ConversationCalls:
         params = self._write(p.TaskRelease, write, task=task, owner=owner, fence=fence)
         return Call("task.release", params, attrgetter("task"))
 
-    def delete(self, *tasks: str, confirm: str | None = None, **write: Unpack[Write]) -> Call[tuple[str, ...]]:
+    def delete(self, *tasks: str, confirm: str | None = None, **write: Unpack[Confirming]) -> Call[tuple[str, ...]]:
         """Deletes tasks, all or none, and returns their ids.
 
-        On a connection made with `confirm=True` the first call raises `ConfirmationRequired`; repeat it with
-        `confirm=error.token`.
+        On a connection made with `confirm=True`, or with `ask=True`, the first call raises `ConfirmationRequired`;
+        repeat it with `confirm=error.token`.
         """
         members: dict[str, Any] = {"task": tasks[0]} if len(tasks) == 1 else {"tasks": tasks}
         return Call("task.delete", self._write(p.TaskDelete, write, confirm=confirm, **members), attrgetter("deleted"))
@@ -306,16 +309,22 @@ class ConversationCalls:
     # the list as a whole
 
     def replace(
-        self, tasks: Iterable[NewTask | str], *, keep_unfinished: bool = True, **write: Unpack[Write]
+        self,
+        tasks: Iterable[NewTask | str],
+        *,
+        keep_unfinished: bool = True,
+        confirm: str | None = None,
+        **write: Unpack[Confirming],
     ) -> Call[tuple[Task, ...]]:
         """Makes the list be these tasks. One of the same title is kept and brought up to date.
 
-        Unfinished tasks that are not among them stay, in front, unless `keep_unfinished` is false.
+        Unfinished tasks that are not among them stay, in front, unless `keep_unfinished` is false. As to `confirm` see
+        `delete`.
         """
-        members = {"tasks": _new_tasks(tasks), "keep_unfinished": keep_unfinished}
+        members = {"tasks": _new_tasks(tasks), "keep_unfinished": keep_unfinished, "confirm": confirm}
         return Call("list.replace", self._write(p.ListReplace, write, **members), attrgetter("tasks"))
 
-    def clear(self, *, confirm: str | None = None, **write: Unpack[Write]) -> Call[int]:
+    def clear(self, *, confirm: str | None = None, **write: Unpack[Confirming]) -> Call[int]:
         """Removes all tasks and returns how many; numbering restarts at 1. As to `confirm` see `delete`."""
         return Call("list.clear", self._write(p.ListClear, write, confirm=confirm), attrgetter("cleared"))
 
@@ -382,7 +391,7 @@ class ConversationCalls:
         params = self._write(p.ConversationDetach, write, session=session)
         return Call("conversation.detach", params, attrgetter("conversation"))
 
-    def erase(self, *, confirm: str | None = None, **write: Unpack[Write]) -> Call[str]:
+    def erase(self, *, confirm: str | None = None, **write: Unpack[Confirming]) -> Call[str]:
         """Erases the conversation from the disk, for good. Always in two steps: see `delete`."""
         params = self._write(p.ConversationDelete, write, confirm=confirm)
         return Call("conversation.delete", params, attrgetter("deleted"))

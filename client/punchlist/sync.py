@@ -81,6 +81,11 @@ class Client:
     conversations = _blocking(ClientCalls.conversations)
     resolve = _blocking(ClientCalls.resolve)
     read = _blocking(ClientCalls.read)
+    confirmation = _blocking(ClientCalls.confirmation)
+
+    def as_user(self, user: str) -> "Client":
+        """Another client of the same daemon, whose connection is confined to this user's conversations."""
+        return Client(**{**self._face.options, "user": user})
 
     def open(self) -> HelloResult:
         """Connect now instead of at the first call, and return who answered."""

@@ -38,6 +38,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     confirm_s: float = 300.0
     """How long a confirmation token is valid."""
 
+    later_s: float = 5.0
+    """How long a process that got a model's token has to wait: a person takes longer to answer."""
+
     grace_s: float = 10.0
     """How long a claim outlives its connection, or a restart of the daemon."""
 

@@ -72,7 +72,10 @@ class TaskAdded(Event, frozen=True, tag="TaskAdded"):
 
 
 class TaskEdited(Event, frozen=True, tag="TaskEdited"):
-    """Members of a task were set; those left out were not touched. `metadata` merges and null deletes a key."""
+    """Members of a task were set; those left out were not touched. `metadata` merges and null deletes a key.
+
+    `quote`, here and elsewhere, are the words by which a person agreed beforehand.
+    """
 
     task: str
     title: str | UnsetType = UNSET
@@ -82,6 +85,7 @@ class TaskEdited(Event, frozen=True, tag="TaskEdited"):
     owner: str | UnsetType = UNSET
     parent: str | None | UnsetType = UNSET
     metadata: Metadata | UnsetType = UNSET
+    quote: str = ""
 
 
 class TaskMoved(Event, frozen=True, kw_only=True, tag="TaskMoved"):
@@ -107,6 +111,7 @@ class Deleted(Event, frozen=True, tag="Deleted"):
     """A task left the list. Edges to it go with it, its children move to its parent."""
 
     task: str
+    quote: str = ""
 
 
 class DependencyAdded(Event, frozen=True, tag="DependencyAdded"):
@@ -151,6 +156,8 @@ class Released(Event, frozen=True, kw_only=True, tag="Released"):
 
 class ListCleared(Event, frozen=True, tag="ListCleared"):
     """All tasks left the list and numbering restarts at 1."""
+
+    quote: str = ""
 
 
 class MessageAppended(Event, frozen=True, tag="MessageAppended"):

@@ -56,6 +56,27 @@ class Mutation(Params, frozen=True, kw_only=True):
     actor: Name | None = None
 
 
+class Confirmable(Mutation, frozen=True, kw_only=True):
+    """What a mutation accepts that may have to be confirmed.
+
+    With `ask` it is answered with `confirmation_required` and a token unless `confirm` is such a token; that one is for
+    a later turn, so the process that got it has to wait for a moment. `answered` says, beside `confirm`, that the
+    person has answered the question. `quote` are the person's own words by which they agreed beforehand: nothing is
+    asked by `ask`, and the words are kept in the event.
+    """
+
+    confirm: Token | None = None
+    ask: bool = False
+    answered: bool = False
+    quote: ShortText = ""
+
+
+class ConfirmationGet(Params, frozen=True, kw_only=True):
+    """What a token would do."""
+
+    token: Token
+
+
 class Place(Params, frozen=True, kw_only=True):
     """Nothing but a conversation."""
 
@@ -145,10 +166,8 @@ class ConversationDetach(Mutation, frozen=True, kw_only=True):
     session: ConversationId
 
 
-class ConversationDelete(Mutation, frozen=True, kw_only=True):
+class ConversationDelete(Confirmable, frozen=True, kw_only=True):
     """Erases a conversation from the disk. The first call is answered with the token that the second one needs."""
-
-    confirm: Token | None = None
 
 
 # tasks
@@ -220,7 +239,7 @@ class TaskList(Params, frozen=True, kw_only=True):
     fields: tuple[ShortText, ...] | None = None
 
 
-class TaskEdit(Mutation, frozen=True, kw_only=True):
+class TaskEdit(Confirmable, frozen=True, kw_only=True):
     """Sets members of a task. Null clears, `metadata` merges and null deletes a key of it.
 
     With `fence` it is refused unless the claim of that number is in force.
@@ -265,12 +284,11 @@ class TaskMove(Mutation, frozen=True, kw_only=True):
     to_end: bool = False
 
 
-class TaskDelete(Mutation, frozen=True, kw_only=True):
+class TaskDelete(Confirmable, frozen=True, kw_only=True):
     """Deletes `task` or all of `tasks`: exactly one of the two."""
 
     task: TaskId | None = None
     tasks: Annotated[tuple[TaskId, ...], msgspec.Meta(max_length=10_000)] = ()
-    confirm: Token | None = None
 
 
 class TaskClaim(Mutation, frozen=True, kw_only=True):
@@ -306,7 +324,7 @@ class TaskRelease(Mutation, frozen=True, kw_only=True):
     fence: Position | None = None
 
 
-class ListReplace(Mutation, frozen=True, kw_only=True):
+class ListReplace(Confirmable, frozen=True, kw_only=True):
     """Makes the list be these tasks. An existing task of the same title is kept and brought up to date.
 
     Unfinished tasks that are not among them stay, in front, unless `keep_unfinished` is false.
@@ -316,10 +334,8 @@ class ListReplace(Mutation, frozen=True, kw_only=True):
     keep_unfinished: bool = True
 
 
-class ListClear(Mutation, frozen=True, kw_only=True):
+class ListClear(Confirmable, frozen=True, kw_only=True):
     """Removes all tasks; numbering restarts at 1."""
-
-    confirm: Token | None = None
 
 
 class TurnEnd(Mutation, frozen=True, kw_only=True):

@@ -183,6 +183,16 @@ class TasksResult(Written, frozen=True, kw_only=True):
     tasks: tuple[Task, ...]
 
 
+class ConfirmationResult(Result, frozen=True, kw_only=True):
+    """What a token stands for: repeat `method` with `params` and `confirm` to do it. `expires_at` in milliseconds."""
+
+    method: str
+    params: msgspec.Raw
+    summary: str
+    conversation: str
+    expires_at: int
+
+
 class TaskGetResult(Result, frozen=True, kw_only=True):
     """One task."""
 

@@ -2,13 +2,13 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 import pytest
 
 from punchlist.aio import AsyncClient, AsyncConversation
-from punchlist.calls import Call, ClientCalls, Write
+from punchlist.calls import Call, ClientCalls
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.sync import Client, Conversation
 from punchlist_schemas.methods import METHODS
@@ -32,7 +32,7 @@ SAMPLES: dict[str, tuple[Any, ...]] = {
     "add": ("t",), "add_many": (["t"],), "get": ("1",), "edit": ("1",), "set_status": ("1", "paused"),
     "move": ("1",), "delete": ("1",), "replace": ([],), "attach": ("s",), "detach": ("s",),
     "take": ("o",), "renew": ("1", "o"), "release": ("1", "o"), "append_message": ("user", "hi"), "read": (0,),
-    "resolve": ("/tmp",),
+    "resolve": ("/tmp",), "confirmation": ("t",),
     "backup": ("/b",),
 }  # fmt: skip
 
@@ -50,9 +50,11 @@ def build(name: str, **extra: Any) -> Call[Any]:
 
 
 def parameters(name: str) -> set[str]:
-    names = set(inspect.signature(BUILDERS[name]).parameters) - {"self"}
+    found = inspect.signature(BUILDERS[name]).parameters
+    names = set(found) - {"self"}
     if "write" in names:
-        names = names - {"write"} | set(Write.__annotations__)
+        (common,) = get_args(found["write"].annotation)
+        names = names - {"write"} | set(common.__annotations__)
     return names
 
 

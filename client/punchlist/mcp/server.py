@@ -120,7 +120,7 @@ class Handlers:
             user = self._user(context, repair.user_of(tool, arguments))
         except Problem as problem:
             return _result(dialect.refuse(problem))
-        seat = self._seat(context, user)
+        seat = self._seat(context, user)._replace(answered=answer is not None)
         async with self._bound(user) as bound:
             reply = await bound.box.call(dialect, tool.name, arguments, seat)
             if reply.question is None or not questions.can_ask(context):
@@ -130,7 +130,7 @@ class Handlers:
             if not await questions.ask(context, reply.question):
                 return _result(Reply(text=_DECLINED, data={"status": "declined"}))
             arguments["confirm"] = reply.question.token
-            return _result(await bound.box.call(dialect, tool.name, arguments, seat))
+            return _result(await bound.box.call(dialect, tool.name, arguments, seat._replace(answered=True)))
 
     def _user(self, context: Context, named: str | None = None) -> str | None:
         """The user of a request: of its argument, its `_meta` or its token; None for a trusted one that names nobody.

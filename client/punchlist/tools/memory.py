@@ -1,15 +1,8 @@
-"""What a process of tools remembers: how far each agent has looked, its claims, and the secret of confirmations."""
+"""What a process of tools remembers: how far each agent has looked, and its claims."""
 
-import hashlib
-import hmac
-import os
-import time
 from collections import OrderedDict
 
 import msgspec
-
-CONFIRM_S = 300
-"""How long a confirmation may take, in seconds."""
 
 _MINDS = 4_096
 """How many minds are kept; the one that was used longest ago is dropped first."""
@@ -32,9 +25,9 @@ class Mind(msgspec.Struct):
 class Memory:
     """What the agents of one process remember. Nothing in it is needed after a restart.
 
-    A position that is not known any more is found again in the log and a claim in the list; an old confirmation is
-    asked for anew. Positions and claims of different logs are kept apart by the log's epoch: after a restore, or with
-    several daemons, those of another log mean nothing.
+    A position that is not known any more is found again in the log and a claim in the list. Positions and claims of
+    different logs are kept apart by the log's epoch: after a restore, or with several daemons, those of another log
+    mean nothing.
     """
 
     def __init__(self) -> None:
@@ -42,7 +35,6 @@ class Memory:
         """Conversations that a dialect has set up already."""
         self._log = ""
         self._minds: OrderedDict[tuple[str, str, str], Mind] = OrderedDict()
-        self._secret = os.urandom(32)
 
     def mind(self, log: str, conversation: str, actor: str) -> Mind:
         """What an agent remembers of a list; `log` is the epoch of the daemon's log."""
@@ -55,22 +47,3 @@ class Memory:
         if len(self._minds) > _MINDS:
             self._minds.popitem(last=False)
         return mind
-
-    def token(self, *facts: str) -> tuple[str, int]:
-        """A token for exactly these facts, and when it expires (milliseconds since 1970 UTC)."""
-        expires_s = int(time.time()) + CONFIRM_S
-        return f"{expires_s:x}-{self._sign(expires_s, facts)}", expires_s * 1000
-
-    def confirms(self, token: str, *facts: str) -> bool:
-        """Whether the token was given out for these facts and is still good."""
-        head, _, signature = token.partition("-")
-        try:
-            expires_s = int(head, 16)
-        except ValueError:
-            return False
-        good = hmac.compare_digest(signature.encode(), self._sign(expires_s, facts).encode())
-        return good and time.time() < expires_s
-
-    def _sign(self, expires_s: int, facts: tuple[str, ...]) -> str:
-        message = "\0".join((str(expires_s), *facts)).encode("utf-8", "surrogatepass")
-        return hmac.new(self._secret, message, hashlib.sha256).hexdigest()[:24]

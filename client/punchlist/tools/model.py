@@ -11,6 +11,7 @@ import msgspec
 
 from punchlist.calls import Call
 from punchlist.conversation_calls import ConversationCalls
+from punchlist.errors import ConfirmationRequired
 from punchlist.tools.guide import rendered
 from punchlist.tools.memory import Memory, Mind
 from punchlist_schemas.things import PRIORITIES, STATUSES
@@ -35,6 +36,7 @@ def choices(words: Iterable[str]) -> tuple[str, ...]:
 
 
 Confirm = Annotated[str, Hidden]
+Token = str
 Offset = Annotated[int, msgspec.Meta(ge=0), Hidden]
 
 
@@ -102,6 +104,7 @@ class Desk(msgspec.Struct, frozen=True):
         names: Own names of the tools that are offered → the names that the model calls.
         log: The epoch of the daemon's log, which positions and fences refer to; empty while no daemon answers.
         is_nameless: Whether several agents call by this name, so that it can't own a claim.
+        answered: Whether the person has answered the question that the call's token is from.
     """
 
     calls: ConversationCalls
@@ -111,6 +114,7 @@ class Desk(msgspec.Struct, frozen=True):
     names: Mapping[str, str] = {}
     log: str = ""
     is_nameless: bool = False
+    answered: bool = False
 
     @property
     def mind(self) -> Mind:
@@ -125,6 +129,30 @@ class Desk(msgspec.Struct, frozen=True):
     def tool(self, name: str) -> str:
         """The name that the model calls a tool of this dialect by."""
         return self.names.get(name, name)
+
+
+def confirmed(
+    desk: Desk, call: Callable[..., Call[Any]], question: str, *, confirm: str, quote: str = ""
+) -> Generator[Call[Any], Any, Any]:
+    """Make a call that the person has to agree to; its result, or the reply that puts the question.
+
+    Args:
+        desk: Who calls.
+        call: Makes the call, given how it is confirmed.
+        question: What the person is asked.
+        confirm: The token of an answered question, or nothing.
+        quote: The person's own words by which they agreed beforehand, or nothing.
+    """
+    try:
+        return (yield call(ask=True, confirm=confirm or None, answered=desk.answered and bool(confirm), quote=quote))
+    except ConfirmationRequired as error:
+        data: dict[str, Any] = {"status": "confirmation_required", "question": question, "confirm": error.token}
+        data["expires_at"] = error.expires_at
+        if confirm == error.token:
+            end = "End your turn, and repeat the call once they said yes; or they run: punch confirm"
+            data["note"] = f"That is no answer yet: ask the user. {end} {error.token}"
+        text = msgspec.json.encode(data).decode()
+        return Reply(text=text, data=data, question=Question(question, error.token, error.expires_at))
 
 
 Steps = Generator[Call[Any], Any, Reply]

@@ -39,6 +39,7 @@ class Seat(NamedTuple):
         data_dir: The daemon's data directory; None: as the environment says.
         agent: The name of a sub-agent of this actor, where the call's arguments do not give one.
         is_nameless: Whether several agents share the actor. Such a seat claims nothing unless a sub-agent is named.
+        answered: Whether the person themselves has answered the question that the call's token is from.
     """
 
     conversation: str | None = None
@@ -48,6 +49,7 @@ class Seat(NamedTuple):
     data_dir: str | None = None
     agent: str = ""
     is_nameless: bool = False
+    answered: bool = False
 
 
 NOBODY = Seat()
@@ -92,7 +94,7 @@ def _steps(  # noqa: PLR0913 - as above
     agent = sub_agent(getattr(prepared, "agent", "") or seat.agent)
     actor = f"{seat.actor}/{agent}" if agent else seat.actor
     calls, is_nameless = ConversationCalls(conversation, actor), seat.is_nameless and not agent
-    desk = Desk(calls, actor, seat.user, memory, dialect.names, log, is_nameless)
+    desk = Desk(calls, actor, seat.user, memory, dialect.names, log, is_nameless, seat.answered)
     try:
         reply = yield from resolving(desk, tool.run(desk, prepared))
     except NotFound as error:

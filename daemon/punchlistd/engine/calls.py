@@ -24,6 +24,11 @@ class Holder(Protocol):
         ...
 
     @property
+    def pid(self) -> int:
+        """The process at its other end."""
+        ...
+
+    @property
     def is_gone(self) -> bool:
         """Whether it is closed."""
         ...

@@ -20,7 +20,7 @@ from punchlist_schemas.events import (
     Released,
     StatusChanged,
 )
-from punchlist_schemas.params import ConversationAttach, ListUndo, Mutation, TaskClaim, TaskRenew
+from punchlist_schemas.params import Confirmable, ConversationAttach, ListUndo, Mutation, TaskClaim, TaskRenew
 from punchlist_schemas.results import ClaimResult, TaskResult, Written
 from punchlistd.domain.commands import Command, Decision, EndClaims
 from punchlistd.domain.decide import decide, follow_up
@@ -31,7 +31,7 @@ from punchlistd.domain.refusals import conversation_not_found
 from punchlistd.domain.state import State
 from punchlistd.engine.access import refused
 from punchlistd.engine.calls import INTERNAL_ERROR, Item, Read, Write, fingerprint, key_conflict
-from punchlistd.engine.confirm import DESTRUCTIVE, Confirmer
+from punchlistd.engine.confirm import Confirmer
 from punchlistd.engine.facts import groups_of
 from punchlistd.engine.fanout import Line
 from punchlistd.engine.history import history
@@ -84,7 +84,7 @@ class Decider:
     Args:
         log: for what deciding has to know of the past: keys, and the history that an undo takes back.
         registry: the conversations in use.
-        confirm_s: how long a confirmation token is valid, in seconds.
+        confirmer: gives and takes confirmation tokens.
         leases: the time of claims.
         waiters: the claims that wait.
         idle: the finished lists that are going to be cleared.
@@ -94,7 +94,7 @@ class Decider:
         self,
         log: EventLog,
         registry: Registry,
-        confirm_s: float,
+        confirmer: Confirmer,
         *,
         leases: Leases,
         waiters: Waiters,
@@ -107,7 +107,7 @@ class Decider:
         self._log = log
         self._access = registry.access
         self._registry = registry
-        self._confirmer = Confirmer(confirm_s)
+        self.confirmer = confirmer
 
     async def prepare(self, items: Sequence[Item]) -> None:
         """Load what these calls need, so that deciding never waits."""
@@ -205,9 +205,9 @@ class Decider:
                 decision = decide(state, item.command)
             if type(decision) is Rejection:
                 return self._leases.told(state, decision)
-            if type(params) in DESTRUCTIVE:
+            if type(params) in _CONFIRMABLE:
                 # Last: nobody should confirm what is refused afterwards.
-                asked = self._confirmer.check(params, state, item.caller.confirm, item.command.at)
+                asked = self.confirmer.check(item.method.name, params, state, item.caller, item.command.at)
                 return asked or decision
             return decision
         except Exception:
@@ -355,6 +355,7 @@ def _happen(events: Iterable[KnownEvent], opened: Open, at: int, batch: Batch, h
 
 
 _NO_SIDE = Side()
+_CONFIRMABLE = frozenset(Confirmable.__subclasses__())
 _PREPARED = frozenset({ListUndo, ConversationAttach})
 _FORESEEN = frozenset({EndClaims, TaskClaim, ConversationAttach})
 _END_CLAIMS = (ListCleared, ConversationDeleted)

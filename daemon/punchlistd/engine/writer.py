@@ -22,6 +22,7 @@ import anyio
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.params import ConversationAttach, ConversationDelete, ConversationDetach, ListUndo, TaskClaim
 from punchlistd.engine.calls import Caller, Item, Read, Write
+from punchlistd.engine.confirm import Confirmer
 from punchlistd.engine.decider import Batch, Decider
 from punchlistd.engine.fanout import Fanout
 from punchlistd.engine.idle import Idle
@@ -79,9 +80,8 @@ class Writer:
         self.leases = registry.leases = Leases(settings.grace_s, self.submit)
         self.waiters = Waiters(self.submit)
         self.idle = registry.idle = Idle(settings.idle_clear_s, self.submit)
-        self._decider = Decider(
-            log, registry, settings.confirm_s, leases=self.leases, waiters=self.waiters, idle=self.idle
-        )
+        self.confirmer = Confirmer(settings.confirm_s, settings.later_s)
+        self._decider = Decider(log, registry, self.confirmer, leases=self.leases, waiters=self.waiters, idle=self.idle)
         self._queue: deque[Item] = deque()
         self._forming = Batch(log.head)
         self._work = Signal()  # something to decide, something due, or the end

@@ -18,6 +18,7 @@ from punchlistd import __version__
 from punchlistd.engine.access import for_the_trusted
 from punchlistd.engine.calls import Caller
 from punchlistd.engine.fanout import Fanout, Subscription
+from punchlistd.engine.intake import now_ms
 from punchlistd.engine.reads import Reads
 from punchlistd.engine.writer import SHUTTING_DOWN, Writer
 from punchlistd.net.hangup import HangUps
@@ -87,6 +88,7 @@ class Server:
             "rpc.cancel": _cancel,
             "daemon.shutdown": self._shutdown,
             "event.unsubscribe": self._unsubscribe,
+            "confirmation.get": self._confirmation,
         }
 
     # connections
@@ -162,6 +164,10 @@ class Server:
             return refused
         asyncio.get_running_loop().call_soon(self._stop)
         return _encode(r.Stopping(stopping=True))
+
+    def _confirmation(self, session: "Session", params: p.ConfirmationGet) -> Outcome:
+        found = self.writer.confirmer.get(session.user, params.token, now_ms())
+        return found if isinstance(found, Rejection) else _encode(found)
 
     def _unsubscribe(self, session: "Session", params: p.EventUnsubscribe) -> Outcome:
         subscription = session.subscriptions.pop(params.subscription, None)

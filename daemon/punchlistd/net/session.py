@@ -43,6 +43,7 @@ class Session(Outgoing, asyncio.Protocol):
         self.client = ""
         self.user: str | None = None
         self.confirm = False
+        self.pid = 0
         self.connected_at = now_ms()
         self.heard_at = time.monotonic()
         self.waiting = Waiting(limits.in_flight)

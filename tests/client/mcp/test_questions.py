@@ -36,11 +36,41 @@ async def test_without_a_yes_nothing_happens(action: str, confirm: bool, connect
         assert len(await host.client.conversation("work").list()) == 1
 
 
-async def test_a_host_that_can_not_ask_gets_the_token(connect: Any) -> None:
+async def test_a_model_that_can_not_ask_can_not_answer_in_the_same_turn(connect: Any) -> None:
     async with connect("todo") as host:
-        await host.client.conversation("work").add("Milk")
+        plan = host.client.conversation("work")
+        await plan.add("Milk")
         first = await host.session.call_tool("delete_todo_task", {"task_id": 1})
-        assert first.structured_content["status"] == "confirmation_required"
-        again = {"task_id": 1, "confirm": first.structured_content["confirm"]}
-        done = await host.session.call_tool("delete_todo_task", again)
+        token = first.structured_content["confirm"]
+        assert first.structured_content["question"] == "Are you sure you want to delete task 1? (yes/no)"
+        for _ in range(3):
+            again = await host.session.call_tool("delete_todo_task", {"task_id": 1, "confirm": token})
+            assert again.structured_content["status"] == "confirmation_required"
+            assert again.structured_content["confirm"] == token and "ask the user" in again.structured_content["note"]
+        assert len(await plan.list()) == 1
+        asked = await host.client.confirmation(token)
+        assert asked.summary == "delete 1 task: #1 Milk"
+        await plan.delete("1", confirm=token, ask=True, answered=True)
+        assert len(await plan.list()) == 0
+
+
+async def test_all_tasks_are_deleted_after_one_question(connect: Any) -> None:
+    asked: list[str] = []
+    async with connect("todo", elicitation_callback=answering("accept", True, asked)) as host:
+        plan = host.client.conversation("work")
+        await plan.add_many([f"task {number}" for number in range(12)])
+        done = await host.session.call_tool("delete_todo_task", {"task_id": 1, "also": list(range(2, 13))})
+        assert done.structured_content["deleted"] == list(range(1, 13))
+        assert len(await plan.list()) == 0
+        assert asked == [f"Are you sure you want to delete tasks {', '.join(map(str, range(1, 13)))}? (yes/no)"]
+
+
+async def test_what_the_user_said_beforehand_is_kept_instead_of_asking(connect: Any) -> None:
+    async with connect("todo") as host:
+        plan = host.client.conversation("work")
+        await plan.add("Milk")
+        words = "delete task 1, yes I am sure"
+        done = await host.session.call_tool("delete_todo_task", {"task_id": 1, "user_words": words})
         assert done.structured_content["status"] == "deleted"
+        (deleted,) = [change.event for change in await host.client.read(0) if type(change.event).__name__ == "Deleted"]
+        assert deleted.quote == words

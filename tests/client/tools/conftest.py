@@ -2,10 +2,11 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
+from anyio.from_thread import BlockingPortal
 
 from punchlist import Client, connect
 from punchlist.tools import Seat, Toolbox
-from punchlist_testing.daemon import Running
+from punchlist_testing.daemon import Running, running_daemon
 
 Open = Callable[..., Toolbox]
 
@@ -15,6 +16,13 @@ def no_conversation_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delenv("PUNCHLIST_CONVERSATION", raising=False)
     monkeypatch.setenv("PUNCHLIST_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, portal: BlockingPortal) -> Generator[Running]:
+    """A daemon that takes a model's answer at once: transcripts have no turns."""
+    with portal.wrap_async_context_manager(running_daemon(tmp_path, later_s=0.0)) as daemon:
+        yield daemon
 
 
 @pytest.fixture

@@ -100,6 +100,13 @@ COMMANDS = (
     Command(
         "rm", "tasks", "Delete tasks (undo brings them back).", (_TASKS, _YES), ("punch rm 3", "punch rm 4 5 --yes")
     ),
+    Command(
+        "confirm",
+        "confirm",
+        "Answer a tool's question with yes: show what its token would do, and do it.",
+        (Argument(("token",), "the token of the question", {"metavar": "TOKEN"}), _YES),
+        ("punch confirm 4f0c…",),
+    ),
     Command("clear", "tasks", "Remove all tasks; numbering restarts at 1.", (_YES,), ("punch clear --yes",)),
     Command(
         "undo",

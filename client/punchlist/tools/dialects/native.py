@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Generator
+from functools import partial
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
@@ -19,10 +20,10 @@ from punchlist.tools.model import (
     Hidden,
     Offset,
     Problem,
-    Question,
     Reply,
     Steps,
     Tool,
+    confirmed,
 )
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import EventsResult
@@ -111,10 +112,10 @@ def _plan(desk: Desk, args: Plan) -> Steps:
     ]
     yield from news.seen(desk)
     if args.replace:
-        asked = yield from _asked(desk, args, {task.title for task in new})
-        if asked:
-            return asked
-        listed: tuple[Task, ...] = yield desk.calls.replace(new, keep_unfinished=False)
+        replace = partial(desk.calls.replace, new, keep_unfinished=False)
+        listed = yield from confirmed(desk, replace, "", confirm=args.confirm)
+        if isinstance(listed, Reply):
+            return (yield from _asked(desk, listed, {task.title for task in new}))
     else:
         listed = yield desk.calls.add_many(new)
     ids = [task.id for task in listed]
@@ -125,18 +126,22 @@ def _plan(desk: Desk, args: Plan) -> Steps:
     return Reply(text=text, data={"added": ids[:1_000], "ready": ready[:1_000]})
 
 
-def _asked(desk: Desk, args: Plan, titles: set[str]) -> Generator[Call[Any], Any, Reply | None]:
+def _asked(desk: Desk, reply: Reply, titles: set[str]) -> Steps:
     """The question before unfinished tasks are dropped."""
+    assert reply.question is not None, "it was asked"
     tasks: TaskList = yield desk.calls.list(status=("pending", "in_progress", "paused"))
     dropped = [task.id for task in tasks if task.title not in titles]
-    facts = (desk.conversation, desk.actor, "replace", *dropped)
-    if not dropped or desk.memory.confirms(args.confirm, *facts):
-        return None
-    token, expires_at = desk.memory.token(*facts)
     question = f"Replace the list and drop {len(dropped)} unfinished tasks ({words.span(dropped)})? (yes/no)"
-    text = f"Confirmation required: {question} To do it, repeat the call with confirm={token}; or leave replace out."
-    data = {"status": "confirmation_required", "question": question, "confirm": token, "expires_at": expires_at}
-    return Reply(text=text, data=data, question=Question(question, token, expires_at))
+    note = f" {reply.data['note']}" if "note" in reply.data else ""
+    token = reply.question.token
+    how = f"To do it, repeat the call with confirm={token}; or leave replace out."
+    text = f"Confirmation required: {question}{note} {how}"
+    return structs.replace(
+        reply,
+        text=text,
+        data={**reply.data, "question": question},
+        question=structs.replace(reply.question, text=question),
+    )
 
 
 def _next(desk: Desk, args: Next) -> Steps:

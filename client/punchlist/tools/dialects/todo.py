@@ -1,5 +1,6 @@
 """`todo`: the tools of a chat assistant that keeps the to-dos of the user whom its server is for."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -9,20 +10,23 @@ from punchlist.tools.fit import BUDGET, compact, fitting, more, one_line, shorte
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
     Arguments,
-    Confirm,
     Desk,
     Dialect,
+    Hidden,
     Listing,
     Problem,
-    Question,
     Reply,
     Steps,
+    Token,
     Tool,
+    confirmed,
 )
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Status, Task
 
 TaskId = Annotated[int, Meta(description="The task's number", ge=1)]
+Also = tuple[int, ...]
+UserWords = Annotated[str, Hidden]
 _IN_A_REPLY = 20_000
 
 
@@ -41,14 +45,17 @@ class OneTask(Arguments, frozen=True):
 class DeleteTodo(OneTask, frozen=True):
     """What delete_todo_task takes."""
 
-    confirm: Confirm = ""
+    also: Also = ()
+    confirm: Token = ""
+    user_words: UserWords = ""
 
 
 class UpdateTodo(OneTask, frozen=True):
     """What update_todo_task takes."""
 
     title: str
-    confirm: Confirm = ""
+    confirm: Token = ""
+    user_words: UserWords = ""
 
 
 def _reply(data: Any) -> Reply:
@@ -89,29 +96,22 @@ def rows(desk: Desk, status: str, offset: int, tool: str) -> Steps:
     return _reply(shown)
 
 
-def delete_confirmed(desk: Desk, number: int, token: str) -> Steps:
-    """Deletes a task once the user has agreed."""
+def delete_confirmed(desk: Desk, number: int, also: tuple[int, ...], confirm: str, words: str) -> Steps:
+    """Deletes tasks once the user has agreed, with one question for all of them."""
     task: Task = yield desk.calls.get(str(number))
-    question = f"Are you sure you want to delete task {number}? (yes/no)"
-    if question_first := asked(desk, token, question, task):
-        return question_first
-    yield desk.calls.delete(task.id)
-    return outcome(task, "deleted")
+    ids = list(dict.fromkeys((task.id, *map(str, also))))
+    named = f"task {number}" if len(ids) == 1 else f"tasks {', '.join(ids)}"
+    question = f"Are you sure you want to delete {named}? (yes/no)"
+    gone = yield from confirmed(desk, partial(desk.calls.delete, *ids), question, confirm=confirm, quote=words)
+    if isinstance(gone, Reply):
+        return gone
+    reply = outcome(task, "deleted")
+    return reply if len(ids) == 1 else _reply({**reply.data, "deleted": [int(each) for each in gone]})
 
 
 def renaming(task: Task, title: str) -> str:
     """The question before a task is renamed."""
     return f'Are you sure you want to rename task {task.id} to "{shorten(title, 500)}"? (yes/no)'
-
-
-def asked(desk: Desk, token: str, question: str, task: Task) -> Reply | None:
-    """The question to be put to the user, unless the token shows that it was answered for this very task."""
-    facts = (desk.conversation, desk.actor, question, task.id, str(task.created_at))
-    if token and desk.memory.confirms(token, *facts):
-        return None
-    token, expires_at = desk.memory.token(*facts)
-    data = {"status": "confirmation_required", "question": question, "confirm": token, "expires_at": expires_at}
-    return Reply(text=compact(data), data=data, question=Question(question, token, expires_at))
 
 
 def _create_todo(desk: Desk, args: CreateTodo) -> Steps:
@@ -135,16 +135,17 @@ def _complete_todo(desk: Desk, args: OneTask) -> Steps:
 
 
 def _delete_todo(desk: Desk, args: DeleteTodo) -> Steps:
-    return (yield from delete_confirmed(desk, args.task_id, args.confirm))
+    return (yield from delete_confirmed(desk, args.task_id, args.also, args.confirm, args.user_words))
 
 
 def _update_todo(desk: Desk, args: UpdateTodo) -> Steps:
     task: Task = yield desk.calls.get(str(args.task_id))
     title = one_line(args.title)
-    if title != task.title and (question := asked(desk, args.confirm, renaming(task, title), task)):
-        return question
-    changed: Task = yield desk.calls.edit(task.id, title=title)
-    return _reply(_full(changed))
+    rename = partial(desk.calls.edit, task.id, title=title)
+    if title == task.title:
+        return _reply(_full(task))
+    changed = yield from confirmed(desk, rename, renaming(task, title), confirm=args.confirm, quote=args.user_words)
+    return changed if isinstance(changed, Reply) else _reply(_full(changed))
 
 
 def refuse(problem: Problem) -> Reply:
@@ -158,7 +159,8 @@ You keep the user's to-dos with these tools. Never claim a change that no tool h
 - Refer to a task by its number[; if the user names it by its title, look the number up with {list_todo_tasks} first].
 - <{delete_todo_task} and {update_todo_task} answer|{delete_todo_task} answers|{update_todo_task} answers> \
 confirmation_required: put the question to the user word by word. Only after a yes call the same tool again with the \
-same arguments and confirm set to the token; after a no, do nothing."""
+same arguments and confirm set to the token; after a no, do nothing. Several tasks are deleted by one call: also=[5, 6].
+- If the user said yes in the same message, give their own words as user_words instead of asking."""
 
 DIALECT = Dialect(
     name="todo",

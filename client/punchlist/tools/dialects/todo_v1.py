@@ -1,13 +1,14 @@
 """`todo-v1`: a chat assistant's tools for the to-dos of many users: each call names its user."""
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from punchlist.tools.dialects.todo import TaskId, asked, delete_confirmed, outcome, refuse, renaming, rows
+from punchlist.tools.dialects.todo import Also, TaskId, UserWords, delete_confirmed, outcome, refuse, renaming, rows
 from punchlist.tools.fit import one_line
 from punchlist.tools.history import completed_by_others
-from punchlist.tools.model import Arguments, Desk, Dialect, Offset, Problem, Steps, Tool
+from punchlist.tools.model import Arguments, Desk, Dialect, Offset, Problem, Reply, Steps, Token, Tool, confirmed
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Task
 
@@ -43,14 +44,18 @@ class UsersTask(Users, frozen=True):
 class DeleteTask(UsersTask, frozen=True):
     """What delete_task takes."""
 
-    confirm: Annotated[str, Meta(description="Token from confirmation_required, once the user agreed")] = ""
+    also: Also = ()
+    confirm: Token = ""
+    user_words: UserWords = ""
 
 
-class UpdateTask(DeleteTask, frozen=True):
+class UpdateTask(UsersTask, frozen=True):
     """What update_task takes."""
 
     title: str = ""
     description: str = ""
+    confirm: Token = ""
+    user_words: UserWords = ""
 
 
 def _own(desk: Desk, args: Users) -> None:
@@ -78,7 +83,7 @@ def _complete(desk: Desk, args: UsersTask) -> Steps:
 
 def _delete(desk: Desk, args: DeleteTask) -> Steps:
     _own(desk, args)
-    return (yield from delete_confirmed(desk, args.task_id, args.confirm))
+    return (yield from delete_confirmed(desk, args.task_id, args.also, args.confirm, args.user_words))
 
 
 def _update(desk: Desk, args: UpdateTask) -> Steps:
@@ -87,12 +92,14 @@ def _update(desk: Desk, args: UpdateTask) -> Steps:
         raise Problem("invalid_arguments", "title or description is required")
     task: Task = yield desk.calls.get(str(args.task_id))
     title = one_line(args.title)
-    if title and title != task.title and (question := asked(desk, args.confirm, renaming(task, title), task)):
-        return question
     changes: dict[str, Any] = {"title": title} if title else {}
     changes |= {"description": args.description} if args.description else {}
-    changed: Task = yield desk.calls.edit(task.id, **changes)
-    return outcome(changed, "updated")
+    edit = partial(desk.calls.edit, task.id, **changes)
+    if title and title != task.title:
+        changed = yield from confirmed(desk, edit, renaming(task, title), confirm=args.confirm, quote=args.user_words)
+    else:
+        changed = yield edit()
+    return changed if isinstance(changed, Reply) else outcome(changed, "updated")
 
 
 _GUIDE = """# To-dos
@@ -100,7 +107,8 @@ You keep the user's to-dos with these tools. Never claim a change that no tool h
 - Refer to a task by its number[; if the user names it by its title, look the number up with {list_tasks} first].
 - <{delete_task}, and {update_task} with a title, answer|{delete_task} answers|{update_task} with a title answers> \
 confirmation_required: put the question to the user word by word. Only after a yes call the same tool again with the \
-same arguments and confirm set to the token; after a no, do nothing.
+same arguments and confirm set to the token; after a no, do nothing. Several tasks are deleted by one call: also=[5, 6].
+- If the user said yes in the same message, give their own words as user_words instead of asking.
 - user_id is always that of the user you talk with."""
 
 DIALECT = Dialect(

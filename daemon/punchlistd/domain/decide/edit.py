@@ -39,7 +39,7 @@ def edit(state: State, params: p.TaskEdit, _command: Command) -> Decision | Reje
     if (refusal := too_much_metadata(task, edited)) is not None:
         return refusal
     if edited != TaskEdited(task.id):
-        events.append(edited)
+        events.append(msgspec.structs.replace(edited, quote=params.quote) if params.quote else edited)
     events.extend(_edges(task, params))
     return Decision(tuple(events))
 
@@ -152,7 +152,7 @@ def delete(state: State, params: p.TaskDelete, _command: Command) -> Decision | 
     for name in names:
         if name not in state.tasks:
             return task_not_found(name)
-    return Decision(tuple(Deleted(name) for name in dict.fromkeys(names)))
+    return Decision(tuple(Deleted(name, params.quote) for name in dict.fromkeys(names)))
 
 
 def is_over(state: State) -> bool:
@@ -168,6 +168,6 @@ def end_turn(state: State, _params: p.TurnEnd, _command: Command) -> Decision:
     return Decision((ListCleared(),)) if is_over(state) else Decision()
 
 
-def clear(state: State, _params: p.ListClear, _command: Command) -> Decision:
+def clear(state: State, params: p.ListClear, _command: Command) -> Decision:
     """list.clear: an empty list that numbers from 1 is clear already."""
-    return Decision((ListCleared(),)) if state.next_task > 1 else Decision()
+    return Decision((ListCleared(params.quote),)) if state.next_task > 1 else Decision()
