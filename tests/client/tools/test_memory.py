@@ -33,7 +33,10 @@ def test_a_position_of_one_log_is_not_taken_for_one_of_another(client: Client, t
     box.call("native", "plan", {"tasks": [f"task {number}" for number in range(50)]})
     box.call("native", "next")
     (tmp_path / "other").mkdir(0o700)
-    with spawned_daemon(tmp_path / "other") as daemon, connect(socket=daemon.socket, autostart=False) as other:
+    with (
+        spawned_daemon(tmp_path / "other") as daemon,
+        connect(socket=daemon.socket, data_dir=daemon.data_dir, autostart=False) as other,
+    ):
         other.conversation("work", actor="zed").add_many(["one", "two"])
         there = Toolbox(other, seat, shared)
         assert there.call("native", "tasks", {"since": "last"}).data["tasks"][0]["title"] == "one"
