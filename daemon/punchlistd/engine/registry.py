@@ -155,7 +155,6 @@ class Open:
             sessions=state.sessions,
             open=counts.pending + counts.paused,
             in_progress=counts.in_progress,
-            updated_at=state.updated_at,
             deleted=not state.exists,
         )
 

@@ -20,6 +20,11 @@ MANY_ROWS = 4
 _OF, _BEHIND = "\n", "\v"
 """What stands between a session and the user of its list: no session holds it. And the character that follows it."""
 
+_BY_POSITION = """UPDATE conversations
+    SET updated_at = (SELECT coalesce(max(seq), 0) FROM parts WHERE conversation = id)
+    WHERE deleted = 0 AND summary <> x'' AND updated_at > ?"""
+"""Earlier versions noted times in milliseconds, which no position reaches; the index `newest` finds them at once."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -42,6 +47,7 @@ def maintain(log: Operations, snapshots: Sequence[Snapshot]) -> None:
         )
         log.connection.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (log.head,))
         _save(log, ids, snapshots)
+        log.connection.execute(_BY_POSITION, (log.head,))
     log.tail = Tail()
     log.indexed = log.head
     log.distrusted = False
@@ -78,7 +84,7 @@ def _save(log: Operations, ids: dict[str, int], snapshots: Sequence[Snapshot]) -
         execute(
             """UPDATE conversations SET user = ?, open = ?, in_progress = ?, updated_at = ?, deleted = ?, search = ?,
             summary = ? WHERE id = ?""",
-            (saved.user, saved.open, saved.in_progress, saved.updated_at, int(saved.deleted))
+            (saved.user, saved.open, saved.in_progress, saved.seq, int(saved.deleted))
             + (search_text(saved.conversation, saved.summary), saved.summary, number),
         )
         execute("DELETE FROM sessions WHERE conversation = ?", (number,))
@@ -139,11 +145,11 @@ def finished_idle(log: Operations) -> list[str]:
 def page(
     log: Operations, query: str, user: str | None, active: bool | None, limit: int, cursor: str | None
 ) -> tuple[list[bytes], str | None]:
-    """Summaries, newest updated first, and the cursor of the next page."""
+    """Summaries, newest changed first, and the cursor of the next page."""
     conditions: list[tuple[str, Sequence[object]]] = [("deleted = 0 AND summary <> x''", ())]
     if cursor is not None:
-        updated_at, name = place_of(cursor)
-        conditions.append(("(updated_at < ? OR (updated_at = ? AND name > ?))", (updated_at, updated_at, name)))
+        seq, name = place_of(cursor)
+        conditions.append(("(updated_at < ? OR (updated_at = ? AND name > ?))", (seq, seq, name)))
     if user is not None:
         conditions.append(("user = ?", (user,)))
     if active is not None:

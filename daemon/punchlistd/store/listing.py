@@ -1,7 +1,7 @@
 """What the stores agree on about listing conversations: the text that is searched, and cursors.
 
-The order is newest updated first, ties by id. A cursor names the last conversation of a page by its place in that
-order, so a page stays right whatever is added before it.
+The order is newest changed first, by the position of the newest event and not by the clock, ties by id. A cursor names
+the last conversation of a page by its place in that order, so a page stays right whatever is added before it.
 """
 
 import base64
@@ -43,21 +43,21 @@ def is_finished_idle(summary: bytes) -> bool:
     return shown.settings.auto_clear == "idle" and bool(shown.counts.completed or shown.counts.failed)
 
 
-def cursor_of(updated_at: int, conversation: str) -> str:
+def cursor_of(seq: int, conversation: str) -> str:
     """The cursor that goes on after a conversation."""
-    return base64.urlsafe_b64encode(f"{updated_at}:{conversation}".encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(f"{seq}:{conversation}".encode()).decode().rstrip("=")
 
 
 def place_of(cursor: str) -> tuple[int, str]:
-    """When the cursor's conversation was updated, and its id.
+    """The position of the newest event of the cursor's conversation, and its id.
 
     Raises:
         BadCursor: It is none of ours.
     """
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
-        updated_at, _, conversation = text.partition(":")
-        place = int(updated_at), conversation
+        seq, _, conversation = text.partition(":")
+        place = int(seq), conversation
     except (binascii.Error, ValueError) as error:
         raise BadCursor("the cursor is none that was given out") from error
     if cursor_of(*place) != cursor or not 0 <= place[0] < 1 << 63:

@@ -188,14 +188,14 @@ class MemoryLog:
         limit: int,
         cursor: str | None = None,
     ) -> tuple[list[bytes], str | None]:
-        """Summaries, newest updated first, and the cursor of the next page."""
+        """Summaries, newest changed first, and the cursor of the next page."""
         after = None
         if cursor is not None:
-            updated_at, name = place_of(cursor)
-            after = (-updated_at, name)
+            seq, name = place_of(cursor)
+            after = (-seq, name)
         wanted = fold(query)
         matching = [
-            (-saved.updated_at, name)
+            (-saved.seq, name)
             for name, saved in self._summaries.items()
             if not saved.deleted
             and (user is None or saved.user == user)

@@ -95,8 +95,7 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
     """A conversation as of `version`, at position `seq`, saved so that opening it costs its size and not its history.
 
     `check` is the head of its chain there, `state` the dumped state (None: only the summary is renewed), `summary` the
-    JSON of a `Conversation`, `open` its tasks that are pending or paused, `in_progress` those under way, `updated_at`
-    in milliseconds.
+    JSON of a `Conversation`, `open` its tasks that are pending or paused, `in_progress` those under way.
     """
 
     conversation: str
@@ -109,7 +108,6 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
     sessions: tuple[str, ...] = ()
     open: int = 0
     in_progress: int = 0
-    updated_at: int = 0
     deleted: bool = False
 
 
@@ -335,7 +333,7 @@ class EventLog(Protocol):
         limit: int,
         cursor: str | None = None,
     ) -> tuple[list[bytes], str | None]:
-        """Summaries, newest updated first, and the cursor of the next page, as of the last `maintain`.
+        """Summaries, newest changed first, and the cursor of the next page, as of the last `maintain`.
 
         `query` is a part of the id or title, in any case; `active` asks for those with (or without) unfinished tasks.
 

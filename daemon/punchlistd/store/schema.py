@@ -23,7 +23,8 @@ TABLES = (
     """CREATE TABLE log(
         seq INTEGER PRIMARY KEY, first INTEGER NOT NULL, sum INTEGER NOT NULL, body BLOB NOT NULL) STRICT""",
     "CREATE TABLE meta(name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID",
-    # From here on everything follows from the log.
+    # From here on everything follows from the log. updated_at is the position of the newest event; it was a time in
+    # milliseconds in earlier versions.
     """CREATE TABLE conversations(
         id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, user TEXT NOT NULL DEFAULT '',
         open INTEGER NOT NULL DEFAULT 0, in_progress INTEGER NOT NULL DEFAULT 0, updated_at INTEGER NOT NULL DEFAULT 0,

@@ -356,7 +356,7 @@ class SqliteLog:
         limit: int,
         cursor: str | None = None,
     ) -> tuple[list[bytes], str | None]:
-        """Summaries, newest updated first, and the cursor of the next page."""
+        """Summaries, newest changed first, and the cursor of the next page."""
         return await self._ask_index(index.page, query, user, active, limit, cursor)
 
     async def _run(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:

@@ -7,6 +7,7 @@ import pytest
 from punchlist_testing.daemon import running_daemon
 from punchlist_testing.engine import Engine, Peer, TouchyLog
 from punchlist_testing.store import damaged_log
+from punchlistd.engine import intake
 
 C = "c"
 
@@ -104,6 +105,23 @@ async def test_events_are_read_in_pages_of_whole_calls(peer: Peer) -> None:
             after = page["next"]
         assert seen == sorted(set(seen)) and len(seen) == (21 if named else 27)
         assert page["next"] == 27
+
+
+async def test_the_newest_conversation_is_the_first_though_the_clock_went_back_a_year(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = intake.now_ms()
+    for name, at in (("before", now), ("after", now - 365 * 86_400_000), ("last", now - 360 * 86_400_000)):
+        monkeypatch.setattr(intake, "now_ms", lambda at=at: at)
+        await peer.result("task.add", conversation=name, title="x")
+    page = await peer.result("conversation.list", limit=1)
+    listed = page["conversations"]
+    while cursor := page.get("next_cursor"):
+        await peer.result("task.add", conversation="last", title="y")  # to the front, behind our back
+        page = await peer.result("conversation.list", limit=1, cursor=cursor)
+        listed += page["conversations"]
+    assert [each["conversation"] for each in listed] == ["last", "after", "before"]
+    assert listed[1]["updated_at"] < listed[2]["updated_at"]
 
 
 async def test_conversations_are_listed_with_what_was_just_acknowledged(peer: Peer) -> None:

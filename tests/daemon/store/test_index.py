@@ -1,3 +1,4 @@
+import json
 from contextlib import closing
 
 from punchlist_testing.store import CLEARED, DELETED, Scribe, said
@@ -24,7 +25,7 @@ async def test_an_index_built_again_from_nothing_is_the_same(path: str) -> None:
         await log.maintain([])
     await scribe.write("c", DELETED, key="last")
     await scribe.write("c", CLEARED)
-    snapshots = [scribe.snapshot("a", sessions=("s",), user="me", open=2), scribe.snapshot("b", updated_at=7)]
+    snapshots = [scribe.snapshot("a", sessions=("s",), user="me", open=2), scribe.snapshot("b")]
     await log.maintain(snapshots)
     await log.close()
     before = derived(path)
@@ -35,6 +36,36 @@ async def test_an_index_built_again_from_nothing_is_the_same(path: str) -> None:
     await log.maintain(snapshots)
     await log.close()
     assert derived(path) == before
+
+
+async def test_an_index_with_times_of_an_earlier_version_is_ordered_by_position(path: str) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    for name in ("first", "second", "erased", "third"):
+        await scribe.write(name, said("x"))
+        await log.maintain([scribe.snapshot(name, deleted=name == "erased")])
+    await scribe.write_batch(("b", [said("x")]), ("a", [said("x")]))
+    await log.maintain([scribe.snapshot("a"), scribe.snapshot("b")])
+    await log.close()
+    times = {"first": 1_900, "second": 1_700, "third": 1_800, "a": 1_600, "b": 1_650, "erased": 1_999}
+    with closing(connect(path, "rw")) as connection:
+        for name, at in times.items():
+            connection.execute("UPDATE conversations SET updated_at = ? WHERE name = ?", (at * 10**9, name)).close()
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    assert [json.loads(summary)["title"] for summary in (await log.list(limit=9))[0]] == [
+        "first",
+        "third",
+        "second",
+        "b",
+        "a",
+    ]  # nothing was written yet: as the earlier version would list them
+    scribe.log = log
+    await scribe.write("second", said("y"))
+    await log.maintain([scribe.snapshot("second")])
+    page, cursor = await log.list(limit=3)
+    rest, _ = await log.list(limit=3, cursor=cursor)
+    assert [json.loads(summary)["title"] for summary in page + rest] == ["second", "a", "b", "third", "first"]
+    await log.close()
 
 
 async def test_maintaining_twice_changes_nothing(path: str) -> None:

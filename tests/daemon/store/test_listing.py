@@ -5,14 +5,14 @@ from punchlistd.store.port import BadCursor
 
 
 def test_a_cursor_leads_back_to_its_place_and_is_opaque() -> None:
-    for place in ((0, "a"), (1_700_000_000_000, "a:b.c_d-e"), ((1 << 63) - 1, "z")):
+    for place in ((0, "a"), (1_700_000_000, "a:b.c_d-e"), ((1 << 63) - 1, "z")):
         cursor = cursor_of(*place)
         assert place_of(cursor) == place
         assert cursor.isascii() and ":" not in cursor and "=" not in cursor
 
 
 @pytest.mark.parametrize("place", [(-1, "a"), (1 << 63, "a")])
-def test_a_time_that_no_conversation_has_is_refused(place: tuple[int, str]) -> None:
+def test_a_place_that_no_conversation_has_is_refused(place: tuple[int, str]) -> None:
     with pytest.raises(BadCursor):
         place_of(cursor_of(*place))
 
