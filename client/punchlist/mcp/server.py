@@ -1,5 +1,6 @@
 """One MCP server over one client: tools of the chosen dialects, resources, prompts."""
 
+import hashlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -15,17 +16,22 @@ from mcp.shared.exceptions import MCPError
 
 from punchlist import __version__
 from punchlist.aio import AsyncClient
+from punchlist.errors import PunchlistError
 from punchlist.mcp import questions
+from punchlist.mcp.agents import Agent, Agents
+from punchlist.mcp.repeats import KEY, Repeats
 from punchlist.mcp.resources import Resources
 from punchlist.mcp.updates import Updates
 from punchlist.mcp.users import EVERYBODY, GRANT, USER_KEY, Bound, Grant, Users, user_of
 from punchlist.tools import repair
 from punchlist.tools.catalog import offered, prompt
-from punchlist.tools.model import Problem, Reply
+from punchlist.tools.model import Dialect, Problem, Reply, Tool
 from punchlist.tools.schema import annotations, output, parameters
 from punchlist.tools.toolbox import Seat
+from punchlist_schemas.project_file import is_conversation_id
 
 Context = ServerRequestContext[Any, Any]
+Result = types.CallToolResult | types.InputRequiredResult
 
 CONVERSATION_KEY = "punchlist/conversation"
 """A member of a request's `_meta` that names the list for this call."""
@@ -46,11 +52,12 @@ class Setup(NamedTuple):
     Attributes:
         dialects: Names of the dialects.
         conversation: The list, if one is named.
-        actor: The agent's name; by default the host's own.
+        actor: The name of all agents; by default each has one of its own.
         user: The user that the client is confined to; None where calls name their users.
         tools: Names of the only tools that are offered; None for all of the dialects.
         directory: Where the list is looked for if none is named; None: the working directory.
         data_dir: The daemon's data directory; None: as the environment says.
+        agents: Names the agents; None: by `actor`, or each process and each HTTP session by a name of its own.
     """
 
     dialects: tuple[str, ...] = ("native",)
@@ -60,6 +67,7 @@ class Setup(NamedTuple):
     tools: tuple[str, ...] | None = None
     directory: str | None = None
     data_dir: str | None = None
+    agents: Agents | None = None
 
 
 INSTEAD = "- Keep the plan here, not in the host's own task tools (TodoWrite, TaskCreate, update_plan, write_todos)."
@@ -82,6 +90,8 @@ class Handlers:
         self.updates = Updates(client)
         self.users = Users(client)
         self._all = Bound(client)
+        self._agents = setup.agents or Agents(setup.actor)
+        self._repeats: Repeats[Result] = Repeats()
         chosen = offered(setup.dialects, setup.tools)
         instead = [INSTEAD] if "native" in setup.dialects else []
         self.instructions = "\n".join([prompt(chosen), *instead])
@@ -101,13 +111,33 @@ class Handlers:
         ]
         return types.ListToolsResult(tools=tools)
 
-    async def call_tool(
-        self, context: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> Result:
         """Call a tool, asking the user first where it takes that."""
         offer = self._offers.get(params.name)
         if offer is None:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
+        dialect, tool = offer
+        try:
+            user = self._user(context, repair.user_of(tool, dict(params.arguments or {})))
+            agent = await self._agents.of(context)
+        except Problem as problem:
+            return _result(dialect.refuse(problem))
+
+        async def run() -> Result:
+            async with self._bound(user) as bound:
+                return await self._call(context, params, offer, await self._seat(context, agent, user, bound), bound)
+
+        key = "" if tool.effect == "reads" else _repeated(context, params, agent, user)
+        return await (self._repeats.once(key, run, _is_final) if key else run())
+
+    async def _call(
+        self,
+        context: Context,
+        params: types.CallToolRequestParams,
+        offer: tuple[Dialect, Tool],
+        seat: Seat,
+        bound: Bound,
+    ) -> Result:
         dialect, tool = offer
         arguments = dict(params.arguments or {})
         answer = questions.answered(params)
@@ -116,21 +146,16 @@ class Handlers:
             if not agreed:
                 return _result(Reply(text=_DECLINED, data={"status": "declined"}))
             arguments["confirm"] = token
-        try:
-            user = self._user(context, repair.user_of(tool, arguments))
-        except Problem as problem:
-            return _result(dialect.refuse(problem))
-        seat = self._seat(context, user)._replace(answered=answer is not None)
-        async with self._bound(user) as bound:
-            reply = await bound.box.call(dialect, tool.name, arguments, seat)
-            if reply.question is None or not questions.can_ask(context):
-                return _result(reply)
-            if questions.is_modern(context):
-                return questions.required(reply.question)
-            if not await questions.ask(context, reply.question):
-                return _result(Reply(text=_DECLINED, data={"status": "declined"}))
-            arguments["confirm"] = reply.question.token
-            return _result(await bound.box.call(dialect, tool.name, arguments, seat._replace(answered=True)))
+        seat = seat._replace(answered=answer is not None)
+        reply = await bound.box.call(dialect, tool.name, arguments, seat)
+        if reply.question is None or not questions.can_ask(context):
+            return _result(reply)
+        if questions.is_modern(context):
+            return questions.required(reply.question)
+        if not await questions.ask(context, reply.question):
+            return _result(Reply(text=_DECLINED, data={"status": "declined"}))
+        arguments["confirm"] = reply.question.token
+        return _result(await bound.box.call(dialect, tool.name, arguments, seat._replace(answered=True)))
 
     def _user(self, context: Context, named: str | None = None) -> str | None:
         """The user of a request: of its argument, its `_meta` or its token; None for a trusted one that names nobody.
@@ -151,21 +176,23 @@ class Handlers:
             async with self.users.of(user) as bound:
                 yield bound
 
-    def _seat(self, context: Context, user: str | None) -> Seat:
-        meta: dict[str, Any] = dict(context.meta or {})
-        named = meta.get(CONVERSATION_KEY)
+    async def _seat(self, context: Context, agent: Agent, user: str | None, bound: Bound) -> Seat:
+        named = dict(context.meta or {}).get(CONVERSATION_KEY)
         if isinstance(named, str) and named:
             conversation = named
         elif user is None:
-            conversation = self.setup.conversation
+            conversation = self.setup.conversation or await _attached(bound.client, agent.session)
         else:  # one of the user's own, whoever else has one of this name
             conversation = "my:" + (self.setup.conversation or "default").removeprefix("my:")
-        return Seat(conversation, self._actor(context), user, self.setup.directory, self.setup.data_dir)
-
-    def _actor(self, context: Context) -> str:
-        known = context.session.client_params
-        host = known.client_info.name if known is not None else ""
-        return self.setup.actor or host[:128] or "mcp"
+        return Seat(
+            conversation,
+            agent.name,
+            user,
+            self.setup.directory,
+            self.setup.data_dir,
+            agent.sub_agent,
+            agent.is_nameless,
+        )
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         """resources/subscribe of the handshake era."""
@@ -231,9 +258,10 @@ class Handlers:
                 raise MCPError(types.INVALID_PARAMS, "goal is required")
             text = f"Break this down into tasks, put them on the task list, and begin with the first:\n\n{goal}"
         else:
-            seat = self._seat(context, self._reader(context))
-            seat = seat._replace(conversation=given.get("conversation") or seat.conversation)
-            async with self._bound(seat.user) as bound:
+            user = self._reader(context)
+            async with self._bound(user) as bound:
+                seat = await self._seat(context, await self._agents.of(context), user, bound)
+                seat = seat._replace(conversation=given.get("conversation") or seat.conversation)
                 tasks = await bound.box.call("native", "tasks", {}, seat)
             text = f"These are the open tasks:\n\n{tasks.text}\n\nGo on where the work stopped."
         content = types.TextContent(type="text", text=text)
@@ -255,6 +283,34 @@ def _refuse_following(context: Context) -> None:
     if _grant(context).users is not None:
         said = "A token for certain users can't subscribe to resources: read them instead."
         raise MCPError(types.INVALID_PARAMS, said)
+
+
+async def _attached(client: AsyncClient, session: str) -> str | None:
+    """The list that a host's session was attached to (`punch attach`), if it was."""
+    if not is_conversation_id(session):
+        return None
+    try:
+        found = await client.conversation(session).info()
+    except PunchlistError:
+        return None  # what the tool asks for is refused with the reason
+    return found.conversation if session in found.sessions else None
+
+
+def _repeated(context: Context, params: types.CallToolRequestParams, agent: Agent, user: str | None) -> str:
+    """What a repetition of this request has in common with it; empty if that can't be known."""
+    key = dict(context.meta or {}).get(KEY)
+    if isinstance(key, str) and key:
+        parts: list[Any] = [agent.name, agent.sub_agent, "key", key]
+    elif agent.connection and context.request_id is not None:
+        parts = [agent.connection, "id", context.request_id]
+    else:
+        return ""
+    parts += [user, params.name, params.arguments, params.input_responses is not None]
+    return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
+
+
+def _is_final(result: Result) -> bool:
+    return isinstance(result, types.CallToolResult) and not result.is_error
 
 
 def _result(reply: Reply) -> types.CallToolResult:

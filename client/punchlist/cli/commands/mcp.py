@@ -3,33 +3,33 @@
 import errno
 import os
 import signal
+from argparse import Namespace
 
 from punchlist.cli import extra
 from punchlist.cli.context import Context
 from punchlist.cli.exits import CONFIGURATION
 from punchlist.cli.failure import UsageError, tell
 from punchlist.core import Options
+from punchlist.hosts.sessions import Sessions, host_process, session_of
 from punchlist.project import host_directory
 from punchlist.tools.catalog import offered
 from punchlist.tools.model import Problem
 from punchlist_schemas.rendezvous import data_dir
+
+_NAME = 128
 
 
 def run_mcp(context: Context) -> int:
     """Serve until the host goes away, or with `--http` until a signal."""
     args = context.args
     dialects = tuple(args.dialect or ("native",))
-    try:
-        offered(dialects, args.tools)
-    except Problem as problem:
-        raise UsageError(problem.text) from None
-    if args.users and (args.user or args.token_file or not args.http):
-        raise UsageError("--users goes with --http, and without --user and --token-file")
+    _check(args, dialects)
     if not extra.is_installed():
         tell("configuration", extra.MISSING, extra.install())
         return CONFIGURATION
     import anyio
 
+    from punchlist.mcp.agents import Agents
     from punchlist.mcp.guard import Token
     from punchlist.mcp.serve import over_http, over_stdio
     from punchlist.mcp.server import Setup
@@ -58,9 +58,27 @@ def run_mcp(context: Context) -> int:
                 error.strerror = "in use by another program; --port takes another"
             raise
     else:
+        sessions = Sessions(context.target.data_dir, host_process())
+        setup = setup._replace(agents=Agents(args.actor, sessions, session_of(os.environ)))
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # its reader waits in a thread that nothing else ends
         anyio.run(over_stdio, options, setup)
     return 0
+
+
+def _check(args: Namespace, dialects: tuple[str, ...]) -> None:
+    """Refuse arguments that make no sense.
+
+    Raises:
+        UsageError: There is no such dialect or tool, options contradict each other, or the name can't be shown.
+    """
+    try:
+        offered(dialects, args.tools)
+    except Problem as problem:
+        raise UsageError(problem.text) from None
+    if args.users and (args.user or args.token_file or not args.http):
+        raise UsageError("--users goes with --http, and without --user and --token-file")
+    if args.actor is not None and not (args.actor.isprintable() and 0 < len(args.actor) <= _NAME):
+        raise UsageError(f"--actor is 1 to {_NAME} characters without control characters")
 
 
 def _options(context: Context) -> Options:

@@ -24,12 +24,13 @@ from punchlist.cursor import Change, TaskList
 from punchlist.errors import PunchlistError, WrongEpoch
 from punchlist.hosts.briefing import briefing, news, reminder
 from punchlist.hosts.looked import Looked, Looks
+from punchlist.hosts.sessions import Sessions, agent_name, host_process
 from punchlist.mirror import autostart
 from punchlist_schemas.project_file import DirectoryError, is_conversation_id
 from punchlist_schemas.things import Task
 
-HOST_ACTOR = "claude-code"
-"""The name by which the host's MCP client introduces itself: its own changes are no news to it."""
+HOST = "claude-code"
+"""The name by which the host's MCP client introduces itself, and so the beginning of its agents' names."""
 
 _MAX_STDIN = 1 << 20
 _MAX_CHANGES = 1_000
@@ -42,6 +43,7 @@ class HookInput(msgspec.Struct, frozen=True):
     hook_event_name: str = "SessionStart"
     stop_hook_active: bool = False
     cwd: str = ""
+    source: str = ""
 
 
 def run_prime(context: Context) -> int:
@@ -52,7 +54,7 @@ def run_prime(context: Context) -> int:
         except (PunchlistError, DirectoryError, OSError) as error:
             context.note(f"punchlist: {safe_block(str(error)).splitlines()[0]}")
             return 0
-    return _prime(context, context.args.session or "", "", briefing)
+    return _prime(context, context.args.session or "", context.args.actor or "", "", briefing)
 
 
 def _hook_input() -> HookInput:
@@ -66,18 +68,24 @@ def _run_hook(context: Context, given: HookInput) -> int:
     if given.hook_event_name != "Stop":
         autostart.ensure(context.target.socket, context.target.data_dir)
     session = given.session_id or context.args.session or ""
+    own = context.args.actor or ""
+    if session and not own:
+        # The host's MCP server finds this and so calls its agent by the same name.
+        own = agent_name(HOST, Sessions(context.target.data_dir, host_process()).note(session, given.source))
     if given.hook_event_name == "Stop":
-        return _stop(context, session, given)
-    return _prime(context, session, given.cwd, news if given.hook_event_name == "UserPromptSubmit" else briefing)
+        return _stop(context, session, own, given)
+    return _prime(context, session, own, given.cwd, news if given.hook_event_name == "UserPromptSubmit" else briefing)
 
 
-def _prime(context: Context, session: str, cwd: str, tell: Callable[[str, TaskList, list[Change]], str]) -> int:
+def _prime(  # noqa: PLR0913 - who asks, where, and what for
+    context: Context, session: str, own: str, cwd: str, tell: Callable[[str, TaskList, list[Change]], str]
+) -> int:
     name = _conversation(context, session, cwd)
     looks = Looks(context.target.data_dir)
     looked = looks.of(session, name) if session else Looked()
     epoch = context.caller.open().epoch
     # Changes are read before the list: what happens in between is then shown with the list and told once more.
-    changes = _changes(context, name, looked, epoch)
+    changes = [one for one in _changes(context, name, looked, epoch) if not _is_own(one.actor, own)]
     tasks = context.caller.run(ConversationCalls(name).list())
     text = tell(name, tasks, changes)
     if text:
@@ -91,30 +99,33 @@ def _changes(context: Context, name: str, looked: Looked, epoch: str) -> list[Ch
     if looked.seq is None or looked.epoch != epoch:
         return []
     try:
-        changes = context.caller.run(ClientCalls().read(looked.seq, name, limit=_MAX_CHANGES, epoch=epoch))
+        return context.caller.run(ClientCalls().read(looked.seq, name, limit=_MAX_CHANGES, epoch=epoch))
     except WrongEpoch:
         return []
-    own = context.args.actor or (HOST_ACTOR if context.args.hook else None)
-    return [change for change in changes if change.actor != own]
 
 
-def _stop(context: Context, session: str, given: HookInput) -> int:
+def _stop(context: Context, session: str, own: str, given: HookInput) -> int:
     if given.stop_hook_active or not session:
         return 0
     name = _conversation(context, session, given.cwd)
     looks = Looks(context.target.data_dir)
     looked = looks.of(session, name)
     tasks = context.caller.run(ConversationCalls(name).list(status="in_progress"))
-    ours = [task for task in tasks if task.owner in ("", HOST_ACTOR, "agent", session, context.args.actor)]
+    ours = [task for task in tasks if _is_own(task.owner, own)]
     fresh = [task for task in ours if _mark(task) not in looked.reminded]
     if not fresh:
         if not tasks:
-            context.client.conversation(name, actor=HOST_ACTOR).end_turn()
+            context.client.conversation(name, actor=own).end_turn()
         return 0
     reminded = tuple(_mark(task) for task in ours)
     looks.save(session, name, msgspec.structs.replace(looked, reminded=reminded))
     context.json({"decision": "block", "reason": reminder(name, fresh)})
     return 0
+
+
+def _is_own(actor: str, own: str) -> bool:
+    """Whether somebody is this session's agent or one of its sub-agents."""
+    return bool(own) and (actor == own or actor.startswith(f"{own}/"))
 
 
 def _mark(task: Task) -> str:

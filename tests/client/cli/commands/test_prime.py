@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from punchlist.hosts.sessions import agent_name, key_of
 from punchlist_testing.daemon import Running
 from punchlist_testing.repositories import repository, worktree
 
 SESSION = "7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66"
+AGENT = agent_name("claude-code", key_of(SESSION))
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +44,8 @@ def test_a_prompt_is_given_news_alone_and_never_the_hosts_own(punch: Any) -> Non
     punch("add", "Write")
     assert hook(punch, "SessionStart", source="startup").lines[1:] == ['  #1 "Write" [pending]']
     assert hook(punch, "UserPromptSubmit", prompt="hello").out == ""
-    punch("start", "1", "--actor", "claude-code")
+    punch("start", "1", "--actor", AGENT)
+    punch("edit", "1", "-d", "for the start page", "--actor", f"{AGENT}/reviewer")
     assert hook(punch, "UserPromptSubmit").out == ""
     punch("done", "1", "--actor", "bob")
     assert hook(punch, "UserPromptSubmit").lines[1:] == ['  #1 "Write" completed by bob']
@@ -52,13 +55,52 @@ def test_a_prompt_is_given_news_alone_and_never_the_hosts_own(punch: Any) -> Non
 def test_stopping_with_work_in_progress_is_reminded_of_once(punch: Any) -> None:
     punch("add", "Write")
     assert hook(punch, "Stop").out == ""
-    punch("start", "1")
+    punch("claim", "1", "-o", AGENT)
     assert hook(punch, "Stop", stop_hook_active=True).out == ""
     told = hook(punch, "Stop").json
     assert told["decision"] == "block"
     assert '#1 "Write"' in told["reason"]
     assert hook(punch, "Stop").out == ""
-    assert hook(punch, "Stop", session="another").json["decision"] == "block"
+    assert hook(punch, "Stop", session="another").out == "", "it is not the other session's work"
+
+
+@pytest.mark.parametrize("owner", ["", "claude-code", "agent", f"{AGENT}0", SESSION, "zed"])
+def test_stopping_is_held_up_by_work_of_this_session_alone(owner: str, punch: Any) -> None:
+    punch("add", "Write", "--owner", owner)
+    punch("start", "1", "--actor", AGENT)
+    assert hook(punch, "Stop").out == ""
+
+
+def test_two_sessions_are_told_of_each_other_and_not_of_themselves(punch: Any) -> None:
+    punch("add", "Write")
+    punch("add", "Publish")
+    for session in (SESSION, "another"):
+        hook(punch, "SessionStart", session, source="startup")
+    punch("claim", "1", "-o", AGENT, "--actor", AGENT)
+    assert hook(punch, "UserPromptSubmit").out == ""
+    assert f'"Write" taken by {AGENT}' in hook(punch, "UserPromptSubmit", "another").out
+    assert hook(punch, "Stop", "another").out == ""
+    assert '#1 "Write"' in hook(punch, "Stop").json["reason"]
+
+
+def test_after_clear_the_same_window_is_the_same_agent(punch: Any) -> None:
+    punch("add", "Write")
+    hook(punch, "SessionStart", source="startup")
+    punch("claim", "1", "-o", AGENT, "--actor", AGENT)
+    assert "#1" in hook(punch, "SessionStart", "cleared", source="clear").out
+    assert hook(punch, "Stop", "cleared").json["decision"] == "block"
+
+
+@pytest.mark.parametrize("session", ["x" * 10_000, "a\x1b[2J\n", "../../etc/passwd", "\x00"])
+def test_a_hostile_session_id_is_neither_stored_nor_shown(session: str, punch: Any, daemon: Running) -> None:
+    punch("add", "Write")
+    told = hook(punch, "SessionStart", session, source="startup")
+    assert told.code == 0
+    assert session not in told.out + told.err
+    files = list(Path(daemon.data_dir, "agents").iterdir())
+    assert [len(file.name) for file in files] == [len("host-") + 32]
+    assert files[0].stat().st_size < 1_000
+    assert files[0].stat().st_mode & 0o777 == 0o600
 
 
 def test_another_agents_work_is_not_this_ones_to_finish(punch: Any) -> None:
@@ -125,9 +167,9 @@ def test_a_cloned_repository_can_not_put_a_private_list_into_the_context(
 def test_stopping_ends_the_turn_for_a_finished_list_that_clears_itself_when_idle(punch: Any) -> None:
     punch("set", "auto_clear=idle")
     punch("add", "Write")
-    punch("start", "1")
+    punch("claim", "1", "-o", AGENT)
     assert hook(punch, "Stop").json["decision"] == "block"
-    punch("done", "1")
+    punch("done", "1", "--force")
     assert punch("list").lines[0] == "default  1/1"
     assert hook(punch, "Stop").out == ""
     assert punch("list").lines == ["default  0/0", "  no tasks"]
