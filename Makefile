@@ -18,7 +18,7 @@ WORKERS ?= 2
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test check bench bench-quick conformance race drain crash powercut faults damage full fuzz simulate soak together mirrordisk resume stuck connections memory restart mutants \
+.PHONY: help setup demo test check bench bench-quick conformance race drain crash powercut faults damage full fuzz simulate soak together sessions mirrordisk resume stuck connections memory restart mutants \
 	fmt clean
 
 help: ## Show this list.
@@ -90,6 +90,9 @@ simulate: $(READY) ## Run SIZE=500 seeds of the engine in virtual time over a di
 
 together: $(READY) $(CONFORMANCE) ## Let five clients of five kinds work one list by SIZE=10000 operations: no edit lost or doubled.
 	@$(HARNESS:$(BIN)/%=$(SDK)/%).together
+
+sessions: $(CONFORMANCE) ## Let 8 sessions of hosts make SIZE=1000 calls in two repositories, a worktree and for three users.
+	@SEED='$(SEED)' SIZE='$(or $(SIZE),1000)' $(SDK)/pytest --quiet -s tests/client/mcp/test_journey.py
 
 mirrordisk: $(READY) ## Fill a mirror's disk, and cut its power SIZE=20 times: its file is always a whole one (root).
 	@$(HARNESS).mirrordisk

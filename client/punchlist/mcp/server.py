@@ -190,8 +190,8 @@ class Handlers:
             user,
             self.setup.directory,
             self.setup.data_dir,
-            agent.sub_agent,
-            agent.is_nameless,
+            agent=agent.sub_agent,
+            is_nameless=agent.is_nameless,
         )
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
