@@ -107,15 +107,14 @@ MUTANTS = (
         ("tests/daemon/engine/test_confirm.py",),
     ),
     Mutant(
-        "scope comes before the key",
+        "scope comes before the key, also for what the same batch has opened",
         _ENGINE + "decider.py",
-        "        if item.outcome is not None:\n            if type(item) is Write:\n",
-        "        if item.outcome is not None and not (type(item) is Write and item.params.key):\n"
-        "            if type(item) is Write:\n",
+        "item.outcome = refused(item.caller.user, item.params.conversation, opened.state)",
+        "item.outcome = None",
         ("tests/daemon/engine/test_access.py",),
     ),
     Mutant(
-        "another user's conversation is not led to",
+        "another user's conversation is not even loaded",
         _ENGINE + "access.py",
         "if owner not in (None, user) or (owner is None and _is_reserved(user, name)):",
         "if owner is None and _is_reserved(user, name):",
