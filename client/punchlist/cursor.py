@@ -17,7 +17,7 @@ from punchlist_schemas.events import AnyEvent, Recorded, decode_event
 from punchlist_schemas.jsonrpc import Notice
 from punchlist_schemas.params import EventSubscribe
 from punchlist_schemas.results import EndPush, EventsPush, ListPush, SubscribeResult, TaskListResult
-from punchlist_schemas.things import Counts, Task
+from punchlist_schemas.things import Counts, Damage, Task
 
 T = TypeVar("T")
 
@@ -51,20 +51,38 @@ class TaskList(list[Task]):
         version: The conversation's version that this is the list of.
         seq: The position in the log: watch with `after=tasks.seq` to miss nothing.
         total: How many tasks matched before `offset` and `limit` cut them.
+        damaged: Where the list ends because its log is damaged, None for a whole list.
     """
 
-    def __init__(self, tasks: Iterable[Task], counts: Counts, *, version: int, seq: int, total: int) -> None:
+    def __init__(
+        self,
+        tasks: Iterable[Task],
+        counts: Counts,
+        *,
+        version: int,
+        seq: int,
+        total: int,
+        damaged: Damage | None = None,
+    ) -> None:
         super().__init__(tasks)
         self.counts = counts
         self.version = version
         self.seq = seq
         self.total = total
+        self.damaged = damaged
 
     @classmethod
     def of(cls, result: TaskListResult | ListPush) -> "TaskList":
         """The list in an answer or a push."""
         total = result.total if isinstance(result, TaskListResult) else len(result.tasks)
-        return cls(result.tasks, result.counts, version=result.version, seq=result.seq, total=total)
+        return cls(
+            result.tasks,
+            result.counts,
+            version=result.version,
+            seq=result.seq,
+            total=total,
+            damaged=result.damaged,
+        )
 
     @property
     def remaining(self) -> int:
@@ -135,7 +153,8 @@ class ListView(View[TaskList]):
     def first(self, result: SubscribeResult) -> list[TaskList]:
         """The list at the position where the subscription starts."""
         tasks, counts = result.tasks or (), result.counts or Counts()
-        return [TaskList(tasks, counts, version=result.version or 0, seq=result.seq, total=len(tasks))]
+        version = result.version or 0
+        return [TaskList(tasks, counts, version=version, seq=result.seq, total=len(tasks), damaged=result.damaged)]
 
     def items(self, params: msgspec.Raw) -> list[TaskList]:
         """The one list."""

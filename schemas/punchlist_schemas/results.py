@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from punchlist_schemas.events import Recorded
-from punchlist_schemas.things import Conversation, Counts, Message, Task
+from punchlist_schemas.things import Conversation, Counts, Damage, Message, Task
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -194,15 +194,16 @@ class ConfirmationResult(Result, frozen=True, kw_only=True):
 
 
 class TaskGetResult(Result, frozen=True, kw_only=True):
-    """One task."""
+    """One task. With `damaged` it is as it was before the damage."""
 
     task: Task
+    damaged: Damage | None = None
 
 
 class TaskListResult(Result, frozen=True, kw_only=True):
     """The tasks asked for, and the counts of the whole list. With `fields`, tasks hold only those members.
 
-    `total` is how many tasks matched before `offset` and `limit`.
+    `total` is how many tasks matched before `offset` and `limit`. With `damaged` the list is not whole.
     """
 
     tasks: tuple[Task, ...]
@@ -210,6 +211,7 @@ class TaskListResult(Result, frozen=True, kw_only=True):
     version: int
     seq: int
     total: int
+    damaged: Damage | None = None
 
 
 class SetStatusResult(Written, frozen=True, kw_only=True):
@@ -267,10 +269,11 @@ class MessageResult(Written, frozen=True, kw_only=True):
 
 
 class MessageListResult(Result, frozen=True, kw_only=True):
-    """One page of messages."""
+    """One page of messages. With `damaged` those behind the damage are missing."""
 
     messages: tuple[Message, ...]
     has_more: bool
+    damaged: Damage | None = None
 
 
 class EventsResult(Result, frozen=True, kw_only=True):
@@ -282,7 +285,10 @@ class EventsResult(Result, frozen=True, kw_only=True):
 
 
 class SubscribeResult(Result, frozen=True, kw_only=True):
-    """A subscription and the position it starts behind; with view `list`, the list at that position."""
+    """A subscription and the position it starts behind; with view `list`, the list at that position.
+
+    With `damaged` the list is not whole.
+    """
 
     subscription: str
     seq: int
@@ -290,6 +296,7 @@ class SubscribeResult(Result, frozen=True, kw_only=True):
     version: int | None = None
     tasks: tuple[Task, ...] | None = None
     counts: Counts | None = None
+    damaged: Damage | None = None
 
 
 class Acknowledged(Result, frozen=True, kw_only=True):
@@ -306,7 +313,10 @@ class EventsPush(Result, frozen=True, kw_only=True):
 
 
 class ListPush(Result, frozen=True, kw_only=True):
-    """The `list` notification: the newest list; intermediate ones may have been skipped."""
+    """The `list` notification: the newest list; intermediate ones may have been skipped.
+
+    With `damaged` the list is not whole.
+    """
 
     subscription: str
     conversation: str
@@ -314,6 +324,7 @@ class ListPush(Result, frozen=True, kw_only=True):
     seq: int
     tasks: tuple[Task, ...]
     counts: Counts
+    damaged: Damage | None = None
 
 
 class EndPush(Result, frozen=True, kw_only=True):

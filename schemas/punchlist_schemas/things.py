@@ -125,8 +125,18 @@ class Counts(Thing, frozen=True, omit_defaults=False):
     ready: int = 0
 
 
+class Damage(Thing, frozen=True):
+    """Where a list ends because its log is damaged: the changes from position `seq` on are missing, and `reason`."""
+
+    seq: int
+    reason: str
+
+
 class Conversation(Thing, frozen=True, kw_only=True):
-    """A list and what is known about it. `version` counts its events from 1 without holes."""
+    """A list and what is known about it. `version` counts its events from 1 without holes.
+
+    With `damaged` only what was before the damage is shown.
+    """
 
     conversation: ConversationId
     title: str = ""
@@ -137,6 +147,7 @@ class Conversation(Thing, frozen=True, kw_only=True):
     counts: Counts
     created_at: int
     updated_at: int
+    damaged: Damage | None = None
 
 
 class Message(Thing, frozen=True, kw_only=True):

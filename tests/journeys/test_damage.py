@@ -67,6 +67,51 @@ async def test_whoever_needs_a_spoiled_event_is_told_and_the_list_takes_no_more_
         peer.close()
 
 
+async def test_whatever_shows_a_list_that_is_cut_at_damage_says_so(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        for number in range(5):
+            await peer.result("task.add", conversation="cut", title=f"t{number}.")
+            await peer.result("message.append", conversation="cut", role="user", content=f"m{number}.")
+        await peer.result("task.add", conversation="whole", title="fine")
+        peer.close()
+    await anyio.to_thread.run_sync(lose_snapshots, tmp_path / "data")
+    await anyio.to_thread.run_sync(spoil, tmp_path / "data", b"t3.", b"T3.")
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        mark = {"seq": 8, "reason": "its checksum does not match"}
+        for method, params in (
+            ("task.list", {}),
+            ("task.list", {"limit": 2}),
+            ("task.list", {"fields": ["title"]}),
+            ("task.get", {"task": "1"}),
+            ("message.list", {}),
+            ("event.subscribe", {"view": "list"}),
+        ):
+            assert (await peer.result(method, conversation="cut", **params))["damaged"] == mark
+            if method != "task.get":
+                assert "damaged" not in await peer.result(method, conversation="whole", **params)
+        assert (await peer.result("conversation.get", conversation="cut"))["conversation"]["damaged"] == mark
+        for method, params in (
+            ("task.get", {"task": "4"}),
+            ("task.list", {"at_version": 9}),
+            ("message.list", {"after": "m9"}),
+        ):
+            assert (await peer.refusal(method, conversation="cut", **params))["kind"] == "damaged", (
+                "not that it never was"
+            )
+        await peer.result("event.subscribe", view="list", after=8)
+        while (push := await peer.push())["params"]["conversation"] != "cut":
+            assert "damaged" not in push["params"]
+        assert push["params"]["damaged"] == mark and len(push["params"]["tasks"]) == 3
+        peer.close()
+
+
+def lose_snapshots(data: Path) -> None:
+    with closing(sqlite3.connect(data / "log.db", isolation_level=None)) as connection:
+        connection.execute("DELETE FROM snapshots").close()
+
+
 async def test_a_follower_is_told_where_events_are_missing(tmp_path: Path) -> None:
     await plan(tmp_path)
     await anyio.to_thread.run_sync(spoil, tmp_path / "data", b"t40.", b"T40.")

@@ -32,6 +32,8 @@ class Context:
     def __init__(self, args: Namespace) -> None:
         self.args = args
         self.look: Look = look_of(os.environ, now=int(time.time() * 1000))
+        self.cut = ""
+        """Why what was printed is not a whole list: told at the end."""
         self._caller: Caller | None = None
         self._client: Client | None = None
 
@@ -100,7 +102,17 @@ class Context:
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Call a method; parameters that are None are left out. The result is plain JSON values."""
-        return self.caller.call(method, {name: value for name, value in params.items() if value is not None})
+        result = self.caller.call(method, {name: value for name, value in params.items() if value is not None})
+        if damaged := result.get("damaged"):
+            self.note_cut(damaged["seq"], damaged["reason"])
+        return result
+
+    def note_cut(self, seq: int, reason: str) -> None:
+        """What the daemon shows of the list ends at damage: the command says so at its end, and fails."""
+        self.cut = (
+            f"this list ends at position {seq} ({reason}): the changes after it are missing. `punch verify` says what "
+            "is damaged, `punch verify --repair` repairs the log"
+        )
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         """`call` with the conversation of this run: for what only reads."""

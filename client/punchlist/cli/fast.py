@@ -106,6 +106,8 @@ def _list(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]
     if not conversation or not result:
         return None
     answer = wire.decode(result)
+    if "damaged" in answer:
+        return None  # a list that is not whole needs a word about that
     if conversation != directory.OUTSIDE and not answer.get("version"):
         return None  # a list that nobody used yet
     if "json" in options:
@@ -124,10 +126,13 @@ def _show(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]
     result = conversation and wire.call(_target(options, env), "task.get", params)
     if not result:
         return None
+    answer = wire.decode(result)
+    if "damaged" in answer:
+        return None
     if "json" in options:
         return write(safe_json(result) + "\n")
     look = look_of(env, now=int(time.time() * 1000))
-    return write("\n".join(render.detail_lines(wire.decode(result)["task"], look)) + "\n")
+    return write("\n".join(render.detail_lines(answer["task"], look)) + "\n")
 
 
 def _status(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":

@@ -56,9 +56,12 @@ def _dispatch(args: Namespace) -> int:
     handler: Callable[[Context], int] = getattr(module, f"run_{command.name}")
     context = Context(args)
     try:
-        return handler(context)
+        code = handler(context)
     finally:
         context.close()
+        if context.cut:
+            failure.tell("damaged", context.cut)
+    return exits.REFUSED if context.cut and code == exits.OK else code
 
 
 def _version() -> int:

@@ -8,6 +8,7 @@ import msgspec
 from anyio.to_thread import run_sync
 
 from punchlist.aio import AsyncClient
+from punchlist.cursor import TaskList
 from punchlist.mirror.config import FORMS, Entry
 from punchlist.mirror.files import LATE_S, Folder, Trouble
 from punchlist.mirror.form import Document, Origin, Unreadable, digest_of
@@ -249,11 +250,17 @@ class Mirrored:
             self._since.pop(what)
         return left > 0
 
+    async def _whole_list(self) -> TaskList:
+        tasks = await self._list.list()
+        if tasks.damaged is not None:
+            raise Trouble("the list's log is damaged, so its files stay as they are; see: punch verify --repair")
+        return tasks
+
     async def _write(self, disk: dict[str, bytes], closed: set[str]) -> dict[str, bytes]:
         """Write what is true; returns what turned out to stand there instead of what we had read."""
         self.is_stale = False
         try:
-            tasks = await self._list.list()
+            tasks = await self._whole_list()
             if tasks.version == 0 and not disk:
                 return {}
             if not len(tasks) and self._written and not (await self._list.info()).created_at:

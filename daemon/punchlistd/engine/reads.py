@@ -40,16 +40,16 @@ def state_read(method: Method, params: Any) -> StateRead | None:
 
 
 def _get_conversation(_params: p.Place, opened: Open, _head: int) -> Outcome:
-    return _encode(r.ConversationGetResult(conversation=opened.state.conversation_view()))
+    return _encode(r.ConversationGetResult(conversation=opened.view()))
 
 
 def _get_task(params: p.TaskGet, opened: Open, _head: int) -> Outcome:
     task = opened.state.tasks.get(params.task)
     if task is None:
-        return task_not_found(params.task)
+        return opened.damage if opened.cut is not None and opened.damage is not None else task_not_found(params.task)
     if opened.state.claims:
         (task,) = opened.shown([task])
-    return b'{"task":%b}' % _encode(task)
+    return b'{"task":%b%b}' % (_encode(task), opened.mark)
 
 
 def _list_tasks(params: p.TaskList, opened: Open, head: int) -> Outcome:
@@ -57,18 +57,18 @@ def _list_tasks(params: p.TaskList, opened: Open, head: int) -> Outcome:
     if plain and not params.offset:
         state = opened.state
         return _LIST % (opened.listing(), state.version, head, len(state.tasks))
-    return _filtered(params, opened.state, head, opened.shown)
+    return _filtered(params, opened.state, head, opened)
 
 
-def _filtered(
-    params: p.TaskList, state: State, head: int, shown: Callable[[list[Task]], list[Task]] | None = None
-) -> Outcome:
+def _filtered(params: p.TaskList, state: State, head: int, opened: Open | None = None) -> Outcome:
+    """A part of the list, of the present state if `opened` is given."""
     found = [task for task in state.ordered() if _matches(task, params, state)]
     end = None if params.limit is None else params.offset + params.limit
     page = found[params.offset : end]
-    page = page if shown is None else shown(page)
+    page = page if opened is None else opened.shown(page)
+    mark = b"" if opened is None else opened.mark
     if params.fields is None:
-        return _list_result(_encode(page), state, head, len(found))
+        return _list_result(_encode(page), state, head, len(found), mark)
     unknown = [name for name in params.fields if name not in Task.__struct_fields__]
     if unknown:
         known = ", ".join(Task.__struct_fields__)
@@ -79,7 +79,7 @@ def _filtered(
         )
     keep = {"id", *params.fields}
     cut = [{name: value for name, value in msgspec.to_builtins(task).items() if name in keep} for task in page]
-    return _list_result(_encode(cut), state, head, len(found))
+    return _list_result(_encode(cut), state, head, len(found), mark)
 
 
 def _matches(task: Task, params: p.TaskList, state: State) -> bool:
@@ -91,8 +91,8 @@ def _matches(task: Task, params: p.TaskList, state: State) -> bool:
     )
 
 
-def _list_result(tasks: bytes, state: State, head: int, total: int) -> bytes:
-    listing = b'"tasks":%b,"counts":%b' % (tasks, _encode(state.counts()))
+def _list_result(tasks: bytes, state: State, head: int, total: int, mark: bytes) -> bytes:
+    listing = b'"tasks":%b,"counts":%b%b' % (tasks, _encode(state.counts()), mark)
     return _LIST % (listing, state.version, head, total)
 
 
@@ -181,6 +181,8 @@ class Reads:
             return opened
         wanted, newest = params.at_version or 0, opened.state.version
         if wanted > newest:
+            if opened.cut is not None and opened.damage is not None:
+                return opened.damage
             said = f"{opened.state.conversation} is at version {newest}; there is no version {wanted} yet."
             return Rejection("invalid_params", said, {"field": "at_version", "expected": f"0 to {newest}"})
         state, seq = initial_state(opened.state.conversation), 0
@@ -216,12 +218,14 @@ class Reads:
             ids.reverse()
         if params.after is not None:
             if params.after not in opened.state.messages:
+                if opened.cut is not None and opened.damage is not None:
+                    return opened.damage
                 facts = {"what": "message", "id": params.after}
                 return Rejection("not_found", f"There is no message {params.after}.", facts)
             ids = ids[ids.index(params.after) + 1 :]
         page = ids[: params.limit]
         messages = await self._messages(opened.state, page)
-        return _encode(r.MessageListResult(messages=messages, has_more=len(ids) > len(page)))
+        return _encode(r.MessageListResult(messages=messages, has_more=len(ids) > len(page), damaged=opened.cut))
 
     async def _messages(self, state: State, page: list[str]) -> tuple[Message, ...]:
         wanted = {state.messages[id] for id in page}

@@ -13,7 +13,7 @@ import anyio.lowlevel
 import msgspec
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.things import Task
+from punchlist_schemas.things import Conversation, Damage, Task
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import State, initial_state
@@ -46,12 +46,14 @@ class Open:
 
     `dirty` counts the batches that touched the state and are not published yet: while there are any it runs ahead of
     the log, and reads wait. `dropped` says that it is not the conversation's state any more; `unnamed`, of one that
-    does not exist, that no session of its id is attached to another one either.
+    does not exist, that no session of its id is attached to another one either. With `damage` it takes no changes, and
+    with `cut` the state is not whole either: it ends before the damage.
     """
 
     __slots__ = (
         "check",
         "counted",
+        "cut",
         "damage",
         "dirty",
         "dropped",
@@ -78,6 +80,7 @@ class Open:
         self.dropped = False
         self.unnamed = False
         self.damage: Rejection | None = None
+        self.cut: Damage | None = None
         self.keys: set[int] | None = None
         self.replies: dict[str, tuple[str, bytes]] = {}
         self.saved_version = saved_version
@@ -109,7 +112,7 @@ class Open:
         self.keys = set()
 
     def listing(self) -> bytes:
-        """All tasks in order and their counts, as members of a JSON object.
+        """All tasks in order, their counts and the damage where they end, as members of a JSON object.
 
         They are encoded once per version, or while claims last every few seconds.
         """
@@ -118,11 +121,20 @@ class Open:
         version, at, listing = self.listed
         if version != state.version or at != moment:
             tasks, counts = _encode(self.shown(state.ordered())), _encode(state.counts())
-            listing = b'"tasks":%b,"counts":%b' % (tasks, counts)
+            listing = b'"tasks":%b,"counts":%b%b' % (tasks, counts, self.mark)
             self.listed = (state.version, moment, listing)
             if self.listings is not None:
                 self.listings.keep(self, len(listing))
         return listing
+
+    @property
+    def mark(self) -> bytes:
+        """What every answer about a list says that is not whole, as a further member of a JSON object."""
+        return b"" if self.cut is None else b',"damaged":' + _encode(self.cut)
+
+    def view(self) -> Conversation:
+        """The conversation as answers show it."""
+        return msgspec.structs.replace(self.state.conversation_view(), damaged=self.cut)
 
     def forget_listing(self) -> None:
         """Encode the list anew when it is asked for."""
@@ -150,7 +162,7 @@ class Open:
             seq=self.seq,
             check=self.check,
             state=dump_state(state) if full else None,
-            summary=_encode(state.conversation_view()),
+            summary=_encode(self.view()),
             user=state.user,
             sessions=state.sessions,
             open=counts.pending + counts.paused,
@@ -258,6 +270,7 @@ class Registry:
         """A damaged conversation is readable as far as it is whole, and refuses to be written."""
         opened = Open(initial_state(name), "", 0, 0)
         opened.damage = damage_of(damaged)
+        opened.cut = Damage(damaged.seq, damaged.reason)
         with suppress(Damaged):
             while found := await self._log.read(opened.seq, 1 << 60, conversation=name):
                 sound = [stored for stored in found if stored.seq < damaged.seq]

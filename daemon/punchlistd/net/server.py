@@ -199,7 +199,11 @@ class Server:
         if opened is not None:
             state = opened.state
             result = msgspec.structs.replace(
-                result, version=state.version, tasks=tuple(opened.shown(state.ordered())), counts=state.counts()
+                result,
+                version=state.version,
+                tasks=tuple(opened.shown(state.ordered())),
+                counts=state.counts(),
+                damaged=opened.cut,
             )
         return _encode(result)
 

@@ -9,13 +9,15 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from punchlist import SettingsPatch
+from punchlist import SettingsPatch, connect_async
 from punchlist.errors import ConfirmationRequired, ConnectionLost
 from punchlist.mirror import files
 from punchlist.mirror import mirrored as module
 from punchlist.mirror.files import Folder
 from punchlist.mirror.taking import Taker
+from punchlist_testing.daemon import running_daemon
 from punchlist_testing.mirrors import Place
+from punchlist_testing.store import damaged_log
 
 
 @pytest.fixture(autouse=True)
@@ -590,3 +592,16 @@ async def test_a_missing_task_file_comes_back_and_a_program_without_our_member_e
     await mirror.sync()
     assert await place.titles() == ["A", "b"]
     assert _file(place, "2").exists()
+
+
+async def test_the_file_of_a_list_that_is_cut_at_damage_stays_as_it_was(tmp_path: Path) -> None:
+    added = {"type": "TaskAdded", "task": {"id": "1", "title": "still there"}}
+    await damaged_log(tmp_path / "data", (3,), added)
+    async with running_daemon(tmp_path) as daemon, connect_async(socket=daemon.socket, autostart=False) as client:
+        place = Place(daemon, client, tmp_path / "mirror")
+        place.directory.mkdir()
+        await place.mirrored(conversation="a").sync()
+        assert not (place.file.parent / "a.json").exists() and place.kinds() == ["trouble"]
+        assert "damaged" in place.problems[0].text
+        await place.mirrored(conversation="b").sync()
+        assert (place.file.parent / "b.json").exists()

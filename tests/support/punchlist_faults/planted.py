@@ -525,4 +525,11 @@ MUTANTS = (
         "                    pass\n",
         ("tests/daemon/engine/test_idle.py",),
     ),
+    Mutant(
+        "a list that is cut at damage says so",
+        _ENGINE + "registry.py",
+        "        opened.cut = Damage(damaged.seq, damaged.reason)\n",
+        "",
+        ("tests/journeys/test_damage.py", "tests/client/cli/commands/test_reading.py"),
+    ),
 )

@@ -80,14 +80,14 @@ class Scribe:
         return Snapshot(conversation, version, self.log.head, check, state, summary, **members)
 
 
-async def damaged_log(data_dir: Path, spoiled: Sequence[int] = (3,)) -> None:
-    """A log of four events in a data directory, of `b`, `a`, `a` and `b`, some of them spoiled."""
+async def damaged_log(data_dir: Path, spoiled: Sequence[int] = (3,), event: dict[str, Any] | None = None) -> None:
+    """A log of four events in a data directory, of `b`, `a`, `a` and `b`, some spoiled; the first two are `event`."""
     await anyio.Path(data_dir).mkdir(mode=0o700)
     path = str(data_dir / "log.db")
     log = await SqliteLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
-    for conversation in ("b", "a", "a", "b"):
-        await scribe.write(conversation, said("as it was"))
+    for number, conversation in enumerate(("b", "a", "a", "b")):
+        await scribe.write(conversation, event if event and number < 2 else said("as it was"))
     await log.close()
     with closing(connect(path, "rw")) as connection:
         for seq in spoiled:

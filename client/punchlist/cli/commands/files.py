@@ -16,7 +16,7 @@ from punchlist.cli.formats import detect, markdown, objects
 from punchlist.cli.formats.document import Document, FormatError
 from punchlist.cli.render import as_tree, list_lines
 from punchlist.cli.safe import safe_block, safe_json
-from punchlist.errors import Gap
+from punchlist.errors import Damaged, Gap
 from punchlist_schemas.things import STATUSES
 
 _MAX_FILE_BYTES = 16 << 20
@@ -70,8 +70,11 @@ def _write(path: str, text: str, *, replace: bool) -> None:
 
 def _render(context: Context, form: str) -> Iterator[str]:
     if form == "jsonl":
-        for event in events(context):
-            yield json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n"
+        try:
+            for event in events(context):
+                yield json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n"
+        except Damaged as damaged:
+            context.note_cut(damaged.data.get("seq", 0), "its log is damaged there")
         return
     tasks: list[dict[str, Any]] = context.ask("task.list")["tasks"]
     if form == "markdown":

@@ -30,9 +30,11 @@ def run_watch(context: Context) -> int:
         if not context.look.moves:
             for tasks in lists:
                 context.lines([*_lines(context, [tasks]), ""])
+                _note_cut(context, tasks)
         with Screen(context.look, lambda: _lines(context, newest)) as screen:
             for tasks in lists:
                 newest[:] = [tasks]
+                _note_cut(context, tasks)
                 screen.draw()
     return 0
 
@@ -104,4 +106,10 @@ def _lines(context: Context, newest: list[TaskList]) -> list[str]:
         return []
     counts: dict[str, int] = msgspec.to_builtins(newest[0].counts)
     tasks: list[dict[str, Any]] = msgspec.to_builtins(list(newest[0]))
-    return list_lines(context.conversation, tasks, counts, context.look, folded=True)
+    note = "damaged: not the whole list" if newest[0].damaged is not None else ""
+    return list_lines(context.conversation, tasks, counts, context.look, note=note, folded=True)
+
+
+def _note_cut(context: Context, tasks: TaskList) -> None:
+    if tasks.damaged is not None:
+        context.note_cut(tasks.damaged.seq, tasks.damaged.reason)

@@ -1,7 +1,12 @@
 import re
+from pathlib import Path
 from typing import Any
 
+import anyio
+import pytest
+
 from punchlist.cli.commands import reading
+from punchlist_testing.store import damaged_log
 
 
 def test_the_list_is_filtered_and_cut(punch: Any) -> None:
@@ -91,3 +96,26 @@ def test_the_line_for_prompts_comes_from_the_file_without_a_daemon(run: Any, hom
     (home / "run").mkdir()
     (home / "run" / "status").write_text("3 open, 1 in progress\n")
     assert run("status", "--line").out == "3 open, 1 in progress\n"
+
+
+@pytest.fixture
+def damaged(home: Path) -> Path:
+    """A data directory with two lists of a task; of `a` the event behind it is spoiled."""
+    added = {"type": "TaskAdded", "task": {"id": "1", "title": "whole"}}
+    anyio.run(damaged_log, home / "data", (3,), added)
+    return home / "data"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("list",), ("ls", "--json"), ("list", "--limit", "5"), ("show", "1"), ("export",), ("export", "--format=jsonl")],
+)
+def test_a_list_that_is_cut_at_damage_is_printed_and_the_command_says_so_and_fails(
+    damaged: Path, punch: Any, words: tuple[str, ...]
+) -> None:
+    shown = punch(*words, "-c", "a")
+    assert shown.code == 1 and "whole" in shown.out
+    assert shown.err.startswith("error: damaged: this list ends at position 3 ")
+    assert "punch verify --repair" in shown.err and shown.err.count("\n") == 1
+    whole = punch(*words, "-c", "b")
+    assert (whole.code, whole.err) == (0, "")
