@@ -43,16 +43,22 @@ def of_directory(env: "Mapping[str, str]", place: "str | None" = None) -> "tuple
     return None if found is None else (found.conversation, found)
 
 
-def may_be_taken(meant: "Meant | None", data_dir: str, version: int) -> bool:
+def own(name: str, user: "str | None") -> str:
+    """The name by which a connection of this user names a list: the user's own of that name, whoever else has one."""
+    return name if user is None or name.startswith(("my:", "of:")) else f"my:{name}"
+
+
+def may_be_taken(meant: "Meant | None", data_dir: str, version: int, user: "str | None" = None) -> bool:
     """Whether a project's list may be worked on, given the version it is at (0: nobody used it yet).
 
-    A list that nobody used is the project's from now on, but for `default`, which belongs to no project.
+    A list that nobody used is the project's from now on, but for `default`, which belongs to no project. With a user it
+    is about the user's own list of that name.
     """
-    if meant is None or meant.is_allowed(data_dir):
+    if meant is None or meant.is_allowed(data_dir, user):
         return True
     if version or meant.conversation == OUTSIDE:
         return False
-    meant.allow(data_dir)
+    meant.allow(data_dir, user)
     return True
 
 

@@ -51,23 +51,26 @@ class Meant:
         """What decided."""
         return "repository" if self.file is None else "project_file"
 
-    def is_allowed(self, data_dir: str) -> bool:
-        """Whether this list may be taken unasked, whether it exists or not."""
-        return self.file is None or self.conversation == self.own or os.path.isfile(self._record(data_dir))
+    def is_allowed(self, data_dir: str, user: "str | None" = None) -> bool:
+        """Whether this list, or the user's own one of its name, may be taken unasked, whether it exists or not."""
+        if self.file is None or self.conversation == self.own or os.path.isfile(self._record(data_dir, None)):
+            return True
+        return user is not None and os.path.isfile(self._record(data_dir, user))
 
-    def allow(self, data_dir: str) -> None:
-        """Remember that this project may name this list.
+    def allow(self, data_dir: str, user: "str | None" = None) -> None:
+        """Remember that this project may name this list; with a user, the user's own one of its name alone.
 
         Raises:
             OSError: The data directory can't be written.
         """
-        path = self._record(data_dir)
+        path = self._record(data_dir, user)
         os.makedirs(data_dir, 0o700, exist_ok=True)
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
 
-    def _record(self, data_dir: str) -> str:
-        key = repository.digest(os.fsencode(f"{self.conversation}\0{self.project}"))
+    def _record(self, data_dir: str, user: "str | None") -> str:
+        whose = "" if user is None else f"\0{user}\0"
+        key = repository.digest(os.fsencode(f"{self.conversation}\0{whose}{self.project}"))
         return os.path.join(data_dir, _ALLOWED, key)
 
 

@@ -23,6 +23,7 @@ from punchlist.mcp.repeats import KEY, Repeats
 from punchlist.mcp.resources import Resources
 from punchlist.mcp.updates import Updates
 from punchlist.mcp.users import EVERYBODY, GRANT, USER_KEY, Bound, Grant, Users, user_of
+from punchlist.project import own
 from punchlist.tools import repair
 from punchlist.tools.catalog import offered, prompt
 from punchlist.tools.model import Dialect, Problem, Reply, Tool
@@ -180,10 +181,10 @@ class Handlers:
         named = dict(context.meta or {}).get(CONVERSATION_KEY)
         if isinstance(named, str) and named:
             conversation = named
-        elif user is None:
-            conversation = self.setup.conversation or await _attached(bound.client, agent.session)
-        else:  # one of the user's own, whoever else has one of this name
-            conversation = "my:" + (self.setup.conversation or "default").removeprefix("my:")
+        elif self.setup.conversation is not None or user is not None:
+            conversation = self.setup.conversation and own(self.setup.conversation, user)
+        else:
+            conversation = await _attached(bound.client, agent.session)
         return Seat(
             conversation,
             agent.name,

@@ -18,6 +18,7 @@ from typing import Any
 
 from punchlist.core import Options
 from punchlist.errors import PunchlistError
+from punchlist.project import own
 from punchlist.sync import connect
 from punchlist.tools import catalog, registry, repair, schema
 from punchlist.tools.catalog import offered
@@ -94,8 +95,7 @@ def call(
     options: Options = {"name": actor}
     if user is None and dialect in registry.names() and (tool := registry.dialect(dialect).tool(name)) is not None:
         user = repair.user_of(tool, arguments)
-        if user is not None and conversation is not None and not conversation.startswith(("my:", "of:")):
-            conversation = f"my:{conversation}"
+        conversation = conversation and own(conversation, user)
     if user is not None:
         options["user"] = user
     try:

@@ -25,6 +25,7 @@ from punchlist.tools.model import Desk, Dialect, Problem, Reply, Steps
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.repair import argument_names, arguments_of
 from punchlist_schemas import rendezvous
+from punchlist_schemas.directory import OUTSIDE
 from punchlist_schemas.project_file import DirectoryError
 
 
@@ -122,25 +123,27 @@ def _gone(desk: Desk, error: NotFound) -> Generator[Call[Any], Any, Problem]:
 
 
 def _place(seat: Seat, dialect: Dialect) -> Generator[Call[Any], Any, tuple[str, bool]]:
-    """The conversation, and whether the reply need not name it."""
-    named = seat.conversation or scope.current_conversation()
-    if named:
-        return named, True
+    """The conversation, and whether the reply need not name it: for a user the own one of what the place means."""
+    if seat.conversation:
+        return seat.conversation, True
+    if (around := scope.current_conversation()) is not None:
+        return project.own(around, seat.user), True
     try:
         found = project.of_directory(os.environ, seat.directory)
-        if found is None:
+        if found is None and seat.user is None:
             raise Problem("no_conversation", _NO_LIST)
-        name, meant = found
+        name, meant = found or (OUTSIDE, None)
+        name = project.own(name, seat.user)
         data_dir = seat.data_dir or rendezvous.data_dir(os.environ)
-        if meant is not None and not meant.is_allowed(data_dir):
+        if meant is not None and not meant.is_allowed(data_dir, seat.user):
             there = yield ConversationCalls(name).info()
-            if not project.may_be_taken(meant, data_dir, there.version):
+            if not project.may_be_taken(meant, data_dir, there.version, seat.user):
                 raise project.not_allowed(meant)
     except DirectoryError as error:
         raise Problem("no_conversation", f"{error}. {error.advice}") from error
     except OSError as error:
         raise Problem("no_conversation", f"{error.filename}: {error.strerror}") from error
-    return name, not dialect.tells_list
+    return name, found is None or not dialect.tells_list
 
 
 def _telling(reply: Reply, conversation: str) -> Reply:

@@ -8,7 +8,7 @@ from punchlist_schemas.directory import OUTSIDE, Meant, meant
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.results import ConversationResolveResult
-from punchlistd.engine.access import Access
+from punchlistd.engine.access import OWN, Access
 from punchlistd.engine.calls import Caller
 
 LOOKERS = 4
@@ -29,9 +29,9 @@ class Resolver:
         self._lookers = anyio.CapacityLimiter(LOOKERS)
 
     async def answer(self, caller: Caller, params: p.ConversationResolve) -> bytes | Rejection:
-        """The list; for a bound caller another user's list is one that nobody has used."""
+        """The list; for a bound caller the user's own one of that name."""
         try:
-            found, allowed = await anyio.to_thread.run_sync(self._look, params.path, limiter=self._lookers)
+            found, allowed = await anyio.to_thread.run_sync(self._look, params.path, caller.user, limiter=self._lookers)
         except DirectoryError as error:
             return Rejection("invalid_params", _text(f"{error}: {error.advice}."), {"field": "path"})
         if found is None:
@@ -39,10 +39,11 @@ class Resolver:
                 conversation=None, source="none", root=None, file=None, exists=False, allowed=True
             )
             return _encode(nothing)
-        opened = await self._access.durable(caller.user, found.conversation)
+        name = found.conversation if caller.user is None else f"{OWN}{found.conversation}"
+        opened = await self._access.durable(caller.user, name)
         exists = not isinstance(opened, Rejection) and opened.state.exists
         result = ConversationResolveResult(
-            conversation=found.conversation,
+            conversation=name,
             source=found.source,
             root=_text(found.root),
             file=None if found.file is None else _text(found.file),
@@ -51,9 +52,9 @@ class Resolver:
         )
         return _encode(result)
 
-    def _look(self, path: str) -> tuple[Meant | None, bool]:
+    def _look(self, path: str, user: str | None) -> tuple[Meant | None, bool]:
         found = meant(path)
-        return found, found is None or found.is_allowed(self.data_dir)
+        return found, found is None or found.is_allowed(self.data_dir, user)
 
 
 def _text(path: str) -> str:

@@ -38,7 +38,7 @@ def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Connect:
             user=options.pop("user", None),
             tools=options.pop("tools", None),
         )
-        setup = setup._replace(directory=options.pop("directory", None), data_dir=str(tmp_path / "data"))
+        setup = setup._replace(directory=options.pop("directory", str(tmp_path)), data_dir=str(tmp_path / "data"))
         user: Any = {"user": setup.user} if setup.user else {}
         async with (
             running_daemon(tmp_path) as daemon,

@@ -9,7 +9,9 @@ import pytest
 from anyio import wait_all_tasks_blocked
 
 from punchlist import AsyncClient, connect_async
+from punchlist_schemas import directory
 from punchlist_testing.daemon import running_daemon
+from punchlist_testing.repositories import repository
 
 mcp: Any = pytest.importorskip("mcp", reason="the MCP SDK is not installed: make conformance has it")
 
@@ -58,6 +60,25 @@ async def test_calls_of_many_users_at_once_do_not_mix(connect: Any) -> None:
             for user in ("ann", "bob", "carol", "dan"):
                 group.start_soon(work, user)
         assert [len(await rows(host.session, user)) for user in ("ann", "bob", "carol", "dan")] == [5] * 4
+
+
+@pytest.mark.parametrize("user", ["alice", None])
+async def test_in_a_repository_each_user_has_a_list_of_its_name(connect: Any, tmp_path: Path, user: str | None) -> None:
+    """Whether the server is alice's (`--user`) or each call names her: nobody else's list is in her way."""
+    place = repository(tmp_path / "website")
+    meant = directory.meant(str(place))
+    assert meant is not None
+    async with connect("todo-v1", user=user, conversation=None, directory=str(place)) as host:
+        await host.client.as_user("bob").conversation(meant.conversation).add("bob's, under the repository's own id")
+        for name in ["alice"] if user else ["alice", "carol"]:
+            added = await host.session.call_tool("add_task", {"user_id": name, "title": name})
+            assert not added.is_error, added
+            assert await rows(host.session, name) == [name]
+        ids = {one.conversation for one in (await host.client.conversations()).conversations}
+        assert ids >= {meant.conversation, f"of:alice:{meant.conversation}"}
+    other = repository(tmp_path / "other")
+    async with connect("todo-v1", user=user, conversation=None, directory=str(other)) as host:
+        assert await rows(host.session, "alice") == []
 
 
 @pytest.mark.parametrize("user", ["", "u" * 129, "u" * 10_000, "a\nb", "\x1b[2J", "\u202e", "\ufffd"])

@@ -4,6 +4,7 @@ import pytest
 
 from punchlist import tools
 from punchlist_testing.daemon import Running
+from punchlist_testing.repositories import repository
 
 
 def test_an_agent_may_call_without_keeping_anything(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,3 +44,14 @@ def test_the_user_id_of_a_call_confines_it(daemon: Running, monkeypatch: pytest.
     listed = tools.call("todo-v1", "list_tasks", {"user_id": "bob"}, conversation="todos")
     assert [row["title"] for row in listed.data] == ["bob"]
     assert tools.call("todo-v1", "list_tasks", {"user_id": "bob"}, conversation="of:ann:todos").refused
+
+
+def test_in_a_repository_that_somebody_works_in_a_user_has_a_list_of_the_own(
+    daemon: Running, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PUNCHLIST_SOCKET", daemon.socket)
+    monkeypatch.chdir(repository(tmp_path / "website"))
+    assert not tools.call("claude", "TaskCreate", {"subject": "Team's", "description": "d"}, user="team").refused
+    for user in ("ann", "bob"):
+        made = tools.call("todo-v1", "add_task", {"user_id": user, "title": user})
+        assert made.data["task_id"] == 1, made.text

@@ -4,6 +4,7 @@ import pytest
 
 import punchlist
 from punchlist import Client, connect, connect_async
+from punchlist.core import Options
 from punchlist.tools import AsyncToolbox, Seat, Toolbox
 from punchlist_testing.daemon import Running, Spawned, running_daemon
 from punchlist_testing.repositories import repository, worktree
@@ -63,6 +64,45 @@ def test_in_a_repository_tools_and_all_its_worktrees_work_on_its_own_list(
     monkeypatch.chdir(linked)
     assert "#1: A" in Toolbox(client).call("claude", "TaskList").text
     assert "No tasks found." in Toolbox(client, Seat(directory=str(other))).call("claude", "TaskList").text
+
+
+def test_two_users_in_one_repository_each_have_their_own_list_of_its_name(daemon: Running, tmp_path: Path) -> None:
+    place = str(repository(tmp_path / "website"))
+    made: list[str] = []
+    for user in (None, "alice", "bob"):
+        options: Options = {"socket": daemon.socket, "autostart": False}
+        if user:
+            options["user"] = user
+        with connect(**options) as client:
+            box = Toolbox(client, Seat(user=user, directory=place))
+            reply = box.call("claude", "TaskCreate", {"subject": f"For {user}", "description": "d"})
+            assert not reply.refused, reply.text
+            assert "Task #1 created" in reply.text, "nobody's list is in the way of another's"
+            listed = box.call("claude", "TaskList").text
+            assert listed.count("For ") == 1
+            made.append(listed.rpartition("conversation: ")[2].rstrip(")"))
+    assert made == [made[0], f"my:{made[0]}", f"my:{made[0]}"]
+
+
+def test_outside_of_a_project_a_user_has_the_own_list_default(daemon: Running) -> None:
+    with connect(socket=daemon.socket, autostart=False, user="alice") as client:
+        Toolbox(client, Seat(user="alice")).call("checklist", "AddTask", {"title": "Mine"})
+        with punchlist.conversation("scoped"):
+            Toolbox(client, Seat(user="alice")).call("checklist", "AddTask", {"title": "There"})
+        found = {one.conversation for one in client.conversations().conversations}
+        assert found == {"of:alice:default", "of:alice:scoped"}
+
+
+def test_a_project_file_that_names_a_list_of_the_users_own_is_refused_until_it_is_allowed(
+    daemon: Running, tmp_path: Path
+) -> None:
+    (tmp_path / ".punchlist.toml").write_text('conversation = "taxes"')
+    for user, refused in (("bob", False), ("alice", True), ("bob", False)):
+        with connect(socket=daemon.socket, autostart=False, user=user) as client:
+            if refused:
+                client.conversation("my:taxes").add("Secret")
+            reply = Toolbox(client, Seat(user=user)).call("native", "tasks")
+            assert (reply.refused, "Secret" in reply.text) == (refused, False), "bob's leave is not alice's"
 
 
 def test_a_project_file_that_names_a_list_which_exists_is_refused_until_it_is_allowed(

@@ -31,14 +31,14 @@ async def test_whether_a_project_file_may_name_its_list_is_told(peer: Peer, tmp_
         )
 
 
-async def test_to_a_bound_connection_the_list_of_another_user_is_as_if_nobody_had_used_it(
-    running: Engine, tmp_path: Path
-) -> None:
+async def test_to_a_bound_connection_it_is_the_users_own_list_of_that_name(running: Engine, tmp_path: Path) -> None:
     (tmp_path / project_file.NAME).write_text(project_file.text_for("bobs"))
     bob, alice = await running.connect(user="bob"), await running.connect(user="alice")
     unused = await alice.result("conversation.resolve", path=str(tmp_path))
-    await bob.result("task.add", conversation="bobs", title="a")
+    assert (unused["conversation"], unused["exists"]) == ("my:bobs", False)
+    await bob.result("task.add", conversation=unused["conversation"], title="a")
     assert (await bob.result("conversation.resolve", path=str(tmp_path)))["exists"]
+    await (await running.connect()).result("task.add", conversation="bobs", title="a")
     assert await alice.result("conversation.resolve", path=str(tmp_path)) == unused
 
 
