@@ -12,6 +12,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 SDK := build/conformance/venv/bin
 CONFORMANCE := build/conformance/venv/.ready
+FLOORS := tests/support/punchlist_testing/coverage_floors.py
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
 # So many processes run the tests; those of one file stay together, since they share what is dear to set up.
 WORKERS ?= 2
@@ -30,7 +31,7 @@ setup: $(READY) ## Make or refresh .venv (the other targets do it by themselves)
 demo: $(READY) ## Watch a real plan being worked through, a kill -9 in the middle (DEMO=--fast for seconds).
 	@$(BIN)/punch demo $(DEMO)
 
-test: $(READY) ## Run all tests with branch coverage (PYTEST="-k name" narrows, without the coverage floor).
+test: $(READY) ## Run all tests with branch coverage (PYTEST="-k name" narrows, without the floors).
 	@$(if $(PYTEST),$(BIN)/pytest $(PYTEST),$(covered_tests))
 
 check: $(READY) ## Check format, lint, types and generated files.
@@ -110,7 +111,12 @@ mutants: $(READY) ## Plant each known bug in a copy of the tree: the tests it na
 
 conformance: $(CONFORMANCE) ## Check punch mcp: types, tests, official suites, inspector (fetches SDKs and npm packages).
 	@$(SDK)/basedpyright --warnings -p tests/conformance/pyrightconfig.json
-	@$(SDK)/pytest --quiet tests/client/mcp tests/client/tools/test_adapters.py tests/client/cli/commands/test_mcp.py
+	@rm -f build/conformance/coverage*
+	@export COVERAGE_FILE=$(CURDIR)/build/conformance/coverage; \
+		$(SDK)/coverage run -m pytest --quiet tests/client/mcp tests/client/tools/test_adapters.py tests/client/cli/commands/test_mcp.py; \
+		$(SDK)/coverage combine --quiet; \
+		$(SDK)/coverage json --quiet -o $$COVERAGE_FILE.json; \
+		$(SDK)/python $(FLOORS) $$COVERAGE_FILE.json mcp
 	@PYTHONPATH=tests/support $(SDK)/python -W ignore tests/conformance/run.py
 
 fmt: $(READY) ## Format, fix what lint can fix, write the generated files anew.
@@ -123,13 +129,14 @@ clean: ## Remove caches, coverage data and build results (.venv stays).
 	@rm -rf build dist htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .pytest.output
 	@find daemon client schemas tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# pytest's closing line is shown once more behind the coverage report: whoever reads only the end learns the result.
+# pytest's closing line is shown once more behind the figures of coverage: whoever reads only the end learns the result.
 define covered_tests
 trap 'rm -f .pytest.output' EXIT; \
 rm -f .coverage .coverage.*; \
 $(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadfile $(if $(MAKE_TERMOUT),--color=yes) | tee .pytest.output; \
 $(BIN)/coverage combine --quiet; \
-floor=0; $(BIN)/coverage report || floor=$$?; \
+$(BIN)/coverage json --quiet -o .coverage.json; \
+floor=0; $(BIN)/python $(FLOORS) .coverage.json daemon schemas client || floor=$$?; \
 tail -n 1 .pytest.output; \
 exit $$floor
 endef

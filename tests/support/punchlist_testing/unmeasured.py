@@ -1,8 +1,22 @@
-"""Processes that the measuring of coverage must leave alone."""
+"""Processes and loops that the measuring of coverage must leave alone."""
 
 import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 
 
 def unmeasured() -> dict[str, str]:
     """Our environment for a process whose own modules are counted, or whose user may not write where we do."""
     return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+
+
+@contextmanager
+def untraced() -> Generator[None]:
+    """Runs the body without coverage.py's tracer, which makes a million short calls fourteen times as slow."""
+    tracer = sys.gettrace()
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(tracer)

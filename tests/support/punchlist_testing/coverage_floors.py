@@ -1,0 +1,80 @@
+"""How much of each part of the sources, and of each module, the suite must cover: lines and branches together.
+
+Run with REPORT PART…, it reads the JSON report of coverage.py, prints the figures and what falls short, and exits with
+1 if anything does.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+MODULE = 80
+"""What each module must reach, in per cent: the figure of its part must not hide one that nothing runs."""
+
+
+class Part(NamedTuple):
+    """A part of the sources: the paths that it begins with, and what it must reach in per cent."""
+
+    paths: tuple[str, ...]
+    floor: int
+
+
+PARTS = {
+    "daemon": Part(("daemon/",), 95),
+    "schemas": Part(("schemas/",), 95),
+    "client": Part(("client/",), 90),
+    # These import the MCP SDK, which .venv does not hold: `make conformance` measures them.
+    "mcp": Part(("client/punchlist/mcp/", "client/punchlist/cli/commands/mcp.py"), 90),
+}
+
+
+def part_of(path: str) -> str:
+    """The part that a source file belongs to: that of the longest path that it begins with."""
+    fitting = [(len(start), name) for name, part in PARTS.items() for start in part.paths if path.startswith(start)]
+    return max(fitting)[1]
+
+
+def judged(files: Mapping[str, Mapping[str, Any]], parts: list[str]) -> tuple[list[str], list[str]]:
+    """The figures of some parts, and what of them falls short, as lines.
+
+    Args:
+        files: The member `files` of the report.
+        parts: Names of `PARTS`.
+    """
+    figures: list[str] = []
+    short: list[str] = []
+    for name in parts:
+        mine = {path: file["summary"] for path, file in files.items() if part_of(path) == name}
+        reached = _percent(*mine.values())
+        floor = PARTS[name].floor
+        figures.append(f"{name}: {reached:.1f} % of {len(mine)} modules, the floor is {floor} %")
+        if not mine:
+            short.append(f"{name} was not measured")
+        if reached < floor:
+            short.append(f"{name} as a whole is covered to {reached:.1f} %: {floor} % is the floor")
+        for path, summary in mine.items():
+            if (of_module := _percent(summary)) < MODULE:
+                short.append(f"{path} is covered to {of_module:.1f} %: {MODULE} % is the floor of a module")
+    return figures, short
+
+
+def _percent(*summaries: Mapping[str, int]) -> float:
+    possible = sum(one["num_statements"] + one.get("num_branches", 0) for one in summaries)
+    covered = sum(one["covered_lines"] + one.get("covered_branches", 0) for one in summaries)
+    return 100.0 * covered / possible if possible else 100.0
+
+
+def main(arguments: list[str]) -> int:
+    """Judge a report; returns the exit code."""
+    report, *parts = arguments
+    figures, short = judged(json.loads(Path(report).read_text("utf-8"))["files"], parts)
+    print("\n".join([*figures, *short]))
+    if short:
+        print("write the missing tests, or delete what nothing uses; .venv/bin/coverage report names the lines")
+    return 1 if short else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
