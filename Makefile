@@ -111,12 +111,12 @@ mutants: $(READY) ## Plant each known bug in a copy of the tree: the tests it na
 
 conformance: $(CONFORMANCE) ## Check punch mcp: types, tests, official suites, inspector (fetches SDKs and npm packages).
 	@$(SDK)/basedpyright --warnings -p tests/conformance/pyrightconfig.json
-	@rm -f build/conformance/coverage*
+	@rm -f build/conformance/coverage build/conformance/coverage.*
 	@export COVERAGE_FILE=$(CURDIR)/build/conformance/coverage; \
 		$(SDK)/coverage run -m pytest --quiet tests/client/mcp tests/client/tools/test_adapters.py tests/client/cli/commands/test_mcp.py; \
 		$(SDK)/coverage combine --quiet; \
-		$(SDK)/coverage json --quiet -o $$COVERAGE_FILE.json; \
-		$(SDK)/python $(FLOORS) $$COVERAGE_FILE.json mcp
+		$(SDK)/coverage json --quiet -o build/conformance/floors.json; \
+		$(SDK)/python $(FLOORS) build/conformance/floors.json mcp
 	@PYTHONPATH=tests/support $(SDK)/python -W ignore tests/conformance/run.py
 
 fmt: $(READY) ## Format, fix what lint can fix, write the generated files anew.
@@ -126,7 +126,7 @@ fmt: $(READY) ## Format, fix what lint can fix, write the generated files anew.
 	@$(BIN)/python -m punchlist.tools.document
 
 clean: ## Remove caches, coverage data and build results (.venv stays).
-	@rm -rf build dist htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .pytest.output
+	@rm -rf build dist htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json .pytest.output
 	@find daemon client schemas tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pytest's closing line is shown once more behind the figures of coverage: whoever reads only the end learns the result.
@@ -135,8 +135,8 @@ trap 'rm -f .pytest.output' EXIT; \
 rm -f .coverage .coverage.*; \
 $(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadfile $(if $(MAKE_TERMOUT),--color=yes) | tee .pytest.output; \
 $(BIN)/coverage combine --quiet; \
-$(BIN)/coverage json --quiet -o .coverage.json; \
-floor=0; $(BIN)/python $(FLOORS) .coverage.json daemon schemas client || floor=$$?; \
+$(BIN)/coverage json --quiet -o .coverage-floors.json; \
+floor=0; $(BIN)/python $(FLOORS) .coverage-floors.json daemon schemas client || floor=$$?; \
 tail -n 1 .pytest.output; \
 exit $$floor
 endef

@@ -1,6 +1,7 @@
-"""The architecture, executable: who imports whom, what stays pure, what is tested where, and that the map is true."""
+"""The architecture, executable: who imports whom, what stays pure, and that the map is true."""
 
 import ast
+import graphlib
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,7 @@ DATA = ("punchlist_schemas.errors", "punchlist_schemas.events", "punchlist_schem
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "punchlist_schemas": ("punchlist_schemas",),
-    "punchlist": ("punchlist", "punchlist_schemas"),
+    "punchlist": ("punchlist", "punchlist_schemas"),  # its rooms are FLOORS
     "punchlistd": (),
     "punchlistd.settings": ("punchlist_schemas",),
     "punchlistd.domain": ("punchlistd.domain", *DATA),
@@ -47,6 +48,42 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "punchlistd.__main__": ("punchlistd", "punchlist_schemas"),
 }
 """Room → what of ours it may import. A module's room is the longest of these that its name begins with."""
+
+LIBRARY = ("punchlist", "punchlist.taskfiles")
+TOOLS = (*LIBRARY, "punchlist.tools")
+SERVICES = ("punchlist.hosts", "punchlist.hosts.sessions", "punchlist.mcp", "punchlist.mirror")
+CLI = (*TOOLS, *SERVICES, "punchlist.cli", "punchlist.cli.formats")
+
+FLOORS: dict[str, tuple[str, ...]] = {
+    "punchlist": ("punchlist",),
+    "punchlist.taskfiles": LIBRARY,
+    "punchlist.tools": TOOLS,
+    "punchlist.hosts": (*TOOLS, "punchlist.hosts", "punchlist.hosts.sessions"),
+    "punchlist.hosts.sessions": (*TOOLS, "punchlist.hosts.sessions"),  # which session of a host this process belongs to
+    "punchlist.mirror": (*TOOLS, "punchlist.mirror"),
+    "punchlist.mcp": (*TOOLS, "punchlist.hosts.sessions", "punchlist.mcp"),
+    # Faces for people, beside each other: none imports another. A command may start one.
+    "punchlist.chat": (*TOOLS, *SERVICES, "punchlist.chat"),
+    "punchlist.tui": (*TOOLS, *SERVICES, "punchlist.tui"),
+    "punchlist.web": (*TOOLS, *SERVICES, "punchlist.web"),
+    "punchlist.cli": CLI,
+    "punchlist.cli.demo": (*CLI, "punchlist.cli.demo"),
+    "punchlist.cli.formats": CLI,
+    "punchlist.cli.runner": (*CLI, "punchlist.cli.runner"),
+    # No command imports another: what two of them need stands beside them, in punchlist.cli.
+    "punchlist.cli.commands": (
+        *CLI,
+        "punchlist.cli.demo",
+        "punchlist.cli.runner",
+        "punchlist.chat",
+        "punchlist.tui",
+        "punchlist.web",
+    ),
+}
+"""Room of the client → the rooms that it may import. "punchlist" alone means the top modules, which are the library."""
+
+ENTRANCES = {"punchlist.cli.fast": {"punchlist.cli"}, "punchlist.cli.full": {"punchlist.cli"}}
+"""Modules that begin a command → who may import them. Whoever needs a function of theirs moves it out."""
 
 IMPURE = frozenset(
     "aiosqlite anyio asyncio datetime io logging multiprocessing os pathlib random secrets selectors shutil signal"
@@ -102,6 +139,22 @@ def broken_rules(module: str, source: str) -> list[str]:
     return broken
 
 
+def broken_floors(module: str, source: str) -> list[str]:
+    """The imports of a client's module that go up, or aside into a room that it has no business in."""
+    room = room_of(module, FLOORS) or module
+    names = [name for name in imported_names(source) if is_within(name, ("punchlist",))]
+    upward = [name for name in names if room_of(name, FLOORS) not in FLOORS[room]]
+    by_the_back = [name for name in names if module not in ENTRANCES.get(module_of(name), {module})]
+    return [f"{module} imports {name}: {room} may import {', '.join(FLOORS[room])}" for name in upward + by_the_back]
+
+
+def module_of(name: str) -> str:
+    """The module that an imported name is, or is a member of."""
+    while name and name not in MODULES:
+        name = name.rpartition(".")[0]
+    return name
+
+
 def modules() -> dict[str, Path]:
     """Every source module of ours by its import name; a package goes by its own name."""
     found: dict[str, Path] = {}
@@ -112,21 +165,7 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def possible_test_files(path: Path) -> list[Path]:
-    """The mirror of a source file, and the test file of the package that it is a part of."""
-    folder, _, *packages, name = path.relative_to(ROOT).with_suffix("").parts
-    place = ROOT.joinpath("tests", folder, *packages)
-    own = place / f"test_{name.strip('_')}.py"
-    return [own, place.with_name(f"test_{place.name}.py")] if packages else [own]
-
-
-def defines_something(path: Path) -> bool:
-    body = ast.parse(path.read_text("utf-8")).body
-    return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in body)
-
-
 MODULES = modules()
-TESTED = [name for name, path in MODULES.items() if not path.stem.startswith("__") or defines_something(path)]
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -159,10 +198,45 @@ def test_a_forbidden_import_is_found(module: str, source: str) -> None:
     assert len(broken_rules(module, source)) == 1
 
 
-@pytest.mark.parametrize("module", TESTED)
-def test_a_module_has_its_own_test_file(module: str) -> None:
-    candidates = possible_test_files(MODULES[module])
-    assert any(path.exists() for path in candidates), f"write {candidates[0].relative_to(ROOT)}"
+@pytest.mark.parametrize("module", [name for name in MODULES if is_within(name, ("punchlist",))])
+def test_a_module_of_the_client_imports_only_its_floor_and_those_below(module: str) -> None:
+    assert broken_floors(module, MODULES[module].read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("punchlist.core", "from punchlist.tools import fit"),
+        ("punchlist.taskfiles.form", "from punchlist.mirror.merge import Fields"),
+        ("punchlist.tools.ids", "from punchlist.mirror import merge"),
+        ("punchlist.tools.words", "def late():\n    from punchlist.cli.render import cut"),
+        ("punchlist.hosts.briefing", "from punchlist.cli.look import write"),
+        ("punchlist.mirror.runner", "import punchlist.mcp.server"),
+        ("punchlist.tui.board", "from punchlist.cli import render"),
+        ("punchlist.cli.context", "from punchlist.cli.fast import run"),
+        ("punchlist.cli.failure", "from punchlist.cli.runner import lanes"),
+        ("punchlist.cli.commands.history", "from punchlist.cli.commands.files import run_export"),
+    ],
+)
+def test_an_import_upwards_is_found(module: str, source: str) -> None:
+    assert len(broken_floors(module, source)) == 1
+
+
+@pytest.mark.parametrize("package", ["punchlist", "punchlist_schemas"])
+def test_no_module_is_imported_by_what_it_imports(package: str) -> None:
+    graph = {
+        name: {module_of(one) for one in imported_names(path.read_text("utf-8"))} - {name, ""}
+        for name, path in MODULES.items()
+        if is_within(name, (package,)) and name != package
+    }
+    # The package itself is left out: it names its faces for type checkers alone and loads them at their first use.
+    assert "__getattr__" in MODULES["punchlist"].read_text("utf-8")
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+def test_a_circle_of_imports_is_found() -> None:
+    with pytest.raises(graphlib.CycleError):
+        graphlib.TopologicalSorter({"a": {"b"}, "b": {"c"}, "c": {"a"}}).prepare()
 
 
 @pytest.mark.parametrize("folder", [*FOLDERS.values(), "systemd", "tests"])

@@ -16,10 +16,11 @@ from punchlist import scope
 from punchlist.aio_link import Link
 from punchlist.calls import Call, ClientCalls
 from punchlist.conversation_calls import ConversationCalls
-from punchlist.core import Options, Profile, Request, Retry, failure, is_passing, result_of
+from punchlist.core import Profile, Request, Retry, failure, is_passing, result_of
 from punchlist.cursor import Change, Cursor, EventsView, ListView, TaskList, Until, condition
 from punchlist.errors import ConnectionLost, PunchlistError, TimedOut
 from punchlist.forks import on_fork
+from punchlist.options import Options
 from punchlist.work import FOLLOW_MS, AsyncClaim, AsyncWork, Terms
 from punchlist_schemas.jsonrpc import Reply
 from punchlist_schemas.results import HelloResult, SubscribeResult
@@ -266,7 +267,9 @@ class AsyncConversation:
             LeaseLost: A claim was lost while the body ran, and the task is open again.
             LeaseHeld: The same, and somebody else has it by now.
         """
-        return AsyncWork(self, Terms(owner, None, lease_ms, FOLLOW_MS if follow else min(wait_ms, FOLLOW_MS - 1)))
+        return AsyncWork(
+            self.client, self.calls, Terms(owner, None, lease_ms, FOLLOW_MS if follow else min(wait_ms, FOLLOW_MS - 1))
+        )
 
     def claim(self, owner: str, task: str | None = None, *, lease_ms: int = 60_000, wait_ms: int = 0) -> "AsyncClaim":
         """One task for an `async with`: the named one or the next ready one; None if there is none to be had.
@@ -279,7 +282,7 @@ class AsyncConversation:
             lease_ms: How long the claim outlives the last sign of life of this process.
             wait_ms: How long to wait for it.
         """
-        return AsyncClaim(AsyncWork(self, Terms(owner, task, lease_ms, wait_ms)))
+        return AsyncClaim(AsyncWork(self.client, self.calls, Terms(owner, task, lease_ms, wait_ms)))
 
     async def wait(self, until: Until = "done", *, timeout_s: float | None = None) -> TaskList:
         """Wait until the list is as wanted, and return it.

@@ -13,7 +13,7 @@ Rules:
 """
 
 import os
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -33,6 +33,7 @@ from punchlist.errors import (
     refusal,
 )
 from punchlist.launch import TIMEOUT_S, Target
+from punchlist.options import Options
 from punchlist_schemas import guard, jsonrpc
 from punchlist_schemas.errors import ERRORS, Rejection
 from punchlist_schemas.framing import Framer, FramingError
@@ -270,31 +271,6 @@ def is_passing(error: PunchlistError) -> bool:
     if isinstance(error, ConnectionLost):
         return not error.final
     return isinstance(error, ShuttingDown | OutcomeUnknown)
-
-
-class Options(TypedDict, total=False):
-    """How to connect; every one may be left out."""
-
-    socket: str
-    """The daemon's socket, by default found by the rules of the wire contract."""
-
-    data_dir: str
-    """Data directory for a daemon that has to be started, by default found likewise."""
-
-    name: str
-    """Who is calling: shown in the daemon's status, and the actor of changes that name none."""
-
-    user: str
-    """Confine the connection to this user's conversations."""
-
-    confirm: bool
-    """Make destructive calls two-step: the first one raises `ConfirmationRequired`."""
-
-    autostart: bool
-    """Whether to start a daemon where none runs, by default yes unless PUNCHLIST_AUTOSTART=0."""
-
-    timeout_s: float
-    """Seconds that a call may take, with all its retries; 30 by default."""
 
 
 class Profile:

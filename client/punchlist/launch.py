@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from punchlist.core import Options
+    from punchlist.options import Options
     from punchlist.starter import Starting
 
 MAX_ADDRESS_BYTES = 107

@@ -15,9 +15,9 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar,
 from punchlist.aio import AsyncClient, AsyncConversation, AsyncWatch
 from punchlist.calls import Call, ClientCalls
 from punchlist.conversation_calls import ConversationCalls
-from punchlist.core import Options
 from punchlist.cursor import Change, Cursor, TaskList, Until, condition
 from punchlist.errors import TimedOut
+from punchlist.options import Options
 from punchlist.portal import portal, post
 from punchlist.work import AsyncClaim, AsyncWork
 from punchlist_schemas.results import HelloResult

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from punchlist.core import Options, Profile, Request, Retry, Wire, failure, is_passing, met, result_of
+from punchlist.core import Profile, Request, Retry, Wire, failure, is_passing, met, result_of
 from punchlist.errors import ConnectionLost, PunchlistError, TimedOut
+from punchlist.options import Options
 from punchlist_schemas.jsonrpc import Reply
 from punchlist_schemas.results import HelloResult
 

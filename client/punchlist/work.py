@@ -16,11 +16,13 @@ without the `with` an exception gives the task back too.
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import anyio
 import msgspec
 
+from punchlist.calls import Call
+from punchlist.conversation_calls import ConversationCalls
 from punchlist.core import Request
 from punchlist.errors import ConnectionLost, DaemonUnavailable, LeaseHeld, LeaseLost, PunchlistError, RequestRefused
 from punchlist.forks import on_fork
@@ -28,8 +30,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas.results import ClaimResult
 from punchlist_schemas.things import Task
 
-if TYPE_CHECKING:
-    from punchlist.aio import AsyncClient, AsyncConversation
+R = TypeVar("R")
 
 RENEW_S = 3.0
 """A claim is renewed this often, or three times in its lease: a restarted daemon keeps it only for a short grace."""
@@ -79,8 +80,16 @@ def is_settled(error: RequestRefused) -> bool:
     return isinstance(error, LeaseLost) and error.status in _SETTLED
 
 
-def _is_lost(error: PunchlistError) -> bool:
-    return isinstance(error, LeaseLost | LeaseHeld)
+class Connection(Protocol):
+    """What makes the calls of a piece of work: an `AsyncClient`."""
+
+    async def run(self, call: Call[R]) -> R:
+        """Make a call and return what it wants of the result."""
+        ...
+
+    def post(self, request: Request) -> None:
+        """Send a request whose response nobody waits for; never blocks."""
+        ...
 
 
 class AsyncWork:
@@ -90,8 +99,9 @@ class AsyncWork:
     _held: Held | None = None
     _renewing: asyncio.Task[None] | None = None
 
-    def __init__(self, conversation: "AsyncConversation", terms: Terms) -> None:
-        self._conversation = conversation
+    def __init__(self, connection: Connection, calls: ConversationCalls, terms: Terms) -> None:
+        self._connection = connection
+        self._calls = calls
         self._terms = terms
         on_fork(self, AsyncWork._forked)
 
@@ -104,15 +114,15 @@ class AsyncWork:
         """Claim the next task, or a named one; None if there is none to be had."""
         terms = self._terms
         while True:
-            result = await self._conversation.take(
-                terms.owner, task or terms.task, lease_ms=terms.lease_ms, wait_ms=terms.wait_ms
-            )
+            named = task or terms.task
+            claim = self._calls.take(terms.owner, named, lease_ms=terms.lease_ms, wait_ms=terms.wait_ms)
+            result = await self._connection.run(claim)
             self._held = Held.of(result)
             if self._held is not None or terms.wait_ms < FOLLOW_MS:
                 break
         if self._held is None:
             return None
-        self._renewing = asyncio.create_task(_renew(self._conversation, terms, self._held))
+        self._renewing = asyncio.create_task(_renew(self._connection, self._calls, terms, self._held))
         return self._held.task
 
     async def complete(self, result: str | None = None) -> None:
@@ -123,18 +133,18 @@ class AsyncWork:
             LeaseHeld: Somebody else has it by now.
         """
         if (held := self._let_go()) is not None:
-            await self._finish(self._conversation.complete(held.task.id, result, fence=held.fence))
+            await self._finish(self._calls.complete(held.task.id, result, fence=held.fence))
 
     async def fail(self, reason: str) -> None:
         """Give the present task up as failed; raises as `complete` does."""
         if (held := self._let_go()) is not None:
-            await self._finish(self._conversation.fail(held.task.id, reason[:MAX_REASON], fence=held.fence))
+            await self._finish(self._calls.fail(held.task.id, reason[:MAX_REASON], fence=held.fence))
 
     async def release(self) -> None:
         """Give the present task back, for another to claim."""
         if (held := self._let_go()) is not None:
             try:
-                await self._conversation.release(held.task.id, self._terms.owner, fence=held.fence)
+                await self._connection.run(self._calls.release(held.task.id, self._terms.owner, fence=held.fence))
             except (RequestRefused, ConnectionLost, DaemonUnavailable):
                 return  # it is not ours any more, or won't be for long
 
@@ -156,10 +166,9 @@ class AsyncWork:
             self._renewing = None
         return held
 
-    @staticmethod
-    async def _finish(call: Any) -> None:
+    async def _finish(self, call: Call[Any]) -> None:
         try:
-            await call
+            await self._connection.run(call)
         except RequestRefused as error:
             if not is_settled(error):
                 raise
@@ -189,17 +198,17 @@ class AsyncWork:
         if held is None or renewing is None:
             return
         params = p.TaskRelease(
-            conversation=self._conversation.id, task=held.task.id, owner=self._terms.owner, fence=held.fence
+            conversation=self._calls.id, task=held.task.id, owner=self._terms.owner, fence=held.fence
         )
         # It runs in any thread, also within a call of this very client: it posts to the loop and waits for nothing.
         with suppress(RuntimeError):  # the loop is closed
             request = Request.of("task.release", params)
-            renewing.get_loop().call_soon_threadsafe(_forget, renewing, self._conversation.client, request)
+            renewing.get_loop().call_soon_threadsafe(_forget, renewing, self._connection, request)
 
 
-def _forget(renewing: "asyncio.Task[None]", client: "AsyncClient", release: Request) -> None:
+def _forget(renewing: "asyncio.Task[None]", connection: Connection, release: Request) -> None:
     renewing.cancel()
-    client.post(release)
+    connection.post(release)
 
 
 class AsyncClaim:
@@ -219,12 +228,16 @@ class AsyncClaim:
             await self._work.end(error)
 
 
-async def _renew(conversation: "AsyncConversation", terms: Terms, held: Held) -> None:
-    """Keep a claim in force until cancelled, or until it is lost."""
+async def _renew(connection: Connection, calls: ConversationCalls, terms: Terms, held: Held) -> None:
+    """Keep a claim in force until cancelled, or until it is lost.
+
+    Holds no reference to the work: one that a `for` loop has left is collected, and that gives its task back.
+    """
     while True:
         await asyncio.sleep(terms.renew_s)
         try:
-            await conversation.renew(held.task.id, terms.owner, fence=held.fence)
-        except PunchlistError as error:
-            if _is_lost(error):
-                return
+            await connection.run(calls.renew(held.task.id, terms.owner, fence=held.fence))
+        except (LeaseLost, LeaseHeld):
+            return
+        except PunchlistError:
+            continue  # the daemon is away: the claim may still be in force when it is back

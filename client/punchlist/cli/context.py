@@ -5,25 +5,30 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 
-from punchlist import __version__
-from punchlist.cli import which, wire
-from punchlist.cli.failure import UsageError
-from punchlist.cli.fast import task_id, write
-from punchlist.cli.look import Look, look_of
-from punchlist.cli.safe import safe_json
-from punchlist.core import Options
+from punchlist import __version__, project
+from punchlist.cli import wire
+from punchlist.cli.failure import UnknownList, UsageError
+from punchlist.cli.look import Look, look_of, write
 from punchlist.launch import Target
+from punchlist.options import Options
 from punchlist.sync_link import Caller
+from punchlist.text import safe, safe_json, task_id
 from punchlist_schemas.build import build_stamp
+from punchlist_schemas.directory import OUTSIDE, Meant
 
 if TYPE_CHECKING:
     from punchlist.sync import Client
+
+_PAGE = 10_000
+_NEAR = 3
 
 
 class Context:
@@ -39,12 +44,20 @@ class Context:
 
     @cached_property
     def conversation(self) -> str:
-        """The list that is meant. Whoever is at the terminal is asked, or told, what there is to say about it.
+        """The list that is meant: the option, PUNCHLIST_CONVERSATION, what the directory means, or `default`.
+
+        Whoever is at the terminal is asked, or told, what there is to say about it.
 
         Raises:
-            DirectoryError: The directory's project file or repository can't be used.
+            DirectoryError: The directory's project file or repository can't be used, or may not name this list.
         """
-        return which.conversation(self)
+        if self.args.conversation is not None:
+            return str(self.args.conversation)  # also "": a variable that is not set must not mean another list
+        name, meant = project.of_directory(os.environ) or (OUTSIDE, None)
+        if meant is not None:
+            self._allow(meant)
+            self._tell_once(meant)
+        return name
 
     @cached_property
     def known(self) -> str:
@@ -54,8 +67,14 @@ class Context:
             UnknownList: It was named by an option, and there is no such list.
         """
         if self.args.conversation:
-            which.check(self, self.args.conversation)
+            self.check_list(self.args.conversation)
         return self.conversation
+
+    @property
+    def owner(self) -> str:
+        """Who claims: the option, PUNCHLIST_OWNER, or whoever is logged in."""
+        env = os.environ
+        return getattr(self.args, "owner", None) or env.get("PUNCHLIST_OWNER") or env.get("USER") or "punch"
 
     @cached_property
     def target(self) -> Target:
@@ -120,9 +139,30 @@ class Context:
 
     def change(self, method: str, **params: Any) -> dict[str, Any]:
         """`call` with the conversation and the actor of this run: for mutations."""
-        with which.newness_told(self):
+        with self._newness_told():
             params |= {"actor": self.args.actor, "key": wire.taken_key()}
             return self.call(method, conversation=self.conversation, **params)
+
+    def check_list(self, name: str) -> None:
+        """See that somebody has used this list; `default` is always there.
+
+        Raises:
+            UnknownList: Nobody has.
+        """
+        if name == OUTSIDE or self.version_of(name):
+            return
+        names: list[str] = []
+        cursor: str | None = None
+        while True:
+            page = self.call("conversation.list", limit=_PAGE, cursor=cursor)
+            names += [one["conversation"] for one in page["conversations"]]
+            cursor = page.get("next_cursor")
+            if not cursor:
+                raise UnknownList(name, get_close_matches(name, names, n=_NEAR))
+
+    def version_of(self, name: str) -> int:
+        """The version that a list is at; 0: nobody used it."""
+        return int(self.call("conversation.get", conversation=name)["conversation"]["version"])
 
     def lines(self, lines: Iterable[str]) -> None:
         """Print lines for people. What came from others must have been made safe."""
@@ -153,6 +193,35 @@ class Context:
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+    @contextmanager
+    def _newness_told(self) -> Generator[None]:
+        """Tells a person that a change has made a new list of the name after `-c`: it may be a slip."""
+        name = self.args.conversation
+        watched = bool(name) and sys.stderr.isatty() and not self.version_of(name)
+        yield
+        if watched and self.version_of(name):
+            self.note(f"new list {safe(name)}")
+
+    def _allow(self, meant: Meant) -> None:
+        data_dir = self.target.data_dir
+        if meant.is_allowed(data_dir) or project.may_be_taken(meant, data_dir, self.version_of(meant.conversation)):
+            return
+        refusal = project.not_allowed(meant)
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise refusal
+        sys.stderr.write(f"{safe(str(refusal))}.\nWork on it from here? [y/N] ")
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise refusal
+        meant.allow(data_dir)
+
+    def _tell_once(self, meant: Meant) -> None:
+        """Once a day and list: nobody has named it, and `default` may be where somebody looks for his tasks."""
+        data_dir, name = self.target.data_dir, meant.conversation
+        if meant.file is None and not project.was_told(data_dir, name, time.time()):
+            self.note(f"punch: this repository's list is {name}; the one outside of repositories: -c {OUTSIDE}")
+            project.note_told(data_dir, name)
 
 
 def ids(texts: Iterable[str] | None) -> list[str] | None:

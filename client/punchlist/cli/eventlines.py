@@ -6,7 +6,7 @@ from typing import Any
 
 from punchlist.cli.look import Look
 from punchlist.cli.render import cells, cut, cut_painted
-from punchlist.cli.safe import safe
+from punchlist.text import clip, safe
 
 Event = dict[str, Any]
 _SHOWN_VALUE = 40
@@ -110,8 +110,7 @@ def _unknown(event: Event, look: Look) -> str:
 
 
 def _short(value: Any) -> str:
-    text = safe(value if isinstance(value, str) else "none" if value is None else str(value))
-    return text if len(text) <= _SHOWN_VALUE else text[: _SHOWN_VALUE - 1] + "…"
+    return clip(safe(value if isinstance(value, str) else "none" if value is None else str(value)), _SHOWN_VALUE)
 
 
 _TELL: dict[str, Callable[[Event, Look], str]] = {

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from punchlist.cli.exits import CONFIGURATION, LOST_RACE, NO_DAEMON, REFUSED, USAGE
-from punchlist.cli.formats.document import FormatError
-from punchlist.cli.safe import safe, safe_block
 from punchlist.errors import ConnectionLost, DaemonUnavailable, Gap, PunchlistError, RequestRefused
+from punchlist.text import safe, safe_block
 from punchlist_schemas.project_file import DirectoryError
 
 Facts = dict[str, Any]
@@ -15,6 +14,15 @@ Facts = dict[str, Any]
 
 class UsageError(Exception):
     """The arguments make no sense together."""
+
+
+class FormatError(Exception):
+    """A file that can't be read as tasks. `line` counts from 1, 0 when the file as a whole is meant."""
+
+    def __init__(self, message: str, name: str, line: int = 0) -> None:
+        super().__init__(f"{name}:{line}: {message}" if line else f"{name}: {message}")
+        self.name = name
+        self.line = line
 
 
 class UnknownList(Exception):

@@ -10,9 +10,9 @@ import time
 
 from punchlist import project
 from punchlist.cli import render, wire
-from punchlist.cli.look import encoding, look_of
-from punchlist.cli.safe import safe_json
+from punchlist.cli.look import look_of, write
 from punchlist.launch import Target
+from punchlist.text import safe_json, task_id
 from punchlist_schemas import directory, rendezvous
 from punchlist_schemas.project_file import DirectoryError
 
@@ -29,11 +29,6 @@ _VALUES = {
 _FLAGS = {"--json": "json", "--all": "all", "-a": "all", "--no-autostart": "", "--line": "line"}
 
 
-def task_id(text: str) -> str:
-    """A task's id as people write it: `3` or `#3`."""
-    return text[1:] if text.startswith("#") else text
-
-
 def run(argv: "Sequence[str]", env: "Mapping[str, str]") -> "int | None":
     """The exit code of a command handled here, or `None` when it needs the full path."""
     parsed = _parse(argv)
@@ -42,18 +37,6 @@ def run(argv: "Sequence[str]", env: "Mapping[str, str]") -> "int | None":
     words, options = parsed
     handler = _HANDLERS.get(words[0]) if words else None
     return handler(words[1:], options, env) if handler else None
-
-
-def write(text: str) -> int:
-    """Write to standard output; what its encoding can't hold becomes an escape. Returns exit code 0.
-
-    Raises:
-        BrokenPipeError: The reader has left, which ends the command quietly.
-    """
-    data = text.encode(encoding(), "backslashreplace")
-    while data:
-        data = data[os.write(1, data) :]
-    return 0
 
 
 def _parse(argv: "Sequence[str]") -> "tuple[list[str], dict[str, str]] | None":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from punchlist.cli import exits, failure, parser
-from punchlist.cli.fast import write
+from punchlist.cli.look import write
 
 
 def run(argv: Sequence[str]) -> int:

@@ -120,6 +120,18 @@ def look_of(env: "Mapping[str, str]", fd: int = 1, *, now: int = 0) -> Look:
     return look
 
 
+def write(text: str) -> int:
+    """Write to standard output; what its encoding can't hold becomes an escape. Returns exit code 0.
+
+    Raises:
+        BrokenPipeError: The reader has left, which ends the command quietly.
+    """
+    data = text.encode(encoding(), "backslashreplace")
+    while data:
+        data = data[os.write(1, data) :]
+    return 0
+
+
 def encoding() -> str:
     """The encoding of standard output."""
     return getattr(sys.stdout, "encoding", None) or "utf-8"

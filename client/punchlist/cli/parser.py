@@ -7,9 +7,9 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from punchlist.cli.exits import MEANINGS, USAGE
-from punchlist.cli.fast import write
-from punchlist.cli.safe import safe
+from punchlist.cli.look import write
 from punchlist.cli.table import COMMANDS, COMMON, Argument, Command
+from punchlist.text import safe
 
 _CODES = "\n".join(f"  {code:<5}{meaning}" for code, meaning in MEANINGS.items())
 _EPILOG = f"""exit codes:

@@ -4,7 +4,7 @@ Works on the plain JSON values of the wire contract, prints nothing, and is ligh
 """
 
 from punchlist.cli.look import Look
-from punchlist.cli.safe import safe, safe_block
+from punchlist.text import safe, safe_block
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -197,6 +197,14 @@ def since(ms: int) -> str:
         if seconds >= size:
             return f"{seconds // size}{unit}"
     return f"{seconds}s"
+
+
+def told_once(errors: "Iterable[str]") -> "Iterable[str]":
+    """Errors in the order in which they first came, each with how often it came."""
+    times: dict[str, int] = {}
+    for error in errors:
+        times[error] = times.get(error, 0) + 1
+    return (error if count == 1 else f"{error} ({count} times)" for error, count in times.items())
 
 
 def detail_lines(task: "Task", look: Look) -> "list[str]":

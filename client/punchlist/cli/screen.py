@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from punchlist.cli.fast import write
-from punchlist.cli.look import Look, terminal_width
+from punchlist.cli.look import Look, terminal_width, write
 from punchlist.cli.render import cut
 
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"

@@ -6,8 +6,8 @@ Pure. Titles are other people's text: they are put on one line, cut, and quoted,
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from punchlist.cli.safe import safe
 from punchlist.cursor import Change, TaskList
+from punchlist.text import clip, one_line, safe
 from punchlist_schemas.events import (
     AnyEvent,
     Claimed,
@@ -121,8 +121,7 @@ def _quoted(text: str, most: int = _TITLE) -> str:
 
 
 def _text(text: str, most: int) -> str:
-    text = " ".join(text.split())
-    return safe(text if len(text) <= most else text[: most - 1] + "…")[: most * 2]
+    return safe(clip(one_line(text), most))[: most * 2]
 
 
 def _cut(lines: Sequence[str], room: int, rest: str) -> list[str]:

@@ -10,10 +10,10 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from punchlist.aio import AsyncClient
-from punchlist.core import Options
 from punchlist.mcp.connections import Connection, Places, most_places
 from punchlist.mcp.guard import App, Grants, Guard
 from punchlist.mcp.server import Setup, build
+from punchlist.options import Options
 
 _BODY = 1 << 20
 _HEAD = 16 << 10

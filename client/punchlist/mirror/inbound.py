@@ -18,12 +18,11 @@ from punchlist import project
 from punchlist.aio import AsyncClient
 from punchlist.atomic import atomic_write, make_directories
 from punchlist.errors import NotFound, RequestRefused
-from punchlist.mirror.claude import Claude
 from punchlist.mirror.files import Folder, Trouble
-from punchlist.mirror.form import Unreadable
-from punchlist.mirror.merge import Fields
-from punchlist.mirror.report import Problem, Report
 from punchlist.mirror.sessions import Session, own_list, project_of, session_of
+from punchlist.taskfiles.claude import Claude
+from punchlist.taskfiles.form import Fields, Unreadable
+from punchlist.taskfiles.report import Problem, Report
 
 ORIGIN = "claude_code"
 """Key of a task's metadata that says which file it came from: `FOLDER/ID`."""

@@ -12,9 +12,9 @@ from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 
 from punchlist.aio import AsyncClient
 from punchlist.errors import PunchlistError
-from punchlist.mirror.config import Config, ConfigError
 from punchlist.mirror.inbound import Inbound
-from punchlist.mirror.report import Problem, Report
+from punchlist.taskfiles.config import Config, ConfigError
+from punchlist.taskfiles.report import Problem, Report
 
 RECONCILE_S = 30.0
 """Seconds between two looks at everything."""

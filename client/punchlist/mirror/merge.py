@@ -13,8 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-Fields = Mapping[str, Any]
-"""Members of a task as a file form has them. Values are compared with `==`; sets are frozensets."""
+from punchlist.taskfiles.form import Fields
 
 Sheet = Mapping[str, Fields]
 """Tasks by id, in the order of their list."""

@@ -9,13 +9,14 @@ from anyio.to_thread import run_sync
 
 from punchlist.aio import AsyncClient
 from punchlist.cursor import TaskList
-from punchlist.mirror.config import FORMS, Entry
 from punchlist.mirror.files import LATE_S, Folder, Trouble
-from punchlist.mirror.form import Document, Origin, Unreadable, digest_of
 from punchlist.mirror.merge import Conflict
 from punchlist.mirror.proposal import Snapshot
-from punchlist.mirror.report import Problem, Report
 from punchlist.mirror.taking import Foreign, Outcome, Taker
+from punchlist.taskfiles.config import FORMS, Entry
+from punchlist.taskfiles.form import Document, Origin, Unreadable, digest_of
+from punchlist.taskfiles.report import Problem, Report
+from punchlist.text import clip
 
 WRITE_PAUSE_S = 0.1
 """Least time between two writes of a conversation's files, in seconds."""
@@ -361,4 +362,4 @@ def _short(value: object) -> str:
         text = msgspec.json.encode(plain).decode()
     except (TypeError, ValueError, UnicodeError):
         text = repr(plain)  # pyright: ignore[reportUnknownArgumentType]
-    return text if len(text) <= _TOLD else text[:_TOLD] + "…"
+    return clip(text, _TOLD)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from punchlist.mirror.checklist import outside_ids
-from punchlist.mirror.form import Document, Form
-from punchlist.mirror.merge import Change, Conflict, Delete, Fields, Merge, Sheet, merge
+from punchlist.mirror.merge import Change, Conflict, Delete, Merge, Sheet, merge
+from punchlist.taskfiles.checklist import outside_ids
+from punchlist.taskfiles.form import Document, Fields, Form
 from punchlist_schemas.things import Task
 
 NEW = "+"

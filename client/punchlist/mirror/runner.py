@@ -18,9 +18,9 @@ from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 from punchlist.aio import AsyncClient
 from punchlist.atomic import PRIVATE, make_directories
 from punchlist.errors import PunchlistError, RequestRefused
-from punchlist.mirror.config import FORMS, Config, ConfigError, Entry
 from punchlist.mirror.mirrored import Mirrored
-from punchlist.mirror.report import Problem, Report
+from punchlist.taskfiles.config import FORMS, Config, ConfigError, Entry
+from punchlist.taskfiles.report import Problem, Report
 from punchlist_schemas.events import ConversationDeleted
 
 RECONCILE_S = 30.0

@@ -8,9 +8,9 @@ import msgspec
 
 from punchlist.aio import AsyncClient
 from punchlist.errors import Blocked, RequestRefused, VersionConflict
-from punchlist.mirror.form import FOREIGN_ID, Document, Form, Origin
-from punchlist.mirror.merge import Add, Change, Conflict, Delete, Edit, Fields, Move, Sheet
+from punchlist.mirror.merge import Add, Change, Conflict, Delete, Edit, Move, Sheet
 from punchlist.mirror.proposal import NEW, Adopted, Past, Reading, Snapshot, likeliest, read
+from punchlist.taskfiles.form import FOREIGN_ID, Document, Fields, Form, Origin
 from punchlist_schemas.things import Task
 
 _ROUNDS = 1_000

@@ -16,8 +16,8 @@ print(reply.text)                                               # give this back
 from collections.abc import Iterable
 from typing import Any
 
-from punchlist.core import Options
 from punchlist.errors import PunchlistError
+from punchlist.options import Options
 from punchlist.project import own
 from punchlist.sync import connect
 from punchlist.tools import catalog, registry, repair, schema

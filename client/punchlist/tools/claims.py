@@ -10,8 +10,8 @@ from typing import Any
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import LeaseHeld, LeaseLost, NotFound
+from punchlist.text import clip, one_line
 from punchlist.tools import news
-from punchlist.tools.fit import cut, one_line
 from punchlist.tools.model import Desk, Problem
 from punchlist.tools.refusals import problem_of
 from punchlist_schemas.events import (
@@ -196,7 +196,7 @@ def _said(event: AnyEvent, actor: str) -> str:
 
 def name_of(actor: str) -> str:
     """Somebody's name as it stands in a reply: on one line and not too long."""
-    return cut(one_line(actor), _NAME)
+    return clip(one_line(actor), _NAME)
 
 
 def _refuse_others(desk: Desk, task: Task) -> Generator[Call[Any], Any, None]:

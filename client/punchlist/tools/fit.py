@@ -38,16 +38,6 @@ def shorten(text: str, most: int = LONG_TEXT) -> str:
     return f"{text[:most]}… [{len(text) - most} characters left out]"
 
 
-def cut(text: str, most: int) -> str:
-    """At most `most` characters of a text, with a mark where it was cut."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def one_line(text: str) -> str:
-    """A text on one line, as titles are."""
-    return " ".join(text.split())
-
-
 def joined(ids: Sequence[str], mark: str = "") -> str:
     """Ids as a list for reading; a very long one is cut."""
     shown = ", ".join(mark + one for one in ids[:MANY_IDS])

@@ -13,7 +13,7 @@ import msgspec
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import NotFound, PunchlistError
-from punchlist.mirror.checklist import outside_ids
+from punchlist.taskfiles.checklist import outside_ids
 from punchlist.tools.model import Desk, Steps
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.params import Params, TaskAddMany

@@ -8,8 +8,8 @@ import msgspec
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import VersionConflict
+from punchlist.text import clip
 from punchlist.tools import claims
-from punchlist.tools.fit import cut
 from punchlist.tools.model import Desk, Problem
 from punchlist_schemas.params import NewTask
 
@@ -40,6 +40,6 @@ def replace(desk: Desk, wanted: Sequence[NewTask]) -> Generator[Call[Any], Any, 
             continue  # somebody may have taken a task meanwhile
         named = [(task, claims.name_of(task.owner)) for task in kept]
         return old, [
-            f"#{task.id} {cut(task.title, _TITLE)} stays in progress: {who} works on it" for task, who in named
+            f"#{task.id} {clip(task.title, _TITLE)} stays in progress: {who} works on it" for task, who in named
         ]
     raise Problem("version_conflict", "others change the list all the time: try again")

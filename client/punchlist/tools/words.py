@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from punchlist.tools.fit import cut, joined, one_line, shorten
+from punchlist.text import clip, one_line
+from punchlist.tools.fit import joined, shorten
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Counts, Task
 
@@ -60,13 +61,13 @@ def detail(task: Task, share: int) -> list[str]:
 def brief(task: Task) -> str:
     """The beginning of a description, on one line."""
     text = one_line(task.description)
-    return text if len(text) <= BRIEF else f"{cut(text, BRIEF)} (all of it: tasks ids={task.id})"
+    return text if len(text) <= BRIEF else f"{clip(text, BRIEF)} (all of it: tasks ids={task.id})"
 
 
 def current(task: Task, most: int) -> list[str]:
     """The task that an agent is to work on, in lines; its title takes at most `most` characters."""
     urgent = f" [{task.priority}]" if task.priority != "normal" else ""
-    lines = [f"Now #{task.id}: {cut(task.title, most)}{urgent}"]
+    lines = [f"Now #{task.id}: {clip(task.title, most)}{urgent}"]
     lines += [brief(task)] if task.description else []
     is_told = len(one_line(task.description)) > BRIEF
     return lines + ([f"(all of it: tasks ids={task.id})"] if len(task.title) > most and not is_told else [])
@@ -94,7 +95,7 @@ def nothing(counts: Counts, failed: Sequence[Task] = ()) -> str:
     if counts.ready and counts.failed and not counts.in_progress:
         return "The queue has stopped at a failed task: set it to pending, or delete it."
     if failed:
-        names = ", ".join(f"#{task.id} {cut(task.title, BRIEF // 2)}" for task in failed[:SOME])
+        names = ", ".join(f"#{task.id} {clip(task.title, BRIEF // 2)}" for task in failed[:SOME])
         more = f" and {len(failed) - SOME} more" if len(failed) > SOME else ""
         return (
             f"Nothing ready: {counts.blocked} blocked, since {names}{more} failed. To retry: update with status"

@@ -2,8 +2,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.cli.failure import UsageError, tell, tell_any
-from punchlist.cli.formats.document import FormatError
+from punchlist.cli.failure import FormatError, UsageError, tell, tell_any
 from punchlist.errors import ConnectionLost, DaemonUnavailable, ProtocolError, RequestRefused, TimedOut
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.project_file import DirectoryError

@@ -6,9 +6,9 @@ import anyio
 import pytest
 
 from punchlist.mirror import autostart
-from punchlist.mirror.config import Config
-from punchlist.mirror.report import status
 from punchlist.mirror.runner import Runner
+from punchlist.taskfiles.config import Config
+from punchlist.taskfiles.report import status
 from punchlist_testing.claude_home import ClaudeHome
 from punchlist_testing.mirrors import Place
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punchlist.mirror.config import Config
 from punchlist.mirror.inbox import Inbox
+from punchlist.taskfiles.config import Config
 from punchlist_testing.claude_home import ClaudeHome
 from punchlist_testing.mirrors import Place
 

@@ -1,9 +1,9 @@
 from typing import Any
 
-from punchlist.mirror.checklist import Checklist
-from punchlist.mirror.form import Document, Origin
-from punchlist.mirror.merge import Add, Edit, Fields
+from punchlist.mirror.merge import Add, Edit
 from punchlist.mirror.proposal import Adopted, Past, Snapshot, likeliest, read
+from punchlist.taskfiles.checklist import Checklist
+from punchlist.taskfiles.form import Document, Fields, Origin
 from punchlist_schemas.things import Task
 
 FORM = Checklist()

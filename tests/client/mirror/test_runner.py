@@ -14,8 +14,8 @@ from anyio.to_thread import run_sync
 from punchlist import connect_async
 from punchlist.errors import ConfirmationRequired
 from punchlist.mirror import mirrored, runner
-from punchlist.mirror.config import Config, Entry, FormName
 from punchlist.mirror.runner import AlreadyRunning, Runner
+from punchlist.taskfiles.config import Config, Entry, FormName
 from punchlist_schemas.events import TaskEdited
 from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.mirrors import Place

@@ -2,10 +2,9 @@ from typing import Any
 
 import pytest
 
-from punchlist.mirror.checklist import Checklist
-from punchlist.mirror.form import Document, Origin
-from punchlist.mirror.merge import Fields
 from punchlist.mirror.taking import Foreign, Taker
+from punchlist.taskfiles.checklist import Checklist
+from punchlist.taskfiles.form import Document, Fields, Origin
 from punchlist_testing.mirrors import Place
 
 

@@ -13,8 +13,8 @@ import pytest
 from anyio.to_thread import run_sync
 
 from punchlist.mirror import runner
-from punchlist.mirror.config import Config, Entry
-from punchlist.mirror.report import status
+from punchlist.taskfiles.config import Config, Entry
+from punchlist.taskfiles.report import status
 from punchlist_testing.mirrors import Place
 from punchlist_testing.savers import sed
 

@@ -9,7 +9,6 @@ def test_what_does_not_fit_is_counted() -> None:
 def test_a_cut_is_announced() -> None:
     assert fit.shorten("abcdef", 3) == "abc… [3 characters left out]"
     assert fit.shorten("abc", 3) == "abc"
-    assert fit.cut("abcdef", 3) == "ab…"
     assert fit.joined([str(number) for number in range(202)]).endswith("199 and 2 more")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from punchlist import Client
-from punchlist.mirror.form import FOREIGN_ID
+from punchlist.taskfiles.form import FOREIGN_ID
 from punchlist.tools import Toolbox
 
 GUID = "aa11bb22cc33dd44ee55ff6600112233"

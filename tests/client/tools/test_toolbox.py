@@ -4,7 +4,7 @@ import pytest
 
 import punchlist
 from punchlist import Client, connect, connect_async
-from punchlist.core import Options
+from punchlist.options import Options
 from punchlist.tools import AsyncToolbox, Seat, Toolbox
 from punchlist_testing.daemon import Running, Spawned, running_daemon
 from punchlist_testing.repositories import repository, worktree

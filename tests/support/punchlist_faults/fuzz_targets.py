@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from punchlist.cli.safe import safe
+from punchlist.text import safe
 from punchlist_faults.options import need
 from punchlist_schemas import jsonrpc
 from punchlist_schemas.errors import Rejection, error_object

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from punchlist.mirror.checklist import Checklist
-from punchlist.mirror.report import status
+from punchlist.taskfiles.checklist import Checklist
+from punchlist.taskfiles.report import status
 from punchlist_faults.full import fill
 from punchlist_faults.hands import LIST
 from punchlist_faults.mirroring import mirrored

@@ -359,7 +359,7 @@ MUTANTS = (
     ),
     Mutant(
         "no control character reaches a terminal",
-        "client/punchlist/cli/safe.py",
+        "client/punchlist/text.py",
         "    return char.isprintable() and not any(",
         "    return code > 31 and not any(",
         (FUZZ,),
@@ -430,7 +430,7 @@ MUTANTS = (
     Mutant(
         "a finalizer waits for nothing",
         "client/punchlist/work.py",
-        "            renewing.get_loop().call_soon_threadsafe(_forget, renewing, self._conversation.client, request)\n",
+        "            renewing.get_loop().call_soon_threadsafe(_forget, renewing, self._connection, request)\n",
         "            asyncio.run_coroutine_threadsafe(self.release(), renewing.get_loop()).result(5)\n",
         ("tests/client/test_sync.py",),
     ),

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from punchlist import AsyncClient, AsyncConversation
-from punchlist.mirror.config import Entry, FormName
 from punchlist.mirror.mirrored import Mirrored
-from punchlist.mirror.report import Problem, Report
+from punchlist.taskfiles.config import Entry, FormName
+from punchlist.taskfiles.report import Problem, Report
 from punchlist_testing.daemon import Running, Spawned
 
 

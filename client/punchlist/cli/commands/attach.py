@@ -1,7 +1,7 @@
 """`punch attach` and `punch detach`: let the id of a host's session find a list, so that a resume finds it again."""
 
 from punchlist.cli.context import Context
-from punchlist.cli.safe import safe
+from punchlist.text import safe
 
 
 def run_attach(context: Context) -> int:

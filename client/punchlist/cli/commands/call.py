@@ -7,7 +7,7 @@ import msgspec
 
 from punchlist.cli.context import Context, loose_value
 from punchlist.cli.failure import UsageError
-from punchlist.cli.safe import safe_block
+from punchlist.text import safe_block
 from punchlist_schemas.methods import METHODS
 
 

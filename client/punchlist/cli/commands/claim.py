@@ -3,10 +3,8 @@
 Each run is a connection of its own, so these claims are kept when it closes: their time alone counts.
 """
 
-import os
 from typing import Any
 
-from punchlist.cli import which
 from punchlist.cli.context import Context, ids, one_id
 from punchlist.cli.exits import REFUSED
 from punchlist.cli.failure import tell
@@ -31,7 +29,7 @@ def run_claim(context: Context) -> int:
 def run_release(context: Context) -> int:
     """Give tasks back."""
     for task in ids(context.args.tasks) or ():
-        result = context.change("task.release", task=task, owner=owner_of(context), fence=context.args.fence)
+        result = context.change("task.release", task=task, owner=context.owner, fence=context.args.fence)
         context.answer(result, task_lines(result["task"], context.look))
     return 0
 
@@ -39,19 +37,19 @@ def run_release(context: Context) -> int:
 def run_next(context: Context) -> int:
     """Complete what this owner has in progress, and take the next task."""
     args = context.args
-    mine = context.ask("task.list", owner=owner_of(context), status="in_progress")["tasks"]
+    mine = context.ask("task.list", owner=context.owner, status="in_progress")["tasks"]
     wanted = one_id(args.done)
     finished = [task for task in mine if wanted is None or task["id"] == wanted]
     if wanted is not None and not finished:
-        tell("not_found", f"{owner_of(context)} does not have #{wanted} in progress", "punch list shows what there is")
+        tell("not_found", f"{context.owner} does not have #{wanted} in progress", "punch list shows what there is")
         return REFUSED
     if wanted is None and len(finished) > 1:
         names = ", ".join(f"#{task['id']}" for task in finished)
-        tell("ambiguous", f"{owner_of(context)} has {names} in progress", "say which one is done: --done ID")
+        tell("ambiguous", f"{context.owner} has {names} in progress", "say which one is done: --done ID")
         return REFUSED
     if args.result and not finished:
         advice = "punch list shows what there is, punch done ID --result TEXT completes any of it"
-        tell("not_found", f"{owner_of(context)} has nothing in progress that this result could be of", advice)
+        tell("not_found", f"{context.owner} has nothing in progress that this result could be of", advice)
         return REFUSED
     for task in finished:
         members = {"task": task["id"], "fence": task.get("fence"), "result_summary": args.result}
@@ -61,18 +59,11 @@ def run_next(context: Context) -> int:
     return _tell(context, _claim(context, wait_ms=args.wait))
 
 
-def owner_of(context: Context) -> str:
-    """Who claims: the option, PUNCHLIST_OWNER, or whoever is logged in."""
-    return (
-        getattr(context.args, "owner", None) or os.environ.get("PUNCHLIST_OWNER") or os.environ.get("USER") or "punch"
-    )
-
-
 def _claim(context: Context, **members: Any) -> dict[str, Any]:
     if context.args.conversation and not context.args.wait:
-        which.check(context, context.args.conversation)  # a claim makes no list, so nothing would ever be had
+        context.check_list(context.args.conversation)  # a claim makes no list, so nothing would ever be had
     lease = context.args.lease or _KEPT_MS
-    return context.change("task.claim", owner=owner_of(context), lease_ms=lease, keep=True, **members)
+    return context.change("task.claim", owner=context.owner, lease_ms=lease, keep=True, **members)
 
 
 def _tell(context: Context, result: dict[str, Any]) -> int:

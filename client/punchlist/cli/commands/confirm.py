@@ -3,7 +3,7 @@
 from punchlist.cli.context import Context
 from punchlist.cli.exits import REFUSED
 from punchlist.cli.failure import UsageError
-from punchlist.cli.safe import safe
+from punchlist.text import safe
 
 
 def run_confirm(context: Context) -> int:

@@ -11,7 +11,7 @@ from punchlist.cli.demo.stage import LiveStage, PlainStage
 from punchlist.cli.demo.witness import Witness
 from punchlist.cli.eventlines import Storyteller
 from punchlist.cli.render import list_lines
-from punchlist.cli.safe import safe
+from punchlist.text import safe
 
 _CATCH_UP_S = 20.0
 _LOG_LINES = 8

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from punchlist.cli.commands.reading import told_once
 from punchlist.cli.context import Context
-from punchlist.cli.safe import safe
+from punchlist.cli.render import told_once
 from punchlist.errors import DaemonUnavailable, PunchlistError
 from punchlist.launch import Target
 from punchlist.sync_link import Caller
+from punchlist.text import one_line, safe
 from punchlist_schemas.methods import PROTOCOL
 from punchlist_schemas.rendezvous import status_path
 
@@ -142,7 +142,7 @@ def _daemon(target: Target) -> Iterator[Finding]:
             yield Finding("daemon", "warn", "none is running", start)
         else:
             first, _, rest = str(error).partition("\n")
-            yield Finding("daemon", "fail", first, " ".join(rest.split()) or "see the end of daemon.log")
+            yield Finding("daemon", "fail", first, one_line(rest) or "see the end of daemon.log")
         return
     yield Finding("daemon", "ok", f"punchlistd {hello['version']}, pid {hello['pid']}, on {target.socket}")
     yield _versions(hello)
@@ -212,8 +212,8 @@ def _figures(status: dict[str, Any]) -> Iterator[Finding]:
 def _mirrors(data_dir: str) -> Iterator[Finding]:
     """What is wrong with mirror files, as the process that keeps them up last said."""
     from punchlist.mirror.autostart import is_running
-    from punchlist.mirror.config import Config, ConfigError
-    from punchlist.mirror.report import status
+    from punchlist.taskfiles.config import Config, ConfigError
+    from punchlist.taskfiles.report import status
 
     try:
         config = Config(data_dir)

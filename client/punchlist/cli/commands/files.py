@@ -10,18 +10,18 @@ from typing import Any
 
 from punchlist.atomic import atomic_write
 from punchlist.cli.context import Context
-from punchlist.cli.failure import tell_gap
-from punchlist.cli.fast import write
+from punchlist.cli.events import events
+from punchlist.cli.failure import FormatError
 from punchlist.cli.formats import detect, markdown, objects
-from punchlist.cli.formats.document import Document, FormatError
+from punchlist.cli.formats.document import Document
+from punchlist.cli.look import write
 from punchlist.cli.render import as_tree, list_lines
-from punchlist.cli.safe import safe_block, safe_json
-from punchlist.errors import Damaged, Gap
+from punchlist.errors import Damaged
+from punchlist.text import safe_block, safe_json
 from punchlist_schemas.things import STATUSES
 
 _MAX_FILE_BYTES = 16 << 20
 _MAX_FILES = 10_000
-_PAGE = 10_000
 _BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
@@ -83,22 +83,6 @@ def _render(context: Context, form: str) -> Iterator[str]:
         return
     conversation = context.ask("conversation.get")["conversation"]
     yield json.dumps(objects.export(conversation, tasks), ensure_ascii=False, indent=2) + "\n"
-
-
-def events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, Any]]:
-    """All events of the conversation (or of all), from the first, page by page."""
-    after = 0
-    conversation = None if everywhere else context.known
-    while True:
-        try:
-            page = context.call("event.read", conversation=conversation, after=after, limit=_PAGE)
-        except Gap as gap:
-            after = tell_gap(gap)
-            continue
-        yield from page["events"]
-        if not page["events"] or page["next"] <= after:
-            return
-        after = page["next"]
 
 
 def _read(path: str) -> list[Document]:

@@ -4,10 +4,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from punchlist.cli.commands.files import events
-from punchlist.cli.commands.live import stream
 from punchlist.cli.context import Context
 from punchlist.cli.eventlines import Storyteller
+from punchlist.cli.events import events, stream
 
 
 def run_log(context: Context) -> int:

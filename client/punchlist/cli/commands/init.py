@@ -7,9 +7,9 @@ import subprocess
 from punchlist.cli.context import Context
 from punchlist.cli.exits import REFUSED
 from punchlist.cli.failure import UsageError, tell
-from punchlist.cli.safe import safe
 from punchlist.errors import PunchlistError
 from punchlist.sync import connect
+from punchlist.text import safe
 from punchlist_schemas import directory, project_file, repository
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.repository import Repository

@@ -16,10 +16,10 @@ from punchlist.atomic import make_directories
 from punchlist.cli.context import Context
 from punchlist.cli.exits import FAULT, REFUSED
 from punchlist.cli.failure import tell
-from punchlist.cli.safe import safe
 from punchlist.errors import DaemonUnavailable, Damaged
 from punchlist.starter import environment
 from punchlist.sync_link import Caller
+from punchlist.text import safe
 
 _LONG_BYTES = 64 << 20
 _MIB = 1 << 20

@@ -1,19 +1,18 @@
 """Commands that go on: the live view, the stream of events, waiting. All by push; restarts are the library's matter."""
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from punchlist.cli.context import Context, ids
+from punchlist.cli.events import stream
 from punchlist.cli.exits import REFUSED, TIME_UP
-from punchlist.cli.failure import UsageError, tell, tell_gap
+from punchlist.cli.failure import UsageError, tell
 from punchlist.cli.render import FINISHED, list_lines
 from punchlist.cli.screen import Screen
-from punchlist.cursor import Change, TaskList, Until
-from punchlist.errors import Gap, TimedOut
-from punchlist_schemas.events import UnknownEvent
+from punchlist.cursor import TaskList, Until
+from punchlist.errors import TimedOut
 
 
 def run_watch(context: Context) -> int:
@@ -73,28 +72,6 @@ def _awaited(wanted: list[str] | None, any_change: bool) -> tuple[Until, str]:
     names = ", ".join(f"#{task}" for task in wanted)
     missing = f"{names} {'was not' if len(wanted) == 1 else 'were not all'} finished"
     return lambda tasks: not _unfinished(tasks, wanted), missing
-
-
-def stream(context: Context, *, after: int | None = None, everywhere: bool = False) -> Iterator[dict[str, Any]]:
-    """Events as they happen, as values of the wire; for ever."""
-    client = context.client
-    while True:
-        one = None if everywhere else client.conversation(context.known)
-        try:
-            with client.watch(after=after) if one is None else one.watch(after=after) as changes:
-                for change in changes:
-                    yield wire_value(change)
-            return
-        except Gap as gap:
-            after = tell_gap(gap)
-
-
-def wire_value(change: Change) -> dict[str, Any]:
-    """An event as it stands on the wire, also one of a type that this version does not know."""
-    event = change.event
-    shown: Any = msgspec.json.decode(event.raw) if isinstance(event, UnknownEvent) else msgspec.to_builtins(event)
-    head = {name: getattr(change, name) for name in ("seq", "conversation", "version", "at", "actor")}
-    return {**head, "event": shown}
 
 
 def _unfinished(tasks: TaskList, wanted: list[str]) -> list[str]:

@@ -9,8 +9,8 @@ from punchlist.cli import extra
 from punchlist.cli.context import Context
 from punchlist.cli.exits import CONFIGURATION
 from punchlist.cli.failure import UsageError, tell
-from punchlist.core import Options
 from punchlist.hosts.sessions import Sessions, host_process, session_of
+from punchlist.options import Options
 from punchlist.project import host_directory
 from punchlist.tools.catalog import offered
 from punchlist.tools.model import Problem

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from punchlist.cli.context import Context
 from punchlist.cli.exits import CONFIGURATION, LOST_RACE, REFUSED
 from punchlist.cli.failure import UsageError, tell
-from punchlist.cli.safe import safe
-from punchlist.core import Options
-from punchlist.mirror.config import Config, ConfigError, Entry
-from punchlist.mirror.report import Problem, Report, status
+from punchlist.options import Options
+from punchlist.taskfiles.config import Config, ConfigError, Entry
+from punchlist.taskfiles.report import Problem, Report, status
+from punchlist.text import safe
 
 if TYPE_CHECKING:
     import anyio

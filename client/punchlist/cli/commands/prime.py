@@ -16,9 +16,7 @@ import msgspec
 
 from punchlist import project
 from punchlist.calls import ClientCalls
-from punchlist.cli import which
 from punchlist.cli.context import Context
-from punchlist.cli.safe import safe_block
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.cursor import Change, TaskList
 from punchlist.errors import PunchlistError, WrongEpoch
@@ -26,6 +24,7 @@ from punchlist.hosts.briefing import briefing, news, reminder
 from punchlist.hosts.looked import Looked, Looks
 from punchlist.hosts.sessions import Sessions, agent_name, host_process
 from punchlist.mirror import autostart
+from punchlist.text import safe_block
 from punchlist_schemas.project_file import DirectoryError, is_conversation_id
 from punchlist_schemas.things import Task
 
@@ -150,7 +149,7 @@ def _conversation(context: Context, session: str, cwd: str) -> str:
     if named is None:
         raise DirectoryError("There is no task list here", "run punch init in the project's directory")
     name, meant = named
-    if not project.may_be_taken(meant, context.target.data_dir, which.version_of(context, name)):
+    if not project.may_be_taken(meant, context.target.data_dir, context.version_of(name)):
         assert meant is not None, "a list that nothing named is never refused"
         raise project.not_allowed(meant)
     return name

@@ -1,13 +1,12 @@
 """Commands that only read: list, show, conversations, status."""
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from punchlist.cli.context import Context, one_id
 from punchlist.cli.look import Look
-from punchlist.cli.render import detail_lines, list_lines, progress, since, status_line
-from punchlist.cli.safe import safe
+from punchlist.cli.render import detail_lines, list_lines, progress, since, status_line, told_once
+from punchlist.text import safe
 from punchlist_schemas.directory import OUTSIDE
 
 _PAGE = 1000
@@ -111,11 +110,6 @@ def _status_lines(result: dict[str, Any], look: Look) -> Iterable[str]:
         yield f"{look.paint('dim', ' watches')}  {safe(one['client'])}: {where}, {one['view']}, lag {one['lag']}"
     for error in told_once(result.get("last_errors", ())):
         yield look.paint("fail", f"   error  {safe(error)}")
-
-
-def told_once(errors: Iterable[str]) -> Iterable[str]:
-    """Errors in the order in which they first came, each with how often it came."""
-    return (error if times == 1 else f"{error} ({times} times)" for error, times in Counter(errors).items())
 
 
 def _size(count: int) -> str:

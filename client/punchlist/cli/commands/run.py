@@ -10,7 +10,7 @@ from punchlist.cli.exits import INTERRUPTED, REFUSED
 from punchlist.cli.runner.command import Command
 from punchlist.cli.runner.lanes import Lanes, Plan
 from punchlist.cli.runner.show import Show
-from punchlist.core import Options
+from punchlist.options import Options
 from punchlist_schemas.rendezvous import data_dir, socket_path
 
 

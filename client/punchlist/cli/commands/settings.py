@@ -8,8 +8,8 @@ import msgspec
 from punchlist.cli.context import Context
 from punchlist.cli.failure import UsageError
 from punchlist.cli.look import Look
-from punchlist.cli.safe import safe
 from punchlist.settings import WrongSetting, changes, current, meaning
+from punchlist.text import safe
 from punchlist_schemas.things import Conversation
 
 

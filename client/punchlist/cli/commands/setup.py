@@ -9,13 +9,13 @@ from punchlist.cli import extra
 from punchlist.cli.context import Context
 from punchlist.cli.exits import CONFIGURATION, REFUSED
 from punchlist.cli.failure import UsageError, tell
-from punchlist.cli.safe import safe, safe_block
 from punchlist.hosts.catalog import Host, Place, host_named
 from punchlist.hosts.check import ServerError, tools_of
 from punchlist.hosts.configure import Change, Configurator, SetupError
 from punchlist.hosts.own import OwnCommand
 from punchlist.mirror import autostart
-from punchlist.mirror.config import Config, ConfigError
+from punchlist.taskfiles.config import Config, ConfigError
+from punchlist.text import safe, safe_block
 from punchlist_schemas.project_file import is_conversation_id
 
 

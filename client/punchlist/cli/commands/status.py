@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-from punchlist.cli.commands.claim import owner_of
 from punchlist.cli.context import Context, ids
 from punchlist.cli.exits import REFUSED
 from punchlist.cli.failure import tell, tell_refusal
@@ -63,7 +62,7 @@ def _set(context: Context, task: str, members: dict[str, Any]) -> dict[str, Any]
     try:
         return context.change("task.set_status", task=task, **members)
     except LeaseHeld as error:
-        person = owner_of(context)
+        person = context.owner
         if error.owner != person and not getattr(context.args, "force", False):
             raise
         # The number of the claim shows the daemon that this person knows who has the task.

@@ -6,7 +6,7 @@ from punchlist.cli.context import Context, ids, loose_value, one_id
 from punchlist.cli.exits import REFUSED
 from punchlist.cli.failure import UsageError
 from punchlist.cli.render import task_lines
-from punchlist.cli.safe import safe
+from punchlist.text import safe
 
 _TEXTS = ("description", "priority", "owner", "active_form")
 

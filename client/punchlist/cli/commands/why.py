@@ -6,7 +6,7 @@ from typing import Any
 from punchlist.cli.context import Context, one_id
 from punchlist.cli.look import Look
 from punchlist.cli.render import FINISHED, cut, since
-from punchlist.cli.safe import safe
+from punchlist.text import safe
 
 Task = dict[str, Any]
 

@@ -12,8 +12,8 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from punchlist.cli.screen import Handler
-from punchlist.core import Options
 from punchlist.errors import PunchlistError
+from punchlist.options import Options
 from punchlist.sync import Client
 
 _END_S = 5.0

@@ -10,6 +10,7 @@ from punchlist.cli.demo.witness import Witness
 from punchlist.cli.formats import objects
 from punchlist.cli.formats.document import Document
 from punchlist.sync import Client
+from punchlist.text import clip
 
 _SHOWN = 60
 _STATUS_METHOD = "task.set_status"
@@ -109,4 +110,4 @@ def _call_text(method: str, params: dict[str, Any]) -> str:
     words = [f"#{params['task']}"] if "task" in params else []
     words += [params["status"]] if "status" in params else []
     text = " ".join([method, *words, *(f"{name}={value}" for name, value in rest.items())])
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return clip(text, _SHOWN)

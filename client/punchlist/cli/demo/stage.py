@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from punchlist.cli.fast import write
-from punchlist.cli.look import Look
+from punchlist.cli.look import Look, write
 from punchlist.cli.render import cut, list_lines
 from punchlist.cli.screen import Screen
 from punchlist.sync import Client

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from punchlist.cli.failure import FormatError
 from punchlist.cli.formats import markdown, objects
-from punchlist.cli.formats.document import Document, FormatError, Plan, load_json
+from punchlist.cli.formats.document import Document, Plan, load_json
 
 PARSERS: dict[str, Callable[[Document], Plan]] = {
     "markdown": markdown.parse,

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from punchlist.cli.failure import FormatError
 from punchlist_schemas.params import NewTask
 
 Plan = list[dict[str, Any]]
@@ -16,15 +17,6 @@ class Document(NamedTuple):
 
     name: str
     text: str
-
-
-class FormatError(Exception):
-    """A file that can't be read as tasks. `line` counts from 1, 0 when the file as a whole is meant."""
-
-    def __init__(self, message: str, name: str, line: int = 0) -> None:
-        super().__init__(f"{name}:{line}: {message}" if line else f"{name}: {message}")
-        self.name = name
-        self.line = line
 
 
 def load_json(document: Document) -> Any:

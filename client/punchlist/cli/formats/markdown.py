@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
-from punchlist.cli.formats.document import Document, FormatError, Plan, checked
+from punchlist.cli.failure import FormatError
+from punchlist.cli.formats.document import Document, Plan, checked
+from punchlist.text import one_line
 
 BOXES = {" ": "pending", "x": "completed", "X": "completed", "/": "in_progress", "=": "paused", "!": "failed"}
 _BOX_OF = {status: box for box, status in BOXES.items() if box != "X"}
@@ -61,7 +63,7 @@ def write(tasks: Iterable[dict[str, Any]], depths: Sequence[int]) -> str:
         indent = "  " * depth
         title = str(task["title"])
         extras = _extras(task, title)
-        lines.append(f"{indent}- [{_BOX_OF[str(task.get('status', 'pending'))]}] {_one_line(title)}{extras}")
+        lines.append(f"{indent}- [{_BOX_OF[str(task.get('status', 'pending'))]}] {one_line(title)}{extras}")
         description = str(task.get("description", ""))
         if description and "\r" not in description:
             lines.extend(
@@ -144,13 +146,9 @@ def _unquoted(line: str) -> str:
     return line[1:].removeprefix(" ") if line.startswith(">") else line
 
 
-def _one_line(title: str) -> str:
-    return " ".join(title.split())
-
-
 def _extras(task: dict[str, Any], title: str) -> str:
     members = {key: task[key] for key in _SAME if task.get(key) not in (None, "", [], (), {}, "normal")}
-    if _one_line(title) != title or "<!--" in title:
+    if one_line(title) != title or "<!--" in title:
         members["title"] = title
     if "\r" in str(task.get("description", "")):
         members["description"] = task["description"]

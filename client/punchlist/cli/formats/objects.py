@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from punchlist.cli.formats.document import Document, FormatError, Plan, as_list, as_object, checked, load_json
+from punchlist.cli.failure import FormatError
+from punchlist.cli.formats.document import Document, Plan, as_list, as_object, checked, load_json
 
 EXPORT_VERSION = 1
 _TODO_PRIORITIES = {"high": "high", "medium": "normal", "low": "low", "": "normal"}

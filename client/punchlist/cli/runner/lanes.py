@@ -111,7 +111,7 @@ class Lanes:
 
     async def _lane(self) -> None:
         terms = Terms(self._plan.owner, None, LEASE_MS, FOLLOW_MS if self._plan.follow else 0)
-        work = AsyncWork(self._conversation, terms)
+        work = AsyncWork(self._conversation.client, self._conversation.calls, terms)
         task = await self._next(work)
         while task is not None:
             self._busy += 1

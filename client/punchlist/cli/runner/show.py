@@ -4,10 +4,9 @@ import os
 from typing import TextIO
 
 from punchlist.atomic import make_directories
-from punchlist.cli.fast import write
-from punchlist.cli.look import Look
+from punchlist.cli.look import Look, write
 from punchlist.cli.render import cells, cut
-from punchlist.cli.safe import safe
+from punchlist.text import safe
 from punchlist_schemas.things import Counts, Task
 
 MAX_LOG_BYTES = 10 << 20

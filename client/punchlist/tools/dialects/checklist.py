@@ -8,9 +8,10 @@ from msgspec import Meta, Struct, structs
 
 from punchlist.cursor import TaskList
 from punchlist.errors import Blocked, RequestRefused
-from punchlist.mirror.report import is_corrupt
+from punchlist.taskfiles.report import is_corrupt
+from punchlist.text import one_line
 from punchlist.tools import claims
-from punchlist.tools.fit import compact, fitting, more, one_line, shorten
+from punchlist.tools.fit import compact, fitting, more, shorten
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
 from punchlist.tools.refusals import problem_of

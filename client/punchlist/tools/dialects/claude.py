@@ -8,7 +8,8 @@ from msgspec import Meta, Struct
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import DependencyCycle, NotFound, RequestRefused
-from punchlist.tools.fit import LONG_TEXT, MANY_IDS, compact, fitting, joined, more, one_line, shorten
+from punchlist.text import one_line
+from punchlist.tools.fit import LONG_TEXT, MANY_IDS, compact, fitting, joined, more, shorten
 from punchlist.tools.history import ended_by_others
 from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
 from punchlist.tools.refusals import problem_of

@@ -10,8 +10,9 @@ from msgspec import Meta, Struct, structs
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import Gap, WrongEpoch
+from punchlist.text import clip, one_line
 from punchlist.tools import claims, news, words
-from punchlist.tools.fit import cut, fitting, joined, one_line, shorten
+from punchlist.tools.fit import fitting, joined, shorten
 from punchlist.tools.model import (
     Arguments,
     Confirm,
@@ -178,7 +179,7 @@ def _answer(desk: Desk, last: int | None, lines: list[str], data: dict[str, Any]
     tasks: TaskList = yield desk.calls.list(limit=1)
     if task is not None:
         lines += words.current(task, _TITLE)
-        data["next"] = {"id": task.id, "title": task.title, "description": cut(task.description, words.BRIEF)}
+        data["next"] = {"id": task.id, "title": task.title, "description": clip(task.description, words.BRIEF)}
     else:
         failed: list[Task] = []
         if tasks.counts.blocked and tasks.counts.failed:

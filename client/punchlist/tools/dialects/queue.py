@@ -8,7 +8,8 @@ from msgspec import Meta
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import Blocked, IllegalTransition, VersionConflict
-from punchlist.tools.fit import BUDGET, LONG_TEXT, MANY_IDS, compact, cut, fitting, more, one_line, shorten
+from punchlist.text import clip, one_line
+from punchlist.tools.fit import BUDGET, LONG_TEXT, MANY_IDS, compact, fitting, more, shorten
 from punchlist.tools.history import ended
 from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
 from punchlist_schemas.results import ConversationResult, SetStatusResult
@@ -71,7 +72,7 @@ class DeleteTask(OneTask, frozen=True):
 def split(description: str) -> tuple[str, str]:
     """Title and description of a task described in one text: the title is the first line, cut at 80 characters."""
     text = description.strip()
-    first = " ".join(text.splitlines()[0].split())
+    first = one_line(text.splitlines()[0])
     title = first[:_TITLE].rstrip()
     return title, "" if title == text else text
 
@@ -80,7 +81,7 @@ def joint(task: Task) -> str:
     """The one text of a task: the opposite of `split`, for tasks from anywhere."""
     if not task.description:
         return task.title
-    first = " ".join(task.description.splitlines()[0].split()) if task.description.strip() else ""
+    first = one_line(task.description.splitlines()[0]) if task.description.strip() else ""
     return task.description if first.startswith(task.title) else f"{task.title}\n{task.description}"
 
 
@@ -117,7 +118,7 @@ def _now(desk: Desk, data: dict[str, Any], note: str = "", *, handed: bool = Tru
         data["nextTask"] = _handed(own[0]) if own else None
     notes = [note] if note else []
     if is_serial and running and not own:
-        notes.append(f"Task {running[0].id} is current, and {cut(one_line(running[0].owner), _NAME)} works on it.")
+        notes.append(f"Task {running[0].id} is current, and {clip(one_line(running[0].owner), _NAME)} works on it.")
     elif not own and (info.counts.pending or info.counts.paused):
         tasks: TaskList = yield desk.calls.list(status=("pending", "paused", "failed"))
         notes.append(_idle(desk, info, sorted(tasks, key=_place)))
@@ -132,7 +133,7 @@ def _idle(desk: Desk, info: Conversation, tasks: Sequence[Task]) -> str:
     failed = [task for task in tasks if task.status == "failed"]
     ready = next((task for task in pending if not task.open_blockers), None)
     if info.settings.on_failure == "stop" and failed:
-        reason = f" ({cut(one_line(failed[0].fail_reason), _BESIDE)})" if failed[0].fail_reason else ""
+        reason = f" ({clip(one_line(failed[0].fail_reason), _BESIDE)})" if failed[0].fail_reason else ""
         return f"The queue has stopped: task {failed[0].id} has failed{reason}. Complete or delete it to go on."
     if info.settings.execution != "serial" and ready is not None:
         return (

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from punchlist.cursor import TaskList
-from punchlist.tools.fit import BUDGET, compact, fitting, more, one_line, shorten
+from punchlist.text import one_line
+from punchlist.tools.fit import BUDGET, compact, fitting, more, shorten
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
     Arguments,

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from punchlist.text import one_line
 from punchlist.tools.dialects.todo import Also, TaskId, UserWords, delete_confirmed, outcome, refuse, renaming, rows
-from punchlist.tools.fit import one_line
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import Arguments, Desk, Dialect, Offset, Problem, Reply, Steps, Token, Tool, confirmed
 from punchlist_schemas.results import SetStatusResult

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from punchlist.cli.commands.live import stream
 from punchlist.cli.context import Context
+from punchlist.cli.events import stream
 from punchlist_testing.daemon import Running
 from punchlist_testing.store import damaged_log
 from punchlist_testing.terminal import terminal

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from punchlist import Client, connect
-from punchlist.cli.commands.live import wire_value
 from punchlist.cli.context import Context
-from punchlist.core import Options
+from punchlist.cli.events import wire_value
 from punchlist.cursor import Change
+from punchlist.options import Options
 from punchlist_schemas.events import decode_event
 from punchlist_testing.daemon import Running, Spawned
 from punchlist_testing.peer import scripted_peer

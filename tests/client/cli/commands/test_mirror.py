@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from punchlist import tools
-from punchlist.mirror import report
+from punchlist.taskfiles import report
 from punchlist_testing.savers import sed
 from punchlist_testing.terminal import environment
 

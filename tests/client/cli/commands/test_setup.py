@@ -6,7 +6,7 @@ import pytest
 
 from punchlist.hosts.catalog import HOSTS
 from punchlist.mirror import autostart
-from punchlist.mirror.config import Config
+from punchlist.taskfiles.config import Config
 from punchlist_testing.played import CLAUDE, SERVER, program
 
 

@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
+from punchlist.cli.failure import FormatError
 from punchlist.cli.formats.detect import FORMATS, detect, parse
-from punchlist.cli.formats.document import Document, FormatError
+from punchlist.cli.formats.document import Document
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from punchlist.cli.formats.document import Document, FormatError, as_list, as_object, checked, load_json
+from punchlist.cli.failure import FormatError
+from punchlist.cli.formats.document import Document, as_list, as_object, checked, load_json
 
 
 def test_json_is_read_with_or_without_a_byte_order_mark() -> None:

@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
+from punchlist.cli.failure import FormatError
 from punchlist.cli.formats import objects
-from punchlist.cli.formats.document import Document, FormatError
+from punchlist.cli.formats.document import Document
 
 
 def doc(value: Any, name: str = "f.json") -> Document:

@@ -1,6 +1,6 @@
 import pytest
 
-from punchlist.mirror.form import Origin, Unreadable, digest_of, load_object, origin_in, title_in
+from punchlist.taskfiles.form import Origin, Unreadable, digest_of, load_object, origin_in, title_in
 
 
 def test_a_digest_is_of_the_value_and_not_of_its_spelling() -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from punchlist.atomic import atomic_write, make_directories
-from punchlist.mirror.config import FORMS, Config, ConfigError, Entry
-from punchlist.mirror.form import Form, Unreadable
+from punchlist.taskfiles.config import FORMS, Config, ConfigError, Entry
+from punchlist.taskfiles.form import Form, Unreadable
 
 STATUS_NAME = "mirror-status.json"
 _MAX_PROBLEMS = 1_000

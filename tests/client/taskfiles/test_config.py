@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlist.mirror.config import Config, ConfigError, Entry
+from punchlist.taskfiles.config import Config, ConfigError, Entry
 
 
 def test_conversations_join_an_entry_and_leave_it(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
-from punchlist.mirror.form import (
+from punchlist.taskfiles.form import (
     MEMBER,
     Document,
+    Fields,
     Origin,
     Unreadable,
     digest_of,
@@ -16,8 +17,7 @@ from punchlist.mirror.form import (
     title_in,
     write,
 )
-from punchlist.mirror.merge import Fields
-from punchlist.mirror.names import conversation_of, stem_of
+from punchlist.taskfiles.names import conversation_of, stem_of
 from punchlist_schemas.things import Status, Task
 
 _SHOWN: dict[Status, str] = {"paused": "pending", "failed": "pending"}

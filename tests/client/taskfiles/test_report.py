@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from punchlist.mirror.config import Config, Entry
-from punchlist.mirror.report import Problem, Report, is_corrupt, status
+from punchlist.taskfiles.config import Config, Entry
+from punchlist.taskfiles.report import Problem, Report, is_corrupt, status
 
 
 def problem(kind: str, file: str = "/m/web.json", copy: str = "", text: str = "x") -> Problem:

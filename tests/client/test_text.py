@@ -5,7 +5,8 @@ import unicodedata
 
 import pytest
 
-from punchlist.cli.safe import is_safe, safe, safe_block, safe_json
+from punchlist.text import clip, is_safe, one_line, safe, safe_block, safe_json, task_id
+from punchlist_testing.unmeasured import untraced
 
 EVERYTHING = [chr(code) for code in range(sys.maxunicode + 1)]
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp", "Cn"}
@@ -59,7 +60,8 @@ def test_a_hostile_string_is_shown_without_anything_that_steers(text: str) -> No
 
 
 def test_no_control_character_of_all_of_unicode_reaches_a_terminal() -> None:
-    through = [char for char in EVERYTHING if safe(f"a{char}") == f"a{char}"]
+    with untraced():
+        through = [char for char in EVERYTHING if safe(f"a{char}") == f"a{char}"]
     assert {unicodedata.category(char) for char in through}.isdisjoint(STEERING | {"Co"})
     assert len(through) > 130_000, "writing of all languages goes through"
 
@@ -99,3 +101,15 @@ def test_json_keeps_its_value_and_loses_what_steers() -> None:
         line = json.dumps(value, ensure_ascii=False)
         assert json.loads(safe_json(line)) == json.loads(json.dumps(value))
         assert all(is_safe(char) for char in safe_json(line))
+
+
+def test_a_long_text_is_clipped_and_shows_it() -> None:
+    assert [clip("abcdef", most) for most in (1, 3, 5, 6, 7)] == ["…", "ab…", "abcd…", "abcdef", "abcdef"]
+
+
+def test_white_space_of_any_kind_becomes_single_spaces() -> None:
+    assert one_line(" a\r\n\tb \u2028 c ") == "a b c"
+
+
+def test_a_task_is_named_with_or_without_a_hash() -> None:
+    assert [task_id(text) for text in ("3", "#3", "##3", "#")] == ["3", "3", "#3", ""]

@@ -7,8 +7,11 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
-from punchlist.mirror.merge import Fields
+from punchlist.text import one_line
 from punchlist_schemas.things import Task
+
+Fields = Mapping[str, Any]
+"""Members of a task as a file form has them. Values are compared with `==`; sets are frozensets."""
 
 FOREIGN_ID = "mirror_id"
 """Key of a task's metadata that holds the id which the program that added it in a file knows it by."""
@@ -145,7 +148,7 @@ def text_in(value: Mapping[str, Any], member: str) -> str:
 def title_in(value: Mapping[str, Any], member: str) -> str:
     """A title: one line, without space around it."""
     text = text_in(value, member)
-    return " ".join(text.split()) if len(text.splitlines()) > 1 else text.strip()
+    return one_line(text) if len(text.splitlines()) > 1 else text.strip()
 
 
 def id_in(value: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Foreign text made harmless for a terminal: every invisible or controlling character becomes a visible escape.
+"""Text from others, made fit to show: unsafe characters become visible escapes, long text is cut, lines are joined.
 
 Light enough for a shell prompt: imports nothing.
 """
@@ -69,6 +69,21 @@ def safe_json(text: str) -> str:
     if text.isascii() and "\x7f" not in text:
         return text
     return "".join(char if char in "\n\r\t" or is_safe(char) else _json_escape(ord(char)) for char in text)
+
+
+def one_line(text: str) -> str:
+    """The text on one line: each run of white space becomes one space."""
+    return " ".join(text.split())
+
+
+def clip(text: str, most: int) -> str:
+    """At most `most` characters of a text; a text that was cut ends in `…`."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def task_id(text: str) -> str:
+    """The id in a task's name as people write it: `3` or `#3`."""
+    return text.removeprefix("#")
 
 
 def _is_mark(char: str) -> bool:

@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
-from punchlist.mirror.form import (
+from punchlist.taskfiles.form import (
     FOREIGN_ID,
     MEMBER,
     Document,
+    Fields,
     Origin,
     Unreadable,
     digest_of,
@@ -17,8 +18,7 @@ from punchlist.mirror.form import (
     title_in,
     write,
 )
-from punchlist.mirror.merge import Fields
-from punchlist.mirror.names import conversation_of, stem_of
+from punchlist.taskfiles.names import conversation_of, stem_of
 from punchlist_schemas.things import Task
 
 

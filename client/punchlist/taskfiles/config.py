@@ -6,9 +6,9 @@ from typing import Literal
 import msgspec
 
 from punchlist.atomic import atomic_write, make_directories
-from punchlist.mirror.checklist import Checklist
-from punchlist.mirror.claude import Claude
-from punchlist.mirror.form import Form
+from punchlist.taskfiles.checklist import Checklist
+from punchlist.taskfiles.claude import Claude
+from punchlist.taskfiles.form import Form
 
 FormName = Literal["checklist", "claude"]
 FORMS: dict[FormName, Form] = {"checklist": Checklist(), "claude": Claude()}

@@ -2,7 +2,7 @@ import random
 import re
 import string
 
-from punchlist.mirror.names import conversation_of, stem_of
+from punchlist.taskfiles.names import conversation_of, stem_of
 
 UUID = "550e8400-e29b-41d4-a716-446655440000"
 

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from punchlist.mirror.claude import Claude
-from punchlist.mirror.form import Origin, Unreadable
+from punchlist.taskfiles.claude import Claude
+from punchlist.taskfiles.form import Origin, Unreadable
 from punchlist_schemas.things import Task
 
 ORIGIN = Origin("website", "e", 7)

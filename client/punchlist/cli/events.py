@@ -1,0 +1,52 @@
+"""Events for commands to print: those in the log, page by page, and those to come, by push."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from punchlist.cli.context import Context
+from punchlist.cli.failure import tell_gap
+from punchlist.cursor import Change
+from punchlist.errors import Gap
+from punchlist_schemas.events import UnknownEvent
+
+_PAGE = 10_000
+
+
+def events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, Any]]:
+    """All events of the conversation (or of all), from the first, page by page."""
+    after = 0
+    conversation = None if everywhere else context.known
+    while True:
+        try:
+            page = context.call("event.read", conversation=conversation, after=after, limit=_PAGE)
+        except Gap as gap:
+            after = tell_gap(gap)
+            continue
+        yield from page["events"]
+        if not page["events"] or page["next"] <= after:
+            return
+        after = page["next"]
+
+
+def stream(context: Context, *, after: int | None = None, everywhere: bool = False) -> Iterator[dict[str, Any]]:
+    """Events as they happen, as values of the wire; for ever."""
+    client = context.client
+    while True:
+        one = None if everywhere else client.conversation(context.known)
+        try:
+            with client.watch(after=after) if one is None else one.watch(after=after) as changes:
+                for change in changes:
+                    yield wire_value(change)
+            return
+        except Gap as gap:
+            after = tell_gap(gap)
+
+
+def wire_value(change: Change) -> dict[str, Any]:
+    """An event as it stands on the wire, also one of a type that this version does not know."""
+    event = change.event
+    shown: Any = msgspec.json.decode(event.raw) if isinstance(event, UnknownEvent) else msgspec.to_builtins(event)
+    head = {name: getattr(change, name) for name in ("seq", "conversation", "version", "at", "actor")}
+    return {**head, "event": shown}
