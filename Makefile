@@ -42,10 +42,10 @@ check: $(READY) ## Check format, lint, types and generated files.
 	@$(BIN)/python -m punchlist.tools.document --check
 
 bench: $(READY) ## Measure against the machine's own anchors, in full.
-	@$(BIN)/python tests/bench/run.py
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/run.py
 
 bench-quick: $(READY) ## The same figures from fewer rounds.
-	@$(BIN)/python tests/bench/run.py --quick
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/run.py --quick
 
 race: $(READY) ## Start 50 daemons at once, 50 times: one may live (RACE="--starters 8 --rounds 4 --seed 1").
 	@PYTHONPATH=tests/support $(BIN)/python tests/crash/race.py $(RACE)

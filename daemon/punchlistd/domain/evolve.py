@@ -6,7 +6,7 @@ those: their `version` and `updated_at` stay. `blocked_by`, `blocks` and `open_b
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import UNSET
@@ -31,9 +31,8 @@ from punchlist_schemas.events import (
     TaskMoved,
 )
 from punchlist_schemas.things import Metadata, Task
-from punchlistd.domain.commands import Fact
 from punchlistd.domain.rank import default_key
-from punchlistd.domain.state import Claim, State, initial_state
+from punchlistd.domain.state import Claim, State
 
 
 def evolve(state: State, event: AnyEvent, seq: int, version: int, at: int) -> State:
@@ -43,14 +42,6 @@ def evolve(state: State, event: AnyEvent, seq: int, version: int, at: int) -> St
     change = _CHANGES.get(type(event))
     if change is not None:
         change(state, event, seq, version, at)
-    return state
-
-
-def replay(conversation: str, facts: Iterable[Fact]) -> State:
-    """The state that the facts of a conversation give, from its beginning."""
-    state = initial_state(conversation)
-    for fact in facts:
-        evolve(state, fact.event, fact.seq, fact.version, fact.at)
     return state
 
 

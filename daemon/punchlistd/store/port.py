@@ -1,8 +1,8 @@
 """The port of the event log: what the engine asks of a store, in the words of the log alone.
 
 A store keeps lines (see `punchlistd.store.record`) in one order for ever, and beside them an index that follows behind
-and could be built again from the lines at any time. It knows nothing of tasks, sockets or clients. `MemoryLog`
-and `SqliteLog` are held to it by one suite of tests.
+and could be built again from the lines at any time. It knows nothing of tasks, sockets or clients. `SqliteLog` and the
+log in memory that tests run on are held to it by one suite of tests.
 """
 
 import re
@@ -310,10 +310,6 @@ class EventLog(Protocol):
 
     async def unerased(self) -> list[str]:
         """Conversations with a tombstone whose events before it are still to be erased."""
-        ...
-
-    async def checkpoint(self) -> None:
-        """Bring the log into its shortest form; for idle times."""
         ...
 
     async def sizes(self) -> tuple[int, int]:

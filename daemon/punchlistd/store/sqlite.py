@@ -10,7 +10,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar, TypeVarTuple, cast
+from typing import Self, TypeVar, TypeVarTuple, cast
 
 import aiosqlite
 import anyio
@@ -142,12 +142,12 @@ class SqliteLog:
         slow_s: float = SLOW_S,
         allow_network: bool = False,
         file_system: Callable[[str], str] = file_system_of,
-    ) -> "SqliteLog":
+    ) -> Self:
         """Open the log at a path, or make a new one where nothing is. The directory must be there.
 
         Args:
             path: The database; `.mark` and `.reserve` are kept beside it under the same name.
-            watch: Further files whose removal or replacement ends everything (see `watch`).
+            watch: Further files whose removal or replacement ends everything.
             reserve_bytes: Space to set aside where there is plenty; 0 for none.
             slow_s: A commit of more seconds sends the next ones to the thread; 0: all of them go there.
             allow_network: Whether to accept a network file system.
@@ -199,32 +199,9 @@ class SqliteLog:
         """How many events the index lags behind."""
         return self._operations.head - self._operations.indexed
 
-    @property
-    def damage(self) -> list[Damaged]:
-        """Events that were found not to be trusted since the log was opened, in their order."""
-        return [error for _, error in sorted(self._operations.damage.items())]
-
-    @property
-    def failed(self) -> str:
-        """Why the log refuses everything, "" while it does not."""
-        return self._operations.failed
-
-    @property
-    def reserve_held(self) -> bool:
-        """Whether space is set aside; not any more once the disk has been full, until there is plenty again."""
-        return self._operations.reserve.held
-
     def unindexed_conversations(self) -> list[str]:
         """Conversations with events that the index does not hold."""
         return list(self._operations.tail.rows)
-
-    async def watch(self, *paths: str) -> None:
-        """Watch these files from here on beside the log's own: no commit once one of them was removed or replaced.
-
-        Raises:
-            FileNotFoundError: One of them is not there.
-        """
-        await self._run(self._operations.watch, paths)
 
     async def append(self, entries: Sequence[Sealed]) -> None:
         """Commit lines at head + 1, head + 2, …, as one row."""
@@ -307,10 +284,6 @@ class SqliteLog:
     async def unerased(self) -> list[str]:
         """Conversations with a tombstone whose events before it are still to be erased."""
         return await self._ask_index(index.unerased)
-
-    async def checkpoint(self) -> None:
-        """Move what was written ahead into the database and cut it off."""
-        await self._run(self._operations.checkpoint)
 
     async def backup(self, path: str, *, check: bool = True) -> Report:
         """Make a verified copy at a path where nothing is, while commits go on. Says what it holds.

@@ -7,8 +7,7 @@ import pytest
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
 from punchlist_schemas.things import SettingsPatch
-from punchlist_testing.domain import CONVERSATION, Recorder
-from punchlistd.domain.evolve import replay
+from punchlist_testing.domain import CONVERSATION, Recorder, replay
 from punchlistd.domain.outcome import outcome
 
 C: dict[str, Any] = {"conversation": CONVERSATION}

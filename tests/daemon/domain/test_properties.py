@@ -5,9 +5,9 @@ from random import Random
 import pytest
 
 from punchlist_schemas import params as p
-from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, random_event, tell
+from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, random_event, replay, tell
 from punchlistd.domain.commands import Decision
-from punchlistd.domain.evolve import evolve, replay
+from punchlistd.domain.evolve import evolve
 from punchlistd.domain.graph import find_cycle
 from punchlistd.domain.inverse import is_undoable
 from punchlistd.domain.snapshot import dump_state, load_state

@@ -1,8 +1,8 @@
 import pytest
 
+from punchlist_testing.memory_log import MemoryLog
 from punchlist_testing.store import Scribe, said
 from punchlistd.engine.history import history
-from punchlistd.store.memory import MemoryLog
 from punchlistd.store.port import Damaged, Stored
 
 

@@ -1,9 +1,9 @@
 from pathlib import Path
 
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
+from punchlist_testing.memory_log import MemoryLog
 from punchlistd.domain.state import initial_state
 from punchlistd.engine.registry import REPLIES_KEPT, SNAPSHOT_EVENTS, Open, Registry, due_snapshots
-from punchlistd.store.memory import MemoryLog
 
 C = "c"
 

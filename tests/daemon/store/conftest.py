@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlistd.store.sqlite import SqliteLog
+from punchlist_testing.store import OpenedLog
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def path(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def log(path: str) -> AsyncIterator[SqliteLog]:
-    opened = await SqliteLog.open(path, reserve_bytes=0)
+async def log(path: str) -> AsyncIterator[OpenedLog]:
+    opened = await OpenedLog.open(path, reserve_bytes=0)
     yield opened
     await opened.close()

@@ -6,15 +6,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punchlist_testing.store import CLEARED, DELETED, Scribe, said
+from punchlist_testing.store import CLEARED, DELETED, OpenedLog, Scribe, said
 from punchlistd.store import backup as backup_module
 from punchlistd.store.backup import BackupFailed, restore
 from punchlistd.store.schema import connect
-from punchlistd.store.sqlite import SqliteLog
 from punchlistd.store.verify import verify_file
 
 
-async def filled(log: SqliteLog) -> Scribe:
+async def filled(log: OpenedLog) -> Scribe:
     scribe = Scribe(log)
     for number in range(30):
         await scribe.write("a", said(str(number)), CLEARED, key=f"k{number}")
@@ -30,7 +29,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backup_module, "STEP_ROWS", 7)
 
 
-async def test_a_backup_is_the_log_with_its_index(log: SqliteLog, tmp_path: Path) -> None:
+async def test_a_backup_is_the_log_with_its_index(log: OpenedLog, tmp_path: Path) -> None:
     scribe = await filled(log)
     target = str(tmp_path / "copy.db")
     report = await log.backup(target)
@@ -38,7 +37,7 @@ async def test_a_backup_is_the_log_with_its_index(log: SqliteLog, tmp_path: Path
         target, log.epoch, 90, 90, 31,
     )  # fmt: skip
     assert sorted(os.listdir(tmp_path)) == ["copy.db", "log.db", "log.db-wal", "log.mark"]
-    copy = await SqliteLog.open(target, reserve_bytes=0)
+    copy = await OpenedLog.open(target, reserve_bytes=0)
     assert (copy.epoch, copy.head, copy.unindexed, copy.regressed) == (log.epoch, log.head, log.unindexed, None)
     assert [stored.line for stored in await copy.read(0, 999)] == scribe.lines
     assert sorted(await copy.keys("a")) == sorted(await log.keys("a"))
@@ -47,7 +46,7 @@ async def test_a_backup_is_the_log_with_its_index(log: SqliteLog, tmp_path: Path
     await copy.close()
 
 
-async def test_commits_go_on_while_a_backup_is_made(log: SqliteLog, tmp_path: Path) -> None:
+async def test_commits_go_on_while_a_backup_is_made(log: OpenedLog, tmp_path: Path) -> None:
     scribe = await filled(log)
     made = anyio.Event()
 
@@ -64,7 +63,7 @@ async def test_commits_go_on_while_a_backup_is_made(log: SqliteLog, tmp_path: Pa
                 await log.maintain([scribe.snapshot("a", sessions=("moved",))])
                 written += 1
     assert written > 5
-    copy = await SqliteLog.open(str(tmp_path / "copy.db"), reserve_bytes=0)
+    copy = await OpenedLog.open(str(tmp_path / "copy.db"), reserve_bytes=0)
     assert 90 <= copy.head <= log.head
     assert [stored.line for stored in await copy.read(0, 9999)] == scribe.lines[: copy.head]
     loaded = await copy.load("a")
@@ -72,7 +71,7 @@ async def test_commits_go_on_while_a_backup_is_made(log: SqliteLog, tmp_path: Pa
     await copy.close()
 
 
-async def test_what_is_erased_meanwhile_is_not_in_the_backup(log: SqliteLog, tmp_path: Path) -> None:
+async def test_what_is_erased_meanwhile_is_not_in_the_backup(log: OpenedLog, tmp_path: Path) -> None:
     scribe = await filled(log)
     await scribe.write("gone", said("secret-words"))
     await scribe.write("gone", DELETED)
@@ -88,7 +87,7 @@ async def test_what_is_erased_meanwhile_is_not_in_the_backup(log: SqliteLog, tmp
     assert not await anyio.Path(copy.unfinished).exists()
 
 
-async def test_a_backup_never_takes_the_place_of_a_file(log: SqliteLog, tmp_path: Path) -> None:
+async def test_a_backup_never_takes_the_place_of_a_file(log: OpenedLog, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("mine")
     with pytest.raises(BackupFailed, match="there already") as caught:
         await log.backup(str(tmp_path / "taken"))
@@ -101,7 +100,7 @@ async def test_a_backup_never_takes_the_place_of_a_file(log: SqliteLog, tmp_path
     assert not log.failed and not [name for name in os.listdir(tmp_path) if name.endswith(".new")]
 
 
-async def test_a_cancelled_backup_leaves_nothing_behind(log: SqliteLog, tmp_path: Path) -> None:
+async def test_a_cancelled_backup_leaves_nothing_behind(log: OpenedLog, tmp_path: Path) -> None:
     await filled(log)
     before = sorted(os.listdir(tmp_path))
     async with anyio.create_task_group() as tasks:
@@ -115,12 +114,12 @@ async def test_a_cancelled_backup_leaves_nothing_behind(log: SqliteLog, tmp_path
 
 
 async def test_a_damaged_log_gives_no_backup(path: str, tmp_path: Path) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     await filled(log)
     await log.close()
     with closing(connect(path, "rw")) as connection:
         connection.execute("UPDATE log SET body = x'00' WHERE seq = 2")
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     with pytest.raises(BackupFailed, match=r"copy\.db is not sound") as caught:
         await log.backup(str(tmp_path / "copy.db"))
     assert caught.value.kind == "damaged" and caught.value.problem
@@ -130,12 +129,12 @@ async def test_a_damaged_log_gives_no_backup(path: str, tmp_path: Path) -> None:
 
 
 async def test_a_copy_that_is_not_checked_may_hold_damage_and_says_less(path: str, tmp_path: Path) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     await filled(log)
     await log.close()
     with closing(connect(path, "rw")) as connection:
         connection.execute("UPDATE log SET body = x'00' WHERE seq = 2")
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     report = await log.backup(str(tmp_path / "copy.db"), check=False)
     assert (report.epoch, report.head, report.rows, report.events) == (log.epoch, 90, 60, 0)
     await log.close()
@@ -145,7 +144,7 @@ async def test_a_copy_that_is_not_checked_may_hold_damage_and_says_less(path: st
 
 
 async def test_what_is_in_the_way_of_a_backup_has_a_name(
-    log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    log: OpenedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def publish(_finished: str, _path: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -158,7 +157,7 @@ async def test_what_is_in_the_way_of_a_backup_has_a_name(
 
 
 async def test_a_log_whose_pages_can_not_be_read_is_damaged_and_no_bad_place(path: str, tmp_path: Path) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     await Scribe(log).write("a", said("x" * 100_000))
     await log.maintain([])
     await log.close()
@@ -168,7 +167,7 @@ async def test_a_log_whose_pages_can_not_be_read_is_damaged_and_no_bad_place(pat
     data = bytearray(await anyio.Path(path).read_bytes())
     data[(number - 1) * 4096 : number * 4096] = b"\xff\xff\xff\xf0" + b"\0" * 4092
     await anyio.Path(path).write_bytes(data)
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     with pytest.raises(BackupFailed, match="can't be read") as caught:
         await log.backup(str(tmp_path / "copy.db"))
     assert caught.value.kind == "damaged"
@@ -176,7 +175,7 @@ async def test_a_log_whose_pages_can_not_be_read_is_damaged_and_no_bad_place(pat
 
 
 @pytest.fixture
-async def backup(log: SqliteLog, tmp_path: Path) -> str:
+async def backup(log: OpenedLog, tmp_path: Path) -> str:
     await filled(log)
     await log.backup(str(tmp_path / "copy.db"))
     return str(tmp_path / "copy.db")
@@ -188,14 +187,14 @@ async def test_a_restored_log_goes_on_under_a_new_epoch(backup: str, tmp_path: P
     original = await anyio.to_thread.run_sync(verify_file, backup)
     assert report.path == str(tmp_path / "home" / "log.db") and report.epoch != original.epoch
     assert (report.head, report.events) == (original.head, original.events)
-    log = await SqliteLog.open(report.path, reserve_bytes=0)
+    log = await OpenedLog.open(report.path, reserve_bytes=0)
     assert (log.head, log.epoch, log.regressed) == (report.head, report.epoch, None)
     await log.close()
     with pytest.raises(BackupFailed, match="there already"):
         await anyio.to_thread.run_sync(restore, backup, str(tmp_path / "home"))
 
 
-async def test_a_log_as_a_crash_left_it_can_be_restored_too(log: SqliteLog, tmp_path: Path) -> None:
+async def test_a_log_as_a_crash_left_it_can_be_restored_too(log: OpenedLog, tmp_path: Path) -> None:
     await filled(log)
     for name in ("crashed", "home"):
         (tmp_path / name).mkdir()

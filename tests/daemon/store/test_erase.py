@@ -5,11 +5,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punchlist_testing.store import CLEARED, DELETED, Scribe, said
+from punchlist_testing.store import CLEARED, DELETED, OpenedLog, Scribe, said
 from punchlistd.store.mark import read_mark
 from punchlistd.store.port import Damaged
 from punchlistd.store.schema import connect
-from punchlistd.store.sqlite import SqliteLog
 
 SECRET = "the-quick-brown-secret"
 
@@ -21,7 +20,7 @@ def on_disk(directory: Path, text: str) -> list[str]:
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("length", [1, 30_000])
 async def test_erased_bytes_are_in_none_of_the_files(
-    log: SqliteLog, tmp_path: Path, indexed: bool, length: int
+    log: OpenedLog, tmp_path: Path, indexed: bool, length: int
 ) -> None:
     scribe = Scribe(log)
     title = "a-title-nobody-may-see"
@@ -43,12 +42,12 @@ async def test_erased_bytes_are_in_none_of_the_files(
 
 
 async def test_a_log_with_erased_events_opens_and_goes_on(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write_batch(("a", [CLEARED]), ("b", [CLEARED]), ("a", [said("x"), DELETED]), ("c", [CLEARED]))
     await log.erase("a")
     await log.close()
-    scribe.log = log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe.log = log = await OpenedLog.open(path, reserve_bytes=0)
     assert log.head == 5 and await log.unerased() == ["a"], "found again in the tail, erasing it again is harmless"
     await log.erase("a")
     assert [stored.seq for stored in await log.read(0, 9)] == [2, 4, 5]
@@ -61,7 +60,7 @@ async def test_a_log_with_erased_events_opens_and_goes_on(path: str) -> None:
 
 
 async def test_rows_and_checksums_stay_in_order(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", CLEARED)
     await scribe.write_batch(("a", [CLEARED]), ("b", [CLEARED]))
@@ -80,7 +79,7 @@ async def test_rows_and_checksums_stay_in_order(path: str) -> None:
 
 
 async def test_of_a_damaged_row_everything_is_erased_but_the_lines_of_others(path: str, tmp_path: Path) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write_batch(("a", [said(SECRET)]), ("b", [said("spoiled")]), ("c", [said(SECRET)]))
     await scribe.write("a", DELETED)
@@ -92,7 +91,7 @@ async def test_of_a_damaged_row_everything_is_erased_but_the_lines_of_others(pat
             assert old in body
             body = body.replace(old, new)
         connection.execute("UPDATE log SET body = ? WHERE seq = 3", (body,))
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     await log.erase("a")
     assert not log.failed and await log.unerased() == []
     assert [stored.version for stored in (await log.load("a")).tail] == [2]
@@ -104,11 +103,11 @@ async def test_of_a_damaged_row_everything_is_erased_but_the_lines_of_others(pat
 
 
 async def test_a_refused_erase_is_not_forgotten(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     await Scribe(log).write("a", CLEARED, DELETED)
     await log.maintain([])
     await log.close()
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     assert await log.unerased() == ["a"]
     await log.erase("a")
     assert await log.unerased() == []

@@ -1,6 +1,6 @@
+from punchlist_testing.memory_log import MemoryLog
 from punchlist_testing.store import CLEARED, Scribe, said
 from punchlistd.store.lines import Row, checksum, join, may_be_of, names_in, of_conversation, salvage, split
-from punchlistd.store.memory import MemoryLog
 
 
 def row_of(*lines: bytes, first: int, last: int) -> Row:

@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
+from punchlist_testing.memory_log import MemoryLog
 from punchlist_testing.store import CLEARED, DELETED, Scribe, said
-from punchlistd.store.memory import MemoryLog
 from punchlistd.store.port import BadCursor, Damaged, EventLog, Sealed, Side, Stored, side_of
 from punchlistd.store.record import key_hash
 from punchlistd.store.sqlite import SqliteLog
@@ -342,11 +342,9 @@ async def test_a_cursor_that_was_never_given_out_is_refused(scribe: Scribe, curs
         await scribe.log.list(limit=5, cursor=cursor)
 
 
-async def test_checkpoint_sizes_and_closing_twice_work(scribe: Scribe) -> None:
+async def test_sizes_and_closing_twice_work(scribe: Scribe) -> None:
     await scribe.write("a", said("x" * 10_000))
-    await scribe.log.checkpoint()
-    size, ahead = await scribe.log.sizes()
-    assert size >= 10_000 and ahead == 0
+    assert sum(await scribe.log.sizes()) >= 10_000
     await scribe.log.close()
     await scribe.log.close()
 

@@ -6,17 +6,16 @@ from random import Random
 import anyio
 import pytest
 
-from punchlist_testing.store import CLEARED, DELETED, Scribe, said
+from punchlist_testing.store import CLEARED, DELETED, OpenedLog, Scribe, said
 from punchlistd.store.port import Damaged, Gap, LogUnusable
 from punchlistd.store.schema import connect
-from punchlistd.store.sqlite import SqliteLog
 
 NAMES = ("anna", "bert", "carl")
 
 
 async def written(path: str, *, indexed: bool) -> list[bytes]:
     """A log of twelve events: four rows, each with one event of three conversations."""
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     for number in range(4):
         await scribe.write_batch(*[(name, [said(f"{name} {number}")]) for name in NAMES])
@@ -33,7 +32,7 @@ def change(path: str, row: int, old: bytes, new: bytes) -> None:
         connection.execute("UPDATE log SET body = ? WHERE seq = ?", (body.replace(old, new, 1), row))
 
 
-async def everything(log: SqliteLog, page: int = 99) -> tuple[list[bytes], list[tuple[int, int]]]:
+async def everything(log: OpenedLog, page: int = 99) -> tuple[list[bytes], list[tuple[int, int]]]:
     """What a reader of the whole log gets, and the gaps that it is told."""
     lines: list[bytes] = []
     gaps: list[tuple[int, int]] = []
@@ -61,7 +60,7 @@ async def test_damage_to_one_event_takes_its_conversation_and_leaves_the_others(
     lines = await written(path, indexed=indexed)
     line = next(line for line in lines if b"bert 1" in line)
     change(path, 6, line, line.replace(part, b"?" * len(part)))
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     with pytest.raises(Damaged) as caught:
         await log.load("bert")
     assert (caught.value.conversation, caught.value.seq) == ("bert", 5)
@@ -76,7 +75,7 @@ async def test_damage_to_one_event_takes_its_conversation_and_leaves_the_others(
 async def test_a_damaged_conversation_is_read_up_to_its_damage(path: str) -> None:
     await written(path, indexed=True)
     change(path, 6, b"bert 1", b"bert 7")
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     assert [stored.seq for stored in await log.read(0, 9, conversation="bert")] == [2]
     with pytest.raises(Damaged, match="event 5"):
         await log.read(2, 9, conversation="bert")
@@ -88,7 +87,7 @@ async def test_a_damaged_conversation_is_read_up_to_its_damage(path: str) -> Non
 async def test_a_lost_line_break_is_damage_to_whose_lines_it_joined(path: str, indexed: bool) -> None:
     await written(path, indexed=indexed)
     change(path, 6, b"\n", b" ")
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     for name in ("anna", "bert"):
         with pytest.raises(Damaged):
             await log.load(name)
@@ -112,7 +111,7 @@ async def test_a_row_whose_values_are_gone_is_damage(path: str, indexed: bool) -
         connection.execute("UPDATE log SET first = -4611686018427387904, sum = NULL, body = NULL WHERE seq = 6").close()
         connection.execute("PRAGMA writable_schema = ON").close()
         connection.executemany("UPDATE sqlite_schema SET sql = ? WHERE name = ?", tables).close()
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     for name in ("anna", "bert"):
         with pytest.raises(Damaged):
             await log.load(name)
@@ -121,7 +120,7 @@ async def test_a_row_whose_values_are_gone_is_damage(path: str, indexed: bool) -
 
 @pytest.mark.parametrize("indexed", [False, True])
 async def test_a_sector_of_zeros_is_damage_and_never_an_erasure(path: str, indexed: bool) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     for number in range(40):
         await scribe.write(NAMES[number % 3], said(f"{number} " + "x" * 90))
@@ -138,7 +137,7 @@ async def test_a_sector_of_zeros_is_damage_and_never_an_erasure(path: str, index
         await anyio.Path(path).write_bytes(sound[:at] + bytes(512) + sound[at + 512 :])
         await anyio.Path(path.replace(".db", ".mark")).unlink(missing_ok=True)
         try:
-            log = await SqliteLog.open(path, reserve_bytes=0)
+            log = await OpenedLog.open(path, reserve_bytes=0)
         except LogUnusable:
             told += 1
             continue
@@ -174,7 +173,7 @@ async def test_no_flipped_bit_of_a_row_is_ever_served_as_an_event(path: str, ind
         flipped[at // 8] ^= 1 << at % 8
         with closing(connect(path, "rw")) as connection:
             connection.execute("UPDATE log SET body = ? WHERE seq = 6", (bytes(flipped),))
-        log = await SqliteLog.open(path, reserve_bytes=0)
+        log = await OpenedLog.open(path, reserve_bytes=0)
         served, gaps = await everything(log)
         assert set(served) <= set(lines) and len(served) >= 10, at
         assert gaps and sum(first - after - 1 for after, first in gaps) == 12 - len(served), at
@@ -198,7 +197,7 @@ async def test_the_last_event_of_a_conversation_is_missed_although_its_name_is_s
 ) -> None:
     await written(path, indexed=False)
     change(path, 12, b'"bert"', b'"%s"' % spoiled)
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     assert [damage.seq for damage in log.damage] == [11]
     found: set[str] = set()
     for name in NAMES:
@@ -213,14 +212,14 @@ async def test_the_last_event_of_a_conversation_is_missed_although_its_name_is_s
 
 
 async def test_a_key_whose_event_can_not_be_trusted_is_neither_found_nor_missing(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", said("one"), key="k")
     await scribe.write("a", said("two"), key="other")
     await log.maintain([])
     await log.close()
     change(path, 1, b"one", b"won")
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     with pytest.raises(Damaged, match="event 1"):
         await log.find_key("a", "k")
     assert [stored.seq for stored in await log.find_key("a", "other")] == [2]
@@ -234,7 +233,7 @@ async def test_a_missing_row_is_damage_to_those_it_belonged_to(path: str) -> Non
         connection.execute("DELETE FROM log WHERE seq = 6")
         connection.execute("UPDATE meta SET value = 0 WHERE name = 'indexed'")
         connection.execute("DELETE FROM parts")
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     with pytest.raises(Damaged, match="version 2 is missing"):
         await log.load("anna")
     found, gaps = await everything(log)
@@ -243,7 +242,7 @@ async def test_a_missing_row_is_damage_to_those_it_belonged_to(path: str) -> Non
 
 
 async def test_a_spoiled_snapshot_is_passed_over_for_the_log(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", CLEARED, CLEARED)
     await log.maintain([scribe.snapshot("a", b"fine")])
@@ -252,7 +251,7 @@ async def test_a_spoiled_snapshot_is_passed_over_for_the_log(path: str) -> None:
     for spoil in ("state = x'00'", "chain = 'wrong', sum = sum"):
         with closing(connect(path, "rw")) as connection:
             connection.execute(f"UPDATE snapshots SET {spoil}")
-        log = await SqliteLog.open(path, reserve_bytes=0)
+        log = await OpenedLog.open(path, reserve_bytes=0)
         loaded = await log.load("a")
         assert (loaded.state, loaded.version, len(loaded.tail)) == (None, 0, 3)
         await log.close()
@@ -260,7 +259,7 @@ async def test_a_spoiled_snapshot_is_passed_over_for_the_log(path: str) -> None:
 
 @pytest.mark.parametrize("which", ["min", "max"])
 async def test_pages_that_sqlite_can_not_read_are_damage(path: str, which: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("b", CLEARED)
     await scribe.write("a", said("x" * 100_000), CLEARED)
@@ -272,7 +271,7 @@ async def test_pages_that_sqlite_can_not_read_are_damage(path: str, which: str) 
             f"SELECT {which}(pageno) FROM dbstat WHERE name = 'log' AND pagetype = 'overflow'"
         ).fetchone()
     await spoil_page(path, page[0])
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     with pytest.raises(Damaged):
         await log.load("a")
     assert len((await log.load("b")).tail) == 2
@@ -299,7 +298,7 @@ async def test_a_reader_of_the_whole_log_is_told_what_it_can_not_have(
     for seq in spoiled:
         text = b"%s %d" % (NAMES[(seq - 1) % 3].encode(), (seq - 1) // 3)
         change(path, (seq + 2) // 3 * 3, text, b"x" * len(text))
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     found, gaps = await everything(log, page)
     assert found == [line for seq, line in enumerate(lines, 1) if seq not in spoiled]
     assert gaps == told
@@ -307,7 +306,7 @@ async def test_a_reader_of_the_whole_log_is_told_what_it_can_not_have(
 
 
 async def test_what_was_erased_is_no_gap(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write_batch(("a", [said("x" * 3_000), CLEARED]), ("b", [said("x" * 3_000)]), ("a", [CLEARED]))
     await scribe.write("a", CLEARED)
@@ -328,12 +327,12 @@ async def spoil_page(path: str, page: int) -> None:
 
 
 async def test_a_tombstone_in_a_damaged_row_is_still_recognized(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", CLEARED)
     await scribe.write_batch(("b", [said("one")]), ("a", [DELETED]))
     await log.close()
     change(path, 3, b"one", b"two")
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     assert await log.unerased() == ["a"] and [stored.version for stored in (await log.load("a")).tail] == [1, 2]
     await log.close()

@@ -3,8 +3,8 @@ from random import Random
 
 import pytest
 
+from punchlist_testing.memory_log import MemoryLog
 from punchlist_testing.store import CLEARED, DELETED, Scribe, said
-from punchlistd.store.memory import MemoryLog
 from punchlistd.store.port import Damaged, Side, Stored, side_of
 from punchlistd.store.record import is_tombstone, key_hash, parse, seal, take_groups, verify, verify_tail
 

@@ -17,10 +17,10 @@ import anyio.lowlevel
 import pytest
 from anyio.to_thread import run_sync
 
-from punchlist_testing.store import CLEARED, DELETED, Scribe, said
+from punchlist_testing.store import CLEARED, DELETED, OpenedLog, Scribe, said
 from punchlistd.store import operations, schema, sqlite
 from punchlistd.store.port import LogUnusable, Sealed, StorageFailed, StorageFull
-from punchlistd.store.sqlite import SqliteLog, open_log
+from punchlistd.store.sqlite import open_log
 
 
 def crash_copy(path: str, directory: Path) -> str:
@@ -33,13 +33,13 @@ def crash_copy(path: str, directory: Path) -> str:
 
 
 async def test_a_log_goes_on_where_it_was_closed(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", said("one"), key="k")
     epoch = log.epoch
     await log.close()
     assert sorted(os.listdir(os.path.dirname(path))) == ["log.db", "log.mark"]
-    scribe.log = log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe.log = log = await OpenedLog.open(path, reserve_bytes=0)
     assert (log.epoch, log.head, log.unindexed, log.regressed) == (epoch, 1, 1, None)
     assert len(await log.find_key("a", "k")) == 1
     await scribe.write("a", said("two"))
@@ -47,13 +47,13 @@ async def test_a_log_goes_on_where_it_was_closed(path: str) -> None:
     await log.close()
 
 
-async def test_everything_committed_is_there_after_a_crash(path: str, log: SqliteLog, tmp_path: Path) -> None:
+async def test_everything_committed_is_there_after_a_crash(path: str, log: OpenedLog, tmp_path: Path) -> None:
     scribe = Scribe(log)
     await scribe.write("a", CLEARED, key="k1")
     await log.maintain([scribe.snapshot("a", sessions=("s",))])
     await scribe.write_batch(("a", [said("x")]), ("b", [CLEARED, DELETED]))
     await scribe.write("b", CLEARED, key="k2")
-    recovered = await SqliteLog.open(crash_copy(path, tmp_path / "copy"), reserve_bytes=0)
+    recovered = await OpenedLog.open(crash_copy(path, tmp_path / "copy"), reserve_bytes=0)
     assert (recovered.head, recovered.unindexed, recovered.regressed) == (5, 4, None)
     assert sorted(recovered.unindexed_conversations()) == ["a", "b"]
     assert [stored.line for stored in await recovered.read(0, 9)] == scribe.lines
@@ -65,7 +65,7 @@ async def test_everything_committed_is_there_after_a_crash(path: str, log: Sqlit
 
 
 async def test_what_is_written_ahead_lies_in_zeros_that_a_crash_leaves_harmless(path: str, tmp_path: Path) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", CLEARED)
     await log.maintain([])
@@ -77,14 +77,14 @@ async def test_what_is_written_ahead_lies_in_zeros_that_a_crash_leaves_harmless(
     await scribe.write("a", said("after it was cut off"))
     await log.maintain([])
     assert (await log.sizes())[1] >= operations.AHEAD_BYTES
-    recovered = await SqliteLog.open(crash_copy(path, tmp_path / "crash"))
+    recovered = await OpenedLog.open(crash_copy(path, tmp_path / "crash"))
     assert [stored.line for stored in await recovered.read(0, 99)] == scribe.lines
     await recovered.close()
     await log.close()
 
 
 async def test_a_cancelled_caller_does_not_cancel_the_commit(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0, slow_s=0)
+    log = await OpenedLog.open(path, reserve_bytes=0, slow_s=0)
     scribe = Scribe(log)
     with anyio.CancelScope() as scope:
         scope.cancel()
@@ -98,7 +98,7 @@ async def test_a_cancelled_caller_does_not_cancel_the_commit(path: str) -> None:
 
 
 async def test_a_quick_disk_is_committed_to_at_once_unless_the_thread_is_at_work(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0, slow_s=60.0)
+    log = await OpenedLog.open(path, reserve_bytes=0, slow_s=60.0)
     scribe = Scribe(log)
     assert log.append_now(scribe.group("a", CLEARED))
     async with anyio.create_task_group() as group:
@@ -119,7 +119,7 @@ async def test_one_slow_commit_sends_the_next_ones_to_the_thread(path: str, monk
 
     monkeypatch.setattr(operations.Operations, "append", append)
     monkeypatch.setattr(sqlite, "COMMITS_IN_THREAD", 2)
-    log = await SqliteLog.open(path, reserve_bytes=0, slow_s=1.0)
+    log = await OpenedLog.open(path, reserve_bytes=0, slow_s=1.0)
     assert log.append_now([])
     for _ in range(2):
         assert not log.append_now([])
@@ -129,19 +129,19 @@ async def test_one_slow_commit_sends_the_next_ones_to_the_thread(path: str, monk
 
 
 async def test_nobody_else_gets_in_while_a_log_is_open(
-    path: str, log: SqliteLog, monkeypatch: pytest.MonkeyPatch
+    path: str, log: OpenedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schema, "BUSY_S", 0.01)
     with pytest.raises(LogUnusable, match="in use"):
-        await SqliteLog.open(path)
+        await OpenedLog.open(path)
     await Scribe(log).write("a", CLEARED)
 
 
 async def test_a_network_file_system_is_refused_unless_allowed(path: str) -> None:
     with pytest.raises(LogUnusable, match=r"network file system \(nfs4\)"):
-        await SqliteLog.open(path, file_system=lambda _: "nfs4")
+        await OpenedLog.open(path, file_system=lambda _: "nfs4")
     assert os.listdir(os.path.dirname(path)) == []
-    log = await SqliteLog.open(path, file_system=lambda _: "nfs4", allow_network=True, reserve_bytes=0)
+    log = await OpenedLog.open(path, file_system=lambda _: "nfs4", allow_network=True, reserve_bytes=0)
     await log.close()
 
 
@@ -173,7 +173,7 @@ def test_a_log_without_its_epoch_is_refused(path: str) -> None:
 
 
 async def test_a_shortened_log_is_reported_and_goes_on_under_a_new_epoch(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     for _ in range(3):
         await scribe.write("a", CLEARED)
@@ -181,45 +181,45 @@ async def test_a_shortened_log_is_reported_and_goes_on_under_a_new_epoch(path: s
     await log.close()
     with closing(schema.connect(path, "rw")) as connection:
         connection.execute("DELETE FROM log WHERE seq = 3")
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     assert log.regressed == (3, 2) and log.epoch != epoch
     epoch = log.epoch
     await log.close()
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     assert log.regressed is None and log.epoch == epoch
     await log.close()
 
 
 async def test_an_older_image_that_went_another_way_is_reported(path: str, tmp_path: Path) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     await Scribe(log).write("a", CLEARED)
     image = crash_copy(path, tmp_path / "image")
     await Scribe(log).write("b", said("this way"))
     await log.close()
     os.unlink(tmp_path / "image" / "log.mark")
-    other = await SqliteLog.open(image, reserve_bytes=0)
+    other = await OpenedLog.open(image, reserve_bytes=0)
     await Scribe(other).write("b", said("that way"))
     await Scribe(other).write("c", said("further"))
     await other.close()
     os.replace(image, path)
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     assert log.regressed == (2, 3)
     await log.close()
 
 
 async def test_a_log_that_vanished_is_reported_by_its_mark(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     await Scribe(log).write("a", CLEARED)
     await log.close()
     os.unlink(path)
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     assert log.regressed == (1, 0) and log.head == 0
     await log.close()
 
 
 async def test_a_mark_that_lags_behind_or_is_of_another_log_is_no_alarm(path: str) -> None:
     mark = Path(path).parent / "log.mark"
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     await Scribe(log).write("a", CLEARED)
     before = mark.read_bytes()
     await Scribe(log).write("b", CLEARED)
@@ -227,18 +227,18 @@ async def test_a_mark_that_lags_behind_or_is_of_another_log_is_no_alarm(path: st
     await log.close()
     for content in (before, b"", os.urandom(128)):
         mark.write_bytes(content)
-        log = await SqliteLog.open(path, reserve_bytes=0)
+        log = await OpenedLog.open(path, reserve_bytes=0)
         assert log.regressed is None and log.epoch == epoch
         await log.close()
     assert len(mark.read_bytes()) == 128
 
 
 async def test_erasing_the_last_row_raises_no_alarm_at_the_next_start(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     await Scribe(log).write("a", said("secret"), DELETED)
     await log.erase("a")
     await log.close()
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     assert log.regressed is None
     await log.close()
 
@@ -253,7 +253,7 @@ async def test_nothing_is_acknowledged_once_a_file_was_removed_or_replaced(
 ) -> None:
     for other in ("lock", "daemon.sock"):
         (tmp_path / other).write_text("")
-    log = await SqliteLog.open(path, watch=[str(tmp_path / "lock")], reserve_bytes=0)
+    log = await OpenedLog.open(path, watch=[str(tmp_path / "lock")], reserve_bytes=0)
     await log.watch(str(tmp_path / "lock"), str(tmp_path / "daemon.sock"))
     scribe = Scribe(log)
     await scribe.write("a", CLEARED)
@@ -272,9 +272,9 @@ async def test_nothing_is_acknowledged_once_a_file_was_removed_or_replaced(
 
 
 async def test_closing_leaves_alone_what_took_the_place_of_our_files(path: str, tmp_path: Path) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     await Scribe(log).write("a", CLEARED)
-    stranger = await SqliteLog.open(str(tmp_path / "new.db"), reserve_bytes=0)
+    stranger = await OpenedLog.open(str(tmp_path / "new.db"), reserve_bytes=0)
     await Scribe(stranger).write("b", CLEARED)
     for name in ("log.db", "log.db-wal"):
         os.replace(tmp_path / name.replace("log", "new"), tmp_path / name)
@@ -288,7 +288,7 @@ async def test_closing_leaves_alone_what_took_the_place_of_our_files(path: str, 
     await stranger.close()
 
 
-async def test_a_file_to_be_watched_must_be_there(log: SqliteLog, tmp_path: Path) -> None:
+async def test_a_file_to_be_watched_must_be_there(log: OpenedLog, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         await log.watch(str(tmp_path / "missing"))
 
@@ -308,7 +308,7 @@ def largest_file(size: int) -> Generator[None]:
 
 
 async def test_where_files_may_not_grow_changes_are_refused_reads_go_on_and_it_recovers(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", said("kept"))
     before = list(scribe.lines)
@@ -324,14 +324,14 @@ async def test_where_files_may_not_grow_changes_are_refused_reads_go_on_and_it_r
         await log.checkpoint()
     await scribe.write("b", said("x" * 300_000))
     await log.close()
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     assert [stored.line for stored in await log.read(0, 9, max_bytes=1 << 30)] == scribe.lines and log.regressed is None
     await log.close()
 
 
 async def test_after_a_write_error_the_log_refuses_everything(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operations, "probe_end", os.stat)  # there is room: it was another error
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", said("kept"))
     with largest_file(200_000), pytest.raises(StorageFailed, match="disk I/O error"):
@@ -339,7 +339,7 @@ async def test_after_a_write_error_the_log_refuses_everything(path: str, monkeyp
     with pytest.raises(StorageFailed):
         await scribe.write("b", CLEARED)
     await log.close()
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     assert log.head == 1 and log.regressed is None
     await log.close()
 
@@ -376,7 +376,7 @@ async def test_a_full_disk_refuses_writes_keeps_reads_and_recovers_without_a_res
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(operations, "CHECKPOINT_PAGES", 50)
-    log = await SqliteLog.open(str(small_disk / "log.db"), reserve_bytes=512 << 10)
+    log = await OpenedLog.open(str(small_disk / "log.db"), reserve_bytes=512 << 10)
     ballast = anyio.Path(small_disk / "ballast")
     await ballast.write_bytes(b"x" * 300_000)
     assert log.reserve_held
@@ -393,14 +393,14 @@ async def test_a_full_disk_refuses_writes_keeps_reads_and_recovers_without_a_res
     await ballast.unlink()
     await scribe.write("b", said("there is space again"))
     await log.close()
-    log = await SqliteLog.open(str(small_disk / "log.db"), reserve_bytes=0)
+    log = await OpenedLog.open(str(small_disk / "log.db"), reserve_bytes=0)
     assert log.head == len(scribe.lines) and log.regressed is None
     assert [stored.line for stored in await log.read(0, 1 << 20, max_bytes=1 << 30)] == scribe.lines
     await log.close()
 
 
 async def test_the_reserve_is_set_aside_again_once_there_is_plenty(small_disk: Path) -> None:
-    log = await SqliteLog.open(str(small_disk / "log.db"), reserve_bytes=256 << 10)
+    log = await OpenedLog.open(str(small_disk / "log.db"), reserve_bytes=256 << 10)
     ballast = anyio.Path(small_disk / "ballast")
     await ballast.write_bytes(b"x" * 1_200_000)
     await fill(Scribe(log), "a")
@@ -411,7 +411,7 @@ async def test_the_reserve_is_set_aside_again_once_there_is_plenty(small_disk: P
     await log.close()
 
 
-async def test_what_is_written_ahead_stays_bounded(path: str, log: SqliteLog) -> None:
+async def test_what_is_written_ahead_stays_bounded(path: str, log: OpenedLog) -> None:
     scribe = Scribe(log)
     largest = 0
     for _ in range(40):
@@ -439,14 +439,14 @@ async def test_an_unclosed_log_does_not_hold_up_the_end_of_the_process(path: str
 
 
 async def test_a_closed_log_refuses_everything(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     await log.close()
     with pytest.raises(StorageFailed, match="closed"):
         await log.read(0, 1)
 
 
 async def test_the_file_is_an_ordinary_database_once_closed(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     await Scribe(log).write("a", CLEARED, CLEARED)
     await log.close()
     with closing(sqlite3.connect(path)) as connection:
@@ -455,7 +455,7 @@ async def test_the_file_is_an_ordinary_database_once_closed(path: str) -> None:
 
 
 async def test_a_cancelled_operation_keeps_the_connection_until_it_ends(path: str) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     begun, gate = threading.Event(), threading.Event()
 
     def work() -> None:

@@ -1,5 +1,5 @@
+from punchlist_testing.memory_log import MemoryLog
 from punchlist_testing.store import CLEARED, DELETED, Scribe, said
-from punchlistd.store.memory import MemoryLog
 from punchlistd.store.port import Stored
 from punchlistd.store.tail import Tail
 

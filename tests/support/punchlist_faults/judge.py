@@ -14,7 +14,7 @@ from punchlist_faults.load import Entry
 from punchlist_faults.options import Violation, need
 from punchlist_faults.process import Daemon
 from punchlist_testing.daemon import Raw
-from punchlistd.domain.evolve import replay
+from punchlist_testing.domain import replay
 from punchlistd.engine.facts import fact_of
 from punchlistd.store.port import Side, Stored, side_of
 from punchlistd.store.verify import verify_file

@@ -20,8 +20,8 @@ from punchlist_faults.virtual import run as run_virtually
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS
-from punchlist_testing.domain import random_call, tell
-from punchlistd.domain.evolve import replay
+from punchlist_testing.domain import random_call, replay, tell
+from punchlist_testing.memory_log import MemoryLog
 from punchlistd.domain.state import initial_state
 from punchlistd.engine.calls import Nobody, Write
 from punchlistd.engine.facts import fact_of
@@ -31,7 +31,6 @@ from punchlistd.engine.registry import Registry
 from punchlistd.engine.totals import Totals
 from punchlistd.engine.writer import Writer
 from punchlistd.settings import Settings
-from punchlistd.store.memory import MemoryLog
 from punchlistd.store.port import Sealed, Snapshot, StorageFull, Stored
 
 LIVES = 3

@@ -1,6 +1,6 @@
 """Driving the domain without a daemon: a recorder of one conversation, and random commands and events."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from random import Random
 from typing import Any, cast
@@ -33,6 +33,14 @@ HOSTILE_TITLES = (
     "\u200f\u05d0\u05d1\u05d2",
     "null",
 )
+
+
+def replay(conversation: str, facts: Iterable[Fact]) -> State:
+    """The state that the facts of a conversation give, from its beginning."""
+    state = initial_state(conversation)
+    for fact in facts:
+        evolve(state, fact.event, fact.seq, fact.version, fact.at)
+    return state
 
 
 class Recorder:

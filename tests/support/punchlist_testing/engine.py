@@ -10,6 +10,7 @@ from typing import Any, cast
 import anyio
 import msgspec
 
+from punchlist_testing.memory_log import MemoryLog
 from punchlistd.engine.fanout import Fanout
 from punchlistd.engine.reads import Reads
 from punchlistd.engine.registry import Registry
@@ -18,7 +19,6 @@ from punchlistd.engine.writer import Writer
 from punchlistd.net.server import Server
 from punchlistd.net.session import Session
 from punchlistd.settings import Settings
-from punchlistd.store.memory import MemoryLog
 from punchlistd.store.port import Damaged, Loaded, Sealed, StorageFailed, Stored
 
 PATIENCE_S = 5.0

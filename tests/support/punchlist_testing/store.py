@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from punchlistd.store.port import EventLog, Sealed, Side, Snapshot
+from punchlistd.store.port import Damaged, EventLog, Sealed, Side, Snapshot
 from punchlistd.store.record import holds_tombstone, is_tombstone, seal
 from punchlistd.store.schema import connect
 from punchlistd.store.sqlite import SqliteLog
@@ -20,6 +20,33 @@ DELETED = {"type": "ConversationDeleted"}
 def said(text: str) -> dict[str, Any]:
     """An event that carries a text."""
     return {"type": "MessageAppended", "message": "m", "role": "user", "content": text}
+
+
+class OpenedLog(SqliteLog):
+    """A log in a SQLite file whose inside a test may see and drive."""
+
+    @property
+    def damage(self) -> list[Damaged]:
+        """Events that were found not to be trusted since the log was opened, in their order."""
+        return [error for _, error in sorted(self._operations.damage.items())]
+
+    @property
+    def failed(self) -> str:
+        """Why the log refuses everything, "" while it does not."""
+        return self._operations.failed
+
+    @property
+    def reserve_held(self) -> bool:
+        """Whether space is set aside."""
+        return self._operations.reserve.held
+
+    async def watch(self, *paths: str) -> None:
+        """Watch these files from here on; raises FileNotFoundError if one of them is not there."""
+        await self._run(self._operations.watch, paths)
+
+    async def checkpoint(self) -> None:
+        """Move what was written ahead into the database and cut it off."""
+        await self._run(self._operations.checkpoint)
 
 
 class Scribe:

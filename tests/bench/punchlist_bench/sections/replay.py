@@ -9,7 +9,8 @@ from punchlist_bench import table
 from punchlist_bench.biglog import EVENTS_EACH
 from punchlist_bench.harness import Bench, middle
 from punchlist_bench.table import Row
-from punchlistd.domain.evolve import evolve, replay
+from punchlist_testing.domain import replay
+from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import initial_state
 from punchlistd.engine.facts import fact_of
 from punchlistd.store.port import Stored

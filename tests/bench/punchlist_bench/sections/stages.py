@@ -20,6 +20,7 @@ from punchlist_schemas.events import AddedTask, TaskAdded
 from punchlist_schemas.framing import Framer
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import Mutation
+from punchlist_testing.memory_log import MemoryLog
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide import decide
 from punchlistd.domain.evolve import evolve
@@ -31,7 +32,6 @@ from punchlistd.engine.registry import Open, Registry
 from punchlistd.engine.totals import Totals
 from punchlistd.engine.writer import Writer
 from punchlistd.settings import Settings
-from punchlistd.store.memory import MemoryLog
 
 T = TypeVar("T")
 

@@ -9,10 +9,9 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Claimed, Released
 from punchlist_schemas.things import SettingsPatch
-from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call
+from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, replay
 from punchlistd.domain.commands import Decision, EndClaims
 from punchlistd.domain.decide.claim import available, available_count
-from punchlistd.domain.evolve import replay
 from punchlistd.domain.snapshot import dump_state, load_state
 
 C: dict[str, Any] = {"conversation": CONVERSATION}

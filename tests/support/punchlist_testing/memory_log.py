@@ -1,6 +1,6 @@
-"""A log that lives in memory: for simulations, for tests, and as the contract in plain words.
+"""A log in memory, for simulations and tests: the port's contract in plain words.
 
-It keeps every promise of the port but the one that needs a disk: it is gone with the process.
+It keeps every promise of the port but the one that needs a disk: the process takes it along.
 """
 
 import heapq
@@ -158,9 +158,6 @@ class MemoryLog:
     async def unerased(self) -> list[str]:
         """Conversations with a tombstone whose events before it are still there."""
         return list(self._tombstones)
-
-    async def checkpoint(self) -> None:
-        """Nothing is written ahead in memory."""
 
     async def sizes(self) -> tuple[int, int]:
         """Bytes of all lines; nothing is written ahead of them."""
