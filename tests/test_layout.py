@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "punchlistd.app": ("punchlistd", "punchlist_schemas"),
     "punchlistd.audit": ("punchlistd", "punchlist_schemas"),
     "punchlistd.backups": ("punchlistd", "punchlist_schemas"),
+    "punchlistd.leftovers": (),
     "punchlistd.read_only": ("punchlistd", "punchlist_schemas"),
     "punchlistd.report": ("punchlistd", "punchlist_schemas"),
     "punchlistd.run": ("punchlistd", "punchlist_schemas"),

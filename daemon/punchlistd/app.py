@@ -24,6 +24,7 @@ from punchlistd.engine.registry import Registry
 from punchlistd.engine.totals import Totals
 from punchlistd.engine.writer import Writer
 from punchlistd.guards import Faults, Replaced, most_telling, watch
+from punchlistd.leftovers import remove
 from punchlistd.lock import DataLock
 from punchlistd.net.listener import (
     BACKLOG,
@@ -101,6 +102,8 @@ class App:
             self._lock = None if self._read_only else FileIdentity(**lock.identity)
             listening = await anyio.to_thread.run_sync(self._listen)
             stack.push_async_callback(_shielded, anyio.to_thread.run_sync, listening.close)
+            for path in await anyio.to_thread.run_sync(remove, settings.data_dir, os.path.dirname(settings.socket)):
+                logger.info("removed %s, which a killed program left", path)
             log = await SqliteLog.open(settings.log_path, watch=(settings.lock_path, settings.socket))
             stack.push_async_callback(_shielded, log.close)
             await _erase_rest(log)

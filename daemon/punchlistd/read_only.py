@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Generator
 
+from punchlistd.leftovers import held
 from punchlistd.lock import AlreadyRunning
 from punchlistd.settings import Settings
 from punchlistd.store.files import beside, write_ahead
@@ -27,7 +28,7 @@ def copied(settings: Settings) -> Generator[str]:
     """
     log, place = settings.log_path, os.path.dirname(settings.socket)
     os.makedirs(place, mode=0o700, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="read-only-", dir=place) as directory:
+    with tempfile.TemporaryDirectory(prefix="read-only-", dir=place) as directory, held(directory):
         with _unwritten(settings.lock_path):
             if not os.path.exists(log):
                 raise LogUnusable(f"{log} is not there; name the data directory of a log")

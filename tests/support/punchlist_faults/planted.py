@@ -51,6 +51,20 @@ MUTANTS = (
         ("tests/daemon/engine/test_history.py",),
     ),
     Mutant(
+        "copies that killed programs left are removed",
+        "daemon/punchlistd/leftovers.py",
+        "                shutil.rmtree(path)\n",
+        "                pass\n",
+        ("tests/daemon/test_leftovers.py",),
+    ),
+    Mutant(
+        "a copy that is in use is left alone",
+        "daemon/punchlistd/leftovers.py",
+        "        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "",
+        ("tests/daemon/test_leftovers.py",),
+    ),
+    Mutant(
         "an index that can't be read gives way to the log",
         _STORE + "doubt.py",
         '        if not _scanned(log, "some conversations"):\n            raise\n',

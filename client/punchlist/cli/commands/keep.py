@@ -3,6 +3,7 @@
 A log that nobody serves is the daemon's program's business all the same: it is run once, for a report.
 """
 
+import fcntl
 import json
 import os
 import subprocess
@@ -64,12 +65,16 @@ def _verified_copy(context: Context, client: Caller, path: str) -> int:
     """Look through a copy of a log in use; its place is one that the daemon can surely write to."""
     with tempfile.TemporaryDirectory(prefix="verify-", dir=os.path.dirname(path)) as directory:
         copy = os.path.join(directory, "copy.db")
+        held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
+            fcntl.flock(held, fcntl.LOCK_EX)  # what is not locked, the next daemon takes for a killed program's
             client.call("daemon.backup", {"path": copy, "check": False})
+            return _verified(context, copy, path)
         except Damaged as error:
             tell(error.kind, error.message, "look at the file itself: punch call daemon.shutdown; punch verify")
             return REFUSED
-        return _verified(context, copy, path)
+        finally:
+            os.close(held)
 
 
 def _verified(context: Context, path: str, shown: str | None = None) -> int:
