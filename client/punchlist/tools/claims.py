@@ -26,7 +26,7 @@ from punchlist_schemas.events import (
     decode_event,
 )
 from punchlist_schemas.results import ClaimResult, EventsResult, SetStatusResult
-from punchlist_schemas.things import Conversation, Status, Task
+from punchlist_schemas.things import FINISHED, Conversation, Status, Task
 
 LEASE_MS = 2 * 3_600_000
 """How long an agent's claim lasts without a sign of life, in milliseconds."""
@@ -58,6 +58,19 @@ def worked_on(tasks: Iterable[Task]) -> Problem:
     """The refusal to drop or to take what other sessions are working on: it names each task and its owner."""
     names = ", ".join(f"#{task.id} ({name_of(task.owner)})" for task in tasks)
     return Problem("lease_held", f"other sessions are working on {names}: leave these tasks in the list")
+
+
+def leave_claimed(desk: Desk, task_id: str) -> Generator[Call[Any], Any, None]:
+    """Called before a task is taken away from whoever works on it: set back, paused, deleted, given to somebody.
+
+    Raises:
+        Problem: Another session has claimed it. Its sub-agents' claims are an agent's own to end.
+        NotFound: There is no such task.
+    """
+    task: Task = yield desk.calls.get(task_id)
+    if task.fence is not None and of_others(desk, [task]):
+        how = f"leave it to them; a person frees it with: punch reopen {task.id}"
+        raise Problem("lease_held", f"task {task.id} is being worked on by {name_of(task.owner)}: {how}")
 
 
 def mine(desk: Desk) -> Generator[Call[Any], Any, list[Task]]:
@@ -116,9 +129,12 @@ def settle(desk: Desk, task_id: str, status: Status, note: str = "") -> Generato
 
     Raises:
         Problem: Somebody else is working on it, or has done something to it since this agent claimed it.
+        NotFound: There is no such task.
     """
     fence = desk.mind.claims.get(task_id)
-    if fence is None and status in ("completed", "failed"):
+    if fence is None and status not in FINISHED:
+        yield from leave_claimed(desk, task_id)
+    elif fence is None:
         task: Task = yield desk.calls.get(task_id)
         if task.status == "in_progress" and task.owner != desk.actor:
             yield from _refuse_others(desk, task)

@@ -106,6 +106,37 @@ def test_what_a_person_began_without_an_owner_is_nobodys_to_take_or_to_complete(
     assert results(client)["1"] == ("in_progress", "", "")
 
 
+TAKEN_AWAY: list[tuple[str, str, dict[str, object]]] = [
+    ("native", "update", {"id": "1", "status": "pending"}),
+    ("native", "update", {"id": "1", "status": "paused"}),
+    ("native", "update", {"id": "1", "status": "deleted"}),
+    ("native", "update", {"id": "1", "owner": "me"}),
+    ("claude", "TaskUpdate", {"taskId": "1", "status": "pending"}),
+    ("claude", "TaskUpdate", {"taskId": "1", "status": "deleted"}),
+    ("claude", "TaskUpdate", {"taskId": "1", "owner": "me"}),
+    ("checklist", "UncompleteTask", {"taskId": "1"}),
+    ("checklist", "DeleteTask", {"taskId": "1"}),
+    ("queue", "pause_task", {"task_id": "1"}),
+    ("queue", "delete_task", {"task_id": "1"}),
+]
+"""What would take task 1 away from whoever has claimed it."""
+
+
+@pytest.mark.parametrize(("dialect", "tool", "arguments"), TAKEN_AWAY)
+def test_no_session_takes_a_claimed_task_away_from_another(
+    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+) -> None:
+    a, b = two
+    a.call("native", "next")
+    refused = b.call(dialect, tool, arguments)
+    assert refused.refused
+    said = f"1 is being worked on by {A}: leave it to them; a person frees it with: punch reopen 1"
+    assert said in refused.text
+    assert results(client)["1"] == ("in_progress", A, "")
+    parent = agent(client, "claude-code")
+    assert not parent.call(dialect, tool, arguments).refused  # its sub-agents' tasks are its own to free
+
+
 def test_a_process_that_was_started_again_finds_its_claims(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     a, _ = two
     a.call("native", "next")

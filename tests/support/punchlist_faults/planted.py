@@ -519,6 +519,13 @@ MUTANTS = (
         ("tests/client/test_project.py", "tests/client/tools/test_toolbox.py"),
     ),
     Mutant(
+        "no session takes a claimed task away from another",
+        "client/punchlist/tools/claims.py",
+        "    if task.fence is not None and of_others(desk, [task]):\n",
+        "    if task.fence is None and of_others(desk, [task]):\n",
+        ("tests/client/tools/test_claims.py",),
+    ),
+    Mutant(
         "agents have no list outside of a project",
         "client/punchlist/tools/toolbox.py",
         "        found = project.of_directory(os.environ, seat.directory)\n",

@@ -111,11 +111,13 @@ def _complete(desk: Desk, args: OneTask) -> Steps:
 
 
 def _uncomplete(desk: Desk, args: OneTask) -> Steps:
+    yield from claims.leave_claimed(desk, args.task_id)
     result: SetStatusResult = yield desk.calls.reopen(args.task_id)
     return _json({"ok": True, "task": item(result.task)})
 
 
 def _delete(desk: Desk, args: DeleteTask) -> Steps:
+    yield from claims.leave_claimed(desk, args.task_id)
     yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
     return _json({"ok": True})
 

@@ -9,6 +9,7 @@ from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import DependencyCycle, NotFound, RequestRefused
 from punchlist.text import one_line
+from punchlist.tools import claims
 from punchlist.tools.fit import LONG_TEXT, MANY_IDS, compact, fitting, joined, more, shorten
 from punchlist.tools.history import ended_by_others
 from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
@@ -175,6 +176,8 @@ class _Done(Struct):
 
 
 def _update(desk: Desk, args: TaskUpdate) -> Steps:
+    if args.owner or args.status in ("pending", "deleted"):
+        yield from claims.leave_claimed(desk, args.task_id)
     if args.status == "deleted":
         yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
         data = {"success": True, "taskId": args.task_id, "updatedFields": ["deleted"]}

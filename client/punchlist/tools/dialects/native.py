@@ -220,6 +220,8 @@ def _update(desk: Desk, args: Update) -> Steps:
     if not given and not args.status:
         raise Problem("invalid_arguments", "nothing to update: give a status or another member")
     text = f"#{args.id} updated."
+    if args.status == "deleted" or args.owner:
+        yield from claims.leave_claimed(desk, args.id)
     if args.status == "deleted":
         yield desk.calls.delete(args.id, confirm=args.confirm or None)
         desk.mind.claims.pop(args.id, None)

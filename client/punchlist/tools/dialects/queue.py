@@ -9,6 +9,7 @@ from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import Blocked, IllegalTransition, VersionConflict
 from punchlist.text import clip, one_line
+from punchlist.tools import claims
 from punchlist.tools.fit import BUDGET, LONG_TEXT, MANY_IDS, compact, fitting, more, shorten
 from punchlist.tools.history import ended
 from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
@@ -255,6 +256,7 @@ def _fail(desk: Desk, args: FailTask) -> Steps:
 
 
 def _pause(desk: Desk, args: OneTask) -> Steps:
+    yield from claims.leave_claimed(desk, args.task_id)
     result: SetStatusResult = yield desk.calls.pause(args.task_id)
     return (yield from _now(desk, {"success": True, "message": f"Task {result.task.id} paused."}, handed=False))
 
@@ -284,6 +286,7 @@ def _prioritize(desk: Desk, args: PrioritizeTask) -> Steps:
 
 
 def _delete(desk: Desk, args: DeleteTask) -> Steps:
+    yield from claims.leave_claimed(desk, args.task_id)
     (deleted,) = yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
     return (yield from _now(desk, {"success": True, "message": f"Task {deleted} deleted."}))
 
