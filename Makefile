@@ -19,7 +19,7 @@ WORKERS ?= 2
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test check bench bench-quick conformance race drain crash powercut faults damage full fuzz simulate soak together sessions mirrordisk resume stuck connections memory restart mutants \
+.PHONY: help setup demo test check bench bench-quick conformance race drain crash powercut faults damage full fuzz simulate soak together sessions mirrordisk resume stuck fairness connections memory restart mutants \
 	fmt clean
 
 help: ## Show this list.
@@ -76,6 +76,9 @@ resume: $(READY) ## Cut a subscriber's stream at SIZE=20000 bytes and resume: no
 
 stuck: $(READY) ## Let half of SIZE=2000 subscribers stop reading while events flow.
 	@$(HARNESS).stuck
+
+fairness: $(READY) ## Let one client ask for all it can over SIZE=38000 events: others wait little, memory hardly grows.
+	@$(HARNESS).fairness
 
 connections: $(READY) ## Hold SIZE=10000 idle connections beside a hundred active ones.
 	@$(HARNESS).connections

@@ -336,6 +336,7 @@ class ConversationCalls:
         self,
         count: int | None = None,
         *,
+        of: str | None = None,
         actor: str | None = None,
         preview: bool = False,
         key: str | None = None,
@@ -345,13 +346,20 @@ class ConversationCalls:
 
         Args:
             count: How many calls.
-            actor: Take back this actor's calls alone, by default all of them.
+            of: Take back this actor's calls alone, by default all of them.
+            actor: Who does it, as recorded in the log. Without `of` it also says whose calls.
             preview: Only tell what would happen.
             key: As for every mutation.
             expect_version: As for every mutation.
         """
         params = p.ListUndo(
-            conversation=self.id, count=count, actor=actor, preview=preview, key=key, expect_version=expect_version
+            conversation=self.id,
+            count=count,
+            of=of,
+            actor=actor,
+            preview=preview,
+            key=key,
+            expect_version=expect_version,
         )
         return Call("list.undo", params, attrgetter("undone"))
 

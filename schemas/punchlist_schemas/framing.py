@@ -6,6 +6,7 @@ and what is fed byte by byte gives the same frames and the same error.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 from punchlist_schemas.errors import Rejection
@@ -93,6 +94,14 @@ class Framer:
         if self.kind == "headers":
             return b"Content-Length: %d\r\n\r\n%b" % (len(payload), payload)
         return payload + b"\n"
+
+    def encode_pieces(self, pieces: Sequence[bytes]) -> list[bytes]:
+        """A payload that comes in pieces, in the connection's framing; only the first and the last one are copied."""
+        first, *rest = pieces
+        if self.kind == "headers":
+            return [b"Content-Length: %d\r\n\r\n%b" % (sum(map(len, pieces)), first), *rest]
+        *rest, last = pieces
+        return [*rest, b"%b\n" % last]
 
     def _reset(self) -> None:
         self._buffer.clear()

@@ -120,6 +120,12 @@ def response(id: bytes, outcome: bytes | Rejection) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, outcome)
 
 
+def response_in_pieces(id: bytes, result: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """The answer to the request with the raw id `id`, in pieces: of a result only first and last are copied."""
+    first, *rest, last = result
+    return (b'{"jsonrpc":"2.0","id":%b,"result":%b' % (id, first), *rest, b"%b}" % last)
+
+
 def failure(id: bytes, rejection: Rejection) -> bytes:
     """The refusal of the request with the raw id `id`."""
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, _encode(error_object(rejection)))

@@ -343,13 +343,14 @@ class TurnEnd(Mutation, frozen=True, kw_only=True):
 
 
 class ListUndo(Mutation, frozen=True, kw_only=True):
-    """Takes back the newest `count` calls (default 1; with `actor`, of that actor alone and by default all of them).
+    """Takes back the newest `count` calls (default 1; with `of`, of that actor alone and by default all of them).
 
-    `preview` tells what would happen and changes nothing.
+    `preview` tells what would happen and changes nothing. Without `of`, `actor` says whose calls as well as who asks.
     """
 
     count: Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)] | None = None
     preview: bool = False
+    of: Name | None = None
 
 
 # messages

@@ -13,6 +13,7 @@ from punchlist_faults import (
     connections,
     crash,
     damage,
+    fairness,
     fuzz,
     memory,
     restart,
@@ -105,6 +106,10 @@ def test_a_stream_cut_at_any_byte_resumes_without_gap_or_repeat() -> None:
 
 def test_subscribers_that_stop_reading_cost_little() -> None:
     assert small(stuck.run, 20)["of them stuck"] == 10
+
+
+def test_a_client_that_asks_for_all_it_can_holds_nobody_up_and_costs_little() -> None:
+    assert small(fairness.run, 2_000)["exit code"] == 0
 
 
 def test_idle_connections_cost_little() -> None:

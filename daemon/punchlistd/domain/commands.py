@@ -16,39 +16,6 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
     event: AnyEvent
 
 
-class Group(msgspec.Struct, frozen=True):
-    """The facts of one call. `undoes` are the versions of the first events of the groups that it took back."""
-
-    facts: tuple[Fact, ...]
-    undoes: tuple[int, ...] = ()
-
-
-class Command(msgspec.Struct, frozen=True, gc=False):
-    """A call as `decide` sees it: what is asked, and everything that the domain may not find out by itself.
-
-    `at` is the time in milliseconds, `user` the one that the connection is bound to, `message_id` a fresh id for a
-    message that brings none. `history` is needed by `list.undo` alone: the conversation's groups since it was opened
-    or last erased, oldest first.
-    """
-
-    params: Mutation
-    at: int
-    actor: str
-    user: str | None = None
-    message_id: str = ""
-    history: tuple[Group, ...] = ()
-
-
-class EndClaims(Mutation, frozen=True, kw_only=True):
-    """What the engine asks for by itself: claims (task and fence) whose lease is over end.
-
-    `reason` is expired, disconnected, restarted, or released where nobody was left to take what a claim gave.
-    """
-
-    claims: tuple[tuple[str, int], ...]
-    reason: str
-
-
 class Decision(msgspec.Struct, frozen=True, gc=False):
     """What follows from a command: its events, in order, as one group.
 
@@ -59,3 +26,28 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     events: tuple[KnownEvent, ...] = ()
     undoes: tuple[int, ...] = ()
     lines: tuple[str, ...] = ()
+
+
+class Command(msgspec.Struct, frozen=True, gc=False):
+    """A call as `decide` sees it: what is asked, and everything that the domain may not find out by itself.
+
+    `at` is the time in milliseconds, `user` the one that the connection is bound to, `message_id` a fresh id for a
+    message that brings none. `undo` is what follows from a `list.undo`: that takes a walk through the history.
+    """
+
+    params: Mutation
+    at: int
+    actor: str
+    user: str | None = None
+    message_id: str = ""
+    undo: Decision | None = None
+
+
+class EndClaims(Mutation, frozen=True, kw_only=True):
+    """What the engine asks for by itself: claims (task and fence) whose lease is over end.
+
+    `reason` is expired, disconnected, restarted, or released where nobody was left to take what a claim gave.
+    """
+
+    claims: tuple[tuple[str, int], ...]
+    reason: str

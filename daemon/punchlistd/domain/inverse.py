@@ -4,7 +4,7 @@ The rules work on a state of their own that runs ahead: each event they give has
 the next, older change is taken back in the list as it then is.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container
 from typing import Any
 
 from msgspec import UNSET
@@ -41,7 +41,7 @@ class Undoing:
     """
 
     def __init__(
-        self, state: State, at: int, touched: Mapping[str, int], returned: Mapping[tuple[str, int], int]
+        self, state: State, at: int, touched: Callable[[str], int], returned: Callable[[str, int], int]
     ) -> None:
         self.state = state
         self.at = at
@@ -72,7 +72,7 @@ class Undoing:
 
     def may_return(self, change: Change, task: Task) -> bool:
         """Whether a change is what keeps a task away."""
-        return task.id not in self.state.tasks and self.returned.get((task.id, task.created_at), 0) < change.version
+        return task.id not in self.state.tasks and self.returned(task.id, task.created_at) < change.version
 
     def standing(self, change: Change) -> Task | None:
         """The task that a change named, if it is still the same one."""
@@ -104,7 +104,7 @@ def _added(run: Undoing, change: Change) -> None:
     now = run.standing(change)
     if now is None:
         run.leave()
-    elif run.touched.get(now.id, 0) > change.version:
+    elif run.touched(now.id) > change.version:
         run.skip(change, "it changed since")
     else:
         run.apply(Deleted(now.id))

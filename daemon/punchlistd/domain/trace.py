@@ -1,14 +1,14 @@
-"""What the events of past calls changed: the state before and after each, gathered in one pass over the history."""
+"""What an event of a past call changed: the task that it names before and after, and what it took out of the list."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from punchlist_schemas.events import AnyEvent, Deleted, ListCleared
 from punchlist_schemas.things import Settings, Task
-from punchlistd.domain.commands import Fact, Group
+from punchlistd.domain.commands import Fact
 from punchlistd.domain.evolve import evolve
-from punchlistd.domain.state import State, initial_state
+from punchlistd.domain.state import State
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -35,21 +35,8 @@ class Change(msgspec.Struct, frozen=True):
     settings: Settings
 
 
-def trace(conversation: str, history: Sequence[Group], wanted: Iterable[int]) -> tuple[State, list[list[Change]]]:
-    """Fold a history: the state that it ends in, and for each wanted group (by its index) its changes, in order."""
-    state = initial_state(conversation)
-    changes: list[list[Change]] = []
-    wanted = frozenset(wanted)
-    for index, group in enumerate(history):
-        if index in wanted:
-            changes.append([_change(state, fact) for fact in group.facts])
-        else:
-            for fact in group.facts:
-                evolve(state, fact.event, fact.seq, fact.version, fact.at)
-    return state, changes
-
-
-def _change(state: State, fact: Fact) -> Change:
+def trace(state: State, fact: Fact) -> Change:
+    """Let an event happen, and tell what it changed."""
     event = fact.event
     name = named(event)
     before = state.tasks.get(name)

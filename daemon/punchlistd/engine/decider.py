@@ -30,15 +30,25 @@ from punchlistd.domain.outcome import outcome
 from punchlistd.domain.refusals import conversation_not_found
 from punchlistd.domain.state import State
 from punchlistd.engine.access import refused
-from punchlistd.engine.calls import INTERNAL_ERROR, Item, Read, Write, fingerprint, key_conflict
+from punchlistd.engine.calls import (
+    INTERNAL_ERROR,
+    REPLY_BYTES,
+    Holder,
+    Item,
+    Outcome,
+    Read,
+    Write,
+    fingerprint,
+    key_conflict,
+    size_of,
+)
 from punchlistd.engine.confirm import Confirmer
-from punchlistd.engine.facts import groups_of
 from punchlistd.engine.fanout import Line
-from punchlistd.engine.history import history
 from punchlistd.engine.idle import Idle
 from punchlistd.engine.leases import Leases
 from punchlistd.engine.reads import state_read
 from punchlistd.engine.registry import Open, Registry
+from punchlistd.engine.undos import Undos
 from punchlistd.engine.waiters import Waiters
 from punchlistd.store.port import Damaged, EventLog, Sealed, Side
 from punchlistd.store.record import key_hash, seal
@@ -62,10 +72,10 @@ class Batch:
 
     `head` is the position of the last event in it; `entries` go into the log, `lines` to the subscribers; `touched` are
     the conversations that run ahead of the log, `sessions` the attachments that change with it, and `deleted` the
-    conversations to be erased behind it.
+    conversations to be erased behind it. `owed` are the bytes of answers to reads that wait for it, by connection.
     """
 
-    __slots__ = ("deleted", "entries", "head", "items", "lines", "sessions", "touched")
+    __slots__ = ("deleted", "entries", "head", "items", "lines", "owed", "sessions", "touched")
 
     def __init__(self, head: int) -> None:
         """An empty batch that follows position `head`."""
@@ -76,13 +86,14 @@ class Batch:
         self.touched: dict[str, Open] = {}
         self.sessions: list[tuple[str, ConversationConfigured]] = []
         self.deleted: list[str] = []
+        self.owed: dict[Holder, int] = {}
 
 
 class Decider:
     """Turns calls into events, one after the other.
 
     Args:
-        log: for what deciding has to know of the past: keys, and the history that an undo takes back.
+        log: for the keys that were used before.
         registry: the conversations in use.
         confirmer: gives and takes confirmation tokens.
         leases: the time of claims.
@@ -101,6 +112,8 @@ class Decider:
         idle: Idle,
     ) -> None:
         """A decider over what the daemon has."""
+        self.undos = Undos(registry)
+        """Works out what an undo takes back."""
         self._leases = leases
         self._idle = idle
         self._waiters = waiters
@@ -130,8 +143,8 @@ class Decider:
         if params.key is not None and opened.keys is None:
             opened.keys = set(await self._log.keys(name))
         if type(params) is ListUndo and opened.damage is None:
-            stored = await history(self._log, name, opened.seq)
-            item.command = msgspec.structs.replace(item.command, history=groups_of(stored))
+            item.again = not await self.undos.decide(item, params, opened)
+            item.opened = None if item.again else opened
         elif type(params) is ConversationAttach:
             await self._access.load(item.caller.user, params.session)
 
@@ -150,10 +163,9 @@ class Decider:
                 self._waiters.forget(item)
             return False
         if opened is None:
-            return False  # a read that has something to run
+            return False  # a read that has something to run, or an undo that has to look back farther
         if type(item) is Read:
-            item.outcome = self._alike(item, opened, self._looked_up(item, opened, batch.head))
-            return not opened.dirty
+            return self._look_up(item, opened, batch)
         if item.params.key is None or not self._known(item, item.params.key, opened):
             decision: Decision | Rejection | None = self._decision(item, opened)
             if type(item.params) is TaskClaim:
@@ -166,19 +178,26 @@ class Decider:
                 self._record(item, decision, opened, batch)
         return False
 
-    def _alike(self, item: Item, opened: Open, outcome: bytes | Rejection) -> bytes | Rejection:
+    def _alike(self, item: Item, opened: Open, outcome: Outcome) -> Outcome:
         """The outcome; of a conversation that is not there nothing can be missing, whosever the name may be."""
         user, name = item.caller.user, item.params.conversation
         missing = type(outcome) is Rejection and outcome.kind == "not_found" and not opened.state.exists
         return conversation_not_found(name) if missing and user and not self._access.is_own(user, name) else outcome
 
-    def _looked_up(self, item: Read, opened: Open, head: int) -> bytes | Rejection:
+    def _look_up(self, item: Read, opened: Open, batch: Batch) -> bool:
+        """Answer a read from the state, unless so many bytes wait for its connection that it has to take them first."""
+        holder = item.caller.holder
+        if holder is not None and batch.owed.get(holder, 0) + holder.unsent_bytes >= REPLY_BYTES:
+            return False
         try:
             read = state_read(item.method, item.params)
             assert read is not None, "what needs more than the state has something to run"
-            return read(item.params, opened, head)
+            item.outcome = self._alike(item, opened, read(item.params, opened, batch.head))
         except Exception:
-            return _fault(item)
+            item.outcome = _fault(item)
+        if opened.dirty and holder is not None:  # the answer waits for the commit
+            batch.owed[holder] = batch.owed.get(holder, 0) + size_of(item.outcome)
+        return not opened.dirty
 
     def _known(self, item: Write, key: str, opened: Open) -> bool:
         """Whether the item's key was used before; its outcome is set, or to be rebuilt from the log."""

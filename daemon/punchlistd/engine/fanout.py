@@ -17,6 +17,7 @@ import msgspec
 from punchlist_schemas.errors import Rejection, error_object
 from punchlist_schemas.jsonrpc import notification
 from punchlist_schemas.results import EndPush
+from punchlistd.engine.calls import Reply
 from punchlistd.engine.registry import Open, Registry, damage_of, gap_of
 from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, EventLog, Gap, Stored
@@ -44,7 +45,7 @@ class Sink(Protocol):
         """Whether the peer does not take bytes now."""
         ...
 
-    def push(self, payload: bytes) -> None:
+    def push(self, payload: Reply) -> None:
         """Hand one notification to the connection."""
         ...
 
@@ -368,7 +369,7 @@ class Fanout:
             else:
                 del subscription.stale[name]
                 if not opened.state.exists or _may_see(subscription, opened.state.user):
-                    subscription.sink.push(notification("list", list_push(subscription.id, opened)))
+                    subscription.sink.push(list_push(subscription.id, opened))
 
     async def _mark_from_log(self, subscription: Subscription) -> None:
         stored, seq, visible = await self._read(subscription, subscription.known)
@@ -402,13 +403,13 @@ def _mark(subscription: Subscription, lines: Sequence[Line], before: int, head: 
         subscription.known = head
 
 
-def list_push(id: str, opened: Open) -> bytes:
-    """The params of a `list` notification."""
+def list_push(id: str, opened: Open) -> Reply:
+    """A `list` notification."""
     state = opened.state
     head = msgspec.json.encode(
         {"subscription": id, "conversation": state.conversation, "version": state.version, "seq": opened.seq}
     )
-    return b"%b,%b}" % (head[:-1], opened.listing())
+    return opened.list_reply(b'{"jsonrpc":"2.0","method":"list","params":%b,' % head[:-1], b"}}")
 
 
 def _events(id: str, joined: bytes) -> bytes:

@@ -1,21 +1,254 @@
-"""A conversation's events out of the log: all that were asked for, or word of what is missing."""
+"""The past of a conversation, read and folded in slices, so that no history holds up the calls of others.
 
-from punchlistd.store.port import Damaged, EventLog, Stored
+All who work on histories take turns: in one turn of the event loop there is at most one slice, whoever's it is. A page
+is read in such a turn as well, because commits wait for the database's thread.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from punchlist_schemas.params import ListUndo
+from punchlist_schemas.things import MAX_INTEGER
+from punchlistd.domain.commands import Decision
+from punchlistd.domain.decide.undo import take_back_calls, wanted, whose
+from punchlistd.domain.evolve import evolve
+from punchlistd.domain.lookback import Lookback
+from punchlistd.domain.snapshot import dump_state, load_state
+from punchlistd.domain.state import State, initial_state
+from punchlistd.engine.facts import fact_of
+from punchlistd.store.port import Damaged, EventLog, Stored, side_of
+
+SLICE_EVENTS = 32
+"""At most this many events are folded, or steps of an undo made, in one turn of the loop."""
+
+SLICE_BYTES = 32 << 10
+"""A slice ends with the event that makes it larger than this."""
+
+PAGE_EVENTS = 512
+PAGE_BYTES = 128 << 10
+"""What is read from the log at once, unless one call made more."""
+
+DEPTH = 4_096
+"""An undo looks at so many calls more than are asked for, since those that left nothing to undo are passed over."""
+
+DEEPER = 16
+"""How many times as far it looks back when that was not enough."""
+
+SNAPSHOT_BYTES = 1 << 20
+"""A snapshot up to this size is decoded in one slice; a larger one is passed over for the events."""
+
+BASE_EVENTS = 1_024
+"""An undo that has to look back over more events than these keeps the state before the last of them for the next."""
+
+BASE_TASKS = 2_000
+"""Of a longer list no such state is kept."""
+
+PASTS_KEPT = 2
+"""Of so many conversations the historical state that was shown last is kept."""
+
+T = TypeVar("T")
 
 
-async def history(log: EventLog, conversation: str, until: int, after: int = 0) -> list[Stored]:
-    """All events of a conversation behind one position and up to another, which is that of an event of it.
+class Past:
+    """A conversation as of an earlier version; `seq` is the position of the last event in it."""
 
-    What the log answers may end early, before an event that can't be had: then it is asked for that one.
+    __slots__ = ("seq", "state")
 
-    Raises:
-        Damaged: One of them can't be had.
+    def __init__(self, state: State, seq: int) -> None:
+        self.state = state
+        self.seq = seq
+
+
+class History:
+    """Reads what happened in a conversation.
+
+    Args:
+        log: where it is kept.
     """
-    found: list[Stored] = []
-    while after < until:
-        stored = await log.read(after, 1 << 60, conversation=conversation, max_bytes=1 << 60)
-        if not stored:
-            raise Damaged(conversation, until, f"the events behind {after} are missing")
-        found += stored
-        after = stored[-1].seq
-    return found
+
+    def __init__(self, log: EventLog) -> None:
+        """Nothing was read yet."""
+        self._log = log
+        self._turn = asyncio.Lock()
+        self._pasts: dict[str, Past] = {}
+        self._bases: dict[str, tuple[bytes, int]] = {}
+        self._erasures = 0
+
+    # slices
+
+    async def each(self, events: Iterable[Stored], take: Callable[[Stored], bool]) -> bool:
+        """Give each event to `take`, in slices, until that returns False; whether it never did.
+
+        What fits into one slice is taken at once.
+        """
+        source = iter(events)
+        part, following = _slice(source), _slice(source)
+        if not following:
+            return all(map(take, part))
+        while part:
+            async with self._turn:
+                if not all(map(take, part)):
+                    return False
+                await asyncio.sleep(0)  # before the next one has its turn
+            part, following = following, _slice(source)
+        return True
+
+    async def steps(self, work: Generator[None, None, T]) -> T:
+        """Run work that pauses after each step, in slices."""
+        while True:
+            async with self._turn:
+                for _ in range(SLICE_EVENTS):
+                    try:
+                        next(work)
+                    except StopIteration as end:
+                        return end.value
+                await asyncio.sleep(0)
+
+    async def follow(
+        self, name: str, take: Callable[[Stored], bool], after: int, upto: int, *, whole: bool = True
+    ) -> None:
+        """Give the events of a conversation behind one position and up to another to `take`, until that returns False.
+
+        `upto` is the position of an event of it; not `whole`: that may not be in the log yet.
+
+        Raises:
+            Damaged: One of them can't be had.
+        """
+        while after < upto:
+            async with self._turn:
+                page = await self._log.read(after, PAGE_EVENTS, conversation=name, max_bytes=PAGE_BYTES)
+            page = [stored for stored in page if stored.seq <= upto]
+            if not page and whole:
+                raise Damaged(name, upto, f"the events behind {after} are missing")
+            if not page or not await self.each(page, take):
+                return
+            after = page[-1].seq
+            await asyncio.sleep(0)
+
+    # the state as it was
+
+    async def at(self, name: str, version: int, upto: int, tell: Callable[[State, int], T]) -> T:
+        """What `tell` makes of the state as of a version and of the position of its last event.
+
+        It starts from the nearest earlier state that is at hand: the one that was shown last, or the stored snapshot.
+
+        Args:
+            name: the conversation's own id.
+            version: the version.
+            upto: the position of the conversation's last event.
+            tell: called once, with a state that is not its to keep.
+        """
+        erasures = self._erasures
+        past = self._pasts.pop(name, None)
+        if past is None or past.state.version > version:
+            past = await self._nearest(name, version)
+        state, reached = past.state, past
+
+        def take(stored: Stored) -> bool:
+            fact = fact_of(stored)
+            if fact.version <= version:
+                evolve(state, fact.event, fact.seq, fact.version, fact.at)
+                reached.seq = fact.seq
+            return fact.version < version
+
+        if state.version < version:
+            await self.follow(name, take, past.seq, upto)
+        told = tell(state, past.seq)
+        if erasures == self._erasures:
+            self._pasts[name] = past
+            if len(self._pasts) > PASTS_KEPT:
+                del self._pasts[next(iter(self._pasts))]
+        return told
+
+    async def _nearest(self, name: str, version: int) -> Past:
+        try:
+            saved = await self._log.load(name)
+        except Damaged:  # what is wanted may lie before the damage
+            return Past(initial_state(name), 0)
+        if saved.state is None or saved.version > version or len(saved.state) > SNAPSHOT_BYTES:
+            return Past(initial_state(name), 0)
+        return Past(load_state(name, saved.state), saved.seq)
+
+    @property
+    def kept(self) -> list[str]:
+        """The conversations of which a past state is kept."""
+        return list(self._pasts)
+
+    def forget(self, name: str) -> None:
+        """Keep nothing of a conversation's past: it is erased, or not in use any more."""
+        self._erasures += 1
+        self._pasts.pop(name, None)
+        self._bases.pop(name, None)
+
+    # what an undo takes back
+
+    async def begin(self, name: str, params: ListUndo, depth: int | None) -> Lookback:
+        """What an undo looks back on; with depth 0 only at what came behind a state that is at hand."""
+        of = whose(params)
+        if depth == 0:
+            if (base := self._bases.get(name)) is not None:
+                return Lookback(name, of, depth_of(params), load_state(name, base[0]), base[1])
+            past = await self._nearest(name, MAX_INTEGER)
+            if past.seq:
+                return Lookback(name, of, depth_of(params), past.state, past.seq)
+        return Lookback(name, of, depth or depth_of(params))
+
+    async def look_back(self, past: Lookback, upto: int, *, before: int = MAX_INTEGER, whole: bool = True) -> None:
+        """Take in what happened up to a position (see `follow`) and before another.
+
+        Raises:
+            Damaged: An event can't be had.
+        """
+        begins, name, erasures = True, past.state.conversation, self._erasures
+        remember = upto > past.seq + BASE_EVENTS
+
+        def take(stored: Stored) -> bool:
+            nonlocal begins, remember
+            if stored.seq >= before:
+                return False
+            side = side_of(stored)
+            if remember and begins and past.seq + BASE_EVENTS >= upto:
+                remember = False
+                if len(past.state.tasks) <= BASE_TASKS and erasures == self._erasures:
+                    self._bases[name] = dump_state(past.state), past.seq
+                    if len(self._bases) > PASTS_KEPT:
+                        del self._bases[next(iter(self._bases))]
+            past.follow(fact_of(stored), begins=begins, undoes=side.undoes)
+            begins = side.left == 0
+            return True
+
+        await self.follow(name, take, past.seq, upto, whole=whole)
+
+    async def taken_back(self, name: str, params: ListUndo, at: int, group: Sequence[Stored]) -> Decision:
+        """What the undo took back that made these events."""
+        depth = depth_of(params)  # the snapshot may have come behind that
+        while True:
+            past = await self.begin(name, params, depth)
+            await self.look_back(past, group[-1].seq, before=group[0].seq)
+            decision = await self.steps(take_back_calls(past, params, at))
+            if decision is not None:
+                return decision
+            depth = deeper(params, depth)
+
+
+def depth_of(params: ListUndo) -> int | None:
+    """How many calls an undo looks at first; None: all."""
+    count = wanted(params)
+    return None if count is None else count + DEPTH
+
+
+def deeper(params: ListUndo, depth: int | None) -> int | None:
+    """How many it looks at when those were not enough."""
+    return depth * DEEPER if depth else depth_of(params)
+
+
+def _slice(events: Iterator[Stored]) -> list[Stored]:
+    part: list[Stored] = []
+    size = 0
+    for stored in events:
+        part.append(stored)
+        size += len(stored.line)
+        if len(part) >= SLICE_EVENTS or size >= SLICE_BYTES:
+            break
+    return part

@@ -27,7 +27,7 @@ class Meters:
         self.events += events
         self._durations.append(duration_ns)
 
-    def answered(self, outcome: bytes | Rejection) -> None:
+    def answered(self, outcome: object) -> None:
         """One call was answered."""
         self.calls += 1
         if type(outcome) is Rejection:

@@ -12,22 +12,22 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import MessageAppended
 from punchlist_schemas.methods import Method
 from punchlist_schemas.things import Message, Task
-from punchlistd.domain.evolve import evolve
 from punchlistd.domain.refusals import task_not_found
-from punchlistd.domain.state import State, initial_state
+from punchlistd.domain.state import State
 from punchlistd.engine.access import for_the_trusted
-from punchlistd.engine.calls import Caller
+from punchlistd.engine.calls import Caller, Outcome, Pieces, Reply
 from punchlistd.engine.facts import fact_of
 from punchlistd.engine.fanout import Fanout
-from punchlistd.engine.history import history
-from punchlistd.engine.registry import Open, Registry, gap_of
+from punchlistd.engine.registry import LONG_BYTES, Open, Registry, gap_of
 from punchlistd.engine.resolver import Resolver
 from punchlistd.store.port import BadCursor, Damaged, EventLog, Gap
 
 READ_BYTES = 512 << 10
-"""About how many bytes of events one `event.read` answers."""
+"""About how many bytes of events one `event.read` answers, and of messages one `message.list`."""
 
-Outcome = bytes | Rejection
+TOGETHER = 16
+"""So many messages are read from the log at once."""
+
 StateRead = Callable[[Any, Open, int], Outcome]
 
 # from the state alone
@@ -56,7 +56,7 @@ def _list_tasks(params: p.TaskList, opened: Open, head: int) -> Outcome:
     plain = params.status is params.owner is params.ready is params.limit is params.fields is None
     if plain and not params.offset:
         state = opened.state
-        return _LIST % (opened.listing(), state.version, head, len(state.tasks))
+        return opened.list_reply(b"{", _TAIL % (state.version, head, len(state.tasks)))
     return _filtered(params, opened.state, head, opened)
 
 
@@ -91,12 +91,12 @@ def _matches(task: Task, params: p.TaskList, state: State) -> bool:
     )
 
 
-def _list_result(tasks: bytes, state: State, head: int, total: int, mark: bytes) -> bytes:
-    listing = b'"tasks":%b,"counts":%b%b' % (tasks, _encode(state.counts()), mark)
-    return _LIST % (listing, state.version, head, total)
+def _list_result(tasks: bytes, state: State, head: int, total: int, mark: bytes) -> Reply:
+    tail = b',"counts":%b%b%b' % (_encode(state.counts()), mark, _TAIL % (state.version, head, total))
+    return Pieces((b'{"tasks":', tasks, tail)) if len(tasks) > LONG_BYTES else b'{"tasks":%b%b' % (tasks, tail)
 
 
-_LIST = b'{%b,"version":%d,"seq":%d,"total":%d}'
+_TAIL = b',"version":%d,"seq":%d,"total":%d}'
 
 
 _STATE_READS: dict[str, StateRead] = {
@@ -132,6 +132,7 @@ class Reads:
         self.epoch = log.epoch
         self._access = registry.access
         self._registry = registry
+        self._history = registry.history
         self._log = log
         self._fanout = fanout
         self._refresh = refresh
@@ -162,7 +163,13 @@ class Reads:
 
     async def later(self, caller: Caller, method: Method, params: Any) -> Outcome:
         """The answer that needs the log, however long it takes."""
+        if (read := state_read(method, params)) is not None:
+            return await self.typed(self._read_state(caller, read, params))
         return await self.typed(self._log_reads[method.name](caller, params))
+
+    async def _read_state(self, caller: Caller, read: StateRead, params: Any) -> Outcome:
+        opened = await self._access.durable(caller.user, params.conversation)
+        return opened if isinstance(opened, Rejection) else read(params, opened, self._fanout.head)
 
     async def typed(self, answer: Awaitable[Outcome]) -> Outcome:
         """An answer, or the refusal where what it needs of the log can't be had."""
@@ -185,14 +192,8 @@ class Reads:
                 return opened.damage
             said = f"{opened.state.conversation} is at version {newest}; there is no version {wanted} yet."
             return Rejection("invalid_params", said, {"field": "at_version", "expected": f"0 to {newest}"})
-        state, seq = initial_state(opened.state.conversation), 0
-        for stored in await history(self._log, opened.state.conversation, opened.seq):
-            fact = fact_of(stored)
-            if fact.version > wanted:
-                break
-            evolve(state, fact.event, fact.seq, fact.version, fact.at)
-            seq = fact.seq
-        return _filtered(params, state, seq)
+        name, history = opened.state.conversation, self._history
+        return await history.at(name, wanted, opened.seq, lambda state, seq: _filtered(params, state, seq))
 
     async def _list_conversations(self, caller: Caller, params: p.ConversationList) -> Outcome:
         async def listed() -> tuple[list[bytes], str | None]:
@@ -223,20 +224,37 @@ class Reads:
                 facts = {"what": "message", "id": params.after}
                 return Rejection("not_found", f"There is no message {params.after}.", facts)
             ids = ids[ids.index(params.after) + 1 :]
-        page = ids[: params.limit]
-        messages = await self._messages(opened.state, page)
-        return _encode(r.MessageListResult(messages=messages, has_more=len(ids) > len(page), damaged=opened.cut))
+        messages = await self._messages(opened.state, ids[: params.limit])
+        has_more = len(ids) > len(messages)
+        return _encode(r.MessageListResult(messages=tuple(messages), has_more=has_more, damaged=opened.cut))
 
-    async def _messages(self, state: State, page: list[str]) -> tuple[Message, ...]:
-        wanted = {state.messages[id] for id in page}
-        if not wanted:
-            return ()
-        stored = await history(self._log, state.conversation, max(wanted), after=min(wanted) - 1)
-        found: dict[str, Message] = {}
-        for fact in (fact_of(each) for each in stored if each.seq in wanted):
-            event = fact.event
-            if isinstance(event, MessageAppended):
-                found[event.message] = Message(
+    async def _messages(self, state: State, page: list[str]) -> list[Message]:
+        """The first of these messages, up to about `READ_BYTES` of them and at least one."""
+        found: dict[int, tuple[Message, int]] = {}
+        messages: list[Message] = []
+        size = 0
+        for at, id in enumerate(page):
+            seq = state.messages[id]
+            if seq not in found:
+                near = {state.messages[other] for other in page[at : at + TOGETHER]}
+                found = await self._read_messages(state.conversation, near)
+                if seq not in found:  # the newest is asked for first, and the older ones have taken the page
+                    found |= await self._read_messages(state.conversation, {seq})
+            messages.append(found[seq][0])
+            size += found[seq][1]
+            if size >= READ_BYTES:
+                break
+        return messages
+
+    async def _read_messages(self, name: str, wanted: set[int]) -> dict[int, tuple[Message, int]]:
+        """The messages at these positions with their sizes, as far as they fit into one page."""
+        first, last = min(wanted), max(wanted)
+        page = await self._log.read(first - 1, 1 + last - first, conversation=name, max_bytes=READ_BYTES)
+        found: dict[int, tuple[Message, int]] = {}
+        for stored in page:
+            fact = fact_of(stored) if stored.seq in wanted else None
+            if fact is not None and isinstance(event := fact.event, MessageAppended):
+                message = Message(
                     message=event.message,
                     role=event.role,
                     content=event.content,
@@ -244,7 +262,10 @@ class Reads:
                     actor=fact.actor,
                     seq=fact.seq,
                 )
-        return tuple(found[id] for id in page if id in found)
+                found[fact.seq] = message, len(stored.line)
+        if len(wanted) == 1 and not found:
+            raise Damaged(name, first, "the event is missing")
+        return found
 
     async def position(
         self, caller: Caller, name: str | None, after: int | None, epoch: str | None
@@ -282,8 +303,9 @@ class Reads:
             while not isinstance(name, Rejection):
                 if after < self._fanout.head:
                     # Shielded: a position moved on for events that are not answered would lose them.
-                    with anyio.CancelScope(shield=True):
-                        events, after = await self._events(caller, name, after, params.limit)
+                    async with caller.turn():
+                        with anyio.CancelScope(shield=True):
+                            events, after = await self._events(caller, name, after, params.limit)
                 if events:
                     break
                 if after < self._fanout.head:  # nothing on this page was for the caller: the next one may be

@@ -4,7 +4,7 @@ Here they have their ids alone; who may call them what is decided in `access`.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -18,7 +18,9 @@ from punchlistd.domain.evolve import evolve
 from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.access import Access
+from punchlistd.engine.calls import Pieces, Reply
 from punchlistd.engine.facts import fact_of
+from punchlistd.engine.history import History
 from punchlistd.engine.idle import Idle
 from punchlistd.engine.leases import Leases
 from punchlistd.engine.listings import Listings
@@ -34,6 +36,9 @@ LISTED_S = 5.0
 
 SNAPSHOT_EVENTS = 64
 """A snapshot is taken when at least this many events, and as many as there are tasks, came since the last."""
+
+LONG_BYTES = 64 << 10
+"""A list that is longer is sent from where it is kept, without copies."""
 
 NEVER = -1
 """What was saved of a conversation of which nothing was."""
@@ -92,13 +97,13 @@ class Open:
         self.used = 0.0
         self.counted: tuple[int, int] = (0, 0)
 
-    def follow(self, tail: Iterable[Stored]) -> None:
-        """Apply stored events that come after the present state."""
-        for stored in tail:
-            fact = fact_of(stored)
-            evolve(self.state, fact.event, fact.seq, fact.version, fact.at)
-            self.check = stored.check
-            self.seq = fact.seq
+    def follow(self, stored: Stored) -> bool:
+        """Apply the stored event that comes after the present state."""
+        fact = fact_of(stored)
+        evolve(self.state, fact.event, fact.seq, fact.version, fact.at)
+        self.check = stored.check
+        self.seq = fact.seq
+        return True
 
     def remember(self, key: str, call: str, reply: bytes) -> None:
         """Keep the answer of a keyed call; the oldest goes."""
@@ -135,6 +140,11 @@ class Open:
     def view(self) -> Conversation:
         """The conversation as answers show it."""
         return msgspec.structs.replace(self.state.conversation_view(), damaged=self.cut)
+
+    def list_reply(self, head: bytes, tail: bytes) -> Reply:
+        """A JSON object with the whole list between other members; a long list is not copied."""
+        listing = self.listing()
+        return Pieces((head, listing, tail)) if len(listing) > LONG_BYTES else b"%b%b%b" % (head, listing, tail)
 
     def forget_listing(self) -> None:
         """Encode the list anew when it is asked for."""
@@ -180,6 +190,7 @@ class Registry:
     def __init__(self, log: EventLog) -> None:
         """A registry over `log` with nothing loaded."""
         self.settled: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
+        self.history = History(log)
         self._log = log
         self._listings = Listings()
         self._loading: dict[str, anyio.Event] = {}
@@ -261,7 +272,7 @@ class Registry:
             return await self._salvage(name, damaged)
         state = load_state(name, loaded.state) if loaded.state is not None else initial_state(name)
         opened = Open(state, loaded.check, loaded.seq, loaded.version)
-        opened.follow(loaded.tail)
+        await self.history.each(loaded.tail, opened.follow)
         if not opened.state.user:
             opened.counted = (opened.state.remaining, opened.state.counts().in_progress)
         return opened
@@ -274,7 +285,8 @@ class Registry:
         with suppress(Damaged):
             while found := await self._log.read(opened.seq, 1 << 60, conversation=name):
                 sound = [stored for stored in found if stored.seq < damaged.seq]
-                opened.follow(sound)
+                for stored in sound:
+                    opened.follow(stored)
                 if len(sound) < len(found):
                     break
         return opened
@@ -288,6 +300,7 @@ class Registry:
 
     def drop(self, name: str) -> None:
         """Forget a conversation whose state can't be trusted; its next use reads the log."""
+        self.history.forget(name)
         if (opened := self.open.pop(name, None)) is not None:
             opened.dropped = True
             opened.listings = None

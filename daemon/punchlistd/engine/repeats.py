@@ -1,18 +1,17 @@
 """The answer to a repeated idempotency key, long after the first: rebuilt from the log, since nothing else is kept."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import KnownEvent, UnknownEvent
 from punchlist_schemas.params import ListUndo
-from punchlistd.domain.commands import Decision
-from punchlistd.domain.decide import decide
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.outcome import outcome
 from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.calls import Write, key_conflict
-from punchlistd.engine.facts import fact_of, groups_of
-from punchlistd.engine.history import history
+from punchlistd.engine.facts import fact_of
 from punchlistd.engine.registry import Registry
 from punchlistd.store.port import Damaged, EventLog, Stored, side_of
 
@@ -31,31 +30,29 @@ async def rebuild(log: EventLog, registry: Registry, item: Write) -> bytes | Rej
             return None
         if side_of(group[0]).call not in (item.call, item.asked):
             return key_conflict(key)
-        before = [stored for stored in await history(log, name, group[-1].seq) if stored.seq < group[0].seq]
+        state, lines = initial_state(name), tuple[str, ...]()
+        if isinstance(item.params, ListUndo):  # the same rules on the same history say the same again
+            lines = (await registry.history.taken_back(name, item.params, item.command.at, group)).lines
+        else:
+
+            def take(stored: Stored) -> bool:
+                is_before = stored.seq < group[0].seq
+                if is_before:
+                    _fold(state, (stored,))
+                return is_before
+
+            await registry.history.follow(name, take, 0, group[-1].seq)
     except Damaged as damaged:
         return registry.refusal(damaged)
-    state = initial_state(name)
-    _fold(state, before)
-    lines = _lines(state, item, before)
     events = _fold(state, group)
     actor = fact_of(group[0]).actor
     return msgspec.json.encode(outcome(item.params, state, events, group[-1].seq, lines, actor))
 
 
-def _fold(state: State, history: list[Stored]) -> list[KnownEvent]:
+def _fold(state: State, history: Iterable[Stored]) -> list[KnownEvent]:
     events: list[KnownEvent] = []
     for fact in map(fact_of, history):
         evolve(state, fact.event, fact.seq, fact.version, fact.at)
         if not isinstance(fact.event, UnknownEvent):
             events.append(fact.event)
     return events
-
-
-def _lines(state: State, item: Write, before: list[Stored]) -> tuple[str, ...]:
-    """What an undo said it took back: the same rules on the same history say it again."""
-    if not isinstance(item.params, ListUndo):
-        return ()
-    bare = msgspec.structs.replace(item.params, expect_version=None)
-    command = msgspec.structs.replace(item.command, params=bare, history=groups_of(before))
-    decision = decide(state, command)
-    return decision.lines if isinstance(decision, Decision) else ()

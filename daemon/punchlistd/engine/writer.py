@@ -101,6 +101,9 @@ class Writer:
         if self._closing:
             self._refuse((item,), SHUTTING_DOWN)
             return
+        if type(item.params) is ListUndo and type(item) is Write and item.past is None:
+            self._spawn(self._look_back(item, item.params))
+            return
         self._queue.append(item)
         self._work.give()
 
@@ -310,10 +313,13 @@ class Writer:
 
     def _answer_otherwise(self, item: Item) -> None:
         if isinstance(item, Read):
-            assert item.run is not None, "a read that is decided has an outcome"
-            item.run()
+            run = item.run or item.later
+            assert run is not None, "a read that is decided has an outcome"
+            run()
         elif item.parked:
             self.waiters.park(item)
+        elif item.again:
+            self.submit(item)
         else:
             self._spawn(self._answer_repeat(item))
 
@@ -336,6 +342,7 @@ class Writer:
 
     def _note_sessions(self, batch: Batch) -> None:
         for name in batch.deleted:
+            self._registry.history.forget(name)
             self._registry.access.detach(name)
         for name, event in batch.sessions:
             if isinstance(event.detached, str):
@@ -343,10 +350,25 @@ class Writer:
             if isinstance(event.attached, str):
                 self._registry.access.attach(event.attached, name)
 
+    async def _look_back(self, item: Write, params: ListUndo) -> None:
+        """Read the history that an undo takes back, then queue it; in its turn only what came meanwhile is read."""
+        item.again = False
+        try:
+            await self._decider.undos.look_back(item, params)
+        except StorageFailed:  # by a write, which ends the daemon
+            self._refuse((item,), OUTCOME_UNKNOWN)
+            return
+        if self._closing:
+            self._refuse((item,), SHUTTING_DOWN)
+        else:
+            self._queue.append(item)
+            self._work.give()
+
     async def _answer_repeat(self, item: Write) -> None:
         """Give a key's first answer again, rebuilt from the log."""
         try:
-            found = await rebuild(self._log, self._registry, item)
+            async with item.caller.turn():
+                found = await rebuild(self._log, self._registry, item)
         except StorageFailed:  # by a write, which ends the daemon
             found = OUTCOME_UNKNOWN
         if found is None:

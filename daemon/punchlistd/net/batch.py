@@ -1,11 +1,15 @@
 """A batch of calls: its answers go out together, and no push of what it changes comes before them."""
 
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from punchlist_schemas import jsonrpc
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS
-from punchlistd.engine.calls import Caller, Holder
+from punchlistd.engine.calls import REPLY_BYTES, Caller, Holder, Outcome, Pieces
+
+BATCH_BYTES = REPLY_BYTES
+"""A read of a batch is begun only while the replies of the batch have fewer bytes together."""
 
 
 class BatchSession(Caller, Protocol):
@@ -19,12 +23,12 @@ class BatchSession(Caller, Protocol):
         """The batch is answered."""
         ...
 
-    def settle(self, outcome: bytes | Rejection) -> None:
+    def settle(self, outcome: Outcome) -> None:
         """One call of the batch is over."""
         ...
 
-    def answer_batch(self, replies: list[bytes]) -> None:
-        """Put the replies of the batch into the outgoing bytes."""
+    def answer_batch(self, pieces: list[bytes]) -> None:
+        """Put the reply of the batch into the outgoing bytes."""
         ...
 
 
@@ -34,7 +38,8 @@ class BatchReply:
     def __init__(self, session: BatchSession, calls: list[jsonrpc.Call | jsonrpc.Malformed]) -> None:
         """The answers to `calls`, none of which is there yet."""
         self._session = session
-        self._replies: list[bytes] = []
+        self._pieces: list[bytes] = []
+        self._size = 0
         self._expected = len(calls)
         self._held = any(map(_is_pushed, calls))
         if self._held:
@@ -60,22 +65,41 @@ class BatchReply:
         """Who holds what is claimed."""
         return self._session.holder
 
-    def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
+    def answer(self, id: bytes | None, outcome: Outcome) -> None:
         """Take the answer of one call; a notification has none."""
         self._session.settle(outcome)
         self._expected -= 1
         if id is not None:
-            self._replies.append(jsonrpc.response(id, outcome))
+            self._pieces.append(b"," if self._pieces else b"[")
+            if type(outcome) is Pieces:
+                self._pieces += jsonrpc.response_in_pieces(id, outcome.parts)
+                self._size += outcome.size
+            else:
+                self._pieces.append(response := jsonrpc.response(id, outcome))
+                self._size += len(response)
         if self._expected:
             return
-        if self._replies:
-            self._session.answer_batch(self._replies)
+        if self._pieces:
+            self._pieces.append(b"]")
+            self._session.answer_batch(self._pieces)
         if self._held:
             self._session.release()
 
     def flush(self) -> None:
         """Send the outgoing bytes."""
         self._session.flush()
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """The turns are those of the connection."""
+        return self._session.turn()
+
+    @property
+    def full(self) -> Rejection | None:
+        """The refusal of a read that would add to replies which take too much room already; None while they do not."""
+        if self._size < BATCH_BYTES:
+            return None
+        said = "The replies of this batch are too long together. Ask for the rest in further batches, or one by one."
+        return Rejection("limit_exceeded", said, {"limit": "batch_bytes", "value": self._size, "maximum": BATCH_BYTES})
 
 
 def _is_pushed(call: jsonrpc.Call | jsonrpc.Malformed) -> bool:

@@ -5,16 +5,18 @@ here and nowhere else.
 """
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from punchlist_schemas import jsonrpc
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS, Method
-from punchlist_schemas.params import Mutation, Params, TaskClaim
-from punchlistd.engine.calls import INTERNAL_ERROR, Caller, Read, Write
+from punchlist_schemas.params import ListUndo, Mutation, Params, TaskClaim
+from punchlistd.engine.calls import INTERNAL_ERROR, Caller, Outcome, Read, Write
 from punchlistd.engine.intake import stamp
 from punchlistd.engine.reads import state_read
 from punchlistd.engine.writer import SHUTTING_DOWN
+from punchlistd.net.batch import BatchReply
 from punchlistd.net.server import GIVEN_UP, Server
 from punchlistd.net.waiting import WAITING, Waiting, WaitingCall
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from punchlistd.net.session import Session
 
 logger = logging.getLogger(__name__)
+
+LONG = frozenset({"task.list", "message.list", "event.read", "conversation.list"})
+"""Methods whose answers may be long and are made one after the other, as the peer takes them."""
 
 READ_ONLY = Rejection(
     "forbidden",
@@ -39,7 +44,7 @@ class Dispatch:
         waiting: where its calls are listed that wait for something to happen.
     """
 
-    __slots__ = ("_last_write", "_server", "_session", "_waiting")
+    __slots__ = ("_last_write", "_server", "_session", "_waiting", "undo")
 
     def __init__(self, server: Server, session: "Session", waiting: Waiting) -> None:
         """Nothing was called yet."""
@@ -47,6 +52,8 @@ class Dispatch:
         self._session = session
         self._waiting = waiting
         self._last_write: Write | None = None
+        self.undo: Write | None = None
+        """The last undo. What comes behind it waits until it is done, since its history is read beside the writer."""
 
     def take(self, call: jsonrpc.Call | jsonrpc.Malformed, caller: Caller) -> None:
         """Begin a call; `caller` is answered once, now or later."""
@@ -76,7 +83,10 @@ class Dispatch:
         elif type(params) is TaskClaim and params.wait_ms > 0:
             self._claim(caller, Write(caller, id, method, params, command))
         else:
-            self._submit(Write(caller, id, method, params, command))
+            write = Write(caller, id, method, params, command)
+            if type(params) is ListUndo:
+                self.undo = write
+            self._submit(write)
 
     def _claim(self, caller: Caller, write: Write) -> None:
         """A claim that may have to wait."""
@@ -96,12 +106,16 @@ class Dispatch:
         return SHUTTING_DOWN if self._server.closing else self._waiting.begin(caller, id)
 
     def _read(self, caller: Caller, id: bytes | None, method: Method, params: Params) -> None:
+        if type(caller) is BatchReply and (full := caller.full) is not None:
+            caller.answer(id, full)
+            return
         server = self._server
         behind_write = self._last_write is not None and not self._last_write.done
         if (read := state_read(method, params)) is not None:
             outcome = None if behind_write else server.reads.now(caller, read, params)
             if outcome is None:
-                server.writer.submit(Read(caller, id, method, params))
+                later = partial(self._begin, caller, id, method, params)
+                server.writer.submit(Read(caller, id, method, params, None, later))
             else:
                 caller.answer(id, outcome)
         elif (call := server.immediate.get(method.name)) is not None:
@@ -117,22 +131,25 @@ class Dispatch:
                 caller.answer(id, call)
                 return
             caller = call
-
-        def begin() -> None:
-            server.spawn(self._answer_later(caller, id, method, params))
-
         if behind_write:
-            server.writer.submit(Read(caller, id, method, params, begin))
+            server.writer.submit(Read(caller, id, method, params, partial(self._begin, caller, id, method, params)))
         else:
-            begin()
+            self._begin(caller, id, method, params)
+
+    def _begin(self, caller: Caller, id: bytes | None, method: Method, params: Params) -> None:
+        self._server.spawn(self._answer_later(caller, id, method, params))
 
     async def _answer_later(self, caller: Caller, id: bytes | None, method: Method, params: Any) -> None:
         server = self._server
-        outcome: bytes | Rejection = GIVEN_UP
+        outcome: Outcome = GIVEN_UP
         try:
             if isinstance(caller, WaitingCall):
                 with caller.running():
                     outcome = await server.later(self._session, caller, method, params)
+            elif method.name in LONG:
+                async with caller.turn():
+                    full = caller.full if isinstance(caller, BatchReply) else None
+                    outcome = full or await server.later(self._session, caller, method, params)
             else:
                 outcome = await server.later(self._session, caller, method, params)
         except Exception as error:

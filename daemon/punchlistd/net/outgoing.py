@@ -1,16 +1,30 @@
 """What goes out on a connection: answers, and the pushes of its subscriptions, in its framing."""
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
-from punchlist_schemas import jsonrpc
 from punchlist_schemas.framing import Framer
+from punchlistd.engine.calls import Pieces, Reply
 from punchlistd.engine.fanout import Fanout, Subscription
+
+JOINED_BYTES = 64 << 10
+"""Up to this size everything is handed to the transport at once."""
+
+PIECE_BYTES = 16 << 10
+"""Longer output it gets in pieces of this size, the next one when it has passed on what it had."""
+
+TURN_BYTES = 1 << 20
+"""After so many bytes to a peer that takes them at once, the others have their turn."""
 
 
 class Outgoing:
     """The sending half of a connection, which has a transport only between its beginning and its end.
+
+    What the peer does not take yet waits here, as the bytes objects that were handed in: a long list waits for a
+    hundred subscribers as one object. While anything waits, the connection counts as stuck.
 
     `push_framed` is the transport's own: no answers wait to be sent when a commit is published.
     """
@@ -22,6 +36,11 @@ class Outgoing:
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes] = []
         self._out_bytes: int = 0
+        self._unsent: deque[memoryview] = deque()
+        self._full = False
+        self._closing = False
+        self._turns: asyncio.Lock | None = None
+        self._room: asyncio.Future[None] | None = None
         self.subscriptions: dict[str, Subscription] = {}
         self._fanout = fanout
         self._stuck = False
@@ -33,26 +52,101 @@ class Outgoing:
         """The kind of framing."""
         return self._framer.kind or "lines"
 
+    @property
+    def unsent_bytes(self) -> int:
+        """How many bytes wait for the peer to take them."""
+        held = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return held + sum(map(len, self._unsent))
+
+    @property
+    def waiting_pieces(self) -> list[memoryview]:
+        """What waits before the transport."""
+        return list(self._unsent)
+
     def framed(self, payload: bytes) -> bytes:
         """A payload in this connection's framing."""
         return self._framer.encode(payload)
 
-    def answer_batch(self, replies: list[bytes]) -> None:
-        """Put the replies of a batch into the outgoing bytes."""
-        framed = self._framer.encode(jsonrpc.batch(replies))
-        self._out.append(framed)
-        self._out_bytes += len(framed)
+    def answer_batch(self, pieces: list[bytes]) -> None:
+        """Put the reply of a batch into the outgoing bytes."""
+        self._put(pieces)
 
-    def push(self, payload: bytes) -> None:
+    def push(self, payload: Reply) -> None:
         """Send a notification."""
-        self._out.append(self._framer.encode(payload))
+        self._put(payload.parts if type(payload) is Pieces else (payload,))
         self._send()
 
+    def _put(self, pieces: Sequence[bytes]) -> None:
+        """Put a payload that comes in pieces into the outgoing bytes."""
+        framed = self._framer.encode_pieces(pieces)
+        self._out += framed
+        self._out_bytes += sum(map(len, framed))
+
     def _send(self) -> None:
-        """Hand the outgoing bytes to the system."""
-        out, self._out, self._out_bytes = self._out, [], 0
-        if out and self._transport is not None and not self._transport.is_closing():
+        """Hand the outgoing bytes to the system, or let them wait behind those that wait already."""
+        out, self._out, size, self._out_bytes = self._out, [], self._out_bytes, 0
+        if not out or self._transport is None or self._transport.is_closing():
+            return
+        if size <= JOINED_BYTES and not self._unsent:
             self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+            return
+        self._unsent.extend(map(memoryview, out))
+        self._feed()
+
+    def _feed(self) -> None:
+        """Give the transport of what waits as much as it takes now."""
+        transport, unsent, most = self._transport, self._unsent, TURN_BYTES
+        while unsent and most > 0 and not self._full and transport is not None:
+            part, sent = unsent[0], 0
+            for sent in range(PIECE_BYTES, len(part) + PIECE_BYTES, PIECE_BYTES):
+                transport.write(part[sent - PIECE_BYTES : sent])
+                if self._full or sent >= most:
+                    break
+            most -= sent
+            unsent[0] = part[sent:]
+            if not unsent[0]:
+                unsent.popleft()
+        if not unsent:
+            if self._closing and transport is not None:
+                transport.close()
+            return
+        self._wait_for_peer()
+        if not self._full:
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """What could not be sent in this turn of the loop is sent in the next ones."""
+        if self._full or self._transport is None or self._transport.is_closing():
+            return
+        self._feed()
+        if not (self._unsent or self._full or self._closing):
+            self._stuck = False
+            self._note_room()
+            self.taken()
+
+    def taken(self) -> None:
+        """The peer has taken everything."""
+
+    def _note_room(self) -> None:
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[None]:
+        """Wait until no other long answer is being made and the peer has taken the last one."""
+        if self._turns is None:
+            self._turns = asyncio.Lock()
+        async with self._turns:
+            while self._stuck and self._transport is not None:
+                self._room = asyncio.get_running_loop().create_future()
+                await self._room
+            yield
+
+    def _wait_for_peer(self) -> None:
+        """Nothing is pushed, and nothing more is read, until the peer takes bytes."""
+        self._stop_pushes()
+        if self._transport is not None:
+            self._transport.pause_reading()
 
     # subscriptions
 

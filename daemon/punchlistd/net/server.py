@@ -16,7 +16,7 @@ from punchlist_schemas.methods import PROTOCOL, Method
 from punchlist_schemas.params import Params
 from punchlistd import __version__
 from punchlistd.engine.access import for_the_trusted
-from punchlistd.engine.calls import Caller
+from punchlistd.engine.calls import Caller, Outcome
 from punchlistd.engine.fanout import Fanout, Subscription
 from punchlistd.engine.intake import now_ms
 from punchlistd.engine.reads import Reads
@@ -38,7 +38,6 @@ HUNG_UP = Rejection("cancelled", "The connection was closed before the subscript
 BUILD = build_stamp(__version__)
 """The code that this process has loaded; later the files may be others."""
 
-Outcome = bytes | Rejection
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
@@ -195,17 +194,10 @@ class Server:
         session.subscriptions[subscription.id] = subscription
         self.fanout.add(subscription)
         asyncio.get_running_loop().call_soon(self.fanout.lead, subscription)
-        result = r.SubscribeResult(subscription=subscription.id, seq=position, epoch=self._epoch)
-        if opened is not None:
-            state = opened.state
-            result = msgspec.structs.replace(
-                result,
-                version=state.version,
-                tasks=tuple(opened.shown(state.ordered())),
-                counts=state.counts(),
-                damaged=opened.cut,
-            )
-        return _encode(result)
+        result = _encode(r.SubscribeResult(subscription=subscription.id, seq=position, epoch=self._epoch))
+        if opened is None:
+            return result
+        return opened.list_reply(b"%b," % result[:-1], b',"version":%d}' % opened.state.version)
 
     def _no_room(self, session: "Session") -> Rejection | None:
         maximum = self.settings.limits.subscriptions

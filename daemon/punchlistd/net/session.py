@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import cast
 
 from punchlist_schemas import jsonrpc
-from punchlist_schemas.errors import Rejection
 from punchlist_schemas.framing import FramingError
+from punchlistd.engine.calls import Outcome, Pieces
 from punchlistd.engine.intake import now_ms
 from punchlistd.net.batch import BatchReply
 from punchlistd.net.dispatch import Dispatch
@@ -52,6 +52,7 @@ class Session(Outgoing, asyncio.Protocol):
         self._most_in_flight = limits.in_flight
         self._dispatch = Dispatch(server, self, self.waiting)
         self._backlog: deque[bytes] = deque()
+        self._members: deque[tuple[jsonrpc.Call | jsonrpc.Malformed, BatchReply]] = deque()
         self._in_flight = 0
         self._at_end = False
         self._end_watch: Callable[[], None] | None = None
@@ -75,7 +76,10 @@ class Session(Outgoing, asyncio.Protocol):
         """Forget the connection; what it asked for and was taken is done all the same."""
         self._transport = None
         self._stuck = True
+        self._unsent.clear()
+        self._note_room()
         self._backlog.clear()
+        self._members.clear()
         self.frame_time.stop()
         if self._end_watch is not None:
             self._end_watch()
@@ -115,16 +119,18 @@ class Session(Outgoing, asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """The peer does not take bytes: nothing is pushed, and nothing more is read."""
-        self._stop_pushes()
-        if self._transport is not None:
-            self._transport.pause_reading()
+        self._full = True
+        self._wait_for_peer()
 
     def resume_writing(self) -> None:
-        """The peer takes bytes again: go on with its calls, and lead its subscriptions on."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._stuck = False
-            self._resume()
-            self.lead_on()
+        """The peer takes bytes again: send what waits, then go on."""
+        self._full = False
+        self._go_on()
+
+    def taken(self) -> None:
+        """Go on with the peer's calls, and lead its subscriptions on."""
+        self._resume()
+        self.lead_on()
 
     @property
     def is_gone(self) -> bool:
@@ -141,13 +147,13 @@ class Session(Outgoing, asyncio.Protocol):
     def _work(self) -> None:
         """Dispatch what has come, as far as the limits allow; then send what was answered."""
         limits = self.server.settings.limits
-        while self._backlog and self._has_room():
-            decoded = jsonrpc.decode(self._backlog.popleft(), limits)
-            if isinstance(decoded, list):
+        while (self._members or self._backlog) and self._has_room():
+            if self._members:
+                self._dispatch.take(*self._members.popleft())
+            elif isinstance(decoded := jsonrpc.decode(self._backlog.popleft(), limits), list):
                 batch = BatchReply(self, decoded)
                 self._in_flight += len(decoded)
-                for each in decoded:
-                    self._dispatch.take(each, batch)
+                self._members.extend((each, batch) for each in decoded)
             else:
                 self._in_flight += 1
                 self._dispatch.take(decoded, self)
@@ -158,8 +164,11 @@ class Session(Outgoing, asyncio.Protocol):
         self.flush()
 
     def _has_room(self) -> bool:
-        if self._stuck or self._transport is None:
+        undo = self._dispatch.undo
+        if self._stuck or self._transport is None or (undo is not None and not undo.done):
             return False
+        if self._members:
+            return True
         return self._in_flight < self._most_in_flight or self._in_flight - len(self.waiting) < self._most_in_flight
 
     def _read_on(self) -> None:
@@ -168,15 +177,18 @@ class Session(Outgoing, asyncio.Protocol):
 
     # answers and pushes
 
-    def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
+    def answer(self, id: bytes | None, outcome: Outcome) -> None:
         """Put a reply into the outgoing bytes; `flush` sends them."""
         self.settle(outcome)
-        if id is not None:
+        if type(outcome) is Pieces:
+            if id is not None:
+                self._put(jsonrpc.response_in_pieces(id, outcome.parts))
+        elif id is not None:
             framed = self._framer.encode(jsonrpc.response(id, outcome))
             self._out.append(framed)
             self._out_bytes += len(framed)
 
-    def settle(self, outcome: bytes | Rejection) -> None:
+    def settle(self, outcome: Outcome) -> None:
         """One call is over."""
         self._in_flight -= 1
         self._meters.answered(outcome)
@@ -185,7 +197,7 @@ class Session(Outgoing, asyncio.Protocol):
         """Send the outgoing bytes, and take up work that waited for room."""
         if self._out:
             self._send()
-        if self._backlog and self._has_room():
+        if (self._members or self._backlog) and self._has_room():
             asyncio.get_running_loop().call_soon(self._resume)
         elif self._at_end:
             self._end_if_done()
@@ -205,14 +217,16 @@ class Session(Outgoing, asyncio.Protocol):
         self._end_if_done()
 
     def _end_if_done(self) -> None:
-        if self._at_end and not self._in_flight and not self._backlog:
+        if self._at_end and not (self._in_flight or self._backlog):
             self.close()
 
     def close(self) -> None:
         """Send what is left and end the connection."""
         self._backlog.clear()
+        self._members.clear()
         self._stop_pushes()
-        if self._transport is not None:
+        self._closing = True
+        if self._transport is not None and not self._unsent:
             self._transport.close()
 
     def abort(self) -> None:

@@ -1,13 +1,13 @@
 """The calls of a connection that wait for something to happen, and can be given up by `rpc.cancel`."""
 
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 
 import anyio
 import msgspec
 
 from punchlist_schemas.errors import Rejection
-from punchlistd.engine.calls import Caller, Holder
+from punchlistd.engine.calls import Caller, Holder, Outcome
 
 WAITING = frozenset({"event.wait"})
 """Methods that may wait for long; they do not hold up the other calls of their connection."""
@@ -51,7 +51,7 @@ class WaitingCall:
         """The connection."""
         return self._caller.holder
 
-    def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
+    def answer(self, id: bytes | None, outcome: Outcome) -> None:
         """Answer, and wait no more."""
         self._waiting.end(self)
         self._caller.answer(id, outcome)
@@ -59,6 +59,10 @@ class WaitingCall:
     def flush(self) -> None:
         """Hand the outgoing bytes to the system."""
         self._caller.flush()
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """The turns are those of the connection."""
+        return self._caller.turn()
 
     @contextmanager
     def running(self) -> Generator[anyio.CancelScope]:

@@ -3,13 +3,12 @@
 import pytest
 
 from punchlist_schemas.params import ListClear
-from punchlistd.domain.commands import Command, Decision, Group
+from punchlistd.domain.commands import Command, Decision
 
 
 def test_what_was_decided_can_not_be_changed_behind_ones_back() -> None:
     for value, member in (
         (Decision(), "events"),
-        (Group(()), "facts"),
         (Command(params=ListClear(conversation="c"), at=1, actor="me"), "at"),
     ):
         with pytest.raises(AttributeError):

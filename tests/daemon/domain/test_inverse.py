@@ -6,7 +6,8 @@ from msgspec import Raw
 from punchlist_schemas import events as e
 from punchlist_testing.domain import CONVERSATION, Recorder
 from punchlistd.domain.inverse import Undoing, is_undoable, take_back
-from punchlistd.domain.trace import trace
+from punchlistd.domain.state import State, initial_state
+from punchlistd.domain.trace import Change, trace
 
 UNDOABLE = (
     e.TaskAdded(e.AddedTask("9", "t")),
@@ -31,6 +32,13 @@ LASTING = (
 )
 
 
+def after_the_first(recorder: Recorder) -> tuple[Change, State]:
+    """What the second call's first event changed, and the state after all."""
+    state = initial_state(CONVERSATION)
+    changes = [trace(state, fact) for fact in recorder.facts]
+    return changes[len(recorder.history[0].facts)], state
+
+
 def test_what_concerns_the_list_can_be_taken_back_and_the_rest_lasts() -> None:
     assert all(is_undoable(event) for event in UNDOABLE)
     assert not any(is_undoable(event) for event in LASTING)
@@ -41,9 +49,9 @@ def test_a_fact_without_effect_is_taken_back_without_a_word(event: e.AnyEvent) -
     recorder = Recorder()
     recorder.add()
     recorder.happen([event])
-    state, (changes,) = trace(CONVERSATION, recorder.history, {1})
-    run = Undoing(state, 5, {}, {})
-    take_back(run, changes[0])
+    change, state = after_the_first(recorder)
+    run = Undoing(state, 5, lambda _task: 0, lambda _task, _at: 0)
+    take_back(run, change)
     assert (run.events, run.lines) == ([], [])
 
 
@@ -52,7 +60,7 @@ def test_a_metadata_key_that_was_put_back_by_hand_needs_nothing() -> None:
     recorder.add(metadata={"k": 1})
     recorder.happen([e.TaskEdited("1", metadata={"k": 2})])
     recorder.happen([e.TaskEdited("1", metadata={"k": 1})])
-    state, (changes,) = trace(CONVERSATION, recorder.history, {1})
-    run = Undoing(state, 5, {}, {})
-    take_back(run, changes[0])
+    change, state = after_the_first(recorder)
+    run = Undoing(state, 5, lambda _task: 0, lambda _task, _at: 0)
+    take_back(run, change)
     assert (run.events, run.lines) == ([], [])

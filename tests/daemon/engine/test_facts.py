@@ -1,18 +1,7 @@
-from punchlist_schemas.events import TaskAdded, UnknownEvent
-from punchlist_testing.engine import Peer, TouchyLog
-from punchlistd.engine.facts import fact_of, groups_of
+from punchlist_schemas.events import UnknownEvent
+from punchlistd.engine.facts import fact_of
 from punchlistd.store.port import Side, Stored
 from punchlistd.store.record import seal
-
-
-async def test_groups_are_the_calls_that_were_made(peer: Peer, log: TouchyLog) -> None:
-    await peer.result("task.add_many", conversation="c", tasks=[{"title": "a"}, {"title": "b"}])
-    await peer.result("task.add", conversation="c", title="c")
-    await peer.result("list.undo", conversation="c")
-    groups = groups_of(await log.read(0, 100))
-    assert [[fact.version for fact in group.facts] for group in groups] == [[1, 2, 3], [4], [5]]
-    assert [group.undoes for group in groups] == [(), (), (4,)]
-    assert isinstance(groups[0].facts[1].event, TaskAdded)
 
 
 def test_an_event_of_a_later_version_is_kept_as_it_is() -> None:

@@ -1,9 +1,149 @@
+"""The past in slices, and from where it starts."""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from types import FrameType
+from typing import Any
+
+import anyio
 import pytest
 
+from punchlist_testing.engine import Engine, Peer, TouchyLog, until
 from punchlist_testing.memory_log import MemoryLog
 from punchlist_testing.store import Scribe, said
-from punchlistd.engine.history import history
+from punchlistd.domain.evolve import evolve
+from punchlistd.domain.inverse import take_back
+from punchlistd.engine.history import PASTS_KEPT, SLICE_EVENTS, History
 from punchlistd.store.port import Damaged, Stored
+
+C = "c"
+LENGTH = 12 * SLICE_EVENTS
+WORK = {evolve.__code__, take_back.__code__}
+"""What is done for each event of a history."""
+
+
+class Turns:
+    """What was done between two turns of the event loop at most, and at all."""
+
+    def __init__(self) -> None:
+        self.longest = 0
+        self.total = 0
+        self._now = 0
+
+    def note(self, frame: FrameType, event: str, _arg: object) -> None:
+        self._now += event == "call" and frame.f_code in WORK
+
+    async def watch(self) -> None:
+        while True:
+            await asyncio.sleep(0)
+            self.longest, self.total = max(self.longest, self._now), self.total + self._now
+            self._now = 0
+
+
+@asynccontextmanager
+async def turns() -> AsyncGenerator[Turns]:
+    counted = Turns()
+    async with anyio.create_task_group() as beside:
+        beside.start_soon(counted.watch)
+        await asyncio.sleep(0)
+        sys.setprofile(counted.note)
+        try:
+            yield counted
+        finally:
+            sys.setprofile(None)
+            beside.cancel_scope.cancel()
+
+
+async def filled(peer: Peer, name: str = C, count: int = LENGTH, key: str | None = None) -> None:
+    """One task whose status went to and fro."""
+    await peer.result("task.add", conversation=name, title="x")
+    for number in range(count):
+        status = ("in_progress", "pending")[number % 2]
+        peer.send("task.set_status", {"conversation": name, "task": "1", "status": status}, id=number)
+    for _ in range(count):
+        await peer.receive()
+    if key is not None:
+        await peer.result("task.add", conversation=name, title="keyed", key=key)
+
+
+READERS: list[tuple[str, dict[str, Any]]] = [
+    ("list.undo", {"preview": True}),
+    ("list.undo", {}),
+    ("list.undo", {"of": "anonymous", "preview": True}),
+    ("task.list", {"at_version": LENGTH - 1}),
+    ("task.add", {"title": "keyed", "key": "k"}),
+    ("conversation.get", {}),
+]
+
+
+@pytest.mark.parametrize(("method", "params"), READERS, ids=["preview", "undo", "of", "at", "repeat", "load"])
+async def test_no_reader_of_a_long_history_holds_the_loop_for_longer_than_a_slice(
+    running: Engine, peer: Peer, method: str, params: dict[str, Any]
+) -> None:
+    """Counted in events between two turns of the loop, so it is the same on every machine."""
+    await filled(peer, key="k")
+    running.registry.drop(C)
+    others = [await running.connect() for _ in range(4)]
+    async with turns() as counted:
+        for other in others:
+            other.send(method, {"conversation": C, **params}, id=1)
+        for other in others:
+            assert "result" in await other.answer(1)
+    assert counted.total >= LENGTH
+    assert counted.longest <= 3 * SLICE_EVENTS, "one slice; a step of an undo folds what it gives"
+
+
+async def test_a_past_version_starts_from_the_one_shown_before_or_from_the_snapshot(
+    running: Engine, peer: Peer, log: TouchyLog
+) -> None:
+    await filled(peer)
+    at = {"conversation": C, "at_version": LENGTH // 2}
+    first = await peer.result("task.list", **at)
+    async with turns() as counted:
+        assert await peer.result("task.list", **at) == first
+        later = await peer.result("task.list", conversation=C, at_version=LENGTH // 2 + 5)
+    assert counted.total == 5
+    assert (later["version"], later["seq"]) == (LENGTH // 2 + 5, LENGTH // 2 + 5)
+    await running.writer.upkeep.refresh()
+    running.registry.history.forget(C)
+    await peer.result("task.set_status", conversation=C, task="1", status="completed")
+    async with turns() as counted:
+        found = await peer.result("task.list", conversation=C, at_version=LENGTH + 2)
+    assert (found["tasks"][0]["status"], counted.total) == ("pending", 0)
+    async with turns() as counted:
+        assert await peer.result("task.list", **at) == first
+    assert counted.total == LENGTH // 2, "an earlier one than the snapshot is folded from the beginning"
+
+
+async def test_few_pasts_are_kept_and_none_of_what_is_erased(running: Engine, peer: Peer, log: TouchyLog) -> None:
+    past = running.registry.history
+    for number in range(PASTS_KEPT + 2):
+        await filled(peer, f"c{number}", 2)
+        await peer.result("task.list", conversation=f"c{number}", at_version=2)
+    assert past.kept == [f"c{number}" for number in (2, 3)]
+    token = (await peer.refusal("conversation.delete", conversation="c3"))["token"]
+    gate = log.hold_reads()
+    reader = await running.connect()
+    reader.send("task.list", {"conversation": "c2", "at_version": 3}, id=1)
+    await gate.reached()
+    await peer.result("conversation.delete", conversation="c3", confirm=token)
+    gate.open()
+    await reader.answer(1)
+    assert past.kept == []
+    assert (await peer.result("task.list", conversation="c3", at_version=2))["tasks"] == []
+
+
+async def test_all_versions_are_what_they_were_in_any_order(running: Engine, peer: Peer) -> None:
+    wanted = {1: await peer.result("task.add", conversation=C, title="0")}
+    for number in range(1, 30):
+        added = await peer.result("task.add", conversation=C, title=str(number))
+        wanted[added["version"]] = added
+    for version in (5, 29, 7, 7, 30, 2, 31, 8):
+        found = await peer.result("task.list", conversation=C, at_version=version)
+        assert [task["title"] for task in found["tasks"]] == [str(number) for number in range(version - 1)]
+    await until(lambda: not running.writer.waiters)
 
 
 class Cut(MemoryLog):
@@ -21,13 +161,20 @@ class Cut(MemoryLog):
 
 
 async def test_an_answer_that_ends_early_is_asked_on_and_what_is_missing_is_damage() -> None:
-    log = Cut(7)
-    scribe = Scribe(log)
+    log, found = Cut(7), list[int]()
+    scribe, past = Scribe(log), History(log)
     for number in range(5):
         await scribe.write("a", said(str(number)))
         await scribe.write("b", said(str(number)))
-    assert [stored.seq for stored in await history(log, "a", 7)] == [1, 3, 5, 7]
-    assert [stored.seq for stored in await history(log, "a", 7, after=3)] == [5, 7]
-    assert await history(log, "a", 0) == []
+
+    def take(stored: Stored) -> bool:
+        found.append(stored.seq)
+        return True
+
+    await past.follow("a", take, 0, 7)
+    await past.follow("a", take, 3, 7)
+    await past.follow("a", take, 0, 0)
+    assert found == [1, 3, 5, 7, 5, 7]
     with pytest.raises(Damaged, match="behind 7 are missing"):
-        await history(log, "a", 9)
+        await past.follow("a", take, 0, 9)
+    await past.follow("a", take, 7, 9, whole=False)

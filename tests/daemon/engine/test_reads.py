@@ -76,6 +76,22 @@ async def test_an_unknown_conversation_is_an_empty_one_at_version_0(peer: Peer, 
     assert log.head == 0
 
 
+@pytest.mark.parametrize("order", ["asc", "desc"])
+async def test_a_page_of_long_messages_ends_where_it_is_long_enough(peer: Peer, order: str) -> None:
+    sizes = (400_000, 10, 300_000, 10, 10, 700_000, 20, 100_000, 450_000)
+    for number, size in enumerate(sizes):
+        await peer.result("message.append", conversation=C, role="user", content=f"{number} " + "m" * size)
+        await peer.result("task.add", conversation=C, title="between")
+    found, after, more, pages = list[int](), dict[str, str](), True, 0
+    while more:
+        page = await peer.result("message.list", conversation=C, order=order, **after)
+        found += [int(message["content"].split()[0]) for message in page["messages"]]
+        after, more, pages = {"after": page["messages"][-1]["message"]}, page["has_more"], pages + 1
+        assert sum(len(message["content"]) for message in page["messages"][:-1]) < 512 << 10
+    assert found == (list(range(9)) if order == "asc" else list(range(8, -1, -1)))
+    assert pages >= 3
+
+
 async def test_messages_are_paged_in_both_orders(peer: Peer) -> None:
     for number in range(7):
         await peer.result("message.append", conversation=C, role="user", content=number)

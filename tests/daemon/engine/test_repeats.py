@@ -147,12 +147,14 @@ async def test_a_deletion_is_repeatable_and_frees_the_other_keys(tmp_path: Path)
 async def test_a_repeat_that_needs_a_damaged_history_is_told_so(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
-        await (await running.connect()).result("task.add", **add("a", key="k"))
+        peer = await running.connect()
+        await peer.result("task.add", **add("before"))
+        await peer.result("task.add", **add("a", key="k"))
     async with engine(tmp_path, log) as running:
         log.damaged[C] = 1
         peer = await running.connect()
         assert (await peer.refusal("task.add", **add("a", key="k")))["kind"] == "damaged"
-        assert (await peer.result("task.list", conversation=C))["version"] == 2
+        assert (await peer.result("task.list", conversation=C))["version"] == 3
 
 
 @pytest.mark.parametrize("restart", [False, True])

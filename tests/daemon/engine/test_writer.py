@@ -239,17 +239,18 @@ async def test_calls_that_are_being_prepared_are_told_of_a_failed_disk_too(
 async def test_an_unknown_outcome_is_told_to_every_waiting_call_and_ends_the_writer(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
-    other = await running.connect()
+    other, third = await running.connect(), await running.connect()
     gate, log.refusal = log.hold(), StorageFailed("EIO")
     peer.send("task.add", add("a"), id=1)
     await gate.reached()
     other.send("task.add", add("b"), id=2)
     other.send("list.undo", {"conversation": C}, id=3)
-    other.send("task.list", {"conversation": C}, id=4)
+    third.send("task.list", {"conversation": C}, id=4)
     await until(lambda: len(running.writer._queue) == 2)  # pyright: ignore[reportPrivateUsage]
     gate.open()
     assert (await peer.answer(1))["error"]["data"]["kind"] == "outcome_unknown"
-    kinds = [message["error"]["data"]["kind"] for message in [await other.receive() for _ in range(3)]]
+    answers = [await other.receive(), await other.receive(), await third.receive()]
+    kinds = [message["error"]["data"]["kind"] for message in answers]
     assert kinds == ["outcome_unknown"] * 3
     await until(lambda: running.failure is not None)
     assert (await peer.refusal("task.add", **add("c")))["kind"] == "shutting_down"

@@ -1,5 +1,6 @@
 """How the answers of a batch are put together: all at once, and before the pushes that follow from it."""
 
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 import msgspec
@@ -7,6 +8,7 @@ import pytest
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.jsonrpc import Call, Malformed
+from punchlistd.engine.calls import Outcome
 from punchlistd.net.batch import BatchReply
 
 
@@ -27,14 +29,17 @@ class Recorder:
     def release(self) -> None:
         self.seen.append("release")
 
-    def settle(self, outcome: bytes | Rejection) -> None:
+    def settle(self, outcome: Outcome) -> None:
         self.seen.append(("settled", outcome))
 
-    def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
+    def answer(self, id: bytes | None, outcome: Outcome) -> None:
         raise AssertionError("a batch answers as a whole")
 
-    def answer_batch(self, replies: list[bytes]) -> None:
-        self.seen.append([msgspec.json.decode(reply) for reply in replies])
+    def answer_batch(self, pieces: list[bytes]) -> None:
+        self.seen.append(msgspec.json.decode(b"".join(pieces)))
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
 
     def flush(self) -> None:
         self.seen.append("flush")

@@ -1,7 +1,13 @@
+import asyncio
 from pathlib import Path
 from typing import Any
 
-from punchlist_testing.engine import engine
+import pytest
+
+from punchlist_testing.engine import Engine, Peer, engine, until
+from punchlistd.engine.calls import REPLY_BYTES
+from punchlistd.net.outgoing import JOINED_BYTES
+from punchlistd.net.session import Session
 
 C = "c"
 
@@ -39,3 +45,116 @@ async def test_a_peer_that_sent_nothing_yet_is_pushed_lines_and_ids_are_never_gi
         assert first["subscription"] != second["subscription"]
         (session,) = running.server.sessions
         assert session.framing == "lines" and session.framed(b"{}") == b"{}\n" and list(session.subscriptions) == ["2"]
+
+
+# what is not taken
+
+LONG = 300_000
+
+
+async def turned(times: int = 100) -> None:
+    for _ in range(times):
+        await asyncio.sleep(0)
+
+
+async def asked(running: Engine, *calls: tuple[str, dict[str, Any]]) -> tuple[Peer, Session]:
+    """A client that has asked all that at once and reads nothing, and its connection."""
+    known = set(running.server.sessions)
+    peer = await running.connect()
+    peer.stop_reading()
+    peer.write(b"".join(peer.request(method, params, id=id) for id, (method, params) in enumerate(calls)))
+    await until(lambda: any(session.paused for session in running.server.sessions - known))
+    await turned()
+    (session,) = running.server.sessions - known
+    return peer, session
+
+
+@pytest.mark.parametrize("ask", ["message.list", "event.read", "event.wait", "task.list", "at_version"])
+async def test_long_answers_are_made_one_after_the_other_as_the_peer_takes_them(tmp_path: Path, ask: str) -> None:
+    async with engine(tmp_path) as running:
+        filler = await running.connect()
+        for _ in range(4):
+            await filler.result("message.append", conversation=C, role="user", content="m" * LONG)
+            await filler.result("task.add", **add("t"), description="d" * 60_000)
+        params: dict[str, Any] = {
+            "event.read": {"after": 0},
+            "event.wait": {"after": 0, "timeout_ms": 60_000},
+            "at_version": {"conversation": C, "at_version": 7},
+        }.get(ask, {"conversation": C})
+        peer, session = await asked(running, *[("task.list" if ask == "at_version" else ask, params)] * 40)
+        assert 0 < session.unsent_bytes <= 1_000_000, "one answer, whatever was asked"
+        await filler.quiet()
+        peer.read_on()
+        answers = [await peer.receive() for _ in range(40)]
+        assert {answer["id"] for answer in answers} == set(range(40)) and all("result" in answer for answer in answers)
+
+
+async def test_answers_that_wait_for_a_commit_are_bounded_too(tmp_path: Path) -> None:
+    """Reads behind a change are answered with it; what would be too long together is read again afterwards."""
+    async with engine(tmp_path) as running:
+        filler = await running.connect()
+        for _ in range(10):
+            await filler.result("task.add", **add("t"), description="d" * 60_000)
+        filtered = ("task.list", {"conversation": C, "status": "pending"})
+        peer, session = await asked(running, ("task.add", add("one more")), *[filtered] * 60)
+        assert 0 < session.unsent_bytes < REPLY_BYTES + 2_000_000
+        peer.read_on()
+        answers = [await peer.receive() for _ in range(61)]
+        assert all(answer["result"]["version"] == 12 for answer in answers)
+
+
+@pytest.mark.parametrize("headers", [False, True], ids=["lines", "headers"])
+async def test_a_batch_answers_what_fits_and_says_what_to_ask_again(tmp_path: Path, headers: bool) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect(headers=headers)
+        for _ in range(10):
+            await peer.result("task.add", **add("t"), description="d" * 60_000)
+        calls = [
+            ("task.list", {"conversation": C}),
+            ("event.read", {"after": 0}),
+            ("task.add", add("done all the same")),
+        ]
+        requests = [
+            {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+            for id, (method, params) in enumerate([*calls[:2] * 12, calls[2]])
+        ]
+        peer.write(peer.frame(requests))
+        answers = await peer.receive()
+        assert {answer["id"] for answer in answers} == set(range(25))
+        refused = [answer["error"]["data"] for answer in answers if "error" in answer]
+        assert len(refused) in range(10, 22)
+        assert {(error["kind"], error["limit"]) for error in refused} == {("limit_exceeded", "batch_bytes")}
+        assert "result" in next(answer for answer in answers if answer["id"] == 24), "a change is never answered so"
+        await peer.quiet()
+
+
+async def test_a_long_list_waits_for_all_its_subscribers_as_one_object(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        filler = await running.connect()
+        for _ in range(10):
+            await filler.result("task.add", **add("t"), description="d" * 60_000)
+        stuck = [await asked(running, ("event.subscribe", {"conversation": C, "view": "list"})) for _ in range(5)]
+        for number in range(3):
+            await filler.result("task.edit", conversation=C, task="1", title=f"{number}")
+        waiting = [view for _, session in stuck for view in session.waiting_pieces if len(view) > JOINED_BYTES]
+        assert len(waiting) == 5 and len({id(view.obj) for view in waiting}) == 1
+        assert all(running.unsent(session) <= 2 * JOINED_BYTES for _, session in stuck)
+        for peer, _ in stuck:
+            peer.read_on()
+            assert len((await peer.receive())["result"]["tasks"]) == 10
+            while (pushed := (await peer.push())["params"])["tasks"][0]["title"] != "2":
+                assert pushed["conversation"] == C
+
+
+async def test_a_half_closed_connection_gets_the_whole_of_a_long_answer(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        for _ in range(30):
+            await peer.result("task.add", **add("t"), description="d" * 60_000)
+        peer.stop_reading()
+        peer.send("task.list", {"conversation": C}, id=1)
+        peer.writer.write_eof()
+        await until(lambda: any(session.paused for session in running.server.sessions))
+        peer.read_on()
+        assert len((await peer.answer(1))["result"]["tasks"]) == 30
+        await peer.closed()

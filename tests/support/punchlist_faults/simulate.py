@@ -23,7 +23,7 @@ from punchlist_schemas.methods import METHODS
 from punchlist_testing.domain import random_call, replay, tell
 from punchlist_testing.memory_log import MemoryLog
 from punchlistd.domain.state import initial_state
-from punchlistd.engine.calls import Nobody, Write
+from punchlistd.engine.calls import Nobody, Outcome, Pieces, Reply, Write
 from punchlistd.engine.facts import fact_of
 from punchlistd.engine.fanout import Fanout, Subscription
 from punchlistd.engine.intake import stamp
@@ -147,10 +147,11 @@ class Connection(Nobody):
         self.waiting: asyncio.Future[bytes | Rejection] | None = None
         self._world = world
 
-    def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
+    def answer(self, id: bytes | None, outcome: Outcome) -> None:
         """Take an answer: what it tells must be on the disk."""
         if self.closed:
             return
+        assert type(outcome) is not Pieces, "no list here is long"
         assert self.waiting is not None
         need(not self.waiting.done(), "answered twice")
         if isinstance(outcome, bytes):
@@ -218,9 +219,9 @@ class Sink:
         self.closed = False
         self._watcher = watcher
 
-    def push(self, payload: bytes) -> None:
+    def push(self, payload: Reply) -> None:
         """Take a push."""
-        if not self.closed:
+        if not self.closed and isinstance(payload, bytes):
             need(not self.paused, "pushed to a connection that takes nothing")
             if self._watcher.told(msgspec.json.decode(payload)["params"]["events"]):
                 self.paused = True

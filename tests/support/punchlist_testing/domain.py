@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from random import Random
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -12,9 +12,11 @@ from punchlist_schemas import events as e
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.things import PRIORITIES, STATUSES, Settings, SettingsPatch, Task
-from punchlistd.domain.commands import Command, Decision, Fact, Group
+from punchlistd.domain.commands import Command, Decision, Fact
 from punchlistd.domain.decide import decide, follow_up
+from punchlistd.domain.decide.undo import take_back_calls, whose
 from punchlistd.domain.evolve import evolve
+from punchlistd.domain.lookback import Lookback
 from punchlistd.domain.state import HELD, State, initial_state
 
 CONVERSATION = "c"
@@ -43,6 +45,13 @@ def replay(conversation: str, facts: Iterable[Fact]) -> State:
     return state
 
 
+class Group(NamedTuple):
+    """The facts of one call. `undoes` are the versions of the first events of the calls that it took back."""
+
+    facts: tuple[Fact, ...]
+    undoes: tuple[int, ...] = ()
+
+
 class Recorder:
     """One conversation in memory: decides, evolves, and keeps what happened."""
 
@@ -59,10 +68,27 @@ class Recorder:
 
     def decide(self, params: p.Mutation, actor: str = "me", user: str | None = None) -> Decision | Rejection:
         """What would follow from a call."""
-        history = tuple(self.history) if isinstance(params, p.ListUndo) else ()
+        taken_back = self.taken_back(params) if isinstance(params, p.ListUndo) else None
         fresh = f"m{self.seq}"
-        command = Command(params=params, at=self.at, actor=actor, user=user, message_id=fresh, history=history)
+        command = Command(params=params, at=self.at, actor=actor, user=user, message_id=fresh, undo=taken_back)
         return decide(self.state, command)
+
+    def looked_back(self, of: str | None = None, depth: int | None = None) -> Lookback:
+        """What an undo has to know of all that happened."""
+        past = Lookback(CONVERSATION, of, depth)
+        for group in self.history:
+            for fact in group.facts:
+                past.follow(fact, begins=fact is group.facts[0], undoes=group.undoes)
+        return past
+
+    def taken_back(self, params: p.ListUndo, depth: int | None = None) -> Decision | None:
+        """What follows from an undo."""
+        steps = take_back_calls(self.looked_back(whose(params), depth), params, self.at)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return cast(Decision | None, end.value)
 
     def call(self, params: p.Mutation, actor: str = "me") -> Decision | Rejection:
         """Make a call: what follows has happened when this returns."""

@@ -87,7 +87,7 @@ def run_clear(context: Context) -> int:
 def run_undo(context: Context) -> int:
     """Take back the newest calls."""
     args = context.args
-    result = context.change("list.undo", count=args.count, preview=args.preview or None)
+    result = context.change("list.undo", count=args.count, of=args.of, preview=args.preview or None)
     lines = [safe(line) for line in result.get("undone", ())]
     head = "would take back:" if args.preview else "took back:"
     return context.answer(result, [head, *(f"  {line}" for line in lines)] if lines else ["nothing to take back"])

@@ -113,10 +113,11 @@ COMMANDS = (
         "tasks",
         "Take back the last calls; nothing is erased from the log.",
         (
-            value("-n", "--count", text="how many calls (1; with --actor all of theirs)", metavar="N", type=positive),
+            value("-n", "--count", text="how many calls (1; with --of all of theirs)", metavar="N", type=positive),
+            value("--of", text="take back the calls of this actor alone", metavar="NAME"),
             flag("--preview", text="only tell what would happen"),
         ),
-        ("punch undo --preview", "punch undo -n 3", "punch undo --actor claude"),
+        ("punch undo --preview", "punch undo -n 3", "punch undo --of claude"),
     ),
     Command(
         "log",

@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
 
 import anyio
@@ -15,7 +16,6 @@ from punchlist_bench.sections.reads import ECHO
 from punchlist_bench.servers import Client, Server
 from punchlist_bench.table import Row
 from punchlist_schemas import jsonrpc
-from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import AddedTask, TaskAdded
 from punchlist_schemas.framing import Framer
 from punchlist_schemas.methods import METHODS
@@ -25,7 +25,7 @@ from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide import decide
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import State, initial_state
-from punchlistd.engine.calls import Write
+from punchlistd.engine.calls import Outcome, Write
 from punchlistd.engine.fanout import Fanout
 from punchlistd.engine.intake import stamp
 from punchlistd.engine.registry import Open, Registry
@@ -57,13 +57,17 @@ class _Caller:
         self._expected = expected
         self.done.clear()
 
-    def answer(self, id: bytes | None, outcome: bytes | Rejection) -> None:
+    def answer(self, id: bytes | None, outcome: Outcome) -> None:
         """As a session makes the bytes."""
         assert id is not None and isinstance(outcome, bytes)
         jsonrpc.response(id, outcome)
         self._expected -= 1
         if not self._expected:
             self.done.set()
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Nothing here takes turns."""
+        return nullcontext()
 
     def flush(self) -> None:
         """Nothing to hand on: what the socket costs is measured apart."""

@@ -63,7 +63,8 @@ def test_undo_previews_counts_and_takes_an_actor(punch: Any) -> None:
     preview = punch("undo", "-n", "2", "--preview")
     assert preview.lines[0] == "would take back:"
     assert len(punch("list", "--json").json["tasks"]) == 3
-    punch("undo", "--actor", "ada")
+    punch("undo", "--of", "ada", "--actor", "eve")
+    assert '"actor":"eve"' in punch("log", "--json").lines[-1].replace(" ", "")
     assert [task["title"] for task in punch("list", "--json").json["tasks"]] == ["b"]
     punch("undo", "--actor", "bob")
     assert punch("undo", "--actor", "nobody").out == "nothing to take back\n"

@@ -1,0 +1,276 @@
+"""One client asks for as much as it can: what do the others wait, and what does it cost the daemon?
+
+SIZE counts the events of the long list; with 38,000 the long answers are 6 MB (lists) and 18 MB (messages). Each attack
+is made once without and once with a limit of memory, under which the daemon must live.
+"""
+
+import os
+import resource
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from punchlist_faults.crowd import percentile, request
+from punchlist_faults.options import Figures, Options, main, need, workplace
+from punchlist_faults.process import PATIENCE_S, Daemon, daemon_in
+from punchlist_testing.daemon import Raw
+
+FULL = 38_000
+MAX_WAIT_MS = 50.0
+"""What the p99 of a bystander may be; looked at at full size, and beside what it is on this machine without anybody."""
+
+MAX_BYTES = 32 << 20
+"""What one connection may add to the daemon's memory at its peak."""
+
+MAX_SUBSCRIBER_BYTES = 32 << 10
+SUBSCRIBERS = 60
+LIMIT_BYTES = 300 << 20
+TASKS = 400
+"""Of the long lists: few, with long descriptions or a long history."""
+
+LONG, LIST, TALK = "long", "list", "talk"
+
+
+def _ask(link: Raw, *calls: tuple[str, dict[str, Any]]) -> None:
+    link.sock.sendall(b"".join(request(method, id, **params) for id, (method, params) in enumerate(calls)))
+
+
+def _answers(link: Raw, count: int) -> list[Any]:
+    return [link.receive() for _ in range(count)]
+
+
+def _undos(link: Raw) -> None:
+    _ask(link, *[("list.undo", {"conversation": LONG, "preview": number % 2 == 0}) for number in range(20)])
+    need(all("result" in answer for answer in _answers(link, 20)), "an undo was refused")
+
+
+def _pasts(link: Raw) -> None:
+    version = link.result("conversation.get", conversation=LONG)["conversation"]["version"]
+    wanted = [version * (number * 7 % 20 + 1) // 21 for number in range(20)]
+    _ask(link, *[("task.list", {"conversation": LONG, "at_version": each}) for each in wanted])
+    need([answer["result"]["version"] for answer in _answers(link, 20)] == wanted, "not the versions asked for")
+
+
+def _batch(link: Raw) -> None:
+    calls = [{"jsonrpc": "2.0", "id": id, "method": "task.list", "params": {"conversation": LIST}} for id in range(100)]
+    link.sock.sendall(msgspec.json.encode(calls) + b"\n")
+    _unread(link)
+    answers = link.receive()
+    need(len(answers) == 100 and "result" in answers[0], "a batch was not answered")
+    kinds = {answer["error"]["data"]["kind"] for answer in answers if "error" in answer}
+    need(kinds <= {"limit_exceeded"}, f"a batch was refused as {kinds}")
+
+
+def _messages(link: Raw) -> None:
+    _ask(link, *[("message.list", {"conversation": TALK, "limit": 1_000})] * 64)
+    _unread(link)
+    need(all(answer["result"]["messages"] for answer in _answers(link, 64)), "messages were refused")
+
+
+def _events(link: Raw) -> None:
+    _ask(link, *[("event.read", {"after": 0, "limit": 10_000})] * 64)
+    _unread(link)
+    need(all(answer["result"]["events"] for answer in _answers(link, 64)), "events were refused")
+
+
+def _lists(link: Raw) -> None:
+    """Behind a change, so that they wait for its commit together."""
+    _ask(
+        link,
+        ("task.add", {"conversation": LIST, "title": "x"}),
+        *[("task.list", {"conversation": LIST, "limit": 999})] * 63,
+    )
+    _unread(link)
+    need(all("result" in answer for answer in _answers(link, 64)), "lists were refused")
+
+
+def _unread(link: Raw) -> None:
+    """Read nothing until the daemon has had the time to do all it would."""
+    select.select([link.sock], [], [], PATIENCE_S)
+    time.sleep(0.1)
+
+
+ATTACKS: dict[str, Callable[[Raw], None]] = {
+    "20 undos": _undos,
+    "20 past versions": _pasts,
+    "a batch of 100 long lists": _batch,
+    "64 long lists behind a change": _lists,
+    "64 pages of long messages": _messages,
+    "64 pages of events": _events,
+}
+
+
+class Cost(NamedTuple):
+    """What an attack did: how long a bystander waited, and how far the daemon's memory rose."""
+
+    p50_ms: float
+    p99_ms: float
+    worst_ms: float
+    bytes: int
+
+
+class Bystander:
+    """Another client, in a process of its own, that asks and changes something all the time."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+
+    def waits(self) -> list[float]:
+        """How long each call took since this was asked last, in milliseconds."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(b"\n")
+        self._process.stdin.flush()
+        return msgspec.json.decode(self._process.stdout.readline(), type=list[float])
+
+
+@contextmanager
+def bystander(daemon: Daemon) -> Generator[Bystander]:
+    """A bystander that ends with the context."""
+    command = [sys.executable, "-m", "punchlist_faults.fairness", daemon.socket]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as process:
+        try:
+            yield Bystander(process)
+        finally:
+            process.kill()
+
+
+def _stand_by(socket: str) -> None:
+    link, waits = Raw(socket), list[float]()
+    link.sock.settimeout(PATIENCE_S)
+    link.result("task.add", conversation="aside", title="x")
+    while True:
+        for method, params in (("task.get", {"task": "1"}), ("task.edit", {"task": "1", "title": f"{time.time()}"})):
+            began = time.perf_counter()
+            link.result(method, conversation="aside", **params)
+            waits.append((time.perf_counter() - began) * 1000)
+        if select.select([sys.stdin], [], [], 0.002)[0]:
+            if not os.read(sys.stdin.fileno(), 1):
+                return
+            print(msgspec.json.encode(waits).decode(), flush=True)
+            waits = []
+
+
+def _memory(daemon: Daemon, member: str) -> int:
+    return int(Path(f"/proc/{daemon.pid()}/status").read_text().split(f"{member}:")[1].split()[0]) * 1024
+
+
+def _measured(daemon: Daemon, aside: Bystander, attack: Callable[[Raw], None]) -> Cost:
+    link = daemon.connect()
+    link.sock.settimeout(PATIENCE_S * 4)
+    aside.waits()
+    Path(f"/proc/{daemon.pid()}/clear_refs").write_text("5")  # the peak begins anew
+    before = _memory(daemon, "VmRSS")
+    attack(link)
+    peak = _memory(daemon, "VmHWM")
+    waits = aside.waits()
+    link.close()
+    need(daemon.is_running, "the daemon ended")
+    return Cost(percentile(waits, 0.5), percentile(waits, 0.99), max(waits), max(0, peak - before))
+
+
+def _fill(daemon: Daemon, size: int) -> None:
+    link = daemon.connect()
+    link.sock.settimeout(PATIENCE_S)
+    link.result("task.add_many", conversation=LONG, tasks=[{"title": f"{number}"} for number in range(TASKS)])
+    for first in range(0, size - TASKS, 100):
+        calls = [
+            {"task": str((first + each) % TASKS + 1), "status": ("pending", "in_progress")[(first // TASKS + 1) % 2]}
+            for each in range(100)
+        ]
+        _ask(link, *[("task.set_status", {"conversation": LONG, **call}) for call in calls])
+        _answers(link, len(calls))
+    text = "d" * (6_000_000 * size // FULL // TASKS)
+    for _ in range(TASKS):
+        link.result("task.add", conversation=LIST, title="x", description=text[:60_000])
+    text = "m" * (18_000_000 * size // FULL // 100)
+    for _ in range(100):
+        link.result("message.append", conversation=TALK, role="user", content=text)
+    link.close()
+
+
+def _subscribers(daemon: Daemon) -> int:
+    """What each of many subscribers to a long list costs that never reads, in bytes."""
+    link = daemon.connect()
+    link.result("task.get", conversation=LIST, task="1")
+    warm = daemon.connect()
+    warm.result("task.list", conversation=LIST)
+    before = _memory(daemon, "VmRSS")
+    stuck = [daemon.connect() for _ in range(SUBSCRIBERS)]
+    for each in stuck:
+        _ask(each, ("event.subscribe", {"conversation": LIST, "view": "list"}))
+    for each in stuck:
+        select.select([each.sock], [], [], PATIENCE_S)
+    for number in range(5):
+        link.result("task.edit", conversation=LIST, task="1", title=f"{number}")
+    grown = _memory(daemon, "VmRSS") - before
+    for each in (*stuck, link, warm):
+        each.close()
+    return max(0, grown) // SUBSCRIBERS
+
+
+def run(options: Options) -> Figures:
+    """Attack without and with a limit of memory."""
+    figures: Figures = {"events": options.size}
+    with workplace() as place, daemon_in(place) as daemon:
+        daemon.start()
+        _fill(daemon, options.size)
+        with bystander(daemon) as aside:
+            quiet = _measured(daemon, aside, lambda _: time.sleep(options.size / FULL))
+            figures["alone, p99 ms"] = round(quiet.p99_ms, 2)
+            for name, attack in ATTACKS.items():
+                cost = _measured(daemon, aside, attack)
+                figures[f"{name}: p50, p99, worst ms"] = f"{cost.p50_ms:.1f} {cost.p99_ms:.1f} {cost.worst_ms:.1f}"
+                figures[f"{name}: bytes"] = cost.bytes
+                need(cost.bytes <= MAX_BYTES, f"{name} cost {cost.bytes:,} bytes")
+                late = cost.p99_ms > MAX_WAIT_MS + quiet.p99_ms
+                need(not late or options.size < FULL, f"{name}: others waited {cost.p99_ms:.1f} ms")
+        each = _subscribers(daemon)
+        figures["a stuck subscriber to a long list"] = each
+        need(each <= MAX_SUBSCRIBER_BYTES + MAX_BYTES // SUBSCRIBERS, f"a stuck subscriber cost {each:,} bytes")
+        figures["exit code"] = daemon.stop()
+        figures["served under a limit of memory"] = _limited(daemon)
+    return figures
+
+
+def _limited(daemon: Daemon) -> int:
+    """How many calls were answered in the same attacks under a limit of memory, at once."""
+    daemon.start()
+    resource.prlimit(daemon.pid(), resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
+    links = [daemon.connect() for _ in range(10)]
+    for link in links:
+        link.sock.settimeout(PATIENCE_S * 4)
+        _ask(
+            link,
+            *[("message.list", {"conversation": TALK, "limit": 1_000})] * 16,
+            *[("task.list", {"conversation": LIST})] * 16,
+        )
+    time.sleep(0.2)
+    served = 0
+    for link in links:
+        for answer in _answers(link, 32):
+            served += "result" in answer
+            need("result" in answer or answer["error"]["data"]["kind"] == "limit_exceeded", f"answered {answer}")
+        link.close()
+    for attack in ATTACKS.values():
+        link = daemon.connect()
+        link.sock.settimeout(PATIENCE_S * 4)
+        attack(link)
+        link.close()
+    need(daemon.is_running, f"the daemon ended under a limit of memory: {daemon.said()[-2000:]}")
+    need(daemon.stop() == 0, "the daemon did not end well")
+    return served
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        _stand_by(sys.argv[1])
+    else:
+        main("fairness", run, FULL)
