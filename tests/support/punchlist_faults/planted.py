@@ -51,6 +51,13 @@ MUTANTS = (
         ("tests/daemon/engine/test_history.py",),
     ),
     Mutant(
+        "no task's text is run as a program",
+        "client/punchlist/cli/runner/command.py",
+        "if text is not None and (runner := self._runner_of(place)) is not None:",
+        "if text is None and (runner := self._runner_of(place)) is not None:",
+        ("tests/client/cli/runner/test_command.py",),
+    ),
+    Mutant(
         "copies that killed programs left are removed",
         "daemon/punchlistd/leftovers.py",
         "                shutil.rmtree(path)\n",

@@ -1,9 +1,11 @@
 """The command of `punch run`: its words, with a task's text filled into the placeholders.
 
-No shell reads the words, but the command itself may read options out of them. So a text that begins with a dash is
-rejected where it would begin a word: whoever may add a task must not choose the options of your command.
+We give the words to no shell, but the command itself may read options or a program out of them. So a text that begins
+with a dash is rejected where it would begin a word, and a placeholder where a word is a program: whoever may add a task
+must choose neither the options of your command nor what it runs.
 """
 
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -17,6 +19,16 @@ _ANY = re.compile(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}")
 """A doubled brace stands for itself: `{{title}}` becomes the text `{title}`."""
 
 
+_INTERPRETER = re.compile(r"(ba|da|a|z|k|mk|c|tc|fi)?sh|su|python[0-9.]*|perl|ruby|node|php")
+"""Programs that run a word as a program, if an option says so."""
+
+_READ_AS_PROGRAM = re.compile(r"-[A-Za-z]*[ceEr]|--(command|eval|run|print)")
+"""The options that say so."""
+
+_SHELLS_FOR_ALL = frozenset({"ssh", "watch", "eval", "xargs", "parallel"})
+"""Programs that hand all their words to a shell, or make commands of them."""
+
+
 class Unfit(Exception):
     """The text of a task can't be passed as this argument."""
 
@@ -28,7 +40,7 @@ class Command:
         words: The program and its arguments; `{title}`, `{description}`, `{prompt}` and `{id}` are placeholders.
 
     Raises:
-        UsageError: There is no such program, or a placeholder has another name.
+        UsageError: There is no such program, a placeholder has another name, or it stands in a word that is run.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -40,8 +52,28 @@ class Command:
                     raise UsageError(
                         f"{found[0]} is not a placeholder: use {known}, or {{{found[0]}}} for the text itself"
                     )
+        for place, word in enumerate(self.words):
+            text = next((found[0] for found in _ANY.finditer(word) if found[2] not in (None, "id")), None)
+            if text is not None and (runner := self._runner_of(place)) is not None:
+                raise UsageError(
+                    f"{runner} would run the text of a task as a program: write $PUNCHLIST_TITLE or "
+                    f"$PUNCHLIST_DESCRIPTION, in double quotes, in place of {text}; no task was touched"
+                )
         if not _ANY.search(self.words[0]) and shutil.which(self.words[0]) is None:
             raise UsageError(f"there is no command {self.words[0]!r}; no task was touched")
+
+    def _runner_of(self, place: int) -> str | None:
+        """What would run the word at a place as a program, or take it for the name of one; None: nothing known."""
+        if place == 0:
+            return "punch run"
+        before = [os.path.basename(word) for word in self.words[:place]]
+        if not _SHELLS_FOR_ALL.isdisjoint(before):
+            return next(name for name in before if name in _SHELLS_FOR_ALL)
+        interpreter = next((at for at, name in enumerate(before) if _INTERPRETER.fullmatch(name)), None)
+        if interpreter is None:
+            return None
+        is_file = all(word.startswith("-") for word in before[interpreter + 1 :])
+        return before[interpreter] if is_file or _READ_AS_PROGRAM.fullmatch(before[-1]) else None
 
     def for_task(self, task: Task) -> list[str]:
         """The words with the task's text in place of the placeholders; text that is filled in is not searched again.

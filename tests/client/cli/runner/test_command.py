@@ -47,6 +47,42 @@ def test_a_dash_that_only_two_placeholders_make_together_is_rejected() -> None:
         Command(["echo", "{description}{title}"]).for_task(task("-x"))
 
 
+@pytest.mark.parametrize(
+    ("command", "runner"),
+    [
+        ("sh -c|echo {title}", "sh"),
+        ("/bin/bash -euo pipefail -c|make {description}", "bash"),
+        ("nice env zsh -lc|{prompt}", "zsh"),
+        ("python3.11 -c|print('{title}')", "python3.11"),
+        ("perl -ne|{title}", "perl"),
+        ("node|--eval={title}", "node"),
+        ("ssh host do|{title}", "ssh"),
+        ("bash -x|{title}", "bash"),
+        ("sh|./{title}", "sh"),
+        ("xargs sh|{title}", "xargs"),
+        ("|{title}", "punch run"),
+        ("|./{title}", "punch run"),
+    ],
+)
+def test_a_placeholder_in_a_word_that_is_run_as_a_program_is_rejected_before_any_task(
+    command: str, runner: str
+) -> None:
+    words, last = command.split("|")
+    with pytest.raises(UsageError, match=f"^{runner} would run the text of a task as a program: .*PUNCHLIST_TITLE"):
+        Command([*words.split(), last])
+
+
+def test_a_shell_may_be_given_a_task_as_an_argument_and_its_id_anywhere() -> None:
+    script = 'echo "$1" {id} {{title}}'
+    assert Command(["sh", "-c", script, "x", "{title}"]).for_task(task("$(d)"))[2:] == [
+        'echo "$1" 7 {title}',
+        "x",
+        "$(d)",
+    ]
+    assert Command(["python3", "-m", "pytest", "{title}"]).for_task(task())[3] == "t"
+    assert Command(["echo", "-e", "{title}"]).for_task(task()) == ["echo", "-e", "t"]
+
+
 def test_an_empty_argument_is_rejected_with_the_placeholder_that_is_never_empty() -> None:
     with pytest.raises(Unfit, match=r"\{description\} is empty: \{prompt\} is the title with the description"):
         Command(["echo", "{description}"]).for_task(task())
