@@ -12,7 +12,6 @@ from punchlist.errors import DaemonUnavailable, PunchlistError
 from punchlist.launch import Target
 from punchlist.sync_link import Caller
 from punchlist.text import one_line, safe
-from punchlist_schemas.methods import PROTOCOL
 from punchlist_schemas.rendezvous import status_path
 
 _MIN_FREE_BYTES = 256 << 20
@@ -187,9 +186,6 @@ def _versions(hello: dict[str, Any]) -> Finding:
         ours = version("punchlist")
     except PackageNotFoundError:
         ours = hello["version"]
-    if hello["protocol"] != PROTOCOL:
-        found = f"the daemon speaks protocol {hello['protocol']}, this command {PROTOCOL}"
-        return Finding("versions", "fail", found, "punch call daemon.shutdown; the next command starts the new one")
     if hello["version"] != ours:
         found = f"daemon {hello['version']}, command {ours}"
         return Finding("versions", "warn", found, "punch call daemon.shutdown; the next command starts the new one")

@@ -1,11 +1,17 @@
+import fcntl
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from punchlist.cli.commands import doctor
+from punchlist.taskfiles.config import Config, Entry
+from punchlist.taskfiles.report import Report
 from punchlist_testing.daemon import Spawned
+from punchlist_testing.peer import HELLO, Request, Session, scripted_peer
+from punchlist_testing.repositories import repository
 
 
 def states(outcome: Any) -> dict[str, str]:
@@ -86,3 +92,76 @@ def test_a_daemon_of_its_own_is_named_with_its_socket(
     socket = os.environ["PUNCHLIST_SOCKET"]
     monkeypatch.setenv("PUNCHLIST_SOCKET", str(home / "run" / "other.sock"))
     assert f"use that one: PUNCHLIST_SOCKET={socket}; or end it: kill " in run("doctor").out
+
+
+def finding(outcome: Any, check: str) -> dict[str, str]:
+    [found] = [one for one in outcome.json if one["check"] == check]
+    return found
+
+
+def test_a_daemon_of_another_version_elsewhere_and_with_errors_is_told(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def handler(session: Session, request: Request) -> None:
+        errors = ["no space left", "a bad page", "no space left"]
+        session.answer(request, {"data_dir": "/else/where", "log_bytes": 1, "wal_bytes": 0, "last_errors": errors})
+
+    with scripted_peer(home, handler, replace(HELLO, version="0.0.1")) as peer:
+        monkeypatch.setenv("PUNCHLIST_SOCKET", peer.socket)
+        outcome = run("doctor", "--json")
+    assert finding(outcome, "versions")["found"].startswith("daemon 0.0.1, command ")
+    assert finding(outcome, "data in use")["found"] == "the daemon keeps its data in /else/where"
+    told = [one["found"] for one in outcome.json if one["check"] == "last error"]
+    assert told == ["no space left (2 times)", "a bad page"]
+
+
+def test_a_daemon_of_another_protocol_is_a_failure(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with scripted_peer(home, lambda session, request: None, replace(HELLO, protocol=99)) as peer:
+        monkeypatch.setenv("PUNCHLIST_SOCKET", peer.socket)
+        outcome = run("doctor", "--json")
+    found = finding(outcome, "daemon")
+    assert (outcome.code, found["state"]) == (1, "fail") and "99" in found["found"] + found["advice"]
+
+
+def test_directories_that_cannot_be_used_are_failures(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "file").write_text("")
+    monkeypatch.setenv("PUNCHLIST_DATA_DIR", str(home / "file" / "data"))
+    found = finding(run("doctor", "--json"), "data directory")
+    assert found["state"] == "fail" and found["found"].endswith("/file/data: Not a directory")
+    strange = home / "strange"
+    strange.mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: strange.stat().st_uid + 1)
+    monkeypatch.setenv("PUNCHLIST_DATA_DIR", str(strange))
+    found = finding(run("doctor", "--json"), "data directory")
+    assert found["state"] == "fail" and found["found"] == f"{strange} belongs to uid {strange.stat().st_uid}"
+
+
+def test_the_list_of_this_directory_is_named_or_why_there_is_none(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert finding(run("doctor", "--json"), "project")["advice"] == "agents get a list by: punch init"
+    monkeypatch.chdir(repository(home / "website"))
+    assert finding(run("doctor", "--json"), "project")["found"].startswith("website-")
+    (home / "website" / ".punchlist.toml").write_text("conversation = [")
+    assert finding(run("doctor", "--json"), "project")["state"] == "fail"
+
+
+def test_a_mirror_that_nobody_runs_or_that_polls_is_told(run: Any, home: Path) -> None:
+    config = Config(str(home / "data"))
+    config.add(Entry(str(home)))
+    assert finding(run("doctor", "--json"), "mirror")["advice"] == "punch mirror run"
+    report = Report(str(home / "data"), print)
+    report.save()
+    with open(Path(config.directory) / "lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert finding(run("doctor", "--json"), "mirror")["found"] == f"kept up by pid {os.getpid()}"
+        report.watching = "polling"
+        report.save()
+        assert "polled" in finding(run("doctor", "--json"), "mirror")["found"]
+    Path(config.path).write_text("{")
+    assert finding(run("doctor", "--json"), "mirror")["state"] == "fail"
+
+
+def test_a_status_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "status").mkdir()
+    assert doctor.status_file(str(tmp_path / "daemon.sock")).state == "fail"
