@@ -14,6 +14,10 @@ from punchlist.sync_link import Caller
 from punchlist.text import one_line, safe
 from punchlist_schemas.rendezvous import status_path
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from punchlist_schemas.directory import Meant
+
 _MIN_FREE_BYTES = 256 << 20
 _LARGE_LOG_BYTES = 1 << 30
 _LARGE_WAL_BYTES = 64 << 20
@@ -57,7 +61,8 @@ def examine(target: Target) -> Iterator[Finding]:
 
 
 def _project(target: Target) -> Finding:
-    """The list that an agent in this directory gets."""
+    """The list that an agent in this directory gets, or why it gets none."""
+    from punchlist import project
     from punchlist_schemas import directory
     from punchlist_schemas.project_file import DirectoryError
 
@@ -67,8 +72,22 @@ def _project(target: Target) -> Finding:
         return Finding("project", "fail", str(error), error.advice)
     if meant is None:
         return Finding("project", "ok", "no project file and no repository here", "agents get a list by: punch init")
+    if not meant.is_allowed(target.data_dir) and (meant.conversation == directory.OUTSIDE or _is_used(target, meant)):
+        refusal = project.not_allowed(meant)
+        return Finding("project", "fail", str(refusal), refusal.advice)
     found = f"{meant.conversation}, by {meant.file or f'the repository {meant.root}'}"
     return Finding("project", "ok", found)
+
+
+def _is_used(target: Target, meant: "Meant") -> bool:
+    """Whether there is a list of this name; with no daemon to ask, it is taken for new."""
+    try:
+        with Caller(socket=target.socket, name="punch doctor", autostart=False) as client:
+            return bool(
+                client.call("conversation.get", {"conversation": meant.conversation})["conversation"]["version"]
+            )
+    except PunchlistError:
+        return False
 
 
 def _hosts() -> Iterator[Finding]:

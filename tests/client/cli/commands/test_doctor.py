@@ -29,6 +29,22 @@ def test_a_healthy_place_is_all_ok(punch: Any) -> None:
     assert "  ok  daemon: punchlistd " in shown.out
 
 
+def test_a_project_file_that_may_not_choose_its_list_is_a_fault(
+    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    punch("add", "a", "-c", "private")
+    clone = home / "clone"
+    clone.mkdir()
+    (clone / ".punchlist.toml").write_text('conversation = "private"\n')
+    monkeypatch.chdir(clone)
+    outcome = punch("doctor")
+    assert outcome.code == 1
+    assert "names the list private, which was not made for this project" in outcome.out
+    assert f"punch init --trust in {clone}" in outcome.out
+    punch("init", "--trust")
+    assert states(punch("doctor", "--json"))["project"] == "ok"
+
+
 def test_without_a_daemon_it_says_so_and_starts_none(run: Any, home: Path) -> None:
     outcome = run("doctor", "--json")
     assert (outcome.code, states(outcome)["daemon"]) == (0, "warn")
