@@ -49,7 +49,7 @@ def run_init(context: Context) -> int:
             tell("git", failed, f"{path} is written and not committed")
             return REFUSED
         lines.append("committed: clones and worktrees use the same name")
-    elif within is not None:
+    elif within is not None and not _is_committed(place):
         lines.append("commit it if clones and other branches should use the same name: punch init --commit")
     return context.answer({"file": path, "conversation": name, "committed": args.commit}, map(safe, lines))
 
@@ -85,6 +85,16 @@ def _left_behind(context: Context, within: Repository | None, name: str) -> list
     except PunchlistError:  # nobody to ask
         return []
     return [f"the tasks so far stay in {own}: punch list -c {own}"] if there else []
+
+
+def _is_committed(place: str) -> bool:
+    """Whether the last commit has the project file as it is."""
+    path = os.path.join(place, project_file.NAME)
+    try:
+        known = _git(place, "ls-files", "--error-unmatch", "--", path) is None
+        return known and _git(place, "diff", "--quiet", "HEAD", "--", path) is None
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def _commit(place: str) -> str | None:

@@ -85,12 +85,15 @@ def test_commit_commits_the_file_and_nothing_else(run: Any, home: Path, monkeypa
     (website / "staged").touch()
     git(website, "add", "staged")
     monkeypatch.chdir(website)
+    hint = "commit it if clones and other branches should use the same name: punch init --commit"
+    assert run("init").lines[-1] == hint
     assert run("init", "--commit").lines[-1] == "committed: clones and worktrees use the same name"
     assert git(website, "show", "--name-only", "--format=", "HEAD").split() == [".punchlist.toml"]
     assert git(website, "status", "--short").split() == ["A", "staged"]
     head = git(website, "rev-parse", "HEAD")
     assert run("init", "--commit").code == 0
     assert git(website, "rev-parse", "HEAD") == head
+    assert hint not in run("init").lines
 
 
 def test_what_git_refuses_is_told_and_leaves_nothing_staged(
