@@ -94,8 +94,14 @@ def probe(path: str) -> None:
         os.fsync(file.fileno())
 
 
+KEPT_AHEAD = 64 << 20
+"""SQLite cuts the file to write ahead to this length by itself once it is longer."""
+
+
 class OpenName:
-    """The name that a file has now, as the kernel tells it of an open one.
+    """The name that a file has now, as the kernel tells it of an open one, and that it never gets shorter.
+
+    The length is where a seek ends: that asks for no times, which `stat` does.
 
     Raises:
         OSError: The file is not there, or the kernel does not tell.
@@ -105,21 +111,27 @@ class OpenName:
         self._path = path
         self._files = os.open("/proc/self/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            self._file = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+            self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
             os.close(self._files)
             raise
         self._link = str(self._file)
         self._name = os.readlink(self._link, dir_fd=self._files)
+        self.length = 0
+        """How long it is at least; 0 where we may have cut it ourselves."""
 
     def check(self) -> None:
-        """Look whether the file still has the name that it had.
+        """Look whether the file still has the name that it had, and all its bytes.
 
         Raises:
-            StorageFailed: It was removed or moved, or another one took its name.
+            StorageFailed: It was removed or moved, another one took its name, or it was cut.
         """
         if os.readlink(self._link, dir_fd=self._files) != self._name:
             raise StorageFailed(f"{self._path} was removed or replaced while in use")
+        length = os.lseek(self._file, 0, os.SEEK_END)
+        if length < self.length:
+            raise StorageFailed(f"{self._path} was cut while in use")
+        self.length = length if length < KEPT_AHEAD else KEPT_AHEAD
 
     def close(self) -> None:
         """Let go of the file."""
@@ -133,6 +145,9 @@ class Inodes:
     The one that each commit flushes is told by the name that it has now, not by its inode: since Linux 6.13 a file
     whose times were read gets a finer one with its next write (multigrain timestamps), and that is its inode to flush
     as well (https://docs.kernel.org/filesystems/multigrain-ts.html).
+
+    The first path is the database, which nothing but our own checkpoints writes: its size and the time of its last
+    change tell of anybody else who writes into it. `settle` says that we have.
     """
 
     def __init__(self, paths: Sequence[str], flushed: str | None = None) -> None:
@@ -144,7 +159,10 @@ class Inodes:
             except OSError:  # there is no /proc
                 self._own = (*paths, flushed)
         self._known: dict[str, tuple[int, int]] = {}
+        self._database = paths[0]
+        self._content: tuple[int, int] = (0, 0)
         self.watch(())
+        self.settle()
 
     def watch(self, others: Sequence[str]) -> None:
         """Watch these beside our own files, from now on and as they are now."""
@@ -155,11 +173,18 @@ class Inodes:
                 kept[path] = found.st_dev, found.st_ino
         self._known = kept
 
+    def settle(self) -> None:
+        """Take the database and what is written ahead as they are now."""
+        found = os.stat(self._database, follow_symlinks=False)
+        self._content = found.st_size, found.st_mtime_ns
+        if self._flushed is not None:
+            self._flushed.length = 0
+
     def check(self) -> None:
-        """Compare names with what they stood for.
+        """Compare names with what they stood for, and the database with what we left there.
 
         Raises:
-            StorageFailed: One of them was removed or replaced.
+            StorageFailed: One of them was removed, replaced, overwritten or cut.
         """
         for path, known in self._known.items():
             try:
@@ -168,6 +193,8 @@ class Inodes:
                 raise StorageFailed(f"{path} was removed while in use") from None
             if (found.st_dev, found.st_ino) != known:
                 raise StorageFailed(f"{path} was replaced while in use")
+            if path == self._database and (found.st_size, found.st_mtime_ns) != self._content:
+                raise StorageFailed(f"{path} was overwritten while in use")
         if self._flushed is not None:
             self._flushed.check()
 

@@ -274,7 +274,10 @@ class Operations:
     def checkpoint(self, mode: str = "TRUNCATE") -> None:
         """Move what was written ahead into the database, and see to the reserve."""
         with self.writing():
-            self.connection.execute(f"PRAGMA wal_checkpoint({mode})").close()
+            try:
+                self.connection.execute(f"PRAGMA wal_checkpoint({mode})").close()
+            finally:  # also one that found no room has written
+                self.inodes.settle()
             self._pages = 0
         if mode == "TRUNCATE":
             self._laid_out = 0

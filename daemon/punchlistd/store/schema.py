@@ -12,7 +12,7 @@ import stat
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from punchlistd.store.files import discard, publish, size_of, write_ahead
+from punchlistd.store.files import KEPT_AHEAD, discard, publish, size_of, write_ahead
 from punchlistd.store.port import LogUnusable
 
 APPLICATION_ID = 0x504C4F47
@@ -57,7 +57,7 @@ SETTINGS: tuple[tuple[str, str, str | int], ...] = (
     ("fullfsync", "ON", 1),  # what a flush is called on macOS
     ("checkpoint_fullfsync", "ON", 1),
     ("wal_autocheckpoint", "0", 0),  # we checkpoint ourselves: the automatic one hides its errors
-    ("journal_size_limit", str(64 << 20), 64 << 20),
+    ("journal_size_limit", str(KEPT_AHEAD), KEPT_AHEAD),
     ("mmap_size", "0", 0),
     ("cell_size_check", "ON", 1),
     ("trusted_schema", "OFF", 0),

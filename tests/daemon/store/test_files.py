@@ -121,10 +121,11 @@ def test_without_proc_the_flushed_file_is_watched_as_the_others(
     def refuse(path: str, _flags: int) -> int:
         raise FileNotFoundError(path)
 
+    (tmp_path / "database").write_text("")
     (tmp_path / "flushed").write_text("")
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)
-        inodes = Inodes([], flushed=str(tmp_path / "flushed"))
+        inodes = Inodes([str(tmp_path / "database")], flushed=str(tmp_path / "flushed"))
     inodes.check()
     replace(tmp_path / "flushed")
     with pytest.raises(StorageFailed, match="flushed was replaced"):

@@ -246,6 +246,43 @@ async def test_erasing_the_last_row_raises_no_alarm_at_the_next_start(path: str)
 # Files that are not what they were
 
 
+@pytest.mark.parametrize(
+    "how", ["an older log", "the same log", "the whole directory", "zeros", "a cut", "a cut of what is ahead"]
+)
+async def test_nothing_is_acknowledged_once_a_file_was_overwritten_in_place(
+    path: str, tmp_path: Path, how: str
+) -> None:
+    log = await SqliteLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await scribe.write("a", CLEARED)
+    older = tmp_path / "older"
+    shutil.copytree(tmp_path, older, ignore=shutil.ignore_patterns("older"))
+    await scribe.write("a", CLEARED)
+    await log.checkpoint()
+    for _ in range(2):
+        await scribe.write("a", CLEARED)  # what we have written ourselves is no alarm
+    ahead = Path(f"{path}-wal")
+    match how:
+        case "an older log":
+            shutil.copyfile(older / "log.db", path)
+        case "the same log":
+            Path(path).write_bytes(Path(path).read_bytes())
+        case "the whole directory":
+            for file in older.iterdir():
+                shutil.copy2(file, tmp_path / file.name)
+        case "zeros":
+            with open(path, "r+b") as file:
+                file.write(bytes(512))
+        case "a cut":
+            os.truncate(path, os.stat(path).st_size - 4096)
+        case _:
+            os.truncate(ahead, 4096)
+    with pytest.raises(StorageFailed, match="was (overwritten|cut) while in use"):
+        await scribe.write("a", CLEARED)
+    assert log.head == 4
+    await log.close()
+
+
 @pytest.mark.parametrize("name", ["log.db", "log.db-wal", "lock", "daemon.sock"])
 @pytest.mark.parametrize("how", ["removed", "replaced"])
 async def test_nothing_is_acknowledged_once_a_file_was_removed_or_replaced(

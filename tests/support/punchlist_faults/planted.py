@@ -602,4 +602,18 @@ MUTANTS = (
         "",
         ("tests/journeys/test_damage.py", "tests/client/cli/commands/test_reading.py"),
     ),
+    Mutant(
+        "a log that was overwritten in place gets no further commit",
+        _STORE + "files.py",
+        "(found.st_size, found.st_mtime_ns) != self._content",
+        "found.st_size < 0",
+        ("tests/daemon/store/test_sqlite.py",),
+    ),
+    Mutant(
+        "what is written ahead is never cut by somebody else",
+        _STORE + "files.py",
+        "        if length < self.length:\n",
+        "        if length < 0:\n",
+        ("tests/daemon/store/test_sqlite.py",),
+    ),
 )
