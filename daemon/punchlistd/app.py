@@ -104,7 +104,9 @@ class App:
             stack.push_async_callback(_shielded, anyio.to_thread.run_sync, listening.close)
             for path in await anyio.to_thread.run_sync(remove, settings.data_dir, os.path.dirname(settings.socket)):
                 logger.info("removed %s, which a killed program left", path)
-            log = await SqliteLog.open(settings.log_path, watch=(settings.lock_path, settings.socket))
+            log = await SqliteLog.open(
+                settings.log_path, watch=(settings.lock_path, settings.socket), twin=f"{settings.socket}.mark"
+            )
             stack.push_async_callback(_shielded, log.close)
             await _erase_rest(log)
             guarded = {settings.lock_path: lock.still_ours, settings.socket: listening.still_ours}

@@ -55,7 +55,7 @@ def add(daemon: Spawned, title: str = "one") -> dict[str, object]:
 def test_a_stop_as_asked_ends_with_0_and_takes_the_socket_away_but_no_lock(daemon: Spawned) -> None:
     add(daemon)
     assert daemon.stop() == 0
-    assert sorted(os.listdir(os.path.dirname(daemon.socket))) == ["daemon.sock.lock"]
+    assert sorted(os.listdir(os.path.dirname(daemon.socket))) == ["daemon.sock.lock", "daemon.sock.mark"]
     assert os.path.exists(f"{daemon.data_dir}/lock")
 
 

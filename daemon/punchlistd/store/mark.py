@@ -3,6 +3,9 @@
 A log that was cut short, or put back to an older state, looks healthy from within. So after each commit its position is
 noted in a small file beside it: two slots written in turn, each with a checksum, so that a torn write leaves the
 other. It is not flushed: it may lag behind the log, and only a log behind its mark has lost something.
+
+A twin of the mark stands beside the socket, outside the data directory, which somebody may put back as a whole, mark
+and all. It is written at each pass of the index and at the end, and goes with a reboot.
 """
 
 import os
@@ -83,3 +86,11 @@ class Mark:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def twin_of_mark(path: str | None) -> Mark | None:
+    """The twin at this path; None where there is none and none can be made."""
+    try:
+        return None if path is None else Mark(path)
+    except OSError:
+        return None

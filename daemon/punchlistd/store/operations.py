@@ -25,7 +25,7 @@ from punchlistd.store.files import (
     write_ahead,
 )
 from punchlistd.store.lines import checksum, join
-from punchlistd.store.mark import ANY_SUM, Mark
+from punchlistd.store.mark import ANY_SUM, Mark, twin_of_mark
 from punchlistd.store.port import Damaged, LogUnusable, Sealed, StorageFailed, StorageFull
 from punchlistd.store.schema import apply_settings
 from punchlistd.store.tail import Tail
@@ -61,7 +61,14 @@ _UNWRITTEN = frozenset({sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_TRUNCAT
 class Operations:
     """An open log. Attributes may be read from any thread, everything else belongs to the database thread."""
 
-    def __init__(self, connection: sqlite3.Connection, path: str, reserve_bytes: int, watch: Sequence[str]) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: str,
+        reserve_bytes: int,
+        watch: Sequence[str],
+        twin: str | None = None,
+    ) -> None:
         self.connection = connection
         self.path = path
         self.failed = ""
@@ -81,6 +88,7 @@ class Operations:
         self.indexed: int = self.meta("indexed")
         self.head: int = connection.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0]
         self.mark = Mark(beside(path, ".mark"))
+        self.twin = twin_of_mark(twin)
         self.regressed = self._compare_with_mark()
         sync_directory(path)  # SQLite goes on where that fails for the file it writes ahead to
         self._watched = watch
@@ -105,25 +113,36 @@ class Operations:
         return row[0]
 
     def _compare_with_mark(self) -> tuple[int, int] | None:
-        """Look whether something that was committed once is gone; then the log goes on under a new epoch."""
+        """Look whether something that was committed once is gone; then the log goes on under a new epoch.
+
+        A directory that was put back as a whole brings its old mark along; the twin outside it tells.
+        """
         noted = self.mark.read()
         regressed = None
-        if noted and noted.epoch == self.epoch:
-            row = self.connection.execute("SELECT sum FROM log WHERE seq = ?", (noted.seq,)).fetchone()
-            if noted.seq and (row is None or noted.sum not in (row[0], ANY_SUM)):
-                regressed = noted.seq, self.head
-        elif noted and self.head == 0:
+        if noted and noted.epoch != self.epoch and self.head == 0:
             regressed = (noted.seq, 0) if noted.seq else None
+        for each in (noted, self.twin.read() if self.twin else None):
+            if each and each.epoch == self.epoch and each.seq:
+                row = self.connection.execute("SELECT sum FROM log WHERE seq = ?", (each.seq,)).fetchone()
+                if row is None or each.sum not in (row[0], ANY_SUM):
+                    regressed = each.seq, self.head
         if regressed:
             self.epoch = secrets.token_hex(8)
             self.connection.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (self.epoch,))
         self.note_position()
         return regressed
 
-    def note_position(self) -> None:
-        """Set the mark to where the log is."""
-        row = self.connection.execute("SELECT sum FROM log WHERE seq = ?", (self.head,)).fetchone()
-        self.mark.write(self.epoch, self.head, row[0] if row else ANY_SUM)
+    def note_position(self, total: int | None = None) -> None:
+        """Set the mark and its twin to where the log is; `total` is ANY_SUM while rows are being rewritten."""
+        if total is None:
+            row: tuple[int] | None = self.connection.execute(
+                "SELECT sum FROM log WHERE seq = ?", (self.head,)
+            ).fetchone()
+            total = ANY_SUM if row is None else row[0]
+        self.mark.write(self.epoch, self.head, total)
+        if self.twin is not None:
+            with suppress(OSError):  # it is a help, and beside the socket there may be no room
+                self.twin.write(self.epoch, self.head, total)
 
     def reopen(self, connection: sqlite3.Connection) -> None:
         """Go on with another file of the same name, the index of which is empty."""
@@ -146,9 +165,12 @@ class Operations:
                 self.inodes.watch(())  # what else was watched may go before us
                 with suppress(StorageFull):
                     self.checkpoint()
+                self.note_position()
         finally:
             self.inodes.close()
             self.mark.close()
+            if self.twin is not None:
+                self.twin.close()
 
     # Guards
 
@@ -257,6 +279,7 @@ class Operations:
     def indexed_pages(self, pages: int) -> None:
         """Count pages that the index has written ahead, move all into the database if they are many; see to space."""
         self._pages += pages
+        self.note_position()
         self.checkpoint_if(self._pages >= CHECKPOINT_PAGES)
         self.reserve.ensure()
         used = self._pages * FRAME

@@ -79,6 +79,7 @@ def open_log(
     path: str,
     *,
     watch: Sequence[str] = (),
+    twin: str | None = None,
     reserve_bytes: int = RESERVE_BYTES,
     allow_network: bool = False,
     file_system: Callable[[str], str] = file_system_of,
@@ -96,7 +97,7 @@ def open_log(
         schema.apply_settings(connection)
         schema.upgrade(connection, path, schema.UPGRADES)
         whole.check_schema(connection, path)
-        operations = Operations(connection, path, reserve_bytes, watch)
+        operations = Operations(connection, path, reserve_bytes, watch, twin)
         operations.doubtful = whole.name_problem(connection)
         if operations.doubtful:
             _rebuild(operations)
@@ -133,11 +134,12 @@ class SqliteLog:
         self._closed = False
 
     @classmethod
-    async def open(
+    async def open(  # noqa: PLR0913 - all but the path are for tests, and for the one daemon
         cls,
         path: str,
         *,
         watch: Sequence[str] = (),
+        twin: str | None = None,
         reserve_bytes: int = RESERVE_BYTES,
         slow_s: float = SLOW_S,
         allow_network: bool = False,
@@ -148,6 +150,7 @@ class SqliteLog:
         Args:
             path: The database; `.mark` and `.reserve` are kept beside it under the same name.
             watch: Further files whose removal or replacement ends everything.
+            twin: Where a twin of the mark is kept, outside the directory (see `mark`).
             reserve_bytes: Space to set aside where there is plenty; 0 for none.
             slow_s: A commit of more seconds sends the next ones to the thread; 0: all of them go there.
             allow_network: Whether to accept a network file system.
@@ -160,7 +163,12 @@ class SqliteLog:
 
         def connector() -> sqlite3.Connection:
             operations = open_log(
-                path, watch=watch, reserve_bytes=reserve_bytes, allow_network=allow_network, file_system=file_system
+                path,
+                watch=watch,
+                twin=twin,
+                reserve_bytes=reserve_bytes,
+                allow_network=allow_network,
+                file_system=file_system,
             )
             opened.append(operations)
             return operations.connection

@@ -19,6 +19,7 @@ from anyio.to_thread import run_sync
 
 from punchlist_testing.store import CLEARED, DELETED, OpenedLog, Scribe, said
 from punchlistd.store import operations, schema, sqlite
+from punchlistd.store.mark import Mark
 from punchlistd.store.port import LogUnusable, Sealed, StorageFailed, StorageFull
 from punchlistd.store.sqlite import open_log
 
@@ -217,6 +218,59 @@ async def test_a_log_that_vanished_is_reported_by_its_mark(path: str) -> None:
     await log.close()
 
 
+async def test_a_directory_that_was_put_back_with_its_mark_goes_on_under_a_new_epoch(
+    tmp_path: Path,
+) -> None:
+    data, older, twin = tmp_path / "data", tmp_path / "older", str(tmp_path / "run.mark")
+    data.mkdir()
+    log = await OpenedLog.open(str(data / "log.db"), reserve_bytes=0, twin=twin)
+    await Scribe(log).write("a", CLEARED)
+    epoch = log.epoch
+    await log.close()
+    shutil.copytree(data, older)
+    log = await OpenedLog.open(str(data / "log.db"), reserve_bytes=0, twin=twin)
+    assert (log.regressed, log.epoch) == (None, epoch), "an ordinary restart is no alarm"
+    await Scribe(log).write("b", CLEARED, CLEARED)
+    await log.close()
+    shutil.rmtree(data)
+    shutil.copytree(older, data)
+    log = await OpenedLog.open(str(data / "log.db"), reserve_bytes=0, twin=twin)
+    assert log.regressed == (3, 1)
+    assert log.epoch != epoch
+    after = log.epoch
+    await log.close()
+    log = await OpenedLog.open(str(data / "log.db"), reserve_bytes=0, twin=twin)
+    assert (log.regressed, log.epoch) == (None, after), "it is told once"
+    await log.close()
+
+
+@pytest.mark.parametrize("twin", ["gone", "of another log", "a directory", "random bytes", "in a missing directory"])
+async def test_a_twin_of_the_mark_that_tells_nothing_is_no_alarm(path: str, tmp_path: Path, twin: str) -> None:
+    place = tmp_path / "twin.mark"
+    prepare_twin(twin, place)
+    if twin == "in a missing directory":
+        place = tmp_path / "missing" / "twin.mark"
+    epochs: list[str] = []
+    for _ in range(2):
+        log = await OpenedLog.open(path, reserve_bytes=0, twin=str(place))
+        await Scribe(log).write("a", CLEARED)
+        assert log.regressed is None
+        epochs.append(log.epoch)
+        await log.close()
+    assert len(set(epochs)) == 1
+
+
+def prepare_twin(twin: str, place: Path) -> None:
+    if twin == "a directory":
+        place.mkdir()
+    elif twin == "random bytes":
+        place.write_bytes(os.urandom(128))
+    elif twin == "of another log":
+        other = Mark(str(place))
+        other.write("0123456789abcdef", 1_000, 7)
+        other.close()
+
+
 async def test_a_mark_that_lags_behind_or_is_of_another_log_is_no_alarm(path: str) -> None:
     mark = Path(path).parent / "log.mark"
     log = await OpenedLog.open(path, reserve_bytes=0)
@@ -246,13 +300,31 @@ async def test_erasing_the_last_row_raises_no_alarm_at_the_next_start(path: str)
 # Files that are not what they were
 
 
+def overwrite(how: str, path: Path, older: Path) -> None:
+    match how:
+        case "an older log":
+            shutil.copyfile(older / "log.db", path)
+        case "the same log":
+            path.write_bytes(path.read_bytes())
+        case "the whole directory":
+            for file in older.iterdir():
+                shutil.copy2(file, path.parent / file.name)
+        case "zeros":
+            with path.open("r+b") as file:
+                file.write(bytes(512))
+        case "a cut":
+            os.truncate(path, path.stat().st_size - 4096)
+        case _:
+            os.truncate(f"{path}-wal", 4096)
+
+
 @pytest.mark.parametrize(
     "how", ["an older log", "the same log", "the whole directory", "zeros", "a cut", "a cut of what is ahead"]
 )
 async def test_nothing_is_acknowledged_once_a_file_was_overwritten_in_place(
     path: str, tmp_path: Path, how: str
 ) -> None:
-    log = await SqliteLog.open(path, reserve_bytes=0)
+    log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", CLEARED)
     older = tmp_path / "older"
@@ -261,22 +333,7 @@ async def test_nothing_is_acknowledged_once_a_file_was_overwritten_in_place(
     await log.checkpoint()
     for _ in range(2):
         await scribe.write("a", CLEARED)  # what we have written ourselves is no alarm
-    ahead = Path(f"{path}-wal")
-    match how:
-        case "an older log":
-            shutil.copyfile(older / "log.db", path)
-        case "the same log":
-            Path(path).write_bytes(Path(path).read_bytes())
-        case "the whole directory":
-            for file in older.iterdir():
-                shutil.copy2(file, tmp_path / file.name)
-        case "zeros":
-            with open(path, "r+b") as file:
-                file.write(bytes(512))
-        case "a cut":
-            os.truncate(path, os.stat(path).st_size - 4096)
-        case _:
-            os.truncate(ahead, 4096)
+    overwrite(how, Path(path), older)
     with pytest.raises(StorageFailed, match="was (overwritten|cut) while in use"):
         await scribe.write("a", CLEARED)
     assert log.head == 4

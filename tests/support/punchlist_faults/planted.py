@@ -616,4 +616,11 @@ MUTANTS = (
         "        if length < 0:\n",
         ("tests/daemon/store/test_sqlite.py",),
     ),
+    Mutant(
+        "a directory that was put back as a whole is noticed",
+        _STORE + "operations.py",
+        "for each in (noted, self.twin.read() if self.twin else None):",
+        "for each in (noted,):",
+        ("tests/daemon/store/test_sqlite.py",),
+    ),
 )
