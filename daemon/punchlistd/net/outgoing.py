@@ -13,7 +13,7 @@ from punchlistd.engine.fanout import Fanout, Subscription
 JOINED_BYTES = 64 << 10
 """Up to this size everything is handed to the transport at once."""
 
-PIECE_BYTES = 16 << 10
+PIECE_BYTES = 32 << 10
 """Longer output it gets in pieces of this size, the next one when it has passed on what it had."""
 
 TURN_BYTES = 1 << 20
