@@ -20,7 +20,7 @@ from punchlist.cli.look import Look, look_of, write
 from punchlist.launch import Target
 from punchlist.options import Options
 from punchlist.sync_link import Caller
-from punchlist.text import safe, safe_json, task_id
+from punchlist.text import safe, safe_block, safe_json, task_id
 from punchlist_schemas.build import build_stamp
 from punchlist_schemas.directory import OUTSIDE, Meant
 
@@ -183,14 +183,14 @@ class Context:
         return 0
 
     def note(self, text: str) -> None:
-        """Tell something beside the output, on standard error."""
-        print(text, file=sys.stderr)
+        """Tell something beside the output, on standard error, harmless for a terminal."""
+        print(safe_block(text), file=sys.stderr)
 
     def confirmed(self, question: str) -> bool:
         """Whether the person at the terminal agrees; `--yes`, and having nobody to ask, count as yes."""
         if self.args.yes or not (sys.stdin.isatty() and os.isatty(1)):
             return True
-        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.write(f"{safe(question)} [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 

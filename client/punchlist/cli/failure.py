@@ -67,7 +67,7 @@ _NEXT: dict[str, Callable[[Facts], str]] = {
 
 def tell(kind: str, message: str, advice: str = "") -> None:
     """Write an error and what to do next to standard error, harmless for a terminal."""
-    text = f"error: {kind}: {safe_block(message)}\n"
+    text = f"error: {safe(kind)}: {safe_block(message)}\n"
     if advice:
         text += f"  {safe(advice)}\n"
     sys.stderr.write(text)

@@ -8,6 +8,7 @@ from importlib import import_module
 
 from punchlist.cli import exits, failure, parser
 from punchlist.cli.look import write
+from punchlist.text import safe_block
 
 
 def run(argv: Sequence[str]) -> int:
@@ -30,7 +31,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _tell_fault() -> int:
-    traceback.print_exc()
+    sys.stderr.write(safe_block(traceback.format_exc()))
     failure.tell("internal_error", "that is a fault of punch's, please report it")
     return exits.FAULT
 

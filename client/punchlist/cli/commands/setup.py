@@ -24,7 +24,7 @@ def run_setup(context: Context) -> int:
     args = context.args
     host = host_named(args.host)
     place = _place(context, host)
-    files = Configurator(context.target.data_dir, lambda text: context.note(safe_block(text)))
+    files = Configurator(context.target.data_dir, context.note)
     try:
         if args.print:
             changes = [files.plan(wanted, remove=args.remove) for wanted in host.files(place)]
