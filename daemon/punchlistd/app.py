@@ -121,7 +121,7 @@ class App:
         try:
             return DataLock(path, patience_s=0.0 if self._inherited is None else TAKE_OVER_S)
         except OSError as error:
-            said = f"{path} can't be opened: {error.strerror}. Choose another data directory."
+            said = f"{path} can't be opened or locked: {error.strerror}. Choose another data directory."
             raise PlaceUnusable(said) from error
 
     def _listen(self) -> ListeningSocket:

@@ -1,3 +1,4 @@
+import errno
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from punchlistd.lock import AlreadyRunning, DataLock
+from punchlistd.net.listener import OwnSocket, PlaceUnusable
 
 HOLDER = """
 import sys
@@ -164,3 +166,16 @@ def test_it_tells_the_file_that_it_is_a_lock_on(path: str) -> None:
     status = os.stat(path)
     assert lock.identity == {"device": str(status.st_dev), "inode": str(status.st_ino)}
     lock.close()
+
+
+def test_a_file_system_without_locks_is_told_and_is_no_other_daemon(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with pytest.raises(OSError, match="No locks available"):
+        DataLock(path, patience_s=5)
+    with pytest.raises(PlaceUnusable, match=r"s\.lock can't be locked: No locks available\. Choose another path\."):
+        OwnSocket(str(tmp_path / "run" / "s"))

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -140,6 +141,25 @@ def test_what_must_be_put_right_first_ends_with_78_and_is_left_as_it_was(
     assert re.search(said, log.splitlines()[-1])
     assert "Traceback" not in log
     assert all(path.read_bytes() == content for path, content in before.items())
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can take /proc away")
+def test_without_proc_the_daemon_says_that_it_needs_it(tmp_path: Path) -> None:
+    daemon = shlex.join(
+        [sys.executable, "-m", "punchlistd", "--socket", f"{tmp_path}/s", "--data-dir", f"{tmp_path}/d"]
+    )
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", f"umount -l /proc && exec {daemon}"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    if "unshare" in done.stderr or "umount" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 78
+    assert "can't be bound: /proc/self/fd is needed. Mount /proc." in done.stderr
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")

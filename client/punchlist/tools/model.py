@@ -117,9 +117,14 @@ class Desk(msgspec.Struct, frozen=True):
     answered: bool = False
 
     @property
+    def place(self) -> str:
+        """What the process remembers the list by: names like `my:todos` mean another list for each user."""
+        return self.conversation if self.user is None else f"{self.user}\0{self.conversation}"
+
+    @property
     def mind(self) -> Mind:
         """What this agent remembers of the list."""
-        return self.memory.mind(self.log, self.conversation, self.actor)
+        return self.memory.mind(self.log, self.place, self.actor)
 
     @property
     def conversation(self) -> str:

@@ -14,6 +14,7 @@ import stat
 
 BACKLOG = 1_024
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_OPEN_FILES = "/proc/self/fd"
 
 
 class SocketTaken(Exception):
@@ -141,7 +142,10 @@ class OwnSocket(ListeningSocket):
                 stack.callback(sock.close)
                 super().__init__(path, sock)
             except OSError as error:
-                raise PlaceUnusable(f"{path} can't be bound: {error.strerror or error}.") from error
+                said = error.strerror or str(error)
+                if not os.path.isdir(_OPEN_FILES):
+                    said = f"{_OPEN_FILES} is needed. Mount /proc"
+                raise PlaceUnusable(f"{path} can't be bound: {said}.") from error
             self._held = stack.pop_all()
         self._closed = False
 
@@ -157,10 +161,13 @@ class OwnSocket(ListeningSocket):
         except BlockingIOError as error:
             os.close(lock)
             raise SocketTaken(_taken(path)) from error
+        except OSError as error:
+            os.close(lock)
+            raise PlaceUnusable(f"{path}.lock can't be locked: {error.strerror}. Choose another path.") from error
         return lock
 
     def _bind(self, path: str) -> socket.socket:
-        address = f"/proc/self/fd/{self._directory}/{self._name}"
+        address = f"{_OPEN_FILES}/{self._directory}/{self._name}"
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         before = os.umask(0o177)
         try:

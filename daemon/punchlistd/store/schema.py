@@ -5,11 +5,14 @@ made under another name and published when it is complete, so a file of that nam
 """
 
 import contextlib
+import errno
+import fcntl
 import os
 import secrets
 import sqlite3
 import stat
 from collections.abc import Sequence
+from typing import BinaryIO
 from urllib.parse import quote
 
 from punchlistd.store.files import KEPT_AHEAD, discard, publish, size_of, write_ahead
@@ -69,6 +72,7 @@ SETTINGS: tuple[tuple[str, str, str | int], ...] = (
 BUSY_S = 5.0
 """How long to wait for another program that has the file open."""
 
+_NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 _HEADER = 100
 _MAGIC = b"SQLite format 3\0"
 
@@ -105,6 +109,7 @@ def identify(path: str, newest: int) -> bool:
             raise LogUnusable(f"{path} is not a file; move it away or choose another data directory")
         with open(path, "rb") as file:
             header = file.read(_HEADER)
+            _check_locks(file, path)
     except FileNotFoundError:
         if size_of(write_ahead(path)):
             raise LogUnusable(
@@ -124,6 +129,18 @@ def identify(path: str, newest: int) -> bool:
     return True
 
 
+def _check_locks(file: BinaryIO, path: str) -> None:
+    """SQLite takes a file system without locks for a file that is in use, and waits for it."""
+    try:
+        fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            return  # in use: SQLite waits for it, and says so
+        raise LogUnusable(
+            f"{path} can't be locked ({error.strerror}): its file system has no locks; choose another data directory"
+        ) from error
+
+
 def _refuse_newer(path: str, version: int, newest: int) -> None:
     if not 0 < version <= newest:
         raise LogUnusable(
@@ -136,6 +153,8 @@ def create(path: str) -> None:
     unfinished = path + ".new"
     discard(unfinished)
     os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_WRONLY, 0o600))
+    with open(unfinished, "rb") as file:
+        _check_locks(file, path)
     with contextlib.closing(connect(unfinished, "rw")) as connection:
         apply_settings(connection)
         build(connection)

@@ -46,6 +46,20 @@ def test_the_user_id_of_a_call_confines_it(daemon: Running, monkeypatch: pytest.
     assert tools.call("todo-v1", "list_tasks", {"user_id": "bob"}, conversation="of:ann:todos").refused
 
 
+def test_what_is_remembered_of_a_list_is_each_users_own(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One actor's name, one list's name, one process: nothing of one user's list is taken for the other's."""
+    monkeypatch.setenv("PUNCHLIST_SOCKET", daemon.socket)
+    early = {"tasks": ["early", "next"]}
+    tools.call("native", "plan", early, conversation="my:todos", user="bob", actor="zed")
+    tools.call("native", "plan", {"tasks": ["one", "two"]}, conversation="my:todos", user="ann")
+    assert "Now #1: one" in tools.call("native", "next", conversation="my:todos", user="ann").text
+    looked = tools.call("native", "tasks", {"since": "last"}, conversation="my:todos", user="bob")
+    assert [task["title"] for task in looked.data["tasks"]] == ["early", "next"], "bob has not looked yet"
+    assert "Now #1: early" in tools.call("native", "next", conversation="my:todos", user="bob").text
+    for user, done in (("ann", "Now #2: two"), ("bob", "Now #2: next")):
+        assert done in tools.call("native", "next", {"result": "x"}, conversation="my:todos", user=user).text
+
+
 def test_in_a_repository_that_somebody_works_in_a_user_has_a_list_of_the_own(
     daemon: Running, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

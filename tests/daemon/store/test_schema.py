@@ -1,3 +1,4 @@
+import errno
 import hashlib
 import os
 import sqlite3
@@ -9,6 +10,7 @@ import pytest
 from punchlistd.store import schema
 from punchlistd.store.port import LogUnusable
 from punchlistd.store.schema import apply_settings, connect, create, identify, upgrade
+from punchlistd.store.sqlite import open_log
 
 
 def contents(directory: Path) -> dict[str, str]:
@@ -26,6 +28,22 @@ def test_a_new_log_says_what_it_is_and_belongs_to_nobody_else(path: str) -> None
         assert connection.execute("PRAGMA user_version").fetchone() == (1,)
         strict = connection.execute("SELECT min(strict) FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%'")
         assert strict.fetchone() == (1,)
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_file_system_without_locks_is_refused_at_once_and_not_taken_for_another_program(
+    path: str, monkeypatch: pytest.MonkeyPatch, is_new: bool
+) -> None:
+    if not is_new:
+        create(path)
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.lockf", no_locks)
+    with pytest.raises(LogUnusable, match=r"can't be locked \(No locks available\): .* choose another data directory"):
+        open_log(path, reserve_bytes=0)
+    assert os.path.exists(path) is not is_new
 
 
 def test_a_half_made_log_is_made_anew(path: str) -> None:

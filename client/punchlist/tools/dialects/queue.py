@@ -154,7 +154,7 @@ def _idle(desk: Desk, info: Conversation, tasks: Sequence[Task]) -> str:
 def _prepared(desk: Desk) -> Generator[Call[Any], Any, Conversation]:
     """The list, serial if it is new or nobody has put a task on it yet: one that is worked on keeps its ways."""
     serial = SettingsPatch(execution="serial")
-    if desk.conversation not in desk.memory.prepared:
+    if desk.place not in desk.memory.prepared:
         opened: ConversationResult = yield desk.calls.open(settings=serial)
         info = opened.conversation
         counts = info.counts
@@ -164,7 +164,7 @@ def _prepared(desk: Desk) -> Generator[Call[Any], Any, Conversation]:
                 yield desk.calls.configure(settings=serial, expect_version=info.version)
             except VersionConflict:
                 pass  # somebody else has begun with it meanwhile
-        desk.memory.prepared.add(desk.conversation)
+        desk.memory.prepared.add(desk.place)
     return (yield desk.calls.info())
 
 
