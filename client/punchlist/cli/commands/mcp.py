@@ -35,9 +35,8 @@ def run_mcp(context: Context) -> int:
     from punchlist.mcp.server import Setup
     from punchlist.mcp.users import UsersFile
 
-    setup = Setup(
-        dialects, args.conversation or os.environ.get("PUNCHLIST_CONVERSATION"), args.actor, args.user, args.tools
-    )
+    named = args.conversation or os.environ.get("PUNCHLIST_CONVERSATION") or None  # set and empty: nothing is named
+    setup = Setup(dialects, named, args.actor, args.user, args.tools)
     setup = setup._replace(directory=host_directory(os.environ), data_dir=context.target.data_dir)
     options = _options(context)
     if args.http:
