@@ -90,6 +90,20 @@ async def test_what_is_done_here_stays_until_the_file_says_something_new(place: 
     assert place.problems == []
 
 
+async def test_a_file_that_was_away_and_comes_back_as_it_was_is_the_same_task(place: Place, claude: ClaudeHome) -> None:
+    claude.task(SESSION, 1, "Parse", status="in_progress")
+    await sync(place, claude)
+    await place.list.complete("1")
+    claude.reset(SESSION)
+    await sync(place, claude)
+    claude.task(SESSION, 1, "Parse", status="in_progress")
+    await sync(place, claude)
+    assert await shown(place) == [("1", "Parse", "completed")], "what was done here stays"
+    claude.task(SESSION, 1, "Parse it", status="in_progress")
+    await sync(place, claude)
+    assert await shown(place) == [("1", "Parse it", "completed")], "it is there again, and a new title is an edit"
+
+
 async def test_a_folder_that_became_its_teams_is_not_taken_over_twice(
     place: Place, claude: ClaudeHome, tmp_path: Path
 ) -> None:

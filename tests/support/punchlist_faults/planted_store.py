@@ -1,0 +1,148 @@
+"""The planted bugs of the log: commits, damage, the index, erasure."""
+
+from punchlist_faults.mutant import DAMAGE, POWER, SYSCALL, Mutant
+
+_STORE = "daemon/punchlistd/store/"
+
+MUTANTS = (
+    Mutant(
+        "zeros are no erasure",
+        _STORE + "lines.py",
+        "iif({typed}, log.sum, {SPOILED})",
+        "iif({typed}, log.sum, 0)",
+        ("tests/daemon/store/test_reading.py",),
+    ),
+    Mutant(
+        "a lost stretch of the log is told",
+        _STORE + "reading.py",
+        "                        yield lost(due, row[1] - 1)\n",
+        "                        pass\n",
+        ("tests/daemon/store/test_reading.py",),
+    ),
+    Mutant(
+        "an index that can't be read gives way to the log",
+        _STORE + "doubt.py",
+        '        if not _scanned(log, "some conversations"):\n            raise\n',
+        "        raise\n",
+        ("tests/daemon/store/test_rebuild.py",),
+    ),
+    Mutant(
+        "a used up quota is a full disk",
+        _STORE + "operations.py",
+        "not (code in _UNWRITTEN and self._is_full())",
+        "True",
+        ("tests/daemon/store/test_sqlite.py",),
+    ),
+    Mutant(
+        "commits are flushed",
+        _STORE + "schema.py",
+        '("synchronous", "FULL", 2)',
+        '("synchronous", "NORMAL", 1)',
+        ("tests/daemon/store/test_operations.py", POWER),
+    ),
+    Mutant(
+        "the file that is written ahead has its name at each commit",
+        _STORE + "files.py",
+        "os.readlink(self._link, dir_fd=self._files) != self._name",
+        "not self._name",
+        ("tests/daemon/store/test_files.py",),
+    ),
+    Mutant(
+        "names and inodes are compared before a commit",
+        _STORE + "files.py",
+        "for path, known in self._known.items():",
+        "for path, known in {}.items():",
+        ("tests/daemon/store/test_files.py", "tests/daemon/store/test_sqlite.py"),
+    ),
+    Mutant(
+        "a conversation is a chain",
+        _STORE + "record.py",
+        '    return _link(previous_check, content, content[: content.find(b"\\t")]).encode() == check\n',
+        "    return True\n",
+        ("tests/daemon/store/test_record.py",),
+    ),
+    Mutant(
+        "a row is compared with its checksum",
+        _STORE + "lines.py",
+        "    if zlib.crc32(body) != total:\n",
+        "    if total is None:\n",
+        (DAMAGE, "tests/daemon/store/test_reading.py"),
+    ),
+    Mutant(
+        "the mark is kept outside the log",
+        _STORE + "operations.py",
+        "                self.mark.write(self.epoch, last, total)\n",
+        "",
+        (DAMAGE, "tests/daemon/store/test_sqlite.py"),
+    ),
+    Mutant(
+        "a file that was cut short is refused",
+        _STORE + "sqlite.py",
+        "        whole.check_pages(path)\n",
+        "",
+        ("tests/daemon/store/test_whole.py",),
+    ),
+    Mutant(
+        "an index that finds nothing is built again",
+        _STORE + "sqlite.py",
+        "        if operations.doubtful:\n            _rebuild(operations)\n",
+        "        if False:\n            _rebuild(operations)\n",
+        ("tests/daemon/store/test_whole.py",),
+    ),
+    Mutant(
+        "a new log is complete before it has its name",
+        _STORE + "schema.py",
+        '        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()\n    publish',
+        "    publish",
+        (SYSCALL,),
+    ),
+    Mutant(
+        "a failed write ends everything",
+        _STORE + "operations.py",
+        "& 0xFF != sqlite3.SQLITE_FULL and",
+        "& 0xFF == -1 and",
+        ("tests/daemon/store/test_sqlite.py", SYSCALL),
+    ),
+    Mutant(
+        "nothing is put in the place of another file",
+        _STORE + "files.py",
+        "        os.link(finished, path)\n",
+        '        os.replace(finished, path)\n        open(finished, "wb").close()\n',
+        ("tests/daemon/store/test_files.py", "tests/daemon/store/test_backup.py"),
+    ),
+    Mutant(
+        "a newer log is refused",
+        _STORE + "schema.py",
+        "    if not 0 < version <= newest:\n",
+        "    if version < 0:\n",
+        ("tests/daemon/store/test_schema.py",),
+    ),
+    Mutant(
+        "what is erased is not left in a snapshot",
+        _STORE + "erase.py",
+        '    execute("DELETE FROM snapshots WHERE conversation = ? AND seq < ?", (number, tombstone))\n',
+        "",
+        ("tests/daemon/store/test_erase.py", "tests/daemon/store/test_port.py"),
+    ),
+    Mutant(
+        "a log that was overwritten in place gets no further commit",
+        _STORE + "files.py",
+        "(found.st_size, found.st_mtime_ns) != self._content",
+        "found.st_size < 0",
+        ("tests/daemon/store/test_sqlite.py",),
+    ),
+    Mutant(
+        "what is written ahead is never cut by somebody else",
+        _STORE + "files.py",
+        "        if length < self.length:\n",
+        "        if length < 0:\n",
+        ("tests/daemon/store/test_sqlite.py",),
+    ),
+    Mutant(
+        "a directory that was put back as a whole is noticed",
+        _STORE + "operations.py",
+        "for each in (noted, self.twin.read() if self.twin else None):",
+        "for each in (noted,):",
+        ("tests/daemon/store/test_sqlite.py",),
+    ),
+)
