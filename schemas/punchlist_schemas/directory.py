@@ -149,7 +149,10 @@ def _real(directory: "str | None") -> str:
             return os.getcwd()
         except OSError as error:
             raise DirectoryError("The working directory is gone", "cd to one that exists") from error
-    place = os.path.realpath(directory)
+    try:
+        place = os.path.realpath(directory)
+    except OSError as error:  # a link that may not be read, as in another user's /proc/PID
+        raise DirectoryError(f"{directory} can't be followed: {error.strerror}", "name another directory") from error
     if not os.path.isdir(place):
         place = os.path.dirname(place)
     if not os.path.isdir(place):

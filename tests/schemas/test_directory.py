@@ -132,3 +132,13 @@ def test_what_is_remembered_is_private_and_tells_nothing(tmp_path: Path) -> None
     assert record.stat().st_mode & 0o777 == 0o600
     assert os.stat(tmp_path / "data" / "allowed").st_mode & 0o777 == 0o700
     assert record.read_bytes() == b""
+
+
+def test_a_link_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(path: str) -> str:
+        raise PermissionError(13, "Permission denied", path)
+
+    (tmp_path / "link").symlink_to(tmp_path)
+    monkeypatch.setattr(os, "readlink", forbidden)
+    with pytest.raises(DirectoryError, match="link can't be followed: Permission denied"):
+        meant(str(tmp_path / "link" / "below"))
