@@ -140,5 +140,5 @@ def test_a_link_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pyt
 
     (tmp_path / "link").symlink_to(tmp_path)
     monkeypatch.setattr(os, "readlink", forbidden)
-    with pytest.raises(DirectoryError, match="link can't be followed: Permission denied"):
+    with pytest.raises(DirectoryError, match="below can't be followed: Permission denied"):
         meant(str(tmp_path / "link" / "below"))

@@ -248,10 +248,14 @@ def _version_at(log: Operations, conversation: str, after: int) -> int | None:
         begun = next(found, None)
     for row in (begun, previous_row(log, conversation, after + 1)):
         if row is not None and row[1] <= after:
-            lines = split(row)
+            lines, spoiled = split(row), 0
             if lines is None:
+                rest = _salvage(log, row)
+                lines, spoiled = rest.good, max((seq for seq, _, _ in rest.bad if seq <= after), default=0)
+            before = [each for each in of_conversation(lines, conversation) if each.seq <= after]
+            if spoiled > (before[-1].seq if before else 0):
                 return None
-            if before := [each for each in of_conversation(lines, conversation) if each.seq <= after]:
+            if before:
                 return before[-1].version
     return 0
 

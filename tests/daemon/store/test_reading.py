@@ -336,3 +336,24 @@ async def test_a_tombstone_in_a_damaged_row_is_still_recognized(path: str) -> No
     log = await OpenedLog.open(path, reserve_bytes=0)
     assert await log.unerased() == ["a"] and [stored.version for stored in (await log.load("a")).tail] == [1, 2]
     await log.close()
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+async def test_a_reader_that_goes_on_in_the_middle_of_a_spoiled_row_misses_nothing_in_silence(
+    path: str, indexed: bool
+) -> None:
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await scribe.write_batch(*[("anna", [said(f"anna {number}")]) for number in range(4)])
+    await scribe.write_batch(("anna", [said("anna 4")]))
+    if indexed:
+        await log.maintain([])
+    await log.close()
+    for line in scribe.lines[2:4]:
+        change(path, 4, line, bytes(len(line)))
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    assert [stored.seq for stored in await log.read(0, 9, conversation="anna")] == [1, 2]
+    assert [stored.seq for stored in await log.read(1, 9, conversation="anna")] == [2]
+    with pytest.raises(Damaged):
+        await log.read(2, 9, conversation="anna")
+    await log.close()

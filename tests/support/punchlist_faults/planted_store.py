@@ -13,6 +13,13 @@ MUTANTS = (
         ("tests/daemon/store/test_reading.py",),
     ),
     Mutant(
+        "a reader that goes on inside a spoiled row knows how far it is",
+        _STORE + "reading.py",
+        "                lines, spoiled = rest.good, max((seq for seq, _, _ in rest.bad if seq <= after), default=0)\n",
+        "                return None\n",
+        ("tests/daemon/store/test_reading.py",),
+    ),
+    Mutant(
         "a lost stretch of the log is told",
         _STORE + "reading.py",
         "                        yield lost(due, row[1] - 1)\n",
