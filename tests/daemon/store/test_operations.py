@@ -89,11 +89,13 @@ def test_an_index_that_can_not_be_read_is_damage_and_no_failure(operations: Oper
     assert not operations.failed
 
 
-def test_closing_does_not_mind_watched_files_that_went_before(operations: Operations, tmp_path: Path) -> None:
+def test_closing_does_not_mind_watched_files_that_went_before(path: str, tmp_path: Path) -> None:
+    opened = open_log(path, reserve_bytes=0)
     (tmp_path / "daemon.sock").write_text("")
-    operations.watch([str(tmp_path / "daemon.sock")])
+    opened.watch([str(tmp_path / "daemon.sock")])
     (tmp_path / "daemon.sock").unlink()
-    operations.finish()
+    opened.finish()
+    opened.connection.close()
 
 
 def test_an_error_within_a_transaction_rolls_it_back(operations: Operations) -> None:
