@@ -51,7 +51,8 @@ async def test_whoever_needs_a_spoiled_event_is_told_and_the_list_takes_no_more_
     tmp_path: Path, method: str, params: dict[str, Any]
 ) -> None:
     await plan(tmp_path)
-    await anyio.to_thread.run_sync(spoil, tmp_path / "data", b"t40.", b"T40.")
+    needed = b"m40." if method == "message.list" else b"t40."
+    await anyio.to_thread.run_sync(spoil, tmp_path / "data", needed, needed.upper())
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
         shown = await peer.result("task.list", conversation="long")
