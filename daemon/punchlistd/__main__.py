@@ -14,7 +14,8 @@ examples:
   punchlistd --idle-exit 900                  stop after 15 minutes without a connection
   punchlistd --verify backup.db               check a log or a backup that nobody has open; a report as JSON
 
-exit codes: 0 stopped as asked, 1 --verify or --restore found something wrong, 2 usage, 70 a fault of ours,
+exit codes: 0 stopped as asked, 1 --verify or --restore found something wrong, or --repair can't repair it,
+  2 usage, 70 a fault of ours,
   74 a write failed below us, or the lock, the socket or the log was taken away, 75 another daemon runs,
   78 something must be put right first, as the message says
 """
@@ -42,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--log-format", choices=("human", "json"), default="human")
     offline = made.add_mutually_exclusive_group()
     offline.add_argument("--verify", metavar="FILE", help="serve nothing: check a log, print a report")
+    offline.add_argument("--repair", action="store_true", help="serve nothing: repair the log of the data directory")
     offline.add_argument("--restore", metavar="FILE", help="serve nothing: make a backup the log of the data directory")
     made.add_argument("--version", action="version", version=f"punchlistd {__version__}")
     return made
@@ -51,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon; the exit code says how it ended."""
     options = parser().parse_args(argv)
     # After the arguments: `--help` and a wrong option need none of this.
-    if options.verify is not None or options.restore is not None:
+    if options.verify is not None or options.restore is not None or options.repair:
         from punchlistd import audit  # noqa: PLC0415
 
         return audit.run(options)

@@ -20,6 +20,7 @@ from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.facts import fact_of
 from punchlistd.lock import AlreadyRunning, DataLock
 from punchlistd.net.listener import PlaceUnusable, private_directory
+from punchlistd.repair import Repaired, repair
 from punchlistd.settings import resolve
 from punchlistd.store.backup import LOG_NAME, BackupFailed, restore
 from punchlistd.store.lines import checksum, split
@@ -51,17 +52,19 @@ class _Failure(msgspec.Struct):
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what `--verify` or `--restore` asks for, print a report as one line of JSON, return the exit code."""
+    """Do what `--verify`, `--repair` or `--restore` asks for, print a report as one line of JSON, return the code."""
     os.umask(0o077)
     try:
         if options.verify is not None:
             report = audit(os.path.abspath(options.verify), _Progress())
+        elif options.repair:
+            report = mend(resolve(os.environ, options.socket, options.data_dir).log_path, _Progress())
         else:
             data_dir = resolve(os.environ, options.socket, options.data_dir).data_dir
             report = put_in_place(os.path.abspath(options.restore), data_dir)
     except tuple(FAILURES) as error:
         name, code = next(row for kind, row in FAILURES.items() if isinstance(error, kind))
-        _print(_Failure(name, _said(error, os.path.basename(options.verify or options.restore))))
+        _print(_Failure(name, _said(error, os.path.basename(options.verify or options.restore or LOG_NAME))))
         return code
     _print(report)
     return UNSOUND if report.problems else 0
@@ -111,14 +114,38 @@ def audit(path: str, progress: _Progress) -> Report:
     lock = os.path.join(os.path.dirname(path), "lock")
     held = DataLock(lock) if os.path.basename(path) == LOG_NAME and os.path.exists(lock) else None
     try:
+        return _checked(path, progress)
+    finally:
+        if held is not None:
+            held.close()
+
+
+def _checked(path: str, progress: _Progress) -> Report:
+    try:
         report = verify_file(path, lambda seq: progress.tell("checking event", seq))
         with opened(path) as connection:
             _Replay(connection, report, lambda seq: progress.tell("replaying event", seq)).run()
         return report
     finally:
         progress.clear()
-        if held is not None:
-            held.close()
+
+
+def mend(path: str, progress: _Progress) -> Repaired:
+    """Repair the log of a data directory that no daemon has open. See `punchlistd.repair`.
+
+    Raises:
+        AlreadyRunning: A daemon has it open; nothing was touched.
+        LogUnusable: It is no log of ours, or nothing of it can be read.
+        BackupFailed: There is no room or permission for the copies.
+        PlaceUnusable: The directory can't be used.
+    """
+    os.close(private_directory(os.path.dirname(path)))
+    try:
+        lock = DataLock(os.path.join(os.path.dirname(path), "lock"))
+    except AlreadyRunning as error:
+        raise AlreadyRunning(f"{error} End it and repeat: punch call daemon.shutdown; punch verify --repair") from None
+    with closing(lock):
+        return repair(path, lambda each: _checked(each, progress))
 
 
 def put_in_place(backup: str, data_dir: str) -> Report:

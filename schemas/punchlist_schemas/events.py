@@ -168,6 +168,10 @@ class MessageAppended(Event, frozen=True, tag="MessageAppended"):
     content: Any
 
 
+class EventLost(Event, frozen=True, tag="EventLost"):
+    """Stands in the place of an event that damage destroyed, since the log was repaired. Without effect."""
+
+
 class UnknownEvent(msgspec.Struct, frozen=True):
     """An event of a type that this version does not know: kept and shown as it is, without effect."""
 
@@ -189,6 +193,7 @@ KnownEvent = (
     | Released
     | ListCleared
     | MessageAppended
+    | EventLost
 )
 AnyEvent = KnownEvent | UnknownEvent
 

@@ -128,4 +128,5 @@ _TELL: dict[str, Callable[[Event, Look], str]] = {
     "Released": lambda event, look: f"released by {safe(str(event['owner']))} ({safe(str(event['reason']))})",
     "ListCleared": lambda event, look: "list cleared",
     "MessageAppended": _message,
+    "EventLost": lambda event, look: "lost to damage",
 }

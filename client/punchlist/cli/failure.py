@@ -58,7 +58,7 @@ _NEXT: dict[str, Callable[[Facts], str]] = {
     "confirmation_required": lambda data: f"repeat with confirm={data.get('token', 'TOKEN')}",
     "storage_full": lambda data: "free space on the disk and repeat; reading goes on meanwhile",
     "outcome_unknown": lambda data: "see whether it happened: punch log -n 5",
-    "damaged": lambda data: "punch verify says what is wrong, punch restore brings a backup back",
+    "damaged": lambda data: "punch verify says what is wrong, punch verify --repair repairs the log",
     "gap": lambda data: "punch verify says what is damaged or missing",
     "internal_error": lambda data: "the daemon's log has the details: punch status names its directory",
     "shutting_down": lambda data: "repeat in a moment",

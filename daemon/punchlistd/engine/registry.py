@@ -346,7 +346,7 @@ def damage_of(damaged: Damaged) -> Rejection:
     return Rejection(
         "damaged",
         f"The log of {name} is damaged at position {seq} ({damaged.reason}); it can be read up to there "
-        "but not written. Run `punch verify`, then restore a backup or import the part that can be read.",
+        "but not written. End the daemon and run `punch verify --repair`, or restore a backup.",
         {"conversation": name, "seq": seq},
     )
 

@@ -7,7 +7,7 @@ import sqlite3
 from bisect import bisect_left
 from collections.abc import Generator
 from contextlib import closing, suppress
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from punchlistd.store.lines import (
     ROW,
@@ -31,6 +31,20 @@ ANYONE = ""
 """Among the conversations that may have lost an event: any that has no later one."""
 
 
+class Readable(Protocol):
+    """A log to read rows from: its connection, and its last position."""
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The database."""
+        ...
+
+    @property
+    def head(self) -> int:
+        """The last position."""
+        ...
+
+
 def scan(log: Operations, after: int) -> None:
     """Index in memory what comes after a position."""
     log.tail = Tail()
@@ -52,7 +66,7 @@ def scan(log: Operations, after: int) -> None:
                     log.tail.note(damage.conversation, row[0])
 
 
-def rows(log: Operations, after: int) -> Generator[Row]:
+def rows(log: Readable, after: int) -> Generator[Row]:
     """Rows that end after a position, without a hole: what is missing or can't be read comes as a lost row."""
     due, limit = after + 1, -1
     while due <= log.head:
@@ -82,7 +96,7 @@ def rows(log: Operations, after: int) -> Generator[Row]:
         yield lost(due, log.head)
 
 
-def _readable(log: Operations, due: int) -> int:
+def _readable(log: Readable, due: int) -> int:
     """The first position of the next row that can be read, where the one with the event `due` can't."""
 
     def readable(after: int) -> bool:
@@ -124,7 +138,7 @@ def row_at(log: Operations, seq: int) -> Row:
     return lost(seq, seq)
 
 
-def _select(log: Operations, query: str, parameters: tuple[object, ...]) -> Generator[Row]:
+def _select(log: Readable, query: str, parameters: tuple[object, ...]) -> Generator[Row]:
     cursor = log.connection.execute(query, parameters)
     try:
         yield from cursor

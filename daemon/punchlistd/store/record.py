@@ -63,6 +63,12 @@ def seal(check: str, wire: bytes, side: Side | None) -> tuple[bytes, str]:
     return b"%b\t%b" % (content, head.encode()), head
 
 
+def reseal(check: str, line: bytes) -> bytes:
+    """The same content as a line that follows from another check."""
+    content = line[: line.rindex(b"\t")]
+    return b"%b\t%b" % (content, _link(check, content, content[: content.find(b"\t")]).encode())
+
+
 def parse(line: bytes, seq: int | None = None) -> Stored:
     """Take a line for what it says it is, or for the event at `seq` where that is known.
 

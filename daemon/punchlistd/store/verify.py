@@ -97,7 +97,11 @@ def readable_rows(connection: sqlite3.Connection, spoiled: Callable[[int, str], 
         if following is None:
             return
         try:
-            yield connection.execute(f"SELECT {ROW} FROM log WHERE seq = ?", (following,)).fetchone()
+            row = connection.execute(f"SELECT {ROW} FROM log WHERE seq = ?", (following,)).fetchone()
+            if row is None:  # it is listed, and not found
+                spoiled(following, "it is out of its place")
+            else:
+                yield row
         except sqlite3.DatabaseError as error:
             spoiled(following, f"it can't be read: {error}")
         after = following

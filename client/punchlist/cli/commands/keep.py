@@ -10,13 +10,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from punchlist.atomic import make_directories
 from punchlist.cli.context import Context
 from punchlist.cli.exits import FAULT, REFUSED
-from punchlist.cli.failure import tell
+from punchlist.cli.failure import UsageError, tell
 from punchlist.errors import DaemonUnavailable, Damaged
 from punchlist.starter import environment
 from punchlist.sync_link import Caller
@@ -45,7 +45,11 @@ def run_backup(context: Context) -> int:
 
 
 def run_verify(context: Context) -> int:
-    """Look through a file, or through the log; exit code 1 when something is damaged."""
+    """Look through a file, or through the log; exit code 1 when something is damaged. With `--repair` repair it."""
+    if context.args.repair:
+        if context.args.file is not None:
+            raise UsageError("--repair repairs the log in use, not another file: leave FILE out")
+        return _repaired(context)
     if context.args.file is not None:
         return _verified(context, os.path.abspath(context.args.file))
     path = os.path.join(context.target.data_dir, "log.db")
@@ -87,13 +91,37 @@ def _verified(context: Context, path: str, shown: str | None = None) -> int:
 
 def _told(report: dict[str, Any]) -> Iterator[str]:
     problems = report["problems"]
-    for problem in problems[:_SHOWN]:
-        place = f" at {problem['seq']}" if problem["seq"] else ""
-        yield f"damaged: {safe(problem['conversation']) or 'the log'}{place}: {safe(problem['reason'])}"
-    if len(problems) > _SHOWN:
-        yield f"and {len(problems) - _SHOWN} more: --json has them all"
+    yield from _problems("damaged", problems)
     verdict = f"{len(problems)} problems" if problems else "sound, and what is derived from it is what a replay gives"
     yield f"{safe(report['path'])}: {_held({**report, 'seq': report['head']})}: {verdict}"
+
+
+def _repaired(context: Context) -> int:
+    """Repair the log, which no daemon may have open."""
+    code, report = _punchlistd("--repair", "--data-dir", context.target.data_dir)
+    if report is None or "error" in report:
+        return _failed(code, report)
+    return context.answer(report, _mended(report))
+
+
+def _problems(word: str, problems: Sequence[dict[str, Any]]) -> Iterator[str]:
+    for problem in problems[:_SHOWN]:
+        place = f" at {problem['seq']}" if problem["seq"] else ""
+        yield f"{word}: {safe(problem['conversation']) or 'the log'}{place}: {safe(problem['reason'])}"
+    if len(problems) > _SHOWN:
+        yield f"and {len(problems) - _SHOWN} more: --json has them all"
+
+
+def _mended(report: dict[str, Any]) -> Iterator[str]:
+    if not report.get("backup"):
+        yield f"{safe(report['path'])} is sound: nothing to repair"
+        return
+    yield f"the damaged log is kept as it was: {safe(report['backup'])}"
+    yield from _problems("lost", report.get("lost", ()))
+    for name in report.get("restored", ()):
+        yield f"whole again: {safe(name)}, though events of its history are lost"
+    held = _held({**report, "seq": report["head"]})
+    yield f"{safe(report['path'])}: {held}, under the new epoch {report['epoch']}: sound"
 
 
 def run_restore(context: Context) -> int:

@@ -52,8 +52,11 @@ COMMANDS = (
         "verify",
         "keep",
         "Look through the log, or a backup, for damage: exit code 1 and its place if there is any.",
-        (Argument(("file",), "a log or backup nobody has open (the log in use)", {**_FILE, "nargs": "?"}, "file"),),
-        ("punch verify", "punch verify /media/stick/punchlist.db"),
+        (
+            Argument(("file",), "a log or backup nobody has open (the log in use)", {**_FILE, "nargs": "?"}, "file"),
+            flag("--repair", text="repair the log, while no daemon runs: copy it, cut out what is spoiled, say what"),
+        ),
+        ("punch verify", "punch verify /media/stick/punchlist.db", "punch verify --repair"),
     ),
     Command(
         "restore",

@@ -134,6 +134,26 @@ def test_progress_is_shown_to_people(punch: Any, home: Path) -> None:
         shown.wait_for("sound")
 
 
+# repair
+
+
+def test_a_damaged_log_is_repaired_once_its_daemon_has_ended(damaged: Path, punch: Any, daemon: Running) -> None:
+    refused = punch("verify", "--repair")
+    assert refused.code == 75 and "punch call daemon.shutdown" in refused.err
+    assert punch("verify", "--repair", "some.db").code == 2
+
+
+def test_a_repair_says_what_is_kept_and_what_is_lost(damaged: Path, run: Any) -> None:
+    done = run("verify", "--repair")
+    (name,) = os.listdir(damaged / "backups")
+    assert (done.code, done.err) == (0, "")
+    assert done.lines[0].endswith(f"{damaged}/backups/{name}")
+    assert done.lines[1].startswith("lost: a at 3: ")
+    assert done.lines[-1].endswith(": sound") and "new epoch" in done.lines[-1]
+    again = run("verify", "--repair")
+    assert (again.code, again.out) == (0, f"{damaged}/log.db is sound: nothing to repair\n")
+
+
 # restore
 
 
