@@ -65,7 +65,7 @@ powercut: $(READY) ## Cut the power of a disk SIZE=100 times; a control without 
 faults: $(READY) ## Kill or fail the Nth system call, for every N (SCENARIO=append for one of them; strace).
 	@SCENARIO='$(SCENARIO)' $(HARNESS).sweep
 
-damage: $(READY) ## Flip bits, zero sectors and cut tails in SIZE=2000 images of a log: everything is noticed.
+damage: $(READY) ## Flip bits, zero sectors, swap pages, cut tails in SIZE=2000 images of a log: nothing is left out unsaid.
 	@$(HARNESS).damage
 
 full: $(READY) ## Fill the disk, then let its flushes fail, under SIZE=20 clients (root, strace).

@@ -1,7 +1,7 @@
-"""Bits flipped, sectors zeroed and tails cut off in the database and its WAL: is it noticed, and is the rest served?
+"""Bits flipped, sectors zeroed, pages swapped and tails cut off in the database and its WAL: is it told by everybody?
 
-Each image is opened by the store itself. What differs from what was written must have been said: by a damaged
-conversation, a log that is behind its mark, or a refused start. SIZE counts images.
+Each image is served by a daemon, which is asked for everything. What differs from what was written must have been said:
+by a refusal, a mark, the end of a stream, a log that is behind its mark, or a refused start. SIZE counts images.
 """
 
 import asyncio
@@ -18,12 +18,15 @@ import msgspec
 from punchlist_faults import judge
 from punchlist_faults.options import Figures, Options, Violation, main, need, workplace
 from punchlist_faults.process import daemon_in
+from punchlist_faults.seen import SAME, SILENT, TOLD, ask_truth
+from punchlist_faults.seen import look as seen_of
 from punchlistd.store.port import Damaged, LogUnusable, StorageFailed
 from punchlistd.store.sqlite import SqliteLog
 
 CONVERSATIONS = 12
 FILES = ("log.db", "log.db-wal", "log.mark")
 SECTOR = 512
+PAGE = 4096
 
 Contents = dict[str, list[bytes]]
 
@@ -36,7 +39,9 @@ def make_log(place: Path) -> tuple[Path, Contents]:
             link = daemon.connect()
             for call in range(60):
                 name = f"c{call % CONVERSATIONS}"
-                link.result("task.add", conversation=name, title=f"{half}.{call} " + "x" * 40)
+                link.result("task.add", conversation=name, title=f"{half}.{call} " + "x" * 40, key=f"{half}.{call}")
+                if call % 3 == 0:
+                    link.result("message.append", conversation=name, role="user", content=f"{half}.{call} said")
             link.result("conversation.list")
             link.close()
             if half == 0:
@@ -54,10 +59,14 @@ class Harm:
 
     def __init__(self, random: Random, data: Path) -> None:
         self.file = random.choice(("log.db", "log.db-wal"))
-        self.kind = random.choice(("flip", "flip", "zero", "cut"))
-        size = (data / self.file).stat().st_size
+        self.kind = random.choice(("flip", "flip", "zero", "zero", "swap", "cut"))
+        content = (data / self.file).read_bytes()
+        size = len(content)
         self.place = random.randrange(size)
+        while not any(content[self.place - self.place % SECTOR :][:SECTOR]):  # zeros laid out ahead hold nothing
+            self.place = random.randrange(size)
         self.bit = random.randrange(8)
+        self.other = random.randrange(size)
 
     def do(self, data: Path) -> None:
         """Spoil the file in a directory."""
@@ -68,16 +77,27 @@ class Harm:
         elif self.kind == "zero":
             begin = self.place - self.place % SECTOR
             content[begin : begin + SECTOR] = bytes(min(SECTOR, len(content) - begin))
+        elif self.kind == "swap":
+            one, two = (_page(self.file, place) for place in (self.place, self.other))
+            content[one : one + PAGE], content[two : two + PAGE] = content[two : two + PAGE], content[one : one + PAGE]
         else:
             del content[self.place :]
         path.write_bytes(content)
 
     def __str__(self) -> str:
-        return f"{self.kind} of {self.file} at {self.place} bit {self.bit}"
+        return f"{self.kind} of {self.file} at {self.place} bit {self.bit} or {self.other}"
+
+
+def _page(file: str, place: int) -> int:
+    """Where the page begins that a place is in; a page of the WAL stands behind the head of its frame."""
+    if file == "log.db":
+        return place - place % PAGE
+    frame = max(0, place - 32) // (PAGE + 24)
+    return 32 + frame * (PAGE + 24) + 24
 
 
 async def look(path: Path, contents: Contents) -> str:
-    """Open an image and compare: `refused`, `reported`, or `harmless` where everything is as it was written.
+    """Open an image by the store alone: `refused`, `reported`, or `harmless` where everything is as it was written.
 
     Raises:
         Violation: something differs and nothing was said, or an intact conversation is not served.
@@ -109,25 +129,49 @@ async def look(path: Path, contents: Contents) -> str:
 def run(options: Options) -> Figures:
     """Spoil as many images as SIZE says, and then one under a real daemon."""
     counts: Counter[str] = Counter()
+    answers: Counter[str] = Counter()
+    silent: list[str] = []
     random = options.random()
     with workplace() as place:
         golden, contents = make_log(place / "golden")
+        truth = asyncio.run(ask_truth(_image(golden, place), contents))
         for _ in range(options.size):
-            image = place / "image"
-            shutil.rmtree(image, ignore_errors=True)
-            image.mkdir()
-            for file in FILES:
-                shutil.copyfile(golden / file, image / file)
+            image = _image(golden, place)
             harm = Harm(random, golden)
             harm.do(image)
             try:
-                verdict = asyncio.run(look(image / "log.db", contents))
+                seen = asyncio.run(seen_of(image, truth))
             except Exception as error:
                 raise Violation(f"{harm}: {error!r}") from error
-            counts[f"{harm.kind} in {harm.file}: {verdict}"] += 1
+            said = [each.rpartition(": ")[2] for each in seen]
+            worst = SILENT if SILENT in said else "refused" if "refused" in said else TOLD if {*said} - {SAME} else SAME
+            counts[f"{harm.kind:<4} {harm.file:<10} {worst}"] += 1
+            answers += seen
+            if worst == SILENT:
+                silent.append(f"{harm}: {', '.join(each for each in seen if each.endswith(SILENT))}")
+        need(
+            not silent,
+            f"{len(silent)} images are served with something missing and no word:\n" + "\n".join(silent[:50]),
+        )
         counts["flip in the index of events: as written"] = _index(place / "index", golden, contents, options)
         served = _daemon_serves_the_rest(place / "served", golden)
-    return {**dict(sorted(counts.items())), "silently wrong": 0, "served beside a damaged one": served}
+    return {
+        **dict(sorted(counts.items())),
+        **{f"answers {each}": answers[each] for each in sorted(answers)},
+        "silently wrong": 0,
+        "served beside a damaged one": served,
+    }
+
+
+def _image(golden: Path, place: Path) -> Path:
+    """A data directory of its own with a copy of the log."""
+    image = place / "image" / "data"
+    shutil.rmtree(image.parent, ignore_errors=True)
+    image.mkdir(parents=True, mode=0o700)
+    image.parent.chmod(0o700)
+    for file in FILES:
+        shutil.copyfile(golden / file, image / file)
+    return image
 
 
 def _index(place: Path, golden: Path, contents: Contents, options: Options) -> int:
