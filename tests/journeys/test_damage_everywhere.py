@@ -123,6 +123,8 @@ async def test_damage_met_by_any_operation_is_a_refusal_to_who_asked_and_nothing
                 kind = answer.get("error", {}).get("data", {}).get("kind", "")
                 assert "result" in answer or kind in ERRORS, (method, answer)
                 assert kind not in ("internal_error", "outcome_unknown"), (method, answer)
+            if operation == "erase":
+                assert "result" in answers[-1] or answers[-1]["error"]["data"]["kind"] != "damaged", "it is deleted"
             await peer.result("task.add", conversation="good", title=f"{number}")
             assert (await peer.result("task.list", conversation="good"))["total"] == number + 2, (
                 "another list is served"
