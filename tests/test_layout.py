@@ -44,6 +44,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "punchlistd.backups": ("punchlistd", "punchlist_schemas"),
     "punchlistd.leftovers": (),
     "punchlistd.read_only": ("punchlistd", "punchlist_schemas"),
+    "punchlistd.repair": ("punchlistd", "punchlist_schemas"),
     "punchlistd.report": ("punchlistd", "punchlist_schemas"),
     "punchlistd.run": ("punchlistd", "punchlist_schemas"),
     "punchlistd.__main__": ("punchlistd", "punchlist_schemas"),

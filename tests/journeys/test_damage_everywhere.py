@@ -119,12 +119,18 @@ async def test_damage_met_by_any_operation_is_a_refusal_to_who_asked_and_nothing
                 answers.append(await peer.call(method, **place, **asked, confirm=error["token"]))
             if method in ("task.list", "event.read", "event.subscribe"):
                 answers.append(await peer.call(method, **({"after": 0} if method != "task.list" else place)))
+            if place:
+                answers.append(
+                    await peer.call(method, **{**asked, "conversation": f"bad-none-{method}"})
+                )  # nobody used it yet
             for answer in answers:
                 kind = answer.get("error", {}).get("data", {}).get("kind", "")
                 assert "result" in answer or kind in ERRORS, (method, answer)
                 assert kind not in ("internal_error", "outcome_unknown"), (method, answer)
             if operation == "erase":
-                assert "result" in answers[-1] or answers[-1]["error"]["data"]["kind"] != "damaged", "it is deleted"
+                assert all(each.get("error", {}).get("data", {}).get("kind") != "damaged" for each in answers), (
+                    "it is gone"
+                )
             await peer.result("task.add", conversation="good", title=f"{number}")
             assert (await peer.result("task.list", conversation="good"))["total"] == number + 2, (
                 "another list is served"

@@ -23,11 +23,11 @@ class Undos:
 
     async def look_back(self, item: Write, params: ListUndo) -> None:
         """Read what the history holds now, while the writer goes on."""
-        opened = await self._registry.access.load(item.caller.user, params.conversation)
-        if isinstance(opened, Rejection):
-            return  # which is what it is answered in its turn
-        name, history = opened.state.conversation, self._registry.history
         try:
+            opened = await self._registry.access.load(item.caller.user, params.conversation)
+            if isinstance(opened, Rejection):
+                return  # which is what it is answered in its turn
+            name, history = opened.state.conversation, self._registry.history
             past = await history.begin(name, params, item.depth)
             if opened.damage is None:
                 await history.look_back(past, opened.seq, whole=False)

@@ -98,7 +98,7 @@ async def look(data: Path, truth: Truth) -> Counter[str]:
     running = asyncio.ensure_future(app.run(signals=False))
     ready = asyncio.ensure_future(app.ready.wait())
     try:
-        with anyio.fail_after(READY_S):
+        with anyio.fail_after(READY_S * 10):
             await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED)
             if not running.done():
                 await _ask(app.settings.socket, truth, seen)
@@ -106,8 +106,9 @@ async def look(data: Path, truth: Truth) -> Counter[str]:
         await running
     except (LogUnusable, StorageFailed):
         seen["start: refused"] += 1
-    except (Exception, ExceptionGroup) as error:
-        raise Violation(f"the daemon ended: {error!r}") from error
+    except Exception as error:
+        cause = (running.done() and not running.cancelled() and running.exception()) or error
+        raise Violation(f"the daemon ended: {cause!r}") from cause
     finally:
         ready.cancel()
         running.cancel()
