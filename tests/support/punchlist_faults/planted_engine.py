@@ -327,4 +327,11 @@ MUTANTS = (
         "",
         ("tests/journeys/test_damage.py", "tests/client/cli/commands/test_reading.py"),
     ),
+    Mutant(
+        "damage that an erasure meets refuses no deletion",
+        _ENGINE + "upkeep.py",
+        "        except Damaged as damaged:  # it is tried again with the next start\n",
+        "        except ZeroDivisionError as damaged:\n",
+        ("tests/journeys/test_damage_everywhere.py",),
+    ),
 )

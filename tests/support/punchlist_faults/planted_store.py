@@ -152,4 +152,18 @@ MUTANTS = (
         "for each in (noted,):",
         ("tests/daemon/store/test_sqlite.py",),
     ),
+    Mutant(
+        "a repaired log has a line in place of each lost one",
+        _STORE + "cut.py",
+        "            self.cut.fillers[seq] = _Filler(name, number, head.at, event)\n",
+        "",
+        ("tests/daemon/store/test_cut.py", "tests/daemon/test_repair.py"),
+    ),
+    Mutant(
+        "a repair loses no list that its snapshot shows whole",
+        "daemon/punchlistd/repair.py",
+        "            if lines := each.put_back(head):\n",
+        "            if lines := each.put_back(head)[:0]:\n",
+        ("tests/daemon/test_repair.py",),
+    ),
 )
