@@ -123,7 +123,7 @@ def test_the_readmes_python_sample_works(daemon: Spawned, environment: dict[str,
         env=environment,
         check=True,
     ).stdout
-    assert said == "1 in_progress Write the parser\n"
+    assert said == "1 pending Write the parser\n"
     assert titles(daemon, "release-1.0") == ["Write the parser"]
 
 

@@ -70,7 +70,9 @@ class Mark:
         return newest[1]
 
     def write(self, epoch: str, seq: int, total: int) -> None:
-        """Note a position. Nothing waits for the disk; without room on it the mark lags behind."""
+        """Note a position. Nothing waits for the disk; without room on it the mark lags behind, and once closed too."""
+        if self._file < 0:
+            return
         self._count += 1
         fields = _FIELDS.pack(_MAGIC, self._count, seq, total, epoch.encode())
         data = (fields + struct.pack("<I", zlib.crc32(fields))).ljust(_SLOT, b"\0")

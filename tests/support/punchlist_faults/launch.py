@@ -24,7 +24,9 @@ def _small_checkpoints() -> None:
 def _upgrade() -> None:
     """A next version of the log, so that one of this version is upgraded."""
     schema: Any = importlib.import_module("punchlistd.store.schema")
-    schema.UPGRADES = (*schema.UPGRADES, ("CREATE TABLE planted(x INTEGER) STRICT",))
+    planted = "CREATE TABLE planted(x INTEGER) STRICT"
+    schema.TABLES = (*schema.TABLES, planted)
+    schema.UPGRADES = (*schema.UPGRADES, (planted,))
 
 
 PLANTS: dict[str, Callable[[], None]] = {
