@@ -37,10 +37,10 @@ class Screen:
 
     Args:
         look: Its width follows the window.
-        content: The lines to show, each no wider than the look's width.
+        content: The lines to show, each no wider than the look's width, given how many there is room for.
     """
 
-    def __init__(self, look: Look, content: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, look: Look, content: Callable[[int], Sequence[str]]) -> None:
         self._look = look
         self._content = content
         self._drawn = 0
@@ -51,7 +51,8 @@ class Screen:
     def draw(self) -> None:
         """Show the content as it is now."""
         self._busy = True
-        lines = crop(self._content(), _height() - 1, self._look)
+        room = _height() - 1
+        lines = crop(self._content(room), room, self._look)
         write(frame(lines, self._drawn))
         self._drawn = len(lines)
         self._busy = False

@@ -9,7 +9,7 @@ from punchlist.cli.context import Context, ids
 from punchlist.cli.events import stream
 from punchlist.cli.exits import REFUSED, TIME_UP
 from punchlist.cli.failure import UsageError, tell
-from punchlist.cli.render import FINISHED, list_lines
+from punchlist.cli.render import FINISHED, list_lines, task_lines
 from punchlist.cli.screen import Screen
 from punchlist.cursor import TaskList, Until
 from punchlist.errors import TimedOut
@@ -30,7 +30,7 @@ def run_watch(context: Context) -> int:
             for tasks in lists:
                 context.lines([*_lines(context, [tasks]), ""])
                 _note_cut(context, tasks)
-        with Screen(context.look, lambda: _lines(context, newest)) as screen:
+        with Screen(context.look, lambda room: _lines(context, newest, room)) as screen:
             for tasks in lists:
                 newest[:] = [tasks]
                 _note_cut(context, tasks)
@@ -78,13 +78,21 @@ def _unfinished(tasks: TaskList, wanted: list[str]) -> list[str]:
     return [task.id for task in tasks if task.id in wanted and task.status not in FINISHED]
 
 
-def _lines(context: Context, newest: list[TaskList]) -> list[str]:
+def _lines(context: Context, newest: list[TaskList], room: int | None = None) -> list[str]:
+    """The newest list. Where it is longer than there is room for, what is in progress comes first, to stay in view."""
     if not newest:
         return []
     counts: dict[str, int] = msgspec.to_builtins(newest[0].counts)
     tasks: list[dict[str, Any]] = msgspec.to_builtins(list(newest[0]))
     note = "damaged: not the whole list" if newest[0].damaged is not None else ""
-    return list_lines(context.conversation, tasks, counts, context.look, note=note, folded=True)
+    lines = list_lines(context.conversation, tasks, counts, context.look, note=note, folded=True)
+    if room is None or len(lines) <= room:
+        return lines
+    running = [task for task in tasks if task["status"] == "in_progress"]
+    others = [task for task in tasks if task["status"] != "in_progress"]
+    first = [line for task in running for line in task_lines(task, context.look)]
+    rest = list_lines(context.conversation, others, counts, context.look, folded=True) if others else lines[:1]
+    return [lines[0], *first, *rest[1:]]
 
 
 def _note_cut(context: Context, tasks: TaskList) -> None:

@@ -60,7 +60,7 @@ class LiveStage:
         self._caption: tuple[str, str] = ("", "")
         self._figures = ""
         self._news = threading.Event()
-        self.screen = Screen(look, self._lines)
+        self.screen = Screen(look, lambda _room: self._lines())
 
     def follow(self, client: Client) -> None:
         """Show the list of a client from now on."""

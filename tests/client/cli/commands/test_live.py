@@ -91,6 +91,17 @@ def test_a_long_list_is_cut_to_the_window(client: Client) -> None:
         assert shown.finish() == 143
 
 
+def test_what_is_in_progress_stays_in_view_of_a_list_that_is_longer_than_the_window(client: Client) -> None:
+    plan = client.conversation("default")
+    plan.add_many([f"task {n}." for n in range(1, 61)])
+    with terminal("watch", rows=12) as shown:
+        shown.wait_for("more lines")
+        plan.start("40")
+        shown.wait_for("task 40.")
+        plan.start("50")
+        shown.wait_for("task 50.")
+
+
 def test_a_watch_goes_on_after_the_daemon_was_killed(home: Any, process: Spawned) -> None:
     with connect(name="tester") as client, terminal("watch") as shown:
         client.conversation("default").add("before")
