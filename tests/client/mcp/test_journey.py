@@ -195,7 +195,7 @@ async def test_each_task_is_done_once_by_the_session_that_had_it_and_no_row_cros
             backend = await stack.enter_async_context(connect_async(socket=daemon.socket, autostart=False))
             sockets = loopback_sockets(0)
             port = sockets[0].getsockname()[1]
-            server = http_server(http_app(build(backend, Setup()), port, None))
+            server = http_server(http_app(build(backend, Setup(directory=str(runtime))), port, None))
             http = await stack.enter_async_context(httpx2.AsyncClient())
             group = await stack.enter_async_context(anyio.create_task_group())
             group.start_soon(server.serve, sockets)
