@@ -1,4 +1,4 @@
-"""The only place that makes and connects things: start order, readiness, and the order of stopping."""
+"""Makes the parts of a daemon and connects them: start order, readiness, and the order of stopping."""
 
 import asyncio
 import contextlib
