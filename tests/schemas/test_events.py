@@ -47,6 +47,7 @@ STORED: list[tuple[e.KnownEvent, bytes]] = [
     ),
     (e.ListCleared(), b'{"type":"ListCleared"}'),
     (e.MessageAppended("m", "user", None), b'{"type":"MessageAppended","message":"m","role":"user","content":null}'),
+    (e.EventLost(), b'{"type":"EventLost"}'),
 ]
 
 
@@ -78,6 +79,7 @@ def test_tags_are_the_names_of_the_contract() -> None:
         "Released",
         "ListCleared",
         "MessageAppended",
+        "EventLost",
     }
 
 
