@@ -1,20 +1,16 @@
 """The loop behind blocking clients: interrupts that end a wait, and the interpreter's end."""
 
-import gc
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 import pytest
 
 from punchlist import Client, Conversation, connect
 from punchlist.portal import Portal
+from punchlist_testing.blocking import PATIENCE_S, eventually, waits
 from punchlist_testing.daemon import Running
-from punchlistd.net.session import Session
-
-PATIENCE_S = 20.0
 
 
 @pytest.fixture
@@ -26,20 +22,6 @@ def client(daemon: Running) -> Generator[Client]:
 @pytest.fixture
 def plan(client: Client) -> Conversation:
     return client.conversation("c")
-
-
-def waits() -> bool:
-    """Whether a call waits in the daemon, which runs in this process."""
-    return any(len(one.waiting) for one in gc.get_objects() if type(one) is Session)
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether a condition comes to hold; each look at it is a call of its own."""
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > end:
-            return False
-    return True
 
 
 def test_a_blocking_call_from_the_clients_own_loop_is_refused_instead_of_waiting_for_itself() -> None:
