@@ -18,11 +18,22 @@ import msgspec
 from punchlist_schemas.rendezvous import status_path
 from punchlist_schemas.results import FileIdentity
 from punchlistd.backups import back_up
-from punchlistd.engine.fanout import Fanout
-from punchlistd.engine.reads import Reads
-from punchlistd.engine.registry import Registry
-from punchlistd.engine.totals import Totals
-from punchlistd.engine.writer import Writer
+from punchlistd.engine.access import Access
+from punchlistd.engine.claims import Claims
+from punchlistd.engine.confirm import Confirmer
+from punchlistd.engine.conversations import Conversations
+from punchlistd.engine.deferrals import Deferrals
+from punchlistd.engine.history import History
+from punchlistd.engine.idempotency import Replays
+from punchlistd.engine.idle import Idle
+from punchlistd.engine.inbox import Inbox
+from punchlistd.engine.maintenance import Maintenance, Totals
+from punchlistd.engine.metrics import Metrics
+from punchlistd.engine.queries import Queries
+from punchlistd.engine.subscriptions import Fanout
+from punchlistd.engine.transaction import Transactor
+from punchlistd.engine.undos import Undos
+from punchlistd.engine.writer import Spawn, Writer
 from punchlistd.guards import Faults, Replaced, most_telling, watch
 from punchlistd.leftovers import remove
 from punchlistd.lock import DataLock
@@ -39,7 +50,7 @@ from punchlistd.net.session import Session
 from punchlistd.report import Birth, report
 from punchlistd.settings import Settings
 from punchlistd.status_file import StatusFile
-from punchlistd.store.port import Damaged, StorageFailed, StorageFull
+from punchlistd.store.port import Damaged, EventLog, StorageFailed, StorageFull
 from punchlistd.store.sqlite import SqliteLog
 
 logger = logging.getLogger(__name__)
@@ -49,6 +60,78 @@ TAKE_OVER_S = 10.0
 
 # From Python 3.13 on asyncio would unlink a socket that is not ours to unlink, or that another daemon has bound by now.
 _KEEP_SOCKET: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
+
+
+class Engine:
+    """The parts between the log and the connections, made and joined.
+
+    Args:
+        log: where events are kept.
+        settings: how the daemon runs.
+        spawn: runs a coroutine beside everything else.
+        show: called with (unfinished, in progress) of all lists that belong to no user, whenever they change.
+    """
+
+    def __init__(self, log: EventLog, settings: Settings, *, spawn: Spawn, show: Callable[[int, int], None]) -> None:
+        """An engine in which nothing happens before its writer runs."""
+        self.log = log
+        self.inbox = Inbox()
+        self.metrics = Metrics()
+        self.claims = Claims(settings.grace_s, self.inbox.submit)
+        self.idle = Idle(settings.idle_clear_s, self.inbox.submit)
+        self.deferrals = Deferrals(self.inbox.submit)
+        self.confirmer = Confirmer(settings.confirm_s, settings.later_s)
+        self.history = History(log)
+        self.conversations = Conversations(
+            log,
+            self.history,
+            self.inbox.settled,
+            loaded=(self.claims.loaded, self.idle.follow, self.deferrals.follow),
+            with_claims=self.claims.shown,
+        )
+        self.access = Access(log, self.conversations)
+        self.fanout = Fanout(log, self.conversations, self.access, settings, spawn)
+        self.maintenance = Maintenance(
+            log,
+            self.conversations,
+            Totals(show),
+            metrics=self.metrics,
+            settings=settings,
+            nudge=self.inbox.work.give,
+        )
+        undos = Undos(self.conversations, self.access, self.history)
+        transactor = Transactor(
+            log,
+            self.conversations,
+            self.access,
+            claims=self.claims,
+            idle=self.idle,
+            deferrals=self.deferrals,
+            confirmer=self.confirmer,
+            undos=undos,
+        )
+        self.writer = Writer(
+            log,
+            self.inbox,
+            transactor,
+            conversations=self.conversations,
+            access=self.access,
+            history=self.history,
+            claims=self.claims,
+            undos=undos,
+            replays=Replays(log, self.conversations, self.access, self.history),
+            fanout=self.fanout,
+            maintenance=self.maintenance,
+            metrics=self.metrics,
+            batch_calls=settings.batch_calls,
+            spawn=spawn,
+        )
+
+    def close(self) -> None:
+        """Watch no time any more, once the writer has ended."""
+        self.claims.close()
+        self.idle.close()
+        self.deferrals.close()
 
 
 class App:
@@ -133,61 +216,73 @@ class App:
         faults = Faults()
         with faults.noticed():
             async with anyio.create_task_group() as background:
-                writer, server = self._connect(log, background)
+                engine, server = self._connect(log, background)
                 background.start_soon(faults.rise)
                 background.start_soon(watch, guarded, self.settings.watch_s)
                 if signals:
                     await background.start(self._heed_signals)
                 if self.settings.idle_exit_s is not None:
-                    background.start_soon(self._watch_idleness, server, self.settings.idle_exit_s)
+                    background.start_soon(self._watch_idleness, server, engine.claims, self.settings.idle_exit_s)
                 async with anyio.create_task_group() as writing:
-                    writing.start_soon(writer.run)
+                    writing.start_soon(engine.writer.run)
                     await self._accept(server, listening)
-                    writer.close()
+                    engine.inbox.close()
+                engine.close()
                 await self._drain(server)
                 background.cancel_scope.cancel()
 
-    def _connect(self, log: SqliteLog, background: anyio.abc.TaskGroup) -> tuple[Writer, Server]:
+    def _connect(self, log: SqliteLog, background: anyio.abc.TaskGroup) -> tuple[Engine, Server]:
         """Make the parts and hand them to each other."""
 
         def spawn(work: Coroutine[Any, Any, None]) -> None:
             background.start_soon(_as_function(work))
 
         status_file = StatusFile(status_path(self.settings.socket))
-        registry = Registry(log)
-        fanout = Fanout(log, registry, self.settings, spawn)
-        totals = Totals(status_file.show)
-        writer = Writer(log, registry, fanout, totals, self.settings, spawn=spawn)
-        reads = Reads(
+        engine = Engine(log, self.settings, spawn=spawn, show=status_file.show)
+        queries = Queries(
             log,
-            registry,
-            fanout,
-            refresh=writer.upkeep.refresh,
+            engine.conversations,
+            engine.access,
+            engine.history,
+            engine.fanout,
+            data_dir=str(self.settings.data_dir),
+            refresh=engine.maintenance.refresh,
             backup=lambda params: back_up(log, params),
-            status=lambda user: report(user, self._birth, log, registry, server),
+            status=lambda user: report(user, self._birth, log, engine.conversations, server),
         )
-        reads.resolver.data_dir = str(self.settings.data_dir)
-        server = Server(self.settings, writer, reads, fanout, spawn=spawn, stop=self.stop)
-        server.unchanging = self._read_only
-        server.lock = self._lock
+        server = Server(
+            self.settings,
+            queries,
+            inbox=engine.inbox,
+            submit=engine.writer.submit,
+            claims=engine.claims,
+            fanout=engine.fanout,
+            confirmer=engine.confirmer,
+            metrics=engine.metrics,
+            spawn=spawn,
+            stop=self.stop,
+            unchanging=self._read_only,
+            lock=self._lock,
+        )
         if self._read_only:
-            writer.idle.close()
+            engine.idle.close()
+            engine.deferrals.close()
         if log.regressed is not None:
             had, has = log.regressed
             said = (
                 f"log_regressed: it ends at {has} and had come to {had}; what is missing is lost, and its epoch is new"
             )
             logger.error("%s: %s", self.settings.log_path, said)
-            writer.meters.error(said)
+            engine.metrics.error(said)
 
         async def check() -> None:
-            await writer.settled()
+            await engine.inbox.settled()
             await log.sizes()
 
         self._check = check
         background.start_soon(status_file.run)
-        background.start_soon(writer.upkeep.recover)
-        return writer, server
+        background.start_soon(engine.maintenance.recover)
+        return engine, server
 
     async def _accept(self, server: Server, listening: ListeningSocket) -> None:
         """Serve connections until it is time to stop.
@@ -208,13 +303,11 @@ class App:
 
     async def _drain(self, server: Server) -> None:
         """Let connections take their last bytes, for a while."""
-        gone = anyio.Event()
-        server.on_leave = lambda: None if server.sessions else gone.set()
         for session in list(server.sessions):
             session.finish()
         with anyio.move_on_after(self.settings.drain_s):
-            if server.sessions:
-                await gone.wait()
+            while server.sessions:
+                await server.left.take()
         for session in list(server.sessions):
             session.abort()
 
@@ -227,20 +320,12 @@ class App:
                 logger.info("stopping on %s", signal.Signals(number).name)
                 self.stop()
 
-    async def _watch_idleness(self, server: Server, idle_s: float) -> None:
+    async def _watch_idleness(self, server: Server, claims: Claims, idle_s: float) -> None:
         """Stop once nobody has been connected for a while, and no claim is left whose time has to be kept."""
-        changed = anyio.Event()
-
-        def left() -> None:
-            nonlocal changed
-            changed.set()
-            changed = anyio.Event()
-
-        server.on_leave = left
         while True:
             with anyio.move_on_after(idle_s) as waited:
-                await changed.wait()
-            if waited.cancelled_caught and not server.sessions and not len(server.writer.leases):
+                await server.left.take()
+            if waited.cancelled_caught and not server.sessions and not len(claims.leases):
                 logger.info("stopping: no connection for %g s", idle_s)
                 self.stop()
                 return
@@ -249,7 +334,7 @@ class App:
 async def _erase_rest(log: SqliteLog) -> None:
     """Erase what a daemon left that was killed between a tombstone and the erasure.
 
-    What can't be erased now, for want of room or because of damage, is left to upkeep and to another start.
+    What can't be erased now, for want of room or because of damage, is left to maintenance and to another start.
     """
     with contextlib.suppress(StorageFull):
         try:

@@ -17,7 +17,7 @@ import msgspec
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import State, initial_state
-from punchlistd.engine.facts import fact_of
+from punchlistd.engine.history import fact_of
 from punchlistd.lock import AlreadyRunning, DataLock
 from punchlistd.net.listener import PlaceUnusable, private_directory
 from punchlistd.repair import Repaired, repair
@@ -143,7 +143,8 @@ def mend(path: str, progress: _Progress) -> Repaired:
     try:
         lock = DataLock(os.path.join(os.path.dirname(path), "lock"))
     except AlreadyRunning as error:
-        raise AlreadyRunning(f"{error} End it and repeat: punch call daemon.shutdown; punch verify --repair") from None
+        who = str(error).partition(" Use that one")[0]
+        raise AlreadyRunning(f"{who} End it and repeat: punch call daemon.shutdown; punch verify --repair") from None
     with closing(lock):
         return repair(path, lambda each: _checked(each, progress))
 
@@ -257,7 +258,10 @@ class _Replay:
         saved = self._connection.execute(
             "SELECT summary, open, in_progress FROM conversations WHERE name = ?", (state.conversation,)
         ).fetchone()
-        if (msgspec.json.decode(saved[0]), *saved[1:]) != (msgspec.json.decode(given[0]), *given[1:]):
+        summary, shown = msgspec.json.decode(saved[0]), msgspec.json.decode(given[0])
+        if "running" not in summary:  # which earlier versions did not write
+            shown.pop("running", None)
+        if (summary, *saved[1:]) != (shown, *given[1:]):
             return "its summary is not what its events give; it can be made again"
         return ""
 

@@ -30,13 +30,13 @@ from punchlist_schemas.events import (
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.snapshot import load_state
 from punchlistd.domain.state import State, initial_state
-from punchlistd.engine.facts import fact_of
+from punchlistd.engine.history import fact_of
 from punchlistd.store import schema
 from punchlistd.store.backup import BackupFailed
 from punchlistd.store.cut import ACTOR, Cut, Source, appended, last_position, plan, rows_left
 from punchlistd.store.files import FULL, beside, discard, size_of, sync_directory, write_ahead
+from punchlistd.store.high_water_mark import ANY_SUM, HighWaterMark, read_mark
 from punchlistd.store.lines import Row, checksum
-from punchlistd.store.mark import ANY_SUM, Mark, read_mark
 from punchlistd.store.port import LogUnusable, Side, Stored
 from punchlistd.store.rebuild import discard_ahead
 from punchlistd.store.record import seal
@@ -91,7 +91,7 @@ def repair(path: str, check: Callable[[str], Report]) -> Repaired:
             discard_ahead(path)  # the copy has it: the new file must not meet it
             os.replace(unfinished, path)
             sync_directory(path)
-            with closing(Mark(beside(path, ".mark"))) as mark:
+            with closing(HighWaterMark(beside(path, ".mark"))) as mark:
                 mark.read()
                 mark.write(report.epoch, report.head, ANY_SUM)
         except sqlite3.DatabaseError as error:

@@ -11,9 +11,9 @@ import msgspec
 from punchlist_schemas import results as r
 from punchlist_schemas.methods import PROTOCOL
 from punchlistd import __version__
-from punchlistd.engine.intake import now_ms
-from punchlistd.engine.meters import Meters
-from punchlistd.engine.registry import Registry
+from punchlistd.clock import now_ms
+from punchlistd.engine.conversations import Conversations
+from punchlistd.engine.metrics import Metrics
 from punchlistd.net.server import Server
 from punchlistd.net.session import Session
 from punchlistd.store.port import EventLog
@@ -35,7 +35,9 @@ class Birth:
         return int((time.monotonic() - self._monotonic) * 1000)
 
 
-async def report(user: str | None, birth: Birth, log: EventLog, registry: Registry, server: Server) -> r.StatusResult:
+async def report(
+    user: str | None, birth: Birth, log: EventLog, conversations: Conversations, server: Server
+) -> r.StatusResult:
     """What the daemon knows about itself now.
 
     A user is shown the connections of that user alone, and nothing of what all users do together: those figures and
@@ -43,7 +45,7 @@ async def report(user: str | None, birth: Birth, log: EventLog, registry: Regist
     """
     log_bytes, wal_bytes = await log.sizes()
     sessions = sorted(server.sessions, key=lambda session: session.connected_at)
-    loaded = registry.open.values()
+    loaded = conversations.loaded.values()
     whole = r.StatusResult(
         version=__version__,
         protocol=PROTOCOL,
@@ -57,15 +59,15 @@ async def report(user: str | None, birth: Birth, log: EventLog, registry: Regist
         sqlite=sqlite3.sqlite_version,
         loop=type(asyncio.get_running_loop()).__module__.partition(".")[0],
         seq=log.head,
-        conversations_loaded=len(registry.open),
+        conversations_loaded=len(conversations.loaded),
         clients=tuple(map(_client, sessions[:SHOWN])),
         subscriptions=tuple(each for session in sessions for each in _subscriptions(session, server))[:SHOWN],
         log_bytes=log_bytes,
         wal_bytes=wal_bytes,
-        commits=server.meters.durations(),
-        calls=server.meters.calls,
-        refused=server.meters.refused,
-        last_errors=tuple(server.meters.errors),
+        commits=server.metrics.durations(),
+        calls=server.metrics.calls,
+        refused=server.metrics.refused,
+        last_errors=tuple(server.metrics.errors),
     )
     if user is None:
         return whole
@@ -77,7 +79,7 @@ async def report(user: str | None, birth: Birth, log: EventLog, registry: Regist
         subscriptions=tuple(each for session in its for each in _subscriptions(session, server))[:SHOWN],
         log_bytes=0,
         wal_bytes=0,
-        commits=Meters().durations(),
+        commits=Metrics().durations(),
         calls=0,
         refused=0,
         last_errors=(),

@@ -35,6 +35,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     chunk_bytes: int = 24 << 10
     """A lagging subscriber is written at most this much at a time."""
 
+    held_bytes: int = 64 << 20
+    """How many bytes may wait for all peers together before long answers are refused."""
+
     confirm_s: float = 300.0
     """How long a confirmation token is valid."""
 

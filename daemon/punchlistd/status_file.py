@@ -28,13 +28,13 @@ class StatusFile:
     def __init__(self, path: str) -> None:
         """A status file that is not there yet."""
         self._path = path
-        self._line = ""
+        self._counts = (0, 0)
         self._written: os.stat_result | None = None
         self._changed = anyio.Event()
 
     def show(self, unfinished: int, in_progress: int) -> None:
         """The line has changed; it is written soon."""
-        self._line = status_line(unfinished, in_progress)
+        self._counts = (unfinished, in_progress)
         self._changed.set()
 
     async def run(self) -> None:
@@ -43,7 +43,7 @@ class StatusFile:
             while True:
                 await self._changed.wait()
                 self._changed = anyio.Event()
-                await anyio.to_thread.run_sync(self._write, self._line)
+                await anyio.to_thread.run_sync(self._write, status_line(*self._counts))
                 await anyio.sleep(PAUSE_S)  # a prompt is not read more often, and under load a write per commit is dear
         finally:
             with anyio.CancelScope(shield=True):

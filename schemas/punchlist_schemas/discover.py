@@ -36,6 +36,8 @@ _FRAMING = {
 _PUSHES = {
     "events": "To subscribers with view `events`: the events of whole calls, in order.",
     "list": "To subscribers with view `list`: the newest list.",
+    "rows": "To subscribers with view `rows`: the tasks that look different, in pieces.",
+    "board": "To subscribers with view `board`: a conversation that changed, in a line.",
     "end": "A subscription is over, and why.",
 }
 

@@ -29,7 +29,7 @@ _ROWS = (
         "The status can't go there from here.",
         ("task", "from", "to", "allowed", "running"),
     ),
-    ErrorKind("blocked", -32004, "The task has open blockers.", ("task", "blockers")),
+    ErrorKind("blocked", -32004, "The task has open blockers, or is deferred.", ("task", "blockers", "not_before")),
     ErrorKind("dependency_cycle", -32005, "The edge would close a cycle.", ("path",)),
     ErrorKind("lease_held", -32006, "Another owner holds the task.", ("task", "owner", "expires_at")),
     ErrorKind("key_conflict", -32007, "The idempotency key was used with other content.", ("key",)),

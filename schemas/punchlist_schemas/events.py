@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from punchlist_schemas.things import Metadata, Priority, Settings, Status
+from punchlist_schemas.things import Link, Metadata, Note, Priority, Settings, Status
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag_field="type"):
@@ -37,6 +37,12 @@ class AddedTask(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     attempts: int = 0
     created_at: int = 0
     status_changed_at: int = 0
+    due: int | None = None
+    not_before: int | None = None
+    labels: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+    estimate_ms: int | None = None
+    notes: tuple[Note, ...] = ()
 
 
 class ConversationOpened(Event, frozen=True, tag="ConversationOpened"):
@@ -48,12 +54,16 @@ class ConversationOpened(Event, frozen=True, tag="ConversationOpened"):
 
 
 class ConversationConfigured(Event, frozen=True, tag="ConversationConfigured"):
-    """Title or settings changed (the new values in full), or an outside session was attached or detached."""
+    """Title or settings changed (the new values in full), or an outside session was attached or detached.
+
+    `moved_from` is the list of the same owner that the attached session leaves for this one.
+    """
 
     title: str | UnsetType = UNSET
     settings: Settings | UnsetType = UNSET
     attached: str | UnsetType = UNSET
     detached: str | UnsetType = UNSET
+    moved_from: str | UnsetType = UNSET
 
 
 class ConversationDeleted(Event, frozen=True, tag="ConversationDeleted"):
@@ -86,6 +96,32 @@ class TaskEdited(Event, frozen=True, tag="TaskEdited"):
     parent: str | None | UnsetType = UNSET
     metadata: Metadata | UnsetType = UNSET
     quote: str = ""
+    due: int | None | UnsetType = UNSET
+    not_before: int | None | UnsetType = UNSET
+    labels: tuple[str, ...] | UnsetType = UNSET
+    links: tuple[Link, ...] | UnsetType = UNSET
+    estimate_ms: int | None | UnsetType = UNSET
+
+
+class NoteAdded(Event, frozen=True, tag="NoteAdded"):
+    """`actor` wrote a note on a task."""
+
+    task: str
+    text: str
+    actor: str = ""
+
+
+class NoteRemoved(Event, frozen=True, tag="NoteRemoved"):
+    """A note was taken back by an undo: the one that was added with this version."""
+
+    task: str
+    note: int
+
+
+class TaskWoken(Event, frozen=True, tag="TaskWoken"):
+    """The time until which a task was deferred is over."""
+
+    task: str
 
 
 class TaskMoved(Event, frozen=True, kw_only=True, tag="TaskMoved"):
@@ -185,6 +221,9 @@ KnownEvent = (
     | TaskAdded
     | TaskEdited
     | TaskMoved
+    | NoteAdded
+    | NoteRemoved
+    | TaskWoken
     | StatusChanged
     | Deleted
     | DependencyAdded

@@ -66,6 +66,11 @@ class Framer:
         """Whether a frame has begun and is not finished yet: what the time limit of a frame hangs on."""
         return bool(self._buffer) or self._header_bytes > 0
 
+    @property
+    def held(self) -> int:
+        """How many bytes of an unfinished frame are kept."""
+        return len(self._buffer)
+
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that `data` completes, without their framing. Empty lines are skipped.
 

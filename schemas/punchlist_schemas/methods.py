@@ -44,8 +44,10 @@ _ROWS = (
     Method("task.add_many", "write", p.TaskAddMany, r.TasksResult, "Adds tasks and their edges, all or none."),
     Method("task.get", "read", p.TaskGet, r.TaskGetResult, "One task."),
     Method("task.list", "read", p.TaskList, r.TaskListResult, "The list, filtered and cut, now or at a version."),
+    Method("task.explain", "read", p.TaskExplain, r.TaskExplainResult, "Why a task can't start or be completed now."),
     Method("task.edit", "write", p.TaskEdit, r.TaskResult, "Sets members and edges of a task."),
     Method("task.set_status", "write", p.TaskSetStatus, r.SetStatusResult, "Moves a task through its life."),
+    Method("task.note", "write", p.TaskNote, r.TaskResult, "Adds a note to a task."),
     Method("task.move", "write", p.TaskMove, r.TaskResult, "Changes a task's place in the list."),
     Method("task.delete", "write", p.TaskDelete, r.DeleteResult, "Deletes tasks."),
     Method("task.claim", "write", p.TaskClaim, r.ClaimResult, "Gives a task to one owner, waiting for one if asked."),
@@ -65,5 +67,11 @@ _ROWS = (
 
 METHODS: dict[str, Method] = {row.name: row for row in _ROWS}
 
-NOTIFICATIONS: dict[str, type[Any]] = {"events": r.EventsPush, "list": r.ListPush, "end": r.EndPush}
+NOTIFICATIONS: dict[str, type[Any]] = {
+    "events": r.EventsPush,
+    "list": r.ListPush,
+    "rows": r.RowsPush,
+    "board": r.BoardPush,
+    "end": r.EndPush,
+}
 """What the daemon sends unasked: method name to params."""

@@ -12,9 +12,13 @@ from punchlist_schemas.things import (
     MAX_INTEGER,
     ConversationId,
     Description,
+    Label,
+    Labels,
+    Links,
     LongText,
     MessageId,
     Metadata,
+    Milliseconds,
     Name,
     Position,
     Priority,
@@ -22,6 +26,7 @@ from punchlist_schemas.things import (
     ShortText,
     Status,
     TaskId,
+    Time,
     Title,
 )
 
@@ -187,6 +192,11 @@ class NewTask(Params, frozen=True, kw_only=True):
     metadata: Metadata = {}
     result_summary: LongText = ""
     fail_reason: LongText = ""
+    due: Time | None = None
+    not_before: Time | None = None
+    labels: Labels = ()
+    links: Links = ()
+    estimate_ms: Milliseconds | None = None
     ref: TaskId | None = None
 
 
@@ -205,6 +215,11 @@ class TaskAdd(Mutation, frozen=True, kw_only=True):
     metadata: Metadata = {}
     result_summary: LongText = ""
     fail_reason: LongText = ""
+    due: Time | None = None
+    not_before: Time | None = None
+    labels: Labels = ()
+    links: Links = ()
+    estimate_ms: Milliseconds | None = None
     before: TaskId | None = None
     after: TaskId | None = None
 
@@ -222,11 +237,20 @@ class TaskGet(Params, frozen=True, kw_only=True):
     task: TaskId
 
 
+class TaskExplain(Params, frozen=True, kw_only=True):
+    """Why a task can't be started or completed now; without `task`, why the list gives out none."""
+
+    conversation: ConversationId
+    task: TaskId | None = None
+
+
 class TaskList(Params, frozen=True, kw_only=True):
     """The list in its order, filtered and cut.
 
     `fields` keeps only the named members of each task (`id` always stays); `at_version` shows the list as it was
-    right after that version.
+    right after that version. `since` alone asks for what looks different since that position of the log, which is
+    refused, with `epoch`, if it belongs to another log. `label` keeps the tasks that have all of these labels,
+    `text` those with these words, in any case, in title, description, labels or a note.
     """
 
     conversation: ConversationId
@@ -237,10 +261,18 @@ class TaskList(Params, frozen=True, kw_only=True):
     offset: Position = 0
     at_version: Position | None = None
     fields: tuple[ShortText, ...] | None = None
+    since: Position | None = None
+    epoch: ShortText | None = None
+    label: Label | Labels | None = None
+    parent: TaskId | None = None
+    due_before: Time | None = None
+    text: ShortText | None = None
 
 
 class TaskEdit(Confirmable, frozen=True, kw_only=True):
     """Sets members of a task. Null clears, `metadata` merges and null deletes a key of it.
+
+    `labels` sets all of them; `add_labels` and `remove_labels` leave the others as they are.
 
     With `fence` it is refused unless the claim of that number is in force.
     """
@@ -253,6 +285,13 @@ class TaskEdit(Confirmable, frozen=True, kw_only=True):
     owner: ShortText | None | UnsetType = UNSET
     parent: TaskId | None | UnsetType = UNSET
     metadata: Metadata | None | UnsetType = UNSET
+    due: Time | None | UnsetType = UNSET
+    not_before: Time | None | UnsetType = UNSET
+    labels: Labels | None | UnsetType = UNSET
+    links: Links | None | UnsetType = UNSET
+    estimate_ms: Milliseconds | None | UnsetType = UNSET
+    add_labels: Labels = ()
+    remove_labels: Labels = ()
     add_blocked_by: tuple[TaskId, ...] = ()
     remove_blocked_by: tuple[TaskId, ...] = ()
     add_blocks: tuple[TaskId, ...] = ()
@@ -273,6 +312,13 @@ class TaskSetStatus(Mutation, frozen=True, kw_only=True):
     result_summary: LongText | None = None
     fail_reason: LongText | None = None
     fence: Position | None = None
+
+
+class TaskNote(Mutation, frozen=True, kw_only=True):
+    """Adds a note to a task, which stays as it was written. A task holds at most 200, of 256 Ki characters together."""
+
+    task: TaskId
+    text: Annotated[str, msgspec.Meta(min_length=1, max_length=8_192, pattern=r"\S")]
 
 
 class TaskMove(Mutation, frozen=True, kw_only=True):
@@ -396,11 +442,15 @@ class EventWait(Params, frozen=True, kw_only=True):
 
 
 class EventSubscribe(Params, frozen=True, kw_only=True):
-    """Pushes every event behind `after` (default: from now), or with view `list` the newest list on each change."""
+    """Pushes every event behind `after` (default: from now), or what the `view` shows on each change.
+
+    `list` is the whole list; `rows` are the tasks of one conversation that look different since `after` (default: all);
+    `board` is each conversation in a line.
+    """
 
     conversation: ConversationId | None = None
     after: Position | None = None
-    view: Literal["events", "list"] = "events"
+    view: Literal["events", "list", "rows", "board"] = "events"
     epoch: ShortText | None = None
 
 

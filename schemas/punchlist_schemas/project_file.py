@@ -41,7 +41,7 @@ def exists(path: str) -> bool:
         raise DirectoryError(f"{path} is a link, and links are not followed", "put a file of your own in its place")
     if not stat.S_ISREG(found.st_mode):
         raise DirectoryError(f"{path} is not a file", "move it away")
-    if not is_ours(found):
+    if not is_own_file(found):
         raise of_another(path, found)
     return True
 
@@ -86,14 +86,14 @@ def small_file(path: str) -> bytes:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise DirectoryError(f"{path} is not a file", "move it away")
-        if not is_ours(found):
+        if not is_own_file(found):
             raise of_another(path, found)
         return os.read(descriptor, MAX_BYTES)
     finally:
         os.close(descriptor)
 
 
-def is_ours(found: os.stat_result) -> bool:
+def is_own_file(found: os.stat_result) -> bool:
     """Whether a file belongs to our user, or to root, who could do anything anyway."""
     return found.st_uid in (os.getuid(), 0)
 

@@ -9,7 +9,7 @@ or link that nothing confirms stands for itself.
 import os
 import stat
 
-from punchlist_schemas.project_file import LETTERS, DirectoryError, is_ours, of_another, small_file
+from punchlist_schemas.project_file import LETTERS, DirectoryError, is_own_file, of_another, small_file
 
 try:
     from _blake2 import blake2s  # hashlib's own; hashlib itself loads OpenSSL, which a shell prompt would wait for
@@ -82,7 +82,7 @@ def _at(directory: str) -> "Repository | None":
         found = os.lstat(path)
     except OSError:
         return _bare(directory)
-    if not is_ours(found):
+    if not is_own_file(found):
         raise of_another(path, found)
     if stat.S_ISDIR(found.st_mode):
         _check(path, path)
@@ -104,7 +104,7 @@ def _bare(directory: str) -> "Repository | None":
     if not _is_git_directory(directory):
         return None
     head = os.path.join(directory, "HEAD")
-    if not is_ours(found := os.lstat(head)):
+    if not is_own_file(found := os.lstat(head)):
         raise of_another(head, found)
     return Repository(directory, directory)
 
@@ -135,7 +135,7 @@ def _check(path: str, git: str) -> None:
         found = os.stat(git)
     except OSError as error:
         raise _broken(path, f"{git}: {error.strerror}") from error
-    if not is_ours(found):
+    if not is_own_file(found):
         raise of_another(git, found)
     if not os.path.isfile(os.path.join(git, "commondir")) and not _is_git_directory(git):
         raise _broken(path, f"{git} is no git directory")

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from punchlist_schemas.events import Recorded
-from punchlist_schemas.things import Conversation, Counts, Damage, Message, Task
+from punchlist_schemas.things import Conversation, Counts, Damage, Message, Reason, Row, Task, TaskName
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -200,10 +200,32 @@ class TaskGetResult(Result, frozen=True, kw_only=True):
     damaged: Damage | None = None
 
 
+class TaskExplainResult(Result, frozen=True, kw_only=True):
+    """The task, what may be done with it now, and the reasons against it. `more` reasons were left out.
+
+    `ready` says whether a claim of the next task could get it, `ahead` how many it would get before, and `next` which
+    one it would get first once the list goes on. Without a task `ready` says whether there is any. With `damaged` the
+    list is not whole.
+    """
+
+    task: Task | None = None
+    ready: bool
+    startable: bool
+    completable: bool
+    ahead: int = 0
+    next: TaskName | None = None
+    reasons: tuple[Reason, ...] = ()
+    more: int = 0
+    version: int
+    seq: int
+    damaged: Damage | None = None
+
+
 class TaskListResult(Result, frozen=True, kw_only=True):
     """The tasks asked for, and the counts of the whole list. With `fields`, tasks hold only those members.
 
-    `total` is how many tasks matched before `offset` and `limit`. With `damaged` the list is not whole.
+    `total` is how many tasks matched before `offset` and `limit`. With `damaged` the list is not whole. With `since`,
+    `tasks` is empty; `rows` and `gone` are what changed, or with `reset` the whole list.
     """
 
     tasks: tuple[Task, ...]
@@ -212,6 +234,9 @@ class TaskListResult(Result, frozen=True, kw_only=True):
     seq: int
     total: int
     damaged: Damage | None = None
+    rows: tuple[Row, ...] = ()
+    gone: tuple[str, ...] = ()
+    reset: bool = False
 
 
 class SetStatusResult(Written, frozen=True, kw_only=True):
@@ -325,6 +350,37 @@ class ListPush(Result, frozen=True, kw_only=True):
     tasks: tuple[Task, ...]
     counts: Counts
     damaged: Damage | None = None
+
+
+class RowsPush(Result, frozen=True, kw_only=True):
+    """The `rows` notification: the tasks that look different since the one before, and the ids of those `gone`.
+
+    With `reset`, forget the rows known before. With `more`, the rest follows at once: show nothing until it is there.
+    Go on behind `seq`. With `damaged` the list is not whole.
+    """
+
+    subscription: str
+    conversation: str
+    version: int
+    seq: int
+    rows: tuple[Row, ...]
+    gone: tuple[str, ...] = ()
+    counts: Counts
+    reset: bool = False
+    more: bool = False
+    damaged: Damage | None = None
+
+
+class BoardPush(Result, frozen=True, kw_only=True):
+    """The `board` notification: a conversation that changed, in a line; `gone` if it was deleted. Go on behind `seq`.
+
+    One that changed several times may be told once, and after a resumption again.
+    """
+
+    subscription: str
+    seq: int
+    card: Conversation
+    gone: bool = False
 
 
 class EndPush(Result, frozen=True, kw_only=True):

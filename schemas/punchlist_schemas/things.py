@@ -7,14 +7,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-Status = Literal["pending", "in_progress", "paused", "completed", "failed"]
-Priority = Literal["low", "normal", "high", "urgent"]
+from punchlist_schemas import vocabulary
+from punchlist_schemas.vocabulary import Priority, Status
 
-STATUSES: tuple[Status, ...] = ("pending", "in_progress", "paused", "completed", "failed")
-FINISHED: frozenset[Status] = frozenset({"completed", "failed"})
-"""A task in one of these states is no longer work to be done."""
-
-PRIORITIES: tuple[Priority, ...] = ("low", "normal", "high", "urgent")
+STATUSES = vocabulary.STATUSES
+FINISHED = vocabulary.FINISHED
+PRIORITIES = vocabulary.PRIORITIES
 
 MAX_INTEGER = 2**53
 """Largest magnitude of an integer on the wire: what every JSON reader holds exactly (RFC 8259 §6)."""
@@ -50,8 +48,43 @@ Position = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER, description="A seq 
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
 
 
+Time = Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER, description="Milliseconds since 1970 UTC")]
+Label = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=64,
+        pattern=r"^(?=\S)[^\x00-\x1f\x7f,]*(?<=\S)(?![\s\S])",
+        description="1 to 64 characters without commas and control characters, not blank at the ends",
+    ),
+]
+Labels = Annotated[tuple[Label, ...], msgspec.Meta(max_length=32)]
+
+
 class Thing(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Base of the values that travel: frozen, and silent about members that have nothing to say."""
+
+
+class Link(Thing, frozen=True, kw_only=True):
+    """Where a task leads: `url`, `path` (`src/a.py:12`), `commit`, `discovered-from` or `relates-to` (a task's id).
+
+    Kinds of your own are kept as they are. That a path, a commit or a task exists is not checked.
+    """
+
+    kind: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]{0,31}(?![\s\S])")]
+    to: Annotated[str, msgspec.Meta(min_length=1, max_length=2_048, pattern=r"^[^\x00-\x1f\x7f]+(?![\s\S])")]
+
+
+Links = Annotated[tuple[Link, ...], msgspec.Meta(max_length=64)]
+
+
+class Note(Thing, frozen=True, kw_only=True):
+    """What somebody wrote on a task. `version`, that of the list when it was written, tells one note from another."""
+
+    version: int
+    at: int
+    actor: str
+    text: str
 
 
 class Task(Thing, frozen=True, kw_only=True):
@@ -60,6 +93,8 @@ class Task(Thing, frozen=True, kw_only=True):
     `blocked_by` are the stored edges, `blocks` the same edges from the other side, and `open_blockers` those of
     `blocked_by` that are neither completed nor deleted. `version` is the conversation's version at the last change.
     While somebody holds a claim of the task, `fence` is the claim's number and `lease_expires_at` the end of its time.
+    A task with `not_before` is deferred: it is not ready until then, and then loses this member. `due` changes nothing.
+    `notes` are only ever added. `estimate_ms` is how much work somebody thinks it is.
     """
 
     id: TaskId
@@ -83,6 +118,65 @@ class Task(Thing, frozen=True, kw_only=True):
     updated_at: int
     status_changed_at: int
     version: int
+    due: int | None = None
+    not_before: int | None = None
+    labels: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+    estimate_ms: int | None = None
+    notes: tuple[Note, ...] = ()
+
+
+class Row(Task, frozen=True, kw_only=True):
+    """A task with its place: a list stands in the order of `rank` and then `id`, both compared as plain strings."""
+
+    rank: str
+
+
+class Running(Thing, frozen=True, kw_only=True):
+    """A task in progress in a line: who works on it, and `since` when."""
+
+    id: TaskId
+    title: Title
+    active_form: str = ""
+    owner: str = ""
+    since: int
+
+
+class TaskName(Thing, frozen=True, kw_only=True):
+    """A task by its id and title."""
+
+    id: TaskId
+    title: Title
+
+
+ReasonKind = Literal[
+    "stopped", "serial", "blocker", "parent", "deferred", "pending", "in_progress", "paused", "completed", "failed"
+]
+
+
+class Reason(Thing, frozen=True, kw_only=True):
+    """One thing that keeps the task `of` (left out: the whole list) from going on: the task `by`.
+
+    `stopped`: the list stops at failures and `by` has failed. `serial`: the list runs one task at a time, and `by` is
+    in progress. `blocker`: `of` waits for `by`. `parent`: the parent `by` is paused or failed.
+    `deferred`: `of` is not ready before `not_before`. Otherwise the kind is
+    the status of `of`, and `by` the task itself. `title`, `status`, `owner`, `attempts`, `fail_reason` (its first 500
+    characters) and `lease_expires_at` are those of `by`. `depth` counts up where a reason explains the one above it,
+    and `again` says that the causes of `by` stand above.
+    """
+
+    kind: ReasonKind
+    of: TaskId | None = None
+    by: TaskId
+    title: str
+    status: Status
+    owner: str = ""
+    attempts: int = 0
+    fail_reason: str = ""
+    not_before: int | None = None
+    lease_expires_at: int | None = None
+    depth: int = 0
+    again: bool = False
 
 
 class Settings(Thing, frozen=True):
@@ -135,7 +229,8 @@ class Damage(Thing, frozen=True):
 class Conversation(Thing, frozen=True, kw_only=True):
     """A list and what is known about it. `version` counts its events from 1 without holes.
 
-    With `damaged` only what was before the damage is shown.
+    `running` are up to 8 of its tasks in progress, the longest first; `wakes_at` is when the next deferred task becomes
+    ready. With `damaged` only what was before the damage is shown.
     """
 
     conversation: ConversationId
@@ -148,6 +243,8 @@ class Conversation(Thing, frozen=True, kw_only=True):
     created_at: int
     updated_at: int
     damaged: Damage | None = None
+    running: tuple[Running, ...] = ()
+    wakes_at: int | None = None
 
 
 class Message(Thing, frozen=True, kw_only=True):

@@ -93,7 +93,7 @@ def test_a_fault_at_one_system_call_breaks_no_promise(scenario: str, fault: Faul
 
 
 def test_spoiled_bytes_are_noticed_and_the_rest_is_served() -> None:
-    assert small(damage.run, 60)["served beside a damaged one"] == damage.CONVERSATIONS - 1
+    assert small(damage.run, 24)["served beside a damaged one"] == damage.CONVERSATIONS - 1
 
 
 def test_a_full_disk_refuses_writes_and_a_failing_one_ends_the_daemon() -> None:

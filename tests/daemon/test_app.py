@@ -39,9 +39,9 @@ sys.exit(main({arguments!r}))
 
 LONG_LIVED = [
     ("punchlistd.engine.writer", ".Writer", "run"),
-    ("punchlistd.engine.writer", ".Writer", "_commit_batches"),
+    ("punchlistd.engine.writer", ".Writer", "_commit_formed"),
     ("punchlistd.engine.writer", ".Writer", "_decide_calls"),
-    ("punchlistd.engine.upkeep", ".Upkeep", "recover"),
+    ("punchlistd.engine.maintenance", ".Maintenance", "recover"),
     ("punchlistd.app", ".StatusFile", "run"),
     ("punchlistd.app", "", "watch"),
     ("punchlistd.app", ".App", "_heed_signals"),

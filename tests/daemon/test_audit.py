@@ -36,7 +36,7 @@ def program(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 
 async def _used(directory: Path) -> None:
     """Lists with snapshots behind and at their newest version, one deleted, one with sessions and messages."""
-    async with running_daemon(directory) as daemon:
+    async with running_daemon(directory, index_delay_s=3600.0) as daemon:  # its stop saves all at once
         peer = await Peer.open(daemon.socket)
         for number in range(70):
             await peer.result("task.add", conversation="a", title=str(number), blocked_by=[str(number)][: number > 0])

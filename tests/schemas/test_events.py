@@ -3,7 +3,7 @@ import pytest
 from msgspec import UNSET
 
 from punchlist_schemas import events as e
-from punchlist_schemas.things import Settings
+from punchlist_schemas.things import Link, Note, Settings
 
 # What is stored for ever: a change of any of these lines breaks every log there is.
 STORED: list[tuple[e.KnownEvent, bytes]] = [
@@ -37,6 +37,29 @@ STORED: list[tuple[e.KnownEvent, bytes]] = [
         e.StatusChanged("1", "in_progress", "failed", fail_reason=""),
         b'{"type":"StatusChanged","task":"1","from":"in_progress","to":"failed","fail_reason":""}',
     ),
+    (
+        e.TaskAdded(
+            e.AddedTask(
+                "1",
+                "a",
+                due=9,
+                not_before=8,
+                labels=("x",),
+                links=(Link(kind="url", to="u"),),
+                estimate_ms=7,
+                notes=(Note(version=2, at=5, actor="me", text="n"),),
+            )
+        ),
+        b'{"type":"TaskAdded","task":{"id":"1","title":"a","due":9,"not_before":8,"labels":["x"],'
+        b'"links":[{"kind":"url","to":"u"}],"estimate_ms":7,"notes":[{"version":2,"at":5,"actor":"me","text":"n"}]}}',
+    ),
+    (
+        e.TaskEdited("1", due=None, not_before=8, labels=(), links=(), estimate_ms=None),
+        b'{"type":"TaskEdited","task":"1","due":null,"not_before":8,"labels":[],"links":[],"estimate_ms":null}',
+    ),
+    (e.NoteAdded("1", "n", "me"), b'{"type":"NoteAdded","task":"1","text":"n","actor":"me"}'),
+    (e.NoteRemoved("1", 3), b'{"type":"NoteRemoved","task":"1","note":3}'),
+    (e.TaskWoken("1"), b'{"type":"TaskWoken","task":"1"}'),
     (e.Deleted("1"), b'{"type":"Deleted","task":"1"}'),
     (e.DependencyAdded("2", "1"), b'{"type":"DependencyAdded","task":"2","blocker":"1"}'),
     (e.DependencyRemoved("2", "1"), b'{"type":"DependencyRemoved","task":"2","blocker":"1"}'),
@@ -80,6 +103,9 @@ def test_tags_are_the_names_of_the_contract() -> None:
         "ListCleared",
         "MessageAppended",
         "EventLost",
+        "NoteAdded",
+        "NoteRemoved",
+        "TaskWoken",
     }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlist.cli.units import HARDENING, SERVICE, SOCKET, Places, rendered
+from punchlist.cli.systemd_units import HARDENING, SERVICE, SOCKET, WEB_SERVICE, WEB_SOCKET, Places, rendered
 
 ROOT = Path(__file__).resolve().parents[2] / "systemd"
 EXPOSURE = 7
@@ -26,6 +26,7 @@ def shipped(tmp_path: Path) -> Path:
     program = tmp_path / ".local" / "bin" / "punchlistd"
     program.parent.mkdir(parents=True)
     program.symlink_to("/bin/true")
+    program.with_name("punch").symlink_to("/bin/true")
     return tmp_path / "units"
 
 
@@ -37,7 +38,8 @@ def analyze(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @needs_analyze
 def test_the_shipped_units_raise_no_word_of_complaint(shipped: Path) -> None:
-    done = analyze(shipped, "--man=no", "verify", str(shipped / SOCKET), str(shipped / SERVICE))
+    units = [str(shipped / name) for name in (SOCKET, SERVICE, WEB_SOCKET, WEB_SERVICE)]
+    done = analyze(shipped, "--man=no", "verify", *units)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -56,7 +58,7 @@ def test_the_units_of_a_user_raise_no_complaint_whatever_the_paths(tmp_path: Pat
     python.symlink_to("/bin/true")
     units = tmp_path / "units"
     places = Places(str(tmp_path / name / "s"), str(tmp_path / name), str(tmp_path / "run"), python=str(python))
-    for unit, text in rendered(places).items():
+    for unit, text in rendered(places, web=True).items():
         (units / unit).parent.mkdir(exist_ok=True)
         (units / unit).write_text(text)
     done = analyze(units, "--man=no", "verify", str(units / SOCKET), str(units / SERVICE))

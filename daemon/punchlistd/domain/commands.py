@@ -43,6 +43,10 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     undo: Decision | None = None
 
 
+class Wake(Mutation, frozen=True, kw_only=True):
+    """What the engine asks for by itself: deferred tasks whose time has come by the command's `at` become ready."""
+
+
 class EndClaims(Mutation, frozen=True, kw_only=True):
     """What the engine asks for by itself: claims (task and fence) whose lease is over end.
 

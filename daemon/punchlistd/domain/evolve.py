@@ -24,20 +24,25 @@ from punchlist_schemas.events import (
     DependencyRemoved,
     ListCleared,
     MessageAppended,
+    NoteAdded,
+    NoteRemoved,
     Released,
     StatusChanged,
     TaskAdded,
     TaskEdited,
     TaskMoved,
+    TaskWoken,
 )
-from punchlist_schemas.things import Metadata, Task
-from punchlistd.domain.rank import default_key
+from punchlist_schemas.things import Metadata, Note, Task
+from punchlistd.domain.members import EDITABLE, HAS_RARE, RARE, RESTORABLE, arguments, written
+from punchlistd.domain.ordering import default_key
 from punchlistd.domain.state import Claim, State
 
 
 def evolve(state: State, event: AnyEvent, seq: int, version: int, at: int) -> State:
     """Change `state` by one event and give it back. Total: any decodable event does in any state."""
     state.version = version
+    state.seq = seq
     state.updated_at = at
     change = _CHANGES.get(type(event))
     if change is not None:
@@ -64,6 +69,9 @@ def _conversation_configured(state: State, event: ConversationConfigured, *_: in
         state.settings = event.settings
     if event.attached is not UNSET and event.attached not in state.sessions:
         state.sessions = (*state.sessions, event.attached)
+        if event.moved_from is not UNSET:
+            known = state.origins.get(event.attached, ())
+            state.origins[event.attached] = tuple(dict.fromkeys((*known, event.moved_from)))
     if event.detached is not UNSET:
         state.sessions = tuple(session for session in state.sessions if session != event.detached)
 
@@ -93,23 +101,7 @@ def _task_added(state: State, event: TaskAdded, _seq: int, version: int, at: int
     tasks = state.tasks
     if name in tasks:
         return
-    task = Task(  # one argument more, and Python 3.11 makes a dict of them first
-        id=name,
-        title=added.title,
-        status=added.status,
-        priority=added.priority,
-        description=added.description,
-        active_form=added.active_form,
-        owner=added.owner,
-        metadata=added.metadata,
-        result_summary=added.result_summary,
-        fail_reason=added.fail_reason,
-        attempts=added.attempts,
-        created_at=added.created_at or at,
-        updated_at=at,
-        status_changed_at=added.status_changed_at or at,
-        version=version,
-    )
+    task = _begun(added, version, at)
     if added.parent is not None and added.parent in tasks:
         task = replace(task, parent=added.parent)
     if added.blocked_by:
@@ -119,12 +111,40 @@ def _task_added(state: State, event: TaskAdded, _seq: int, version: int, at: int
         state.next_task = number + 1
 
 
+def _with_rare(task: Task, added: AddedTask, at: int) -> Task:
+    return replace(task, **_effective({name: getattr(added, name) for name in RARE}, at))
+
+
+def _effective(changes: dict[str, Any], at: int) -> dict[str, Any]:
+    """Labels count once, and nothing is deferred until a time that is over when that is asked."""
+    if changes.get("labels"):
+        changes["labels"] = tuple(dict.fromkeys(changes["labels"]))
+    not_before = changes.get("not_before")
+    if not_before is not None and not_before <= at:
+        changes["not_before"] = None
+    return changes
+
+
+_TIMES = {
+    "created_at": "it.created_at or at",
+    "updated_at": "at",
+    "status_changed_at": "it.status_changed_at or at",
+    "version": "version",
+}
+_COMMON = [name for name in RESTORABLE if name not in ("parent", "blocked_by", *_TIMES, *RARE)]
+# Python 3.11 makes a dict of 16 arguments before it calls, so the rare members come in a second step.
+_TASK = f"Task({arguments('it', (*_COMMON, *_TIMES), _TIMES, keywords=True)})"
+_begun: Callable[[AddedTask, int, int], Task] = written(
+    "it, version, at", f"with_rare({_TASK}, it, at) if {HAS_RARE} else {_TASK}", Task=Task, with_rare=_with_rare
+)
+
+
 def _with_blockers(state: State, task: Task, added: AddedTask) -> Task:
     tasks = state.tasks
     blockers = sorted({blocker for blocker in added.blocked_by if blocker in tasks}, key=default_key)
     for blocker in blockers:
         other = tasks[blocker]
-        tasks[blocker] = replace(other, blocks=_with(other.blocks, task.id))
+        state.link(replace(other, blocks=_with(other.blocks, task.id)))
     still = tuple(blocker for blocker in blockers if tasks[blocker].status != "completed")
     return replace(task, blocked_by=tuple(blockers), open_blockers=still)
 
@@ -134,20 +154,37 @@ def _task_edited(state: State, event: TaskEdited, _seq: int, version: int, at: i
     if old is None:
         return
     changes: dict[str, Any] = {}
-    for name in _EDITABLE:
+    for name in EDITABLE:
         value = getattr(event, name)
         if value is not UNSET:
             changes[name] = value
     metadata = event.metadata
     if metadata is not UNSET:
         changes["metadata"] = merged(old.metadata, metadata)
-    parent = event.parent
-    if parent is not UNSET and (parent is None or (parent in state.tasks and parent != old.id)):
-        changes["parent"] = parent
-    state.put(replace(old, **changes, updated_at=at, version=version), old)
+    parent = changes.get("parent")
+    if parent is not None and (parent == old.id or parent not in state.tasks):
+        del changes["parent"]
+    state.put(replace(old, **_effective(changes, at), updated_at=at, version=version), old)
 
 
-_EDITABLE = ("title", "description", "priority", "active_form", "owner")
+def _note_added(state: State, event: NoteAdded, _seq: int, version: int, at: int) -> None:
+    old = state.tasks.get(event.task)
+    if old is not None:
+        note = Note(version=version, at=at, actor=event.actor, text=event.text)
+        state.put(replace(old, notes=(*old.notes, note), updated_at=at, version=version), old)
+
+
+def _note_removed(state: State, event: NoteRemoved, _seq: int, version: int, at: int) -> None:
+    old = state.tasks.get(event.task)
+    if old is not None:
+        notes = tuple(note for note in old.notes if note.version != event.note)
+        state.put(replace(old, notes=notes, updated_at=at, version=version), old)
+
+
+def _task_woken(state: State, event: TaskWoken, _seq: int, version: int, at: int) -> None:
+    old = state.tasks.get(event.task)
+    if old is not None:
+        state.put(replace(old, not_before=None, updated_at=at, version=version), old)
 
 
 def merged(old: Metadata, patch: Metadata) -> Metadata:
@@ -261,7 +298,7 @@ def _dependency_added(state: State, event: DependencyAdded, _seq: int, version: 
     edges = _with(task.blocked_by, blocker.id)
     still = task.open_blockers
     if edges is not task.blocked_by:
-        tasks[blocker.id] = replace(blocker, blocks=_with(blocker.blocks, task.id))
+        state.link(replace(blocker, blocks=_with(blocker.blocks, task.id)))
         still = _with(still, blocker.id) if blocker.status != "completed" else still
     state.put(replace(task, blocked_by=edges, open_blockers=still, updated_at=at, version=version), task)
 
@@ -287,7 +324,7 @@ def _drop_dependent(state: State, blocker: str, dependent: str) -> None:
     other = state.tasks[blocker]
     blocks = _without(other.blocks, dependent)
     if blocks is not other.blocks:
-        state.tasks[blocker] = replace(other, blocks=blocks)
+        state.link(replace(other, blocks=blocks))
 
 
 def _drop_blocker(state: State, dependent: str, blocker: str) -> None:
@@ -320,6 +357,9 @@ _CHANGES: dict[type, Callable[[State, Any, int, int, int], None]] = {
     TaskAdded: _task_added,
     TaskEdited: _task_edited,
     TaskMoved: _task_moved,
+    NoteAdded: _note_added,
+    NoteRemoved: _note_removed,
+    TaskWoken: _task_woken,
     StatusChanged: _status_changed,
     Deleted: _deleted,
     DependencyAdded: _dependency_added,

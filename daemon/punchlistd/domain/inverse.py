@@ -4,7 +4,7 @@ The rules work on a state of their own that runs ahead: each event they give has
 the next, older change is taken back in the list as it then is.
 """
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Generator, Iterable
 from typing import Any
 
 from msgspec import UNSET
@@ -18,15 +18,18 @@ from punchlist_schemas.events import (
     DependencyRemoved,
     KnownEvent,
     ListCleared,
+    NoteAdded,
+    NoteRemoved,
     StatusChanged,
     TaskAdded,
     TaskEdited,
     TaskMoved,
 )
 from punchlist_schemas.things import Metadata, Task
+from punchlistd.domain.dependencies import cycle_through, parent_cycle
 from punchlistd.domain.evolve import evolve
-from punchlistd.domain.graph import cycle_through, parent_cycle
-from punchlistd.domain.rank import between, default_key
+from punchlistd.domain.members import EDITABLE, RESTORABLE
+from punchlistd.domain.ordering import between, default_key
 from punchlistd.domain.state import State
 from punchlistd.domain.trace import Change, Taken
 
@@ -88,10 +91,9 @@ def is_undoable(event: AnyEvent) -> bool:
     return type(event) in _RULES
 
 
-def take_back(run: Undoing, change: Change) -> None:
-    """Take back one change, as far as it still stands."""
-    if is_undoable(change.event):
-        _RULES[type(change.event)](run, change)
+def take_back(run: Undoing, change: Change) -> Iterable[None]:
+    """Take back one change, as far as it still stands; where that is much, it pauses between."""
+    return (_RULES[type(change.event)](run, change) or ()) if is_undoable(change.event) else ()
 
 
 def _name(task: Task) -> str:
@@ -121,7 +123,7 @@ def _edited(run: Undoing, change: Change) -> None:
     event = change.event
     changes: dict[str, Any] = {}
     missed: list[str] = []
-    for member in ("title", "description", "priority", "active_form", "owner", "parent"):
+    for member in EDITABLE:
         old, new, present = getattr(before, member), getattr(after, member), getattr(now, member)
         if getattr(event, member) is UNSET or old == new:
             continue
@@ -183,6 +185,17 @@ def _place(state: State, task: str, rank: str) -> tuple[str, str | None]:
         high = default_key(str(state.next_task)) if following is None else state.key(following)
         return between(key, high), following
     return rank, others[0] if others else None
+
+
+def _noted(run: Undoing, change: Change) -> None:
+    now = run.standing(change)
+    if now is None or change.before is None:
+        run.leave()
+    elif any(note.version == change.version for note in now.notes):
+        run.apply(NoteRemoved(now.id, change.version))
+        run.say(f"{_name(now)}: note removed")
+    else:
+        run.leave()
 
 
 def _status(run: Undoing, change: Change) -> None:
@@ -263,16 +276,18 @@ def _deleted(run: Undoing, change: Change) -> None:
         run.say(f"restored {_name(task)}")
 
 
-def _cleared(run: Undoing, change: Change) -> None:
+def _cleared(run: Undoing, change: Change) -> Generator[None]:
     """The tasks come back first; those whose id is in use again are left out, and with them their relations."""
     back = {taken.task.id: taken for taken in change.taken if run.may_return(change, taken.task)}
     for taken in back.values():
         run.apply(_restored(run.state, taken, back))
+        yield
     for taken in back.values():
         for dependent in taken.task.blocks:
             if dependent in back and taken.task.id not in run.state.tasks[dependent].blocked_by:
                 run.apply(DependencyAdded(dependent, taken.task.id))
         _adopt(run, taken, None)
+        yield
     if back:
         run.say(f"restored {len(back)} cleared task{'s' if len(back) != 1 else ''}")
     for taken in change.taken:
@@ -291,24 +306,10 @@ def _restored(state: State, taken: Taken, among: Container[str]) -> TaskAdded:
     task = taken.task
     rank, before = _place(state, task.id, taken.rank)
     parent = task.parent
-    added = AddedTask(
-        id=task.id,
-        title=task.title,
-        status=task.status,
-        priority=task.priority,
-        description=task.description,
-        active_form=task.active_form,
-        owner=task.owner,
-        parent=parent if parent in state.tasks and parent in among else None,
-        blocked_by=tuple(other for other in task.blocked_by if other in state.tasks and other in among),
-        metadata=task.metadata,
-        result_summary=task.result_summary,
-        fail_reason=task.fail_reason,
-        attempts=task.attempts,
-        created_at=task.created_at,
-        status_changed_at=task.status_changed_at,
-    )
-    return TaskAdded(added, before, rank)
+    members = {name: getattr(task, name) for name in RESTORABLE}
+    members["parent"] = parent if parent in state.tasks and parent in among else None
+    members["blocked_by"] = tuple(other for other in task.blocked_by if other in state.tasks and other in among)
+    return TaskAdded(AddedTask(**members), before, rank)
 
 
 def _adopt(run: Undoing, taken: Taken, left_at: str | None) -> None:
@@ -337,10 +338,11 @@ def _configured(run: Undoing, change: Change) -> None:
         run.leave()
 
 
-_RULES: dict[type, Callable[[Undoing, Change], None]] = {
+_RULES: dict[type, Callable[[Undoing, Change], Iterable[None] | None]] = {
     TaskAdded: _added,
     TaskEdited: _edited,
     TaskMoved: _moved,
+    NoteAdded: _noted,
     StatusChanged: _status,
     DependencyAdded: _edge_added,
     DependencyRemoved: _edge_removed,

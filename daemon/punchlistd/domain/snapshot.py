@@ -1,36 +1,41 @@
 """A state as bytes, so that opening a conversation costs its live size and not its history.
 
-Rows are arrays: a member may be appended with a default, none may be moved or taken out. They are decoded without
-the checks of the wire, because what the log let in once must open for ever.
+Rows are arrays, and so is what came later in them: a member may be appended with a default, none may be moved or
+taken out. They are decoded without the checks of the wire, because what the log let in once must open for ever.
 """
 
-import msgspec
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-from punchlist_schemas.things import Metadata, Priority, Settings, Status, Task
+import msgspec
+from msgspec.structs import asdict, replace
+
+from punchlist_schemas.things import Metadata, Settings, Task
+from punchlistd.domain.members import HAS_RARE, MEMBERS, STORED, arguments, written
 from punchlistd.domain.state import Claim, State
 
+_FIRST = STORED[: STORED.index("version") + 1]
+"""What each row has. The members that came later are one more, left empty by most tasks."""
+_LATER = STORED[len(_FIRST) :]
 
-class _Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    id: str
-    title: str
-    status: Status
-    priority: Priority
-    description: str
-    active_form: str
-    owner: str
-    parent: str | None
-    blocked_by: tuple[str, ...]
-    blocks: tuple[str, ...]
-    open_blockers: tuple[str, ...]
-    metadata: Metadata
-    result_summary: str
-    fail_reason: str
-    attempts: int
-    lease_expires_at: int | None
-    created_at: int
-    updated_at: int
-    status_changed_at: int
-    version: int
+_TYPES = get_type_hints(Task)
+if TYPE_CHECKING:
+    _Later = _Row = tuple[Any, ...]
+else:
+    _Later = msgspec.defstruct(
+        "_Later",
+        [(name, _TYPES[name], MEMBERS[name].default) for name in _LATER],
+        frozen=True,
+        array_like=True,
+        gc=False,
+    )
+    _Row = msgspec.defstruct(
+        "_Row",
+        [*((name, _TYPES[name]) for name in _FIRST), ("later", _Later | None, None)],
+        frozen=True,
+        array_like=True,
+        gc=False,
+    )
 
 
 class _Image(msgspec.Struct, frozen=True, array_like=True):
@@ -50,6 +55,7 @@ class _Image(msgspec.Struct, frozen=True, array_like=True):
     last_finished: _Row | None
     claims: dict[str, Claim] = {}
     offered: list[str] = []
+    origins: dict[str, tuple[str, ...]] = {}
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -77,6 +83,7 @@ def dump_state(state: State) -> bytes:
         last_finished=None if last is None else _row(last),
         claims=state.claims,
         offered=list(state.offered),
+        origins=state.origins,
     )
     return _encoder.encode(image)
 
@@ -103,60 +110,36 @@ def load_state(conversation: str, data: bytes) -> State:
     state.cleared = image.cleared
     state.claims = image.claims
     state.offered = dict.fromkeys(image.offered)
+    state.origins = image.origins
     state.last_finished = None if image.last_finished is None else _task(image.last_finished)
     return state
 
 
-def _row(task: Task) -> _Row:
-    return _Row(
-        task.id,
-        task.title,
-        task.status,
-        task.priority,
-        task.description,
-        task.active_form,
-        task.owner,
-        task.parent,
-        task.blocked_by,
-        task.blocks,
-        task.open_blockers,
-        task.metadata,
-        task.result_summary,
-        task.fail_reason,
-        task.attempts,
-        task.lease_expires_at,
-        task.created_at,
-        task.updated_at,
-        task.status_changed_at,
-        task.version,
-    )
-
-
-def _task(row: _Row) -> Task:
-    created_at = row.created_at  # equal times share one number, as in a state that was not saved in between
-    return Task(
-        id=row.id,
-        title=row.title,
-        status=row.status,
-        priority=row.priority,
-        description=row.description,
-        active_form=row.active_form,
-        owner=row.owner,
-        parent=row.parent,
-        blocked_by=row.blocked_by,
-        blocks=row.blocks,
-        open_blockers=row.open_blockers,
-        metadata=row.metadata or _NO_METADATA,
-        result_summary=row.result_summary,
-        fail_reason=row.fail_reason,
-        attempts=row.attempts,
-        lease_expires_at=row.lease_expires_at,
-        created_at=created_at,
-        updated_at=created_at if row.updated_at == created_at else row.updated_at,
-        status_changed_at=created_at if row.status_changed_at == created_at else row.status_changed_at,
-        version=row.version,
-    )
-
-
 _NO_METADATA: Metadata = {}
 """One for all tasks that have none: nobody changes a task's metadata in place."""
+
+_row: Callable[[Task], _Row] = written(
+    "it",
+    f"Row({arguments('it', _FIRST, {})}, Later({arguments('it', _LATER, {})}) if {HAS_RARE} else None)",
+    Row=_Row,
+    Later=_Later,
+)
+
+
+def _with_later(task: Task, later: Any) -> Task:
+    return replace(task, **asdict(later))
+
+
+_SHARED = {  # equal times share one number, as in a state that was not saved in between
+    "metadata": "row.metadata or no_metadata",
+    "updated_at": "row.created_at if row.updated_at == row.created_at else row.updated_at",
+    "status_changed_at": "row.created_at if row.status_changed_at == row.created_at else row.status_changed_at",
+}
+_TASK = f"Task({arguments('row', _FIRST, _SHARED, keywords=True)})"
+_task: Callable[[_Row], Task] = written(
+    "row",
+    f"{_TASK} if row.later is None else with_later({_TASK}, row.later)",
+    Task=Task,
+    no_metadata=_NO_METADATA,
+    with_later=_with_later,
+)

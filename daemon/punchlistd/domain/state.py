@@ -6,13 +6,25 @@ the counters and the queue of ready tasks right.
 """
 
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Iterable, Set
 from heapq import heapify, heappop, heappush, nsmallest
+from itertools import takewhile
 
 import msgspec
 
-from punchlist_schemas.things import FINISHED, PRIORITIES, STATUSES, Conversation, Counts, Priority, Settings, Task
-from punchlistd.domain.rank import default_key
+from punchlist_schemas.things import (
+    FINISHED,
+    PRIORITIES,
+    STATUSES,
+    Conversation,
+    Counts,
+    Priority,
+    Running,
+    Settings,
+    Task,
+)
+from punchlistd.domain.ordering import default_key
 
 HELD = frozenset({"paused", "failed"})
 """A task whose parent is in one of these states is not ready."""
@@ -20,6 +32,12 @@ HELD = frozenset({"paused", "failed"})
 _URGENCY: dict[Priority, int] = {priority: -weight for weight, priority in enumerate(PRIORITIES)}
 _SLACK = 1_000
 """How many outdated entries the queue of ready tasks may hold beside twice the valid ones."""
+
+RUNNING_SHOWN = 8
+"""So many tasks in progress are shown with a conversation."""
+
+CHANGES_KEPT = 1_024
+"""So many changes of rows a list remembers, with their positions."""
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -39,6 +57,10 @@ class State:
     last clear removed; `last_finished` the task whose completion left nothing to do, kept because the list may have
     been cleared in the same step. `running` are the ids of the tasks in progress; of these, `claims` has those that
     somebody holds, and `offered` those whose claim ended and that wait, still in progress, for the next one.
+    `deferred` are the tasks that are not ready before a time, and that time.
+
+    `seq` is the log position of the last event, `changes` the positions at which tasks came, looked different or went,
+    oldest first. What is before `floor` or before the oldest of `CHANGES_KEPT` only the whole list can tell.
     """
 
     __slots__ = (
@@ -49,17 +71,23 @@ class State:
         "_queue",
         "_ready",
         "_totals",
+        "_wakes_at",
+        "changes",
         "claims",
         "cleared",
         "conversation",
         "created_at",
+        "deferred",
         "exists",
+        "floor",
         "last_finished",
         "messages",
         "next_task",
         "offered",
+        "origins",
         "ranks",
         "running",
+        "seq",
         "sessions",
         "settings",
         "tasks",
@@ -72,6 +100,7 @@ class State:
     def __init__(self, conversation: str) -> None:
         self.conversation = conversation
         self.version = 0
+        self.seq = 0
         self.updated_at = 0
         self.reset()
 
@@ -82,6 +111,7 @@ class State:
         self.user = ""
         self.settings = Settings()
         self.sessions: tuple[str, ...] = ()
+        self.origins: dict[str, tuple[str, ...]] = {}
         self.created_at = 0
         self.messages: dict[str, int] = {}
         self.cleared = 0
@@ -92,6 +122,8 @@ class State:
         """Remove all tasks and number from 1 again."""
         self.next_task = 1
         self.tasks: dict[str, Task] = {}
+        self.changes: deque[tuple[int, str]] = deque(maxlen=CHANGES_KEPT)
+        self.floor = self.seq
         self.ranks: dict[str, str] = {}
         self._order: list[str] = []
         self._last_key = ""
@@ -103,6 +135,17 @@ class State:
         self.running: dict[str, None] = {}
         self.claims: dict[str, Claim] = {}
         self.offered: dict[str, None] = {}
+        self.deferred: dict[str, int] = {}
+        self._wakes_at: int | None = None
+
+    def copy(self) -> "State":
+        """A state of its own that is equal; the tasks are shared, since they never change."""
+        twin = State(self.conversation)
+        for name in State.__slots__:
+            kept = getattr(self, name)
+            setattr(twin, name, kept.copy() if isinstance(kept, (deque, dict, list, set)) else kept)
+        twin._children = {parent: family.copy() for parent, family in self._children.items()}
+        return twin
 
     # reading
 
@@ -138,8 +181,8 @@ class State:
         return list(self._children.get(task, ()))
 
     def is_ready(self, task: Task) -> bool:
-        """Whether a task could be started now: pending, nothing open before it, its parent not paused or failed."""
-        if task.status != "pending" or task.open_blockers:
+        """Whether a task could be started now: pending, not deferred, nothing open before it, its parent at work."""
+        if task.status != "pending" or task.open_blockers or task.not_before is not None:
             return False
         parent = self.tasks.get(task.parent) if task.parent is not None else None
         return parent is None or parent.status not in HELD
@@ -164,6 +207,15 @@ class State:
             return [] if found is None else [found]
         return [self.tasks[entry[2]] for entry in nsmallest(count, (self._entry(self.tasks[name]) for name in tasks))]
 
+    def urgent_first(self, tasks: Iterable[Task]) -> list[Task]:
+        """These tasks in the order in which they are handed out."""
+        return sorted(tasks, key=self._entry)
+
+    def ahead(self, task: Task) -> int:
+        """How many ready tasks are handed out before this one."""
+        entry = self._entry(task)
+        return sum(self._entry(self.tasks[name]) < entry for name in self._ready)
+
     @property
     def ready(self) -> Set[str]:
         """The ids of the ready tasks: the state's own set, not to be changed and not to be kept."""
@@ -181,7 +233,31 @@ class State:
             counts=self.counts(),
             created_at=self.created_at,
             updated_at=self.updated_at,
+            wakes_at=self.wakes_at,
+            running=tuple(
+                Running(id=task.id, title=task.title, active_form=task.active_form, owner=task.owner, since=since)
+                for since, _, task in nsmallest(
+                    RUNNING_SHOWN,
+                    ((task.status_changed_at, task.id, task) for task in map(self.tasks.__getitem__, self.running)),
+                )
+            ),
         )
+
+    def since(self, seq: int) -> tuple[list[str], list[str]] | None:
+        """The tasks that look different since a log position, and those gone; None: only the whole list can tell."""
+        changes = self.changes
+        if seq < self.floor or (len(changes) == CHANGES_KEPT and seq < changes[0][0]):
+            return None
+        behind = dict.fromkeys(name for _, name in takewhile(lambda change: change[0] > seq, reversed(changes)))
+        tasks = self.tasks
+        return [name for name in behind if name in tasks], [name for name in behind if name not in tasks]
+
+    @property
+    def wakes_at(self) -> int | None:
+        """When the first of the deferred tasks becomes ready, in milliseconds since 1970."""
+        if self._wakes_at is None and self.deferred:
+            self._wakes_at = min(self.deferred.values())
+        return self._wakes_at
 
     # changing
 
@@ -189,6 +265,7 @@ class State:
         """Add a task that is not there yet, at the place that its rank or else its id gives it."""
         name = task.id
         self.tasks[name] = task
+        self.changes.append((self.seq, name))
         if rank:
             self.ranks[name] = rank
         self._stand(name, rank or default_key(name))
@@ -199,47 +276,61 @@ class State:
             self._blocked += 1
         if task.parent is not None:
             self._children.setdefault(task.parent, {})[name] = None
+        if task.not_before is not None:
+            self._defer(task)
         self._settle(task)
 
     def put(self, task: Task, old: Task) -> None:
         """Replace a task by a changed one; `old` is the one that is there."""
-        self.tasks[task.id] = task
+        name = task.id
+        self.tasks[name] = task
+        self.changes.append((self.seq, name))
         if old.parent != task.parent:
             self._move_child(task, old)
+        if old.not_before != task.not_before:
+            self._defer(task)
         if old.status != task.status:
             self._totals[old.status] -= 1
             self._totals[task.status] += 1
             if task.status == "in_progress":
-                self.running[task.id] = None
-            else:
-                self._stop(task.id)
-        was_blocked = bool(old.open_blockers) and old.status not in FINISHED
-        self._blocked += (bool(task.open_blockers) and task.status not in FINISHED) - was_blocked
+                self.running[name] = None
+            elif old.status == "in_progress":
+                self._stop(name)
+        if old.open_blockers or task.open_blockers:
+            was_blocked = bool(old.open_blockers) and old.status not in FINISHED
+            self._blocked += (bool(task.open_blockers) and task.status not in FINISHED) - was_blocked
         self._settle(task)
         if old.priority != task.priority:
             self._enqueue(task)
         if (old.status in HELD) != (task.status in HELD):
-            self.resettle(self._children.get(task.id, ()))
+            self.resettle(self._children.get(name, ()))
+
+    def link(self, task: Task) -> None:
+        """Replace a task by one that differs in what it blocks alone."""
+        self.tasks[task.id] = task
+        self.changes.append((self.seq, task.id))
 
     def remove(self, task: Task) -> None:
         """Take a task out of the list. Nothing may refer to it any more."""
         name = task.id
-        self._order.pop(self.index(name))
-        self._remember_last()
+        self.changes.append((self.seq, name))
+        self._leave(name)
         del self.tasks[name]
         self.ranks.pop(name, None)
         self._totals[task.status] -= 1
         self._blocked -= bool(task.open_blockers) and task.status not in FINISHED
         self._ready.discard(name)
-        self._stop(name)
+        if task.status == "in_progress":
+            self._stop(name)
+        if self.deferred.pop(name, None) is not None:
+            self._wakes_at = None
         if task.parent is not None:
             self._drop_child(task.parent, name)
 
     def place(self, task: Task, rank: str) -> None:
         """Give a task another sort key; an empty one puts it back to the place of its id."""
         name = task.id
-        self._order.pop(self.index(name))
-        self._remember_last()
+        self._leave(name)
         if rank:
             self.ranks[name] = rank
         else:
@@ -262,6 +353,8 @@ class State:
             self._blocked += bool(task.open_blockers) and task.status not in FINISHED
             if task.parent is not None:
                 self._children.setdefault(task.parent, {})[task.id] = None
+            if task.not_before is not None:
+                self._defer(task)
             self._settle(task)
 
     def resettle(self, tasks: Iterable[str]) -> None:
@@ -269,9 +362,16 @@ class State:
         for name in tasks:
             self._settle(self.tasks[name])
 
+    def _defer(self, task: Task) -> None:
+        self._wakes_at = None
+        if task.not_before is None:
+            del self.deferred[task.id]
+        else:
+            self.deferred[task.id] = task.not_before
+
     def _stop(self, task: str) -> None:
-        """A task that is not in progress is held by nobody."""
-        self.running.pop(task, None)
+        """A task that is not in progress any more is held by nobody."""
+        del self.running[task]
         self.claims.pop(task, None)
         self.offered.pop(task, None)
 
@@ -288,6 +388,11 @@ class State:
             insort(self._order, task, key=self._sort_key)
             self._remember_last()
 
+    def _leave(self, task: str) -> None:
+        order = self._order
+        order.pop(-1 if order[-1] == task else self.index(task))
+        self._remember_last()
+
     def _remember_last(self) -> None:
         self._last_key = self.key(self._order[-1]) if self._order else ""
 
@@ -299,7 +404,8 @@ class State:
             ready.discard(task.id)
         elif task.id not in ready:
             ready.add(task.id)
-            self._enqueue(task)
+            if self._queue is not None:
+                self._enqueue(task)
 
     def _entry(self, task: Task) -> tuple[int, str, str]:
         return (_URGENCY[task.priority], self.key(task.id), task.id)

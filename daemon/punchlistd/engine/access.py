@@ -14,18 +14,17 @@ Three kinds of names lead to a conversation:
 """
 
 import re
+from collections.abc import Iterable
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import ConversationConfigured
 from punchlist_schemas.params import ConversationOpen, Mutation
-from punchlistd.domain.refusals import conversation_not_found
+from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.state import State
+from punchlistd.engine.conversations import Conversations, LoadedConversation
 from punchlistd.store.port import EventLog, Stored, side_of
 from punchlistd.store.record import is_tombstone
-
-if TYPE_CHECKING:
-    from punchlistd.engine.registry import Open, Registry
 
 OWN = "my:"
 """How a bound connection names a list of its user."""
@@ -67,9 +66,9 @@ def for_the_trusted(user: str | None, act: str) -> Rejection | None:
     )
 
 
-def foreign_owner(user: str, params: Mutation) -> Rejection | None:
-    """The refusal to open a conversation for somebody else."""
-    if type(params) is not ConversationOpen or params.user in (None, user):
+def foreign_owner(user: str | None, params: Mutation) -> Rejection | None:
+    """The refusal to open a conversation for somebody else than the user that the caller is bound to."""
+    if type(params) is not ConversationOpen or user is None or params.user in (None, user):
         return None
     said = f"This connection is bound to the user {user} and can't open a conversation for {params.user}."
     return Rejection("forbidden", said, {"what": "user"})
@@ -82,73 +81,72 @@ class Access:
 
     Args:
         log: knows the owners and sessions of what is not loaded.
-        registry: the conversations in use, by id.
+        conversations: the conversations in use, by id.
     """
 
-    def __init__(self, log: EventLog, registry: "Registry") -> None:
-        """Nothing is attached yet."""
+    def __init__(self, log: EventLog, conversations: Conversations) -> None:
+        """Access to what is loaded and to what is not."""
         self._log = log
-        self._registry = registry
-        self._sessions: dict[str, dict[str, str]] = {}
-        """session → owner of the list → the list's id, of all that was loaded."""
+        self._conversations = conversations
+        self._sessions = conversations.sessions
 
     # names to conversations
 
-    def find(self, user: str | None, name: str) -> "Open | None":
+    def find(self, user: str | None, name: str) -> LoadedConversation | None:
         """What a name leads to, if that can be told without waiting; never another user's conversation."""
         own = None if user is None else self._own(user, name)
-        found = self._registry.find(name if own is None else own[0])
+        found = self._conversations.find(name if own is None else own[0])
         if found is not None and found.state.exists and user in (None, found.state.user):
             return found
         if own is not None or _is_reserved(user, name):
             return None
-        if (target := self._attached(user, name)) is not None:
-            return self._registry.find(target)
+        if (target := self._sessions.target(user, name)) is not None:
+            return self._conversations.find(target)
         return found if found is not None and found.unnamed and not found.state.exists else None
 
-    async def load(self, user: str | None, name: str) -> "Open | Rejection":
+    async def load(self, user: str | None, name: str) -> LoadedConversation | Rejection:
         """What a name leads to, loaded; an empty conversation where there is none that could not be opened."""
         if (found := self.find(user, name)) is not None:
             return found
         if user is not None:
             own = self._own(user, name)
             return await (self._load_of(user, name) if own is None else self._load_own(user, name, own))
-        opened = await self._registry.load(name)
+        opened = await self._conversations.load(name)
         if opened.state.exists:
             return opened
         attached = await self._load_attached(user, name)
         opened.unnamed = attached is None
         return attached or opened
 
-    async def _load_of(self, user: str, name: str) -> "Open | Rejection":
+    async def _load_of(self, user: str, name: str) -> LoadedConversation | Rejection:
         """For a user: whose conversation this is must be known before it is loaded, or the time it takes would tell."""
-        await self._registry.recover()
+        await self._conversations.recover()
         owner = await self._owner(name)
         if owner != user and (attached := await self._load_attached(user, name)) is not None:
             return attached
         if owner not in (None, user) or (owner is None and _is_reserved(user, name)):
             return conversation_not_found(name)
-        opened = await self._registry.load(name)
+        opened = await self._conversations.load(name)
         return refused(user, name, opened.state) or opened
 
-    async def _load_own(self, user: str, name: str, own: tuple[str, str]) -> "Open | Rejection":
+    async def _load_own(self, user: str, name: str, own: tuple[str, str]) -> LoadedConversation | Rejection:
         """A user's own list; failing that, the one that they opened under the bare name before there were own lists."""
         id, bare = own
         if len(id) > _ID_LENGTH or not bare:
             room = _ID_LENGTH - len(own_id(user, ""))
             said = f"The name of a list of your own must have 1 to {room} characters after {OWN!r}."
             return Rejection("invalid_params", said, {"field": "conversation", "expected": f"1 to {room} characters"})
-        opened = await self._registry.load(id)
+        opened = await self._conversations.load(id)
         if not opened.state.exists:
-            await self._registry.recover()
+            await self._conversations.recover()
             if await self._owner(bare) == user:
-                opened = await self._registry.load(bare)
+                opened = await self._conversations.load(bare)
         return refused(user, name, opened.state) or opened
 
-    async def durable(self, user: str | None, name: str) -> "Open | Rejection":
+    async def durable(self, user: str | None, name: str) -> LoadedConversation | Rejection:
         """As `load`, its state being in the log; there is no wait between this and what the caller does next."""
         while not isinstance(opened := await self.load(user, name), Rejection) and opened.dirty:
-            await self._registry.settled()
+            await self._conversations.settled()
         return opened
 
     def _own(self, user: str | None, name: str) -> tuple[str, str] | None:
@@ -164,64 +162,46 @@ class Access:
 
     async def _owner(self, id: str) -> str | None:
         """Whose conversation it is, "" for nobody's; None if there is none of this id."""
-        opened = self._registry.open.get(id)
+        opened = self._conversations.loaded.get(id)
         if opened is not None and opened.damage is None:
             return opened.state.user if opened.state.exists else None
-        return await self._registry.rebuilt(lambda: self._log.owner(id))
+        return await self._conversations.rebuilt(lambda: self._log.owner(id))
 
     # sessions
 
-    def _attached(self, user: str | None, session: str) -> str | None:
-        """The conversation of the user (None: nobody's before anybody's) that a session is attached to."""
-        found = self._sessions.get(session)
-        if not found:
-            return None
-        return found.get(user) if user is not None else found.get("") or next(reversed(found.values()))
-
-    async def _load_attached(self, user: str | None, session: str) -> "Open | None":
+    async def _load_attached(self, user: str | None, session: str) -> LoadedConversation | None:
         """The same, if it takes the store's index, which follows behind."""
-        await self._registry.recover()
-        for id in await self._registry.rebuilt(lambda: self._log.resolve(session)):
+        await self._conversations.recover()
+        for id in await self._conversations.rebuilt(lambda: self._log.resolve(session)):
             if user is None or await self._owner(id) == user:
-                await self._registry.load(id)
-        target = self._attached(user, session)
-        return None if target is None else await self._registry.load(target)
+                await self._conversations.load(id)
+        target = self._sessions.target(user, session)
+        return None if target is None else await self._conversations.load(target)
 
-    def holders(self, user: str | None, session: str, target: "Open") -> "list[Open]":
+    def holders(self, user: str | None, session: str, target: LoadedConversation) -> list[LoadedConversation]:
         """The conversations that a session leaves when it is attached to `target`; all of them are loaded."""
         owner = target.state.user if target.state.exists else user or ""
-        found = self._sessions.get(session, {})
-        ids = dict.fromkeys(found[each] for each in (owner, "") if each in found and user in (None, each))
-        held = [self._registry.open[id] for id in ids if id in self._registry.open]
+        ids = self._sessions.targets(session, tuple(each for each in (owner, "") if user in (None, each)))
+        held = [self._conversations.loaded[id] for id in ids if id in self._conversations.loaded]
         return [opened for opened in held if opened is not target]
 
-    def note(self, opened: "Open") -> None:
-        """A conversation was loaded, and with it the sessions that are attached to it."""
-        for session in opened.state.sessions:
-            self._sessions.setdefault(session, {})[opened.state.user] = opened.state.conversation
-
-    def attach(self, session: str, id: str) -> None:
-        """A session leads to a conversation from here on."""
-        owner = self._registry.open[id].state.user
-        self._sessions.setdefault(session, {}).pop(owner, None)
-        self._sessions[session][owner] = id  # behind the others: the newest of them
-        self._registry.drop_empty(session)
-
-    def detach(self, id: str, session: str | None = None) -> None:
-        """A session (None: any) does not lead to this conversation any more."""
-        for known in [*self._sessions] if session is None else [session]:
-            found = self._sessions.get(known, {})
-            for owner in [owner for owner, target in found.items() if target == id]:
-                del found[owner]
-            if not found:
-                self._sessions.pop(known, None)
+    def follow(self, deleted: Iterable[str], changes: Iterable[tuple[str, ConversationConfigured]]) -> None:
+        """Conversations were deleted, and sessions attached or detached by these events of conversations."""
+        for id in deleted:
+            self._sessions.detach(id)
+        for id, event in changes:
+            if isinstance(event.detached, str):
+                self._sessions.detach(id, event.detached)
+            if isinstance(event.attached, str):
+                self._sessions.attach(event.attached, self._conversations.loaded[id].state.user, id)
+                self._conversations.drop_empty(event.attached)
 
     # events
 
     async def names(self, user: str) -> set[str]:
         """The ids of a user's conversations."""
-        names = set(await self._registry.rebuilt(lambda: self._log.names(user)))
-        for name, opened in self._registry.open.items():
+        names = set(await self._conversations.rebuilt(lambda: self._log.names(user)))
+        for name, opened in self._conversations.loaded.items():
             if opened.state.exists and opened.state.user == user:
                 names.add(name)
             else:

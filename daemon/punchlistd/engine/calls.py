@@ -1,49 +1,36 @@
-"""A call on its way through the writer: who asked, what, and where the answer goes."""
+"""Calls on their way through the writer: who asked, what, how far it has come, and where the answer goes.
 
+A write is in one stage at a time, and `NEXT` is the table of its life:
+
+    ─▶ QUEUED ─▶ DECIDED ──────────────▶ ANSWERED
+        │ ▲ ├──▶ PARKED ───▶ WAITING ──▶ │
+        │ │ │                   │        │
+        │ ├─┼───────────────────┘        │
+        │ ├─┼──▶ REPLAYING ────────────▶ │
+        │ └─┴──▶ LOOKING_BACK ─────────▶ │
+        └──────────────────────────────▶ ┘
+
+What is decided or parked becomes visible only with the commit of the transaction that it is in. So does the way into
+the other stages: a write is replayed, or looked back for, behind everything that was decided before it.
+"""
+
+import os
+from asyncio import Future
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Protocol, final
+from enum import IntEnum, auto
+from typing import Any, Protocol, final
 
 import msgspec
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import Method
-from punchlist_schemas.params import Mutation
+from punchlist_schemas.params import MessageAppend, Mutation
+from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Command
 from punchlistd.domain.lookback import Lookback
-
-if TYPE_CHECKING:
-    from punchlistd.engine.registry import Open
-
-
-@final
-class Pieces(msgspec.Struct, frozen=True, gc=False):
-    """JSON in several pieces: the first and the last are short, the others may be shared by all who are sent them."""
-
-    parts: tuple[bytes, ...]
-
-    @property
-    def size(self) -> int:
-        """The length of all pieces together."""
-        return sum(map(len, self.parts))
-
-
-Reply = bytes | Pieces
-"""A result as JSON."""
-
-Outcome = Reply | Rejection
-
-
-REPLY_BYTES = 4 << 20
-"""A connection for which replies of so many bytes wait already has no further read answered beside them."""
-
-
-def size_of(outcome: Outcome) -> int:
-    """About how many bytes a result has; a refusal counts as none."""
-    if type(outcome) is Pieces:
-        return outcome.size
-    return len(outcome) if type(outcome) is bytes else 0
+from punchlistd.engine.conversations import LoadedConversation
+from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces
 
 
 class Holder(Protocol):
@@ -68,9 +55,6 @@ class Holder(Protocol):
     def unsent_bytes(self) -> int:
         """How many bytes wait for its peer to take them."""
         ...
-
-
-INTERNAL_ERROR = Rejection("internal_error", "That is a fault of ours; the daemon's log has the details.")
 
 
 class Caller(Protocol):
@@ -108,6 +92,10 @@ class Caller(Protocol):
         """Enter it to make a long answer: one at a time for each connection, and not before its peer took the last."""
         ...
 
+    def admit(self, outcome: Outcome) -> Outcome:
+        """The answer to a read, or the refusal of a long one that the daemon has no room for."""
+        ...
+
 
 class Nobody:
     """On whose behalf the daemon itself acts: sees everything, is told nothing."""
@@ -127,19 +115,52 @@ class Nobody:
         """It is always its turn."""
         return nullcontext()
 
+    def admit(self, outcome: Outcome) -> Outcome:
+        """Nothing is kept."""
+        return outcome
+
+
+class Stage(IntEnum):
+    """How far a write has come."""
+
+    QUEUED = auto()
+    """It waits for its turn."""
+    DECIDED = auto()
+    """It has its outcome, and waits for the commit."""
+    PARKED = auto()
+    """It is a claim that found nothing, and waits for the commit of what it did not find."""
+    WAITING = auto()
+    """It is a claim that waits for a task, or for its time to end."""
+    REPLAYING = auto()
+    """It has a key that the log knows: its first answer is rebuilt."""
+    LOOKING_BACK = auto()
+    """It is an undo that is worked out: for the first time, or anew since its list has moved."""
+    ANSWERED = auto()
+    """It is over."""
+
+
+NEXT: dict[Stage, frozenset[Stage]] = {
+    Stage.QUEUED: frozenset(Stage) - {Stage.QUEUED, Stage.WAITING},
+    Stage.DECIDED: frozenset({Stage.ANSWERED}),
+    Stage.PARKED: frozenset({Stage.WAITING, Stage.ANSWERED}),
+    Stage.WAITING: frozenset({Stage.QUEUED, Stage.ANSWERED}),
+    Stage.REPLAYING: frozenset({Stage.QUEUED, Stage.ANSWERED}),
+    Stage.LOOKING_BACK: frozenset({Stage.QUEUED, Stage.ANSWERED}),
+    Stage.ANSWERED: frozenset(),
+}
+"""Where a write may go from each stage."""
+
 
 @final
 class Write(msgspec.Struct, eq=False):
-    """A mutation waiting for its turn, asked by `caller` under the raw JSON request `id` (None: a notification).
+    """A mutation on its way, asked by `caller` under the raw JSON request `id` (None: a notification).
 
     `opened` is the conversation that it changes, found when its turn comes. `outcome` is its answer once decided; it is
-    given only after the commit, and `done` says that it was. `call` is the fingerprint of a call with a key, and
-    `asked` the same with the name by which the conversation was called, as older logs have it; `repeat` marks a key
-    that the log has seen before this batch: the answer is rebuilt from the log. `fresh` says that the log
-    was asked and the key is new. `past` is what an undo has read of the history before its turn, `depth` how far it
-    looks back (0: to the stored snapshot), and `again` says that this was not far enough. `parked` marks a claim that
-    found nothing and waits; `claims` are the tasks and fences that a claim got, and `unwanted` is its answer if it was
-    given up meanwhile.
+    given only after the commit. `call` is the fingerprint of a call with a key, and `asked` the same with the name by
+    which the conversation was called, as older logs have it; `fresh` says that the log was asked and the key is new.
+    `past` is what an undo has read of the history before its turn, `depth` how far it looks back (0: to the stored
+    snapshot), and `tries` how often it was worked out. `claims` are the tasks and fences that a claim got, and
+    `unwanted` is its answer if it was given up meanwhile.
     """
 
     caller: Caller
@@ -147,33 +168,45 @@ class Write(msgspec.Struct, eq=False):
     method: Method
     params: Mutation
     command: Command
-    opened: "Open | None" = None
+    stage: Stage = Stage.QUEUED
+    opened: LoadedConversation | None = None
     call: str = ""
     asked: str = ""
     outcome: Outcome | None = None
-    done: bool = False
-    repeat: bool = False
     fresh: bool = False
-    parked: bool = False
     past: Lookback | None = None
     depth: int | None = 0
-    again: bool = False
+    tries: int = 0
     claims: tuple[tuple[str, int], ...] = ()
     unwanted: Rejection | None = None
 
+    def to(self, stage: Stage) -> None:
+        """Go on to another stage."""
+        assert stage in NEXT[self.stage], f"{self.method.name} can't go from {self.stage.name} to {stage.name}"
+        self.stage = stage
+
     def answer(self, outcome: Outcome) -> None:
         """Answer the caller, once."""
-        self.done = True
+        self.to(Stage.ANSWERED)
         self.caller.answer(self.id, outcome)
+
+    def refuse(self, rejection: Rejection) -> None:
+        """Answer the caller out of turn."""
+        self.answer(rejection)
+        self.caller.flush()
+
+
+Look = Callable[[Any, LoadedConversation, int], Outcome]
+"""Answers a read from the params, one conversation's present state and the log's position."""
 
 
 @final
 class Read(msgspec.Struct, eq=False):
-    """A read that takes its turn in the writer, to see the writes of its own connection before it and none after it.
+    """A read of one conversation's state that takes its turn among the writes.
 
-    It was asked by `caller` under the raw JSON request `id`. `run` does what can't be answered from the state alone,
-    once everything before it is durable; `later` does the rest when too many bytes of answers wait for the caller to
-    take them: its answer may then show changes that came behind it. `opened` is the conversation that it is about,
+    It sees the writes of its own connection before it and none after it. It was asked by `caller` under the raw JSON
+    request `id`, and `look` answers it. `later` does it otherwise when too many bytes of answers wait for the caller
+    to take them: the answer may then show changes that came behind it. `opened` is the conversation that it is about,
     found when its turn comes.
     """
 
@@ -181,28 +214,44 @@ class Read(msgspec.Struct, eq=False):
     id: bytes | None
     method: Method
     params: Any
-    run: Callable[[], None] | None = None
-    later: Callable[[], None] | None = None
-    opened: "Open | None" = None
+    look: Look
+    later: Callable[[], None]
+    opened: LoadedConversation | None = None
     outcome: Outcome | None = None
 
     def answer(self, outcome: Outcome) -> None:
         """Answer the caller."""
-        self.caller.answer(self.id, outcome)
+        long = type(outcome) is Pieces or (type(outcome) is bytes and len(outcome) > LONG_BYTES)
+        self.caller.answer(self.id, self.caller.admit(outcome) if long else outcome)
+
+    def refuse(self, rejection: Rejection) -> None:
+        """Answer the caller out of turn."""
+        self.answer(rejection)
+        self.caller.flush()
 
 
-Item = Write | Read
+@final
+class Barrier(msgspec.Struct, eq=False):
+    """A place among the writes. `done` once everything before it is published: None, or why it never is."""
+
+    done: Future[Rejection | None]
+    params: None = None
+
+    def reached(self) -> None:
+        """Everything before it is published."""
+        if not self.done.done():
+            self.done.set_result(None)
+
+    def refuse(self, rejection: Rejection) -> None:
+        """What is before it may never be published."""
+        if not self.done.done():
+            self.done.set_result(rejection)
 
 
-def fingerprint(method: str, params: Mutation) -> str:
-    """What must be equal for a repeated idempotency key: the method and everything but key and confirmation."""
-    bare = msgspec.structs.replace(params, key=None)
-    if getattr(bare, "confirm", None) is not None:
-        bare = msgspec.structs.replace(bare, confirm=None)
-    text = method.encode() + msgspec.json.encode(bare, order="deterministic")
-    return blake2b(text, digest_size=8).hexdigest()
+Item = Write | Read | Barrier
 
 
-def key_conflict(key: str) -> Rejection:
-    """The refusal of a key that was used for another call."""
-    return Rejection("key_conflict", "This idempotency key was used for another call. Use a new one.", {"key": key})
+def stamp(caller: Caller, params: Mutation) -> Command:
+    """Turn a mutation into a command: by whom, when, and with fresh ids."""
+    message = f"m{os.urandom(12).hex()}" if type(params) is MessageAppend and params.message is None else ""
+    return Command(params, now_ms(), params.actor or caller.actor, caller.user, message)

@@ -8,15 +8,17 @@ import asyncio
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+import msgspec
+
+from punchlist_schemas.events import Recorded, decode_event
 from punchlist_schemas.params import ListUndo
 from punchlist_schemas.things import MAX_INTEGER
-from punchlistd.domain.commands import Decision
+from punchlistd.domain.commands import Decision, Fact
 from punchlistd.domain.decide.undo import take_back_calls, wanted, whose
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.lookback import Lookback
 from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import State, initial_state
-from punchlistd.engine.facts import fact_of
 from punchlistd.store.port import Damaged, EventLog, Stored, side_of
 
 SLICE_EVENTS = 32
@@ -49,6 +51,14 @@ PASTS_KEPT = 2
 
 T = TypeVar("T")
 
+_recorded = msgspec.json.Decoder(Recorded)
+
+
+def fact_of(stored: Stored) -> Fact:
+    """Decode one stored event."""
+    recorded = _recorded.decode(stored.wire)
+    return Fact(recorded.seq, recorded.version, recorded.at, recorded.actor, decode_event(recorded.event))
+
 
 class Past:
     """A conversation as of an earlier version; `seq` is the position of the last event in it."""
@@ -61,7 +71,7 @@ class Past:
 
 
 class History:
-    """Reads what happened in a conversation.
+    """Queries what happened in a conversation.
 
     Args:
         log: where it is kept.

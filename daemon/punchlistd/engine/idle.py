@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import TurnEnd
+from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Command
 from punchlistd.domain.decide.edit import is_over
 from punchlistd.domain.state import State
 from punchlistd.engine.calls import Nobody, Write
-from punchlistd.engine.intake import now_ms
 
 _TURN_END = METHODS["turn.end"]
 

@@ -18,13 +18,14 @@ LOOKERS = 4
 class Resolver:
     """Answers `conversation.resolve` by the rule that clients go by.
 
-    Attributes:
-        data_dir: The data directory: there it is kept which project may name which list.
+    Args:
+        access: leads names to conversations.
+        data_dir: the data directory: there it is kept which project may name which list.
     """
 
-    def __init__(self, access: Access) -> None:
-        """A resolver that knows of no project that may name a list."""
-        self.data_dir = ""
+    def __init__(self, access: Access, data_dir: str) -> None:
+        """A resolver that looks at nothing yet."""
+        self._data_dir = data_dir
         self._access = access
         self._lookers = anyio.CapacityLimiter(LOOKERS)
 
@@ -54,7 +55,7 @@ class Resolver:
 
     def _look(self, path: str, user: str | None) -> tuple[Meant | None, bool]:
         found = meant(path)
-        return found, found is None or found.is_allowed(self.data_dir, user)
+        return found, found is None or found.is_allowed(self._data_dir, user)
 
 
 def _text(path: str) -> str:

@@ -1,58 +1,75 @@
-"""The way of an undo: its history is read beside the writer, and only what came meanwhile in its turn."""
+"""The way of an undo: it is worked out beside the writer, and holds if its list did not move meanwhile."""
 
 import msgspec
 
-from punchlist_schemas.errors import Rejection
 from punchlist_schemas.params import ListUndo
 from punchlistd.domain.decide.undo import take_back_calls
+from punchlistd.domain.lookback import Lookback
+from punchlistd.engine.access import Access
 from punchlistd.engine.calls import Write
-from punchlistd.engine.history import deeper
-from punchlistd.engine.registry import Open, Registry
+from punchlistd.engine.conversations import Conversations, LoadedConversation
+from punchlistd.engine.history import History, deeper
 from punchlistd.store.port import Damaged
+
+TRIES = 8
+"""An undo whose list moved so often while it was worked out is worked out in its turn: the writer waits for it."""
 
 
 class Undos:
     """Works out what undos take back.
 
     Args:
-        registry: the conversations in use.
+        conversations: the conversations in use.
+        access: leads names to them.
+        history: reads what happened in them.
     """
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def __init__(self, conversations: Conversations, access: Access, history: History) -> None:
+        self._conversations = conversations
+        self._access = access
+        self._history = history
 
-    async def look_back(self, item: Write, params: ListUndo) -> None:
-        """Read what the history holds now, while the writer goes on."""
+    async def look_back(self, item: Write) -> None:
+        """Work out what is taken back of the list as it is now, while the writer goes on."""
+        params = item.params
+        assert type(params) is ListUndo, "nothing else looks back"
+        item.tries += 1
         try:
-            opened = await self._registry.access.load(item.caller.user, params.conversation)
-            if isinstance(opened, Rejection):
-                return  # which is what it is answered in its turn
-            name, history = opened.state.conversation, self._registry.history
-            past = await history.begin(name, params, item.depth)
-            if opened.damage is None:
-                await history.look_back(past, opened.seq, whole=False)
-            item.past = past
+            opened = await self._access.load(item.caller.user, params.conversation)
+            if isinstance(opened, LoadedConversation) and opened.damage is None:
+                await self._work_out(item, params, opened, whole=False)
         except Damaged as damaged:
-            self._registry.refusal(damaged)
+            self._conversations.refusal(damaged)  # which is what it is answered in its turn
 
-    async def decide(self, item: Write, params: ListUndo, opened: Open) -> bool:
-        """Take in what has happened since, and decide; False: it has to look back farther first.
+    async def decide(self, item: Write, params: ListUndo, opened: LoadedConversation) -> bool:
+        """Whether what was worked out holds; False: the list has moved, and it has to be worked out again.
 
         Everything that was decided is in the log when this is called, and nothing else is decided meanwhile.
 
         Raises:
             Damaged: An event can't be had.
         """
-        past, item.past = item.past, None
+        past = item.past
+        if item.tries > TRIES:
+            past = await self._work_out(item, params, opened)
+        name, version = opened.state.conversation, opened.state.version
+        return past is not None and (past.state.conversation, past.state.version) == (name, version)
+
+    async def _work_out(
+        self, item: Write, params: ListUndo, opened: LoadedConversation, *, whole: bool = True
+    ) -> Lookback:
+        """What the undo looked back on; of what it has seen already only what came behind is read."""
+        history, past, decision = self._history, item.past, None
         name = opened.state.conversation
-        if past is None or past.state.conversation != name:
-            past = await self._registry.history.begin(name, params, item.depth)
-        await self._registry.history.look_back(past, opened.seq)
-        if past.state.version != opened.state.version:
-            raise Damaged(name, past.seq + 1, "events are missing")
-        decision = await self._registry.history.steps(take_back_calls(past, params, item.command.at))
-        if decision is None:
-            item.depth = deeper(params, item.depth)
-            return False
-        item.command = msgspec.structs.replace(item.command, undo=decision)
-        return True
+        while decision is None:
+            if past is None or past.state.conversation != name:
+                past = await history.begin(name, params, item.depth)
+            await history.look_back(past, opened.seq, whole=whole)
+            if whole and past.state.version != opened.state.version:
+                raise Damaged(name, past.seq + 1, "events are missing")
+            decision = await history.steps(take_back_calls(past, params, item.command.at))
+            if decision is None:
+                item.depth, past = deeper(params, item.depth), None
+        item.past, item.command = past, msgspec.structs.replace(item.command, undo=decision)
+        assert past is not None
+        return past

@@ -1,18 +1,17 @@
 """The single writer: decides what waits, appends it in batches, and only then publishes, answers and pushes.
 
-It is a line of two steps. Deciding takes calls as they come and adds their events to the batch that is forming, while
-the batch before it is being committed; as soon as that is durable the next one is sent on its way, and while the disk
-has it the first is published. So processor and disk work at the same time, and everything that came during a commit
-shares the next one. Where the log can commit at once, because the disk is quick, there is nothing to overlap, and both
-steps are one.
+It is a line of two steps. Deciding takes calls as they come and adds their events to the transaction that is forming,
+while the one before it is being committed; as soon as that is durable the next one is sent on its way, and while the
+disk has it the first is published. So processor and disk work at the same time, and everything that came during a
+commit shares the next one. Where the log can commit at once, because the disk is quick, there is nothing to overlap,
+and both steps are one.
 
-States run ahead of the log: a conversation is dirty as long as a batch that touches it is not published, and nobody
-reads a dirty one except in turn. A refused append drops all that was decided since, and every call in it gets the
-error, also the rejected ones, since their refusal may rest on what never came to be.
+States run ahead of the log: a conversation is dirty as long as a transaction that touches it is not published, and
+nobody reads a dirty one except in turn. A refused append drops all that was decided since, and every call in it gets
+the error, also the rejected ones, since their refusal may rest on what never came to be.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from time import perf_counter_ns
 from typing import Any
@@ -21,32 +20,24 @@ import anyio
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.params import ConversationAttach, ConversationDelete, ConversationDetach, ListUndo, TaskClaim
-from punchlistd.engine.calls import Caller, Item, Read, Write
-from punchlistd.engine.confirm import Confirmer
-from punchlistd.engine.decider import Batch, Decider
-from punchlistd.engine.fanout import Fanout
-from punchlistd.engine.idle import Idle
-from punchlistd.engine.leases import Leases
-from punchlistd.engine.meters import Meters
-from punchlistd.engine.registry import Registry, damage_of
-from punchlistd.engine.repeats import rebuild
-from punchlistd.engine.signal import Signal
-from punchlistd.engine.totals import Totals
-from punchlistd.engine.upkeep import Upkeep
-from punchlistd.engine.waiters import Waiters
-from punchlistd.settings import Settings
+from punchlistd.domain.state import State
+from punchlistd.engine.access import Access
+from punchlistd.engine.calls import Barrier, Caller, Item, Read, Stage, Write
+from punchlistd.engine.claims import Claims
+from punchlistd.engine.conversations import Conversations, damage_of
+from punchlistd.engine.history import History
+from punchlistd.engine.idempotency import Replays
+from punchlistd.engine.inbox import Inbox, Signal
+from punchlistd.engine.maintenance import Maintenance
+from punchlistd.engine.metrics import Metrics
+from punchlistd.engine.replies import OUTCOME_UNKNOWN, STORAGE_FULL
+from punchlistd.engine.subscriptions import Fanout
+from punchlistd.engine.transaction import Transaction, Transactor
+from punchlistd.engine.undos import Undos
 from punchlistd.store.port import Damaged, EventLog, StorageFailed, StorageFull
 
-SHUTTING_DOWN = Rejection("shutting_down", "The daemon is stopping. Reconnect and retry with the same key.")
-STORAGE_FULL = Rejection(
-    "storage_full", "The disk is full: nothing was written, reads go on. Free some space, then retry with the same key."
-)
-OUTCOME_UNKNOWN = Rejection(
-    "outcome_unknown",
-    "The disk failed during the write, and the daemon stops. Retry with the same key once it is back: it is done once.",
-)
 ALONE = frozenset({ListUndo, ConversationAttach, ConversationDetach, ConversationDelete})
-"""Calls that are a batch of their own: they look at the log or change where names lead, not only one state."""
+"""Calls that are a transaction of their own: they look at the log or change where names lead, not only one state."""
 
 LAST_WORDS_S = 0.1
 """How long a writer whose log failed still answers calls that were on their way, in seconds."""
@@ -59,68 +50,70 @@ class Writer:
 
     Args:
         log: where events are kept.
-        registry: the conversations in use.
+        inbox: the calls that wait.
+        transactor: decides them.
+        conversations: the conversations in use.
+        access: follows where names lead.
+        claims: who has tasks, and who waits for them.
+        undos: reads the history that undos take back.
+        replays: rebuilds the first answers of keys.
         fanout: who is told.
-        totals: the work in all conversations.
-        settings: batch and indexing limits.
+        maintenance: the work behind the log.
+        metrics: counts commits.
+        history: keeps states of the past, which a deletion ends.
+        batch_calls: at most so many calls share one group commit.
         spawn: runs a coroutine beside the writer for as long as the daemon lives.
     """
 
-    def __init__(
-        self, log: EventLog, registry: Registry, fanout: Fanout, totals: Totals, settings: Settings, *, spawn: Spawn
+    def __init__(  # noqa: PLR0913 - what a commit concerns
+        self,
+        log: EventLog,
+        inbox: Inbox,
+        transactor: Transactor,
+        *,
+        conversations: Conversations,
+        access: Access,
+        history: History,
+        claims: Claims,
+        undos: Undos,
+        replays: Replays,
+        fanout: Fanout,
+        maintenance: Maintenance,
+        metrics: Metrics,
+        batch_calls: int,
+        spawn: Spawn,
     ) -> None:
         """A writer with nothing to do; `run` makes it work."""
         self._log = log
-        self._registry = registry
-        registry.settled = self.settled
+        self._inbox = inbox
+        self._transactor = transactor
+        self._conversations = conversations
+        self._access = access
+        self._history = history
+        self._claims = claims
+        self._undos = undos
+        self._replays = replays
         self._fanout = fanout
-        self._totals = totals
-        self._settings = settings
+        self._maintenance = maintenance
+        self._metrics = metrics
+        self._batch_calls = batch_calls
         self._spawn = spawn
-        self.leases = registry.leases = Leases(settings.grace_s, self.submit)
-        self.waiters = Waiters(self.submit)
-        self.idle = registry.idle = Idle(settings.idle_clear_s, self.submit)
-        self.confirmer = Confirmer(settings.confirm_s, settings.later_s)
-        self._decider = Decider(log, registry, self.confirmer, leases=self.leases, waiters=self.waiters, idle=self.idle)
-        self._queue: deque[Item] = deque()
-        self._forming = Batch(log.head)
-        self._work = Signal()  # something to decide, something due, or the end
+        self._forming = Transaction(log.head)
         self._formed = Signal()  # something to commit
-        self._moved = Signal()  # the forming batch was taken, or everything decided is published
+        self._moved = Signal()  # the forming transaction was taken, or everything decided is published
         self._deciding: list[Item] = []
-        self._pausing: list[asyncio.Future[None]] = []
         self._committing = False
-        self._closing = False
-        self.meters = Meters()
-        self.upkeep = Upkeep(log, registry, totals, meters=self.meters, settings=settings, nudge=self._work.give)
 
-    # the door in
-
-    def submit(self, item: Item) -> None:
-        """Queue a call; its caller is answered after the commit, or at once if the daemon is stopping."""
-        if self._closing:
-            self._refuse((item,), SHUTTING_DOWN)
-            return
-        if type(item.params) is ListUndo and type(item) is Write and item.past is None:
-            self._spawn(self._look_back(item, item.params))
-            return
-        self._queue.append(item)
-        self._work.give()
-
-    def close(self) -> None:
-        """Take no more calls; `run` returns when those taken are answered."""
-        self._closing = True
-        self._work.give()
-
-    async def settled(self) -> None:
-        """Wait until all that is decided is published or refused; deciding stops for it, so it is never in vain."""
-        done = asyncio.get_running_loop().create_future()
-        self._pausing.append(done)
-        self._work.give()
-        await done
+    def submit(self, item: Write) -> None:
+        """Queue a call, an undo once its history was read; its caller is answered after the commit."""
+        if type(item.params) is ListUndo and not self._inbox.closing:
+            item.to(Stage.LOOKING_BACK)
+            self._spawn(self._look_back(item))
+        else:
+            self._inbox.submit(item)
 
     async def run(self) -> None:
-        """Work until closed.
+        """Work until the inbox is closed and everything in it is answered.
 
         Raises:
             StorageFailed: in a group; a write's outcome is unknown. Every waiting call was told so, and the daemon must
@@ -128,13 +121,13 @@ class Writer:
         """
         try:
             async with anyio.create_task_group() as steps:
-                steps.start_soon(self._commit_batches)
+                steps.start_soon(self._commit_formed)
                 await self._decide_calls()
                 steps.cancel_scope.cancel()
         except* StorageFailed as failures:
-            self._closing = True
-            self.meters.error(f"outcome_unknown: {failures.exceptions[0]}")
-            self._refuse((*self._forming.items, *self._deciding, *self._queue), OUTCOME_UNKNOWN)
+            self._inbox.close()
+            self._metrics.error(f"outcome_unknown: {failures.exceptions[0]}")
+            self._refuse((*self._forming.items, *self._deciding, *self._inbox.queue), OUTCOME_UNKNOWN)
             with anyio.CancelScope(shield=True):
                 await anyio.sleep(LAST_WORDS_S)  # what was sent meanwhile is read and told to come again
             raise
@@ -142,56 +135,60 @@ class Writer:
     # the first step: deciding
 
     async def _decide_calls(self) -> None:
+        inbox = self._inbox
         while True:
-            if self.upkeep.due:
+            if self._maintenance.due:
                 await self._drained()
-                await self.upkeep.run()
-            elif self._pausing:
+                await self._maintenance.run()
+            elif inbox.pausing:
                 await self._pause()
-            elif self._queue and len(self._forming.items) >= self._settings.batch_calls:
+            elif inbox.queue and len(self._forming.items) >= self._batch_calls:
                 await self._moved.take()
-            elif self._queue:
+            elif inbox.queue:
                 await self._decide_some()
-            elif self._closing:
+            elif inbox.closing:
                 break
             else:
-                await self._work.take()
+                await inbox.work.take()
         await self._pause()
-        self.leases.close()
-        self.idle.close()
-        await self.upkeep.run(everything=True)
+        await self._maintenance.run(everything=True)
 
     async def _decide_some(self) -> None:
-        """Decide what waits, up to the next call that must be alone."""
-        queue = self._queue
+        """Decide what waits, up to the next call that must be alone, and commit it if that is quick."""
+        queue = self._inbox.queue
         alone = type(queue[0].params) in ALONE
         if alone:
             await self._drained()
         items = self._deciding = [queue.popleft()]
-        room = 1 if alone else self._settings.batch_calls - len(self._forming.items)
+        room = 1 if alone else self._batch_calls - len(self._forming.items)
         while queue and len(items) < room and type(queue[0].params) not in ALONE:
             items.append(queue.popleft())
-        await self._decider.prepare(items)
+        await self._transactor.prepare(items)
         self._deciding = []
         forming = self._forming
         for index, item in enumerate(items):
-            if item.opened is not None and item.opened.dropped:  # by a refused append
+            if type(item) is not Barrier and item.opened is not None and item.opened.dropped:  # by a refused append
                 queue.extendleft(reversed(items[index:]))
                 break
-            if self._decider.decide(item, forming) and item.outcome is not None:
+            if self._transactor.decide(item, forming) and type(item) is Read and item.outcome is not None:
                 item.answer(item.outcome)
                 item.caller.flush()
             else:
                 forming.items.append(item)
-        if self._forming.items and not self._commit_at_once():
-            self._formed.give()
+        if forming.items:
+            if not self._committing and self._is_quick(forming):
+                self._committing = True
+                self._publish(await self._commit(self._take()))
+                self._committing = False
+            else:
+                self._formed.give()
         if alone:
             await self._drained()
 
     async def _pause(self) -> None:
         """Let those read who wait for a settled state."""
         await self._drained()
-        pausing, self._pausing = self._pausing, []
+        pausing, self._inbox.pausing = self._inbox.pausing, []
         for done in pausing:
             if not done.done():
                 done.set_result(None)
@@ -202,189 +199,148 @@ class Writer:
         while self._forming.items or self._committing:
             await self._moved.take()
 
-    def _commit_at_once(self) -> bool:
-        """Commit and publish what has formed without waiting; False: the second step has to do it."""
-        batch = self._forming
-        if self._committing or batch.deleted:
-            return False
-        self._forming = Batch(batch.head)
-        started = perf_counter_ns()
-        try:
-            if batch.entries and not self._log.append_now(batch.entries):
-                self._forming = batch
-                return False
-        except (StorageFull, Damaged) as refused:
-            self._take_back(batch, refused)
-            return True
-        except StorageFailed:
-            self._refuse(batch.items, OUTCOME_UNKNOWN)
-            raise
-        if batch.entries:
-            self.meters.commit(perf_counter_ns() - started, len(batch.entries))
-        self._publish(batch)
-        self._moved.give()
-        return True
-
     # the second step: committing
 
-    async def _commit_batches(self) -> None:
-        done: Batch | None = None
+    async def _commit_formed(self) -> None:
         while True:
-            if not self._forming.items or self._log.quick:
-                self._publish(done)
-                done, self._committing = None, False
-                if not self._forming.items or self._commit_at_once():
-                    self._moved.give()
-                    await self._formed.take()
-                    continue
-            self._committing = True
-            batch, self._forming = self._forming, Batch(self._forming.head)
+            await self._formed.take()
+            if not self._forming.items:
+                continue
+            self._committing, done = True, None
+            while self._forming.items:
+                if self._is_quick(self._forming):
+                    self._publish(done)
+                    done = None
+                batch = self._take()
+                self._moved.give()
+                with anyio.CancelScope(shield=True):  # a commit that has begun is seen to its end, whoever stops this
+                    done = await self._commit(batch, done)
+            self._publish(done)
+            self._committing = False
             self._moved.give()
-            stored = False
-            with anyio.CancelScope(shield=True):  # a commit that has begun is seen to its end, whoever stops this task
-                stored = await self._append_while_publishing(batch, done)
-            done = batch if stored else None
 
-    async def _append_while_publishing(self, batch: Batch, done: Batch | None) -> bool:
-        if done is None:
-            return await self._append(batch)
-        appending = asyncio.ensure_future(self._append(batch))
-        await asyncio.sleep(0)  # the next batch is on its way to the disk before this one is published
-        self._publish(done)
-        return await appending
+    def _is_quick(self, batch: Transaction) -> bool:
+        """Whether a commit would take next to no time, and hold up nobody."""
+        return not batch.entries or (self._log.quick and not batch.deleted)
 
-    async def _append(self, batch: Batch) -> bool:
-        """Commit a batch; False if there was no room for it, and everything decided so far is taken back."""
-        if not batch.entries:
-            return True
-        started = perf_counter_ns()
+    def _take(self) -> Transaction:
+        batch, self._forming = self._forming, Transaction(self._forming.head)
+        return batch
+
+    async def _commit(self, batch: Transaction, before: Transaction | None = None) -> Transaction | None:
+        """Make a transaction durable, and publish the one before it while the disk has it.
+
+        Returns:
+            The transaction, for publication; None if there was no room for it, and all that was decided is taken back.
+        """
         try:
-            await self._log.append(batch.entries)
-            self.meters.commit(perf_counter_ns() - started, len(batch.entries))
-            for name in batch.deleted:
-                await self.upkeep.erase(name)
+            if batch.entries:
+                started = perf_counter_ns()
+                if before is not None or batch.deleted or not self._log.append_now(batch.entries):
+                    appending = asyncio.ensure_future(self._log.append(batch.entries))
+                    await asyncio.sleep(0)  # it is on its way to the disk before the other one is published
+                    self._publish(before)
+                    await appending
+                self._metrics.commit(perf_counter_ns() - started, len(batch.entries))
+                for name in batch.deleted:
+                    await self._maintenance.erase(name)
         except (StorageFull, Damaged) as refused:
             self._take_back(batch, refused)
-            return False
+            return None
         except StorageFailed:
             self._refuse(batch.items, OUTCOME_UNKNOWN)
             raise
-        return True
+        return batch
 
-    def _take_back(self, batch: Batch, refused: StorageFull | Damaged) -> None:
-        """Nothing was written: forget the batch and all that was decided on top of it."""
-        rejection = STORAGE_FULL if isinstance(refused, StorageFull) else damage_of(refused)
-        self.meters.error(rejection.kind if isinstance(refused, StorageFull) else f"nothing is written: {refused}")
-        later, self._forming = self._forming, Batch(self._log.head)
-        for each in (batch, later):
-            for name in each.touched:
-                self._registry.drop(name)
+    def _take_back(self, batch: Transaction, refused: StorageFull | Damaged) -> None:
+        """Nothing was written: forget the transaction and all that was decided on top of it."""
+        full = isinstance(refused, StorageFull)
+        self._metrics.error("storage_full" if full else f"nothing is written: {refused}")
+        later, self._forming = self._forming, Transaction(self._log.head)
+        for name in (*batch.touched, *later.touched):
+            self._conversations.drop(name)
         items = [*batch.items, *later.items]
-        self._refuse([item for item in items if isinstance(item, Write)], rejection)
-        self._queue.extendleft(reversed([item for item in items if isinstance(item, Read)]))
-        self._work.give()
+        self._refuse([item for item in items if type(item) is Write], STORAGE_FULL if full else damage_of(refused))
+        self._inbox.queue.extendleft(reversed([item for item in items if type(item) is not Write]))
+        self._inbox.work.give()
         self._fanout.lead_lists()
 
     # after the commit
 
-    def _publish(self, batch: Batch | None) -> None:
-        """Make a durable batch visible: answers first, then pushes."""
+    def _publish(self, batch: Transaction | None) -> None:
+        """Make a durable transaction visible: answers first, then pushes."""
         if batch is None:
             return
         for opened in batch.touched.values():
             opened.dirty -= 1
-        self._note_sessions(batch)
+        if batch.deleted or batch.sessions:
+            for name in batch.deleted:
+                self._history.forget(name)
+            self._access.follow(batch.deleted, batch.sessions)
+        claimed = self._answer(batch.items)
+        if len(self._claims.waiting):
+            # What was published may be what somebody waits for; who gave up makes room for those behind.
+            self._claims.ready([*[opened.state for opened in batch.touched.values()], *claimed])
+        if batch.lines:
+            self._maintenance.follow(batch.touched.values())
+            self._fanout.publish(batch.lines, batch.head, batch.deleted)
+
+    def _answer(self, items: Iterable[Item]) -> list[State]:
+        """Answer what is decided, and let everything else go on; the states in which tasks were claimed."""
         callers: dict[Caller, None] = {}
-        for item in batch.items:
-            if type(item) is Write and item.unwanted is not None:
-                self._give_back(item)
-            if item.outcome is not None:
+        claimed: list[State] = []
+        for item in items:
+            if type(item) is Write and type(item.params) is TaskClaim:
+                self._claims.published(item)
+                if item.opened is not None:
+                    claimed.append(item.opened.state)
+            if type(item) is Barrier:
+                item.reached()
+            elif item.outcome is not None:
                 item.answer(item.outcome)
                 callers[item.caller] = None
-            else:
-                self._answer_otherwise(item)
+            elif type(item) is Read:
+                item.later()
+            elif item.stage is Stage.REPLAYING:
+                self._spawn(self._replay(item))
+            elif item.stage is Stage.LOOKING_BACK:
+                self._spawn(self._look_back(item))
         for caller in callers:
             caller.flush()
-        self._wake_waiters(batch)
-        if batch.lines:
-            self._totals.follow(batch.touched.values())
-            self._fanout.publish(batch.lines, batch.head, batch.deleted)
-            self.upkeep.plan()
+        return claimed
 
-    def _answer_otherwise(self, item: Item) -> None:
-        if isinstance(item, Read):
-            run = item.run or item.later
-            assert run is not None, "a read that is decided has an outcome"
-            run()
-        elif item.parked:
-            self.waiters.park(item)
-        elif item.again:
-            self.submit(item)
-        else:
-            self._spawn(self._answer_repeat(item))
+    # beside the writer
 
-    def _give_back(self, item: Write) -> None:
-        """A claim was given up after it was decided: nobody is there to take what it got."""
-        if item.claims and item.opened is not None:
-            self.leases.end(item.opened.state.conversation, item.claims, "released")
-            item.outcome = item.unwanted
-
-    def _wake_waiters(self, batch: Batch) -> None:
-        """What was published may be what somebody waits for; who gave up makes room for those behind."""
-        if not self.waiters:
-            return
-        found = {id(opened): opened for opened in batch.touched.values()}
-        for item in batch.items:
-            if isinstance(item.params, TaskClaim) and item.opened is not None:
-                found[id(item.opened)] = item.opened
-        for opened in found.values():
-            self.waiters.wake(opened.state)
-
-    def _note_sessions(self, batch: Batch) -> None:
-        for name in batch.deleted:
-            self._registry.history.forget(name)
-            self._registry.access.detach(name)
-        for name, event in batch.sessions:
-            if isinstance(event.detached, str):
-                self._registry.access.detach(name, event.detached)
-            if isinstance(event.attached, str):
-                self._registry.access.attach(event.attached, name)
-
-    async def _look_back(self, item: Write, params: ListUndo) -> None:
-        """Read the history that an undo takes back, then queue it; in its turn only what came meanwhile is read."""
-        item.again = False
+    async def _look_back(self, item: Write) -> None:
+        """Work out what an undo takes back, then queue it; in its turn it holds, or it comes here again."""
         try:
-            await self._decider.undos.look_back(item, params)
+            await self._undos.look_back(item)
         except StorageFailed:  # by a write, which ends the daemon
             self._refuse((item,), OUTCOME_UNKNOWN)
-            return
-        if self._closing:
-            self._refuse((item,), SHUTTING_DOWN)
         else:
-            self._queue.append(item)
-            self._work.give()
+            item.to(Stage.QUEUED)
+            self._inbox.submit(item)
 
-    async def _answer_repeat(self, item: Write) -> None:
+    async def _replay(self, item: Write) -> None:
         """Give a key's first answer again, rebuilt from the log."""
         try:
             async with item.caller.turn():
-                found = await rebuild(self._log, self._registry, item)
+                found = await self._replays.rebuild(item)
         except StorageFailed:  # by a write, which ends the daemon
             found = OUTCOME_UNKNOWN
         if found is None:
-            item.repeat, item.fresh = False, True
-            self.submit(item)
-        else:
-            if isinstance(item.params, TaskClaim) and isinstance(found, bytes) and item.opened is not None:
-                opened = await self._registry.load(item.opened.state.conversation)
-                self.leases.rejoin(opened.state, found, item.caller.holder)
-            self.waiters.forget(item)
-            item.answer(found)
-            item.caller.flush()
+            item.fresh = True
+            item.to(Stage.QUEUED)
+            self._inbox.submit(item)
+            return
+        if type(item.params) is TaskClaim and type(found) is bytes and item.opened is not None:
+            opened = await self._conversations.load(item.opened.state.conversation)
+            self._claims.observe_repeat(item, opened.state, found)
+        item.answer(found)
+        item.caller.flush()
 
     def _refuse(self, items: Iterable[Item], rejection: Rejection) -> None:
         for item in items:
-            if isinstance(item, Write):
-                self.waiters.forget(item)
-            item.answer(rejection)
-            item.caller.flush()
+            if type(item) is Write:
+                self._claims.forget(item)
+            item.refuse(rejection)

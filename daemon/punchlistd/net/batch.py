@@ -6,7 +6,9 @@ from typing import Protocol
 from punchlist_schemas import jsonrpc
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS
-from punchlistd.engine.calls import REPLY_BYTES, Caller, Holder, Outcome, Pieces
+from punchlistd.engine.calls import Caller, Holder
+from punchlistd.engine.replies import REPLY_BYTES, Outcome, Pieces
+from punchlistd.net.held import Held
 
 BATCH_BYTES = REPLY_BYTES
 """A read of a batch is begun only while the replies of the batch have fewer bytes together."""
@@ -14,6 +16,11 @@ BATCH_BYTES = REPLY_BYTES
 
 class BatchSession(Caller, Protocol):
     """What the replies of a batch need to know of its connection."""
+
+    @property
+    def held(self) -> Held:
+        """The account of what waits."""
+        ...
 
     def hold(self) -> None:
         """Push nothing until `release`: the answer to a change comes before the push of it."""
@@ -38,7 +45,7 @@ class BatchReply:
     def __init__(self, session: BatchSession, calls: list[jsonrpc.Call | jsonrpc.Malformed]) -> None:
         """The answers to `calls`, none of which is there yet."""
         self._session = session
-        self._pieces: list[bytes] = []
+        self._replies: list[tuple[bytes, ...]] = []
         self._size = 0
         self._expected = len(calls)
         self._held = any(map(_is_pushed, calls))
@@ -70,18 +77,21 @@ class BatchReply:
         self._session.settle(outcome)
         self._expected -= 1
         if id is not None:
-            self._pieces.append(b"," if self._pieces else b"[")
             if type(outcome) is Pieces:
-                self._pieces += jsonrpc.response_in_pieces(id, outcome.parts)
-                self._size += outcome.size
+                reply = jsonrpc.response_in_pieces(id, outcome.parts)
             else:
-                self._pieces.append(response := jsonrpc.response(id, outcome))
-                self._size += len(response)
+                reply = (jsonrpc.response(id, outcome),)
+            self._session.held.take(reply)
+            self._replies.append(reply)
+            self._size += sum(map(len, reply))
         if self._expected:
             return
-        if self._pieces:
-            self._pieces.append(b"]")
-            self._session.answer_batch(self._pieces)
+        if self._replies:
+            pieces: list[bytes] = []
+            for reply in self._replies:
+                self._session.held.give(reply)
+                pieces += (b"," if pieces else b"[", *reply)
+            self._session.answer_batch([*pieces, b"]"])
         if self._held:
             self._session.release()
 
@@ -92,6 +102,10 @@ class BatchReply:
     def turn(self) -> AbstractAsyncContextManager[None]:
         """The turns are those of the connection."""
         return self._session.turn()
+
+    def admit(self, outcome: Outcome) -> Outcome:
+        """The room is that of the connection."""
+        return self._session.admit(outcome)
 
     @property
     def full(self) -> Rejection | None:

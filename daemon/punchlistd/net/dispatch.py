@@ -12,10 +12,10 @@ from punchlist_schemas import jsonrpc
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS, Method
 from punchlist_schemas.params import ListUndo, Mutation, Params, TaskClaim
-from punchlistd.engine.calls import INTERNAL_ERROR, Caller, Outcome, Read, Write
-from punchlistd.engine.intake import stamp
-from punchlistd.engine.reads import state_read
-from punchlistd.engine.writer import SHUTTING_DOWN
+from punchlistd.engine.access import foreign_owner
+from punchlistd.engine.calls import Caller, Read, Stage, Write, stamp
+from punchlistd.engine.queries import state_read
+from punchlistd.engine.replies import INTERNAL_ERROR, LONG_BYTES, SHUTTING_DOWN, Outcome, Pieces
 from punchlistd.net.batch import BatchReply
 from punchlistd.net.server import GIVEN_UP, Server
 from punchlistd.net.waiting import WAITING, Waiting, WaitingCall
@@ -77,16 +77,22 @@ class Dispatch:
             caller.answer(call.id, INTERNAL_ERROR)
 
     def _write(self, caller: Caller, id: bytes | None, method: Method, params: Mutation) -> None:
-        command = READ_ONLY if self._server.unchanging else stamp(caller, params)
-        if type(command) is Rejection:
-            caller.answer(id, command)
-        elif type(params) is TaskClaim and params.wait_ms > 0:
+        refused = READ_ONLY if self._server.unchanging else None
+        if refused is None and caller.user is not None:
+            refused = foreign_owner(caller.user, params)
+        if refused is not None:
+            caller.answer(id, refused)
+            return
+        command = stamp(caller, params)
+        if type(params) is TaskClaim and params.wait_ms > 0:
             self._claim(caller, Write(caller, id, method, params, command))
         else:
-            write = Write(caller, id, method, params, command)
+            self._last_write = write = Write(caller, id, method, params, command)
             if type(params) is ListUndo:
                 self.undo = write
-            self._submit(write)
+                self._server.submit(write)
+            else:
+                self._server.inbox.submit(write)
 
     def _claim(self, caller: Caller, write: Write) -> None:
         """A claim that may have to wait."""
@@ -95,12 +101,9 @@ class Dispatch:
             caller.answer(write.id, call)
             return
         write.caller = call
-        call.on_give_up = lambda: self._server.writer.waiters.give_up(write, self._server.given_up())
-        self._submit(write)
-
-    def _submit(self, write: Write) -> None:
+        call.on_give_up = lambda: self._server.claims.give_up(write, self._server.given_up())
         self._last_write = write
-        self._server.writer.submit(write)
+        self._server.inbox.submit(write)
 
     def _begin_waiting(self, caller: Caller, id: bytes | None) -> WaitingCall | Rejection:
         return SHUTTING_DOWN if self._server.closing else self._waiting.begin(caller, id)
@@ -110,40 +113,43 @@ class Dispatch:
             caller.answer(id, full)
             return
         server = self._server
-        behind_write = self._last_write is not None and not self._last_write.done
+        behind_write = self._last_write is not None and self._last_write.stage is not Stage.ANSWERED
         if (read := state_read(method, params)) is not None:
-            outcome = None if behind_write else server.reads.now(caller, read, params)
+            outcome = None if behind_write else server.queries.now(caller, read, params)
             if outcome is None:
                 later = partial(self._begin, caller, id, method, params)
-                server.writer.submit(Read(caller, id, method, params, None, later))
+                server.inbox.submit(Read(caller, id, method, params, read, later))
             else:
-                caller.answer(id, outcome)
+                long = type(outcome) is Pieces or (type(outcome) is bytes and len(outcome) > LONG_BYTES)
+                caller.answer(id, caller.admit(outcome) if long else outcome)
         elif (call := server.immediate.get(method.name)) is not None:
             caller.answer(id, call(self._session, params))
         else:
             self._read_later(caller, id, method, params, behind_write)
 
     def _read_later(self, caller: Caller, id: bytes | None, method: Method, params: Params, behind_write: bool) -> None:
-        server = self._server
         if method.name in WAITING:
             call = self._begin_waiting(caller, id)
             if isinstance(call, Rejection):
                 caller.answer(id, call)
                 return
             caller = call
-        if behind_write:
-            server.writer.submit(Read(caller, id, method, params, partial(self._begin, caller, id, method, params)))
-        else:
-            self._begin(caller, id, method, params)
+        self._begin(caller, id, method, params, behind_write)
 
-    def _begin(self, caller: Caller, id: bytes | None, method: Method, params: Params) -> None:
-        self._server.spawn(self._answer_later(caller, id, method, params))
+    def _begin(
+        self, caller: Caller, id: bytes | None, method: Method, params: Params, behind_write: bool = False
+    ) -> None:
+        self._server.spawn(self._answer_later(caller, id, method, params, behind_write))
 
-    async def _answer_later(self, caller: Caller, id: bytes | None, method: Method, params: Any) -> None:
+    async def _answer_later(
+        self, caller: Caller, id: bytes | None, method: Method, params: Any, behind_write: bool
+    ) -> None:
         server = self._server
         outcome: Outcome = GIVEN_UP
         try:
-            if isinstance(caller, WaitingCall):
+            if behind_write and (refused := await server.inbox.barrier()) is not None:
+                outcome = refused
+            elif isinstance(caller, WaitingCall):
                 with caller.running():
                     outcome = await server.later(self._session, caller, method, params)
             elif method.name in LONG:
@@ -155,6 +161,8 @@ class Dispatch:
         except Exception as error:
             server.failed(method, error)
             outcome = INTERNAL_ERROR
+        if method.kind == "read":  # a subscription that is made is never refused
+            outcome = caller.admit(outcome)
         # Asked only now: whether the daemon stops decides what a call is told that was given up.
         caller.answer(id, server.given_up() if outcome is GIVEN_UP else outcome)
         caller.flush()

@@ -1,14 +1,17 @@
 """What goes out on a connection: answers, and the pushes of its subscriptions, in its framing."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from punchlist_schemas.errors import Rejection
 from punchlist_schemas.framing import Framer
-from punchlistd.engine.calls import Pieces, Reply
-from punchlistd.engine.fanout import Fanout, Subscription
+from punchlistd.engine.replies import Outcome, Pieces, Reply
+from punchlistd.engine.subscriptions import Fanout, Subscription
+from punchlistd.net.held import Held
 
 JOINED_BYTES = 64 << 10
 """Up to this size everything is handed to the transport at once."""
@@ -29,14 +32,17 @@ class Outgoing:
     `push_framed` is the transport's own: no answers wait to be sent when a commit is published.
     """
 
-    def __init__(self, frame_bytes: int, fanout: Fanout) -> None:
+    def __init__(self, frame_bytes: int, fanout: Fanout, held: Held) -> None:
         """A half that waits for its transport; the peer's first frame, of at most `frame_bytes`, decides on framing."""
+        self.held = held
+        self.taken_at = 0.0
+        """When its peer last took bytes of what waits, in seconds of the monotonic clock."""
         self.push_framed: Callable[[bytes], Any] = _to_nobody
         self._framer = Framer(frame_bytes)
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes] = []
         self._out_bytes: int = 0
-        self._unsent: deque[memoryview] = deque()
+        self._unsent: deque[tuple[memoryview, bool]] = deque()  # and whether it stands in the account
         self._full = False
         self._closing = False
         self._turns: asyncio.Lock | None = None
@@ -56,23 +62,30 @@ class Outgoing:
     def unsent_bytes(self) -> int:
         """How many bytes wait for the peer to take them."""
         held = 0 if self._transport is None else self._transport.get_write_buffer_size()
-        return held + sum(map(len, self._unsent))
+        return held + sum(len(part) for part, _ in self._unsent)
 
     @property
-    def waiting_pieces(self) -> list[memoryview]:
+    def waiting_pieces(self) -> list[bytes]:
         """What waits before the transport."""
-        return list(self._unsent)
+        return [_whole(part) for part, _ in self._unsent]
 
     def framed(self, payload: bytes) -> bytes:
         """A payload in this connection's framing."""
         return self._framer.encode(payload)
+
+    def admit(self, outcome: Outcome) -> Outcome:
+        """The answer to a read, or the refusal of a long one that the daemon has no room for."""
+        return self.held.admit(outcome)
 
     def answer_batch(self, pieces: list[bytes]) -> None:
         """Put the reply of a batch into the outgoing bytes."""
         self._put(pieces)
 
     def push(self, payload: Reply) -> None:
-        """Send a notification."""
+        """Send a notification; a long one that there is no room for ends the connection, which can resume."""
+        if type(payload) is Pieces and isinstance(self.held.admit(payload), Rejection):
+            self.abort()
+            return
         self._put(payload.parts if type(payload) is Pieces else (payload,))
         self._send()
 
@@ -90,27 +103,34 @@ class Outgoing:
         if size <= JOINED_BYTES and not self._unsent:
             self._transport.write(out[0] if len(out) == 1 else b"".join(out))
             return
-        self._unsent.extend(map(memoryview, out))
+        unsent = self._unsent
+        unsent.extend([(memoryview(piece), False) for piece in out])
         self._feed()
+        for place in range(-1, -1 - min(len(out), len(unsent)), -1):
+            unsent[place] = (unsent[place][0], True)
+            self.held.take((out[place],))
 
     def _feed(self) -> None:
         """Give the transport of what waits as much as it takes now."""
         transport, unsent, most = self._transport, self._unsent, TURN_BYTES
         while unsent and most > 0 and not self._full and transport is not None:
-            part, sent = unsent[0], 0
+            (part, is_held), sent = unsent[0], 0
             for sent in range(PIECE_BYTES, len(part) + PIECE_BYTES, PIECE_BYTES):
                 transport.write(part[sent - PIECE_BYTES : sent])
                 if self._full or sent >= most:
                     break
             most -= sent
-            unsent[0] = part[sent:]
-            if not unsent[0]:
+            unsent[0] = part[sent:], is_held
+            if sent >= len(part):
                 unsent.popleft()
+                if is_held:
+                    self.held.give((_whole(part),))
         if not unsent:
             if self._closing and transport is not None:
                 transport.close()
             return
         self._wait_for_peer()
+        self.taken_at = time.monotonic()
         if not self._full:
             asyncio.get_running_loop().call_soon(self._go_on)
 
@@ -126,6 +146,16 @@ class Outgoing:
 
     def taken(self) -> None:
         """The peer has taken everything."""
+
+    def abort(self) -> None:
+        """End the connection now."""
+        self._stop_pushes()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _drop_unsent(self) -> None:
+        self.held.give(_whole(part) for part, is_held in self._unsent if is_held)
+        self._unsent.clear()
 
     def _note_room(self) -> None:
         if self._room is not None and not self._room.done():
@@ -191,6 +221,12 @@ class Outgoing:
         for subscription in self.subscriptions.values():
             self._fanout.remove(subscription)
         self.subscriptions.clear()
+
+
+def _whole(part: memoryview) -> bytes:
+    """What a part belongs to."""
+    assert type(part.obj) is bytes
+    return part.obj
 
 
 def _to_nobody(_framed: bytes) -> None:

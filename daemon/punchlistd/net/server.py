@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,19 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import PROTOCOL, Method
 from punchlist_schemas.params import Params
 from punchlistd import __version__
+from punchlistd.clock import now_ms
 from punchlistd.engine.access import for_the_trusted
-from punchlistd.engine.calls import Caller, Outcome
-from punchlistd.engine.fanout import Fanout, Subscription
-from punchlistd.engine.intake import now_ms
-from punchlistd.engine.reads import Reads
-from punchlistd.engine.writer import SHUTTING_DOWN, Writer
+from punchlistd.engine.calls import Caller, Write
+from punchlistd.engine.claims import Claims
+from punchlistd.engine.confirm import Confirmer
+from punchlistd.engine.inbox import Inbox, Signal
+from punchlistd.engine.metrics import Metrics
+from punchlistd.engine.queries import Queries
+from punchlistd.engine.replies import LONG_BYTES, SHUTTING_DOWN, Outcome
+from punchlistd.engine.subscriptions import Fanout, Subscription
+from punchlistd.engine.views import view
 from punchlistd.net.hangup import HangUps
+from punchlistd.net.held import Held
 from punchlistd.settings import Settings
 
 if TYPE_CHECKING:
@@ -29,7 +36,21 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FEATURES = ("batch", "content-length", "event.subscribe", "event.wait", "keys", "undo", "at_version", "claims")
+FEATURES = (
+    "batch",
+    "content-length",
+    "event.subscribe",
+    "event.wait",
+    "keys",
+    "undo",
+    "at_version",
+    "claims",
+    "rows",
+    "board",
+)
+
+_OF_ONE = {"rows": True, "board": False}
+"""Whether a view is of one conversation or of all; the others are of either."""
 
 GIVEN_UP = Rejection("cancelled", "The call was given up by rpc.cancel.")
 
@@ -46,40 +67,55 @@ class Server:
 
     Args:
         settings: limits.
-        writer: takes mutations.
-        reads: answers questions.
+        queries: answers questions.
+        inbox: has the calls that wait for the writer.
+        submit: takes mutations.
+        claims: who has tasks, and who waits for them.
         fanout: serves subscriptions.
+        confirmer: knows what a token would do.
+        metrics: counts calls and faults.
         spawn: runs a coroutine beside everything else.
         stop: makes the daemon stop.
+        unchanging: whether every change is refused.
+        lock: the file by whose lock this is the only daemon of its data directory; None: of a copy.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what calls reach
         self,
         settings: Settings,
-        writer: Writer,
-        reads: Reads,
-        fanout: Fanout,
+        queries: Queries,
         *,
+        inbox: Inbox,
+        submit: Callable[[Write], None],
+        claims: Claims,
+        fanout: Fanout,
+        confirmer: Confirmer,
+        metrics: Metrics,
         spawn: Spawn,
         stop: Callable[[], None],
+        unchanging: bool = False,
+        lock: r.FileIdentity | None = None,
     ) -> None:
         """A server without connections."""
         self.settings = settings
-        self.writer = writer
-        self.reads = reads
+        self.queries = queries
+        self.inbox = inbox
+        self.submit = submit
+        self.claims = claims
         self.fanout = fanout
-        self.meters = writer.meters
+        self.metrics = metrics
         self.spawn = spawn
+        self.unchanging = unchanging
         self.uids = frozenset({os.getuid(), 0})
         self.sessions: set[Session] = set()
+        self.left = Signal()
+        """Given whenever a connection has gone."""
         self.closing = False
-        self.unchanging = False
-        """Whether every change is refused."""
-        self.lock: r.FileIdentity | None = None
-        """The file by whose lock this is the only daemon of its data directory; None: of a copy."""
-        self.on_leave: Callable[[], None] = lambda: None
-        self._epoch = reads.epoch
+        self._lock = lock
+        self._epoch = queries.epoch
+        self._confirmer = confirmer
         self._stop = stop
+        self.held = Held(settings.held_bytes, self._end_stuck)
         self.hang_ups = HangUps()
         self.immediate: dict[str, Callable[[Session, Any], Outcome]] = {
             "daemon.hello": self._hello,
@@ -107,16 +143,23 @@ class Server:
     def leave(self, session: "Session") -> None:
         """Let a connection go."""
         self.sessions.discard(session)
-        self.on_leave()
+        self.left.give()
 
     def given_up(self) -> Rejection:
         """The answer of a waiting call that was cancelled."""
         return SHUTTING_DOWN if self.closing else GIVEN_UP
 
+    def _end_stuck(self) -> None:
+        """End the connections whose peers have taken nothing of a long answer for as long as a frame may take."""
+        late = time.monotonic() - self.settings.limits.frame_seconds
+        for session in list(self.sessions):
+            if session.taken_at < late and session.unsent_bytes > LONG_BYTES:
+                session.abort()
+
     def failed(self, method: Method, error: Exception) -> None:
         """A call ended in an exception that nobody expected: a fault of ours, told to the log alone."""
         logger.error("%s failed", method.name, exc_info=error)
-        self.meters.error(f"{method.name}: {type(error).__name__}")
+        self.metrics.error(f"{method.name}: {type(error).__name__}")
 
     def close(self) -> None:
         """Take no more connections and give up the calls that wait for something to happen."""
@@ -127,8 +170,8 @@ class Server:
     async def later(self, session: "Session", caller: Caller, method: Method, params: Any) -> Outcome:
         """Answer a call that may take its time."""
         if method.name == "event.subscribe":
-            return await self.reads.typed(self._subscribe(session, caller, params))
-        return await self.reads.later(caller, method, params)
+            return await self.queries.typed(self._subscribe(session, caller, params))
+        return await self.queries.later(caller, method, params)
 
     # calls about the connection itself
 
@@ -153,7 +196,7 @@ class Server:
                 pid=os.getpid(),
                 limits=self.settings.limits,
                 features=FEATURES,
-                lock=self.lock,
+                lock=self._lock,
                 build=BUILD,
             )
         )
@@ -165,7 +208,7 @@ class Server:
         return _encode(r.Stopping(stopping=True))
 
     def _confirmation(self, session: "Session", params: p.ConfirmationGet) -> Outcome:
-        found = self.writer.confirmer.get(session.user, params.token, now_ms())
+        found = self._confirmer.get(session.user, params.token, now_ms())
         return found if isinstance(found, Rejection) else _encode(found)
 
     def _unsubscribe(self, session: "Session", params: p.EventUnsubscribe) -> Outcome:
@@ -178,19 +221,23 @@ class Server:
 
     async def _subscribe(self, session: "Session", caller: Caller, params: p.EventSubscribe) -> Outcome:
         """Position, snapshot and registration happen without a wait between them; the first push follows the answer."""
-        if (refused := self._no_room(session)) is not None:
+        if (refused := self._no_room(session) or _misplaced(params) or self.held.refusal()) is not None:
             return refused
-        name = await self.reads.position(caller, params.conversation, params.after, params.epoch)
+        name = await self.queries.position(caller, params.conversation, params.after, params.epoch)
         if isinstance(name, Rejection):
             return name
         showing = name is not None and params.view == "list"
-        opened = await self.reads.durable(caller, name) if name is not None and showing else None
+        opened = await self.queries.durable(caller, name) if name is not None and showing else None
         if isinstance(opened, Rejection):
             return opened
         if session.is_gone:
             return HUNG_UP
         position = self.fanout.head if params.after is None or showing else params.after
-        subscription = Subscription(session.new_subscription_id(), session, params.view, name, position)
+        shown = view(params.view, params.after, self.settings.chunk_bytes)
+        subscription = Subscription(session.new_subscription_id(), session, params.view, name, position, shown)
+        if params.view == "rows" and name is not None:
+            position = params.after or 0
+            subscription.stale[name] = None
         session.subscriptions[subscription.id] = subscription
         self.fanout.add(subscription)
         asyncio.get_running_loop().call_soon(self.fanout.lead, subscription)
@@ -205,6 +252,14 @@ class Server:
             return None
         facts = {"limit": "subscriptions", "value": maximum + 1, "maximum": maximum}
         return Rejection("limit_exceeded", f"A connection may have {maximum} subscriptions; end one first.", facts)
+
+
+def _misplaced(params: p.EventSubscribe) -> Rejection | None:
+    is_of_one = _OF_ONE.get(params.view)
+    if is_of_one is None or is_of_one == (params.conversation is not None):
+        return None
+    said = "The view rows is of one conversation." if is_of_one else "The view board is of all conversations."
+    return Rejection("invalid_params", said, {"field": "conversation"})
 
 
 def _discover(_session: "Session", _params: Params) -> Outcome:

@@ -15,8 +15,9 @@ from typing import cast
 
 from punchlist_schemas import jsonrpc
 from punchlist_schemas.framing import FramingError
-from punchlistd.engine.calls import Outcome, Pieces
-from punchlistd.engine.intake import now_ms
+from punchlistd.clock import now_ms
+from punchlistd.engine.calls import Stage
+from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces
 from punchlistd.net.batch import BatchReply
 from punchlistd.net.dispatch import Dispatch
 from punchlistd.net.frame_time import FrameTime
@@ -37,7 +38,7 @@ class Session(Outgoing, asyncio.Protocol):
     def __init__(self, server: Server) -> None:
         """A session that waits for its transport."""
         limits = server.settings.limits
-        super().__init__(limits.frame_bytes, server.fanout)
+        super().__init__(limits.frame_bytes, server.fanout, server.held)
         self.server = server
         self.actor = "anonymous"
         self.client = ""
@@ -48,12 +49,13 @@ class Session(Outgoing, asyncio.Protocol):
         self.heard_at = time.monotonic()
         self.waiting = Waiting(limits.in_flight)
         self.frame_time = FrameTime(limits.frame_seconds, self._frame_late)
-        self._meters = server.meters
+        self._metrics = server.metrics
         self._most_in_flight = limits.in_flight
         self._dispatch = Dispatch(server, self, self.waiting)
         self._backlog: deque[bytes] = deque()
         self._members: deque[tuple[jsonrpc.Call | jsonrpc.Malformed, BatchReply]] = deque()
         self._in_flight = 0
+        self._received = 0
         self._at_end = False
         self._end_watch: Callable[[], None] | None = None
 
@@ -76,16 +78,17 @@ class Session(Outgoing, asyncio.Protocol):
         """Forget the connection; what it asked for and was taken is done all the same."""
         self._transport = None
         self._stuck = True
-        self._unsent.clear()
+        self._drop_unsent()
         self._note_room()
         self._backlog.clear()
         self._members.clear()
+        self._note_received()
         self.frame_time.stop()
         if self._end_watch is not None:
             self._end_watch()
         self._end_subscriptions()
         self.waiting.cancel_all()
-        self.server.writer.leases.left(self)
+        self.server.claims.connection_closed(self)
         self.server.leave(self)
 
     def data_received(self, data: bytes) -> None:
@@ -104,6 +107,9 @@ class Session(Outgoing, asyncio.Protocol):
         self._work()
         if self._framer.pending or self.frame_time.timer is not None:
             self._watch_frame(finished=bool(frames))
+            self._bound_received()
+        elif self._backlog or self._received:
+            self._bound_received()
 
     def eof_received(self) -> bool:
         """The peer sends no more; what it asked for is answered, then the connection ends."""
@@ -161,11 +167,28 @@ class Session(Outgoing, asyncio.Protocol):
                 self._send()
         if self._backlog and self._transport is not None:
             self._transport.pause_reading()
+        if self._received and not (self._backlog or self._members):
+            self._note_received()
         self.flush()
+
+    def _bound_received(self) -> None:
+        """End the connection if there is no room for what it sends."""
+        if self._note_received() > LONG_BYTES and (refused := self.held.refusal()) is not None:
+            self._backlog.clear()
+            self.push(jsonrpc.failure(jsonrpc.NULL, refused))
+            self.finish()
+
+    def _note_received(self) -> int:
+        """Enter in the account what was received and is not begun; how much that is."""
+        gone = self._transport is None
+        size = 0 if gone else self._framer.held + sum(map(len, self._backlog))
+        self.held.add(size - self._received)
+        self._received = size
+        return size
 
     def _has_room(self) -> bool:
         undo = self._dispatch.undo
-        if self._stuck or self._transport is None or (undo is not None and not undo.done):
+        if self._stuck or self._transport is None or (undo is not None and undo.stage is not Stage.ANSWERED):
             return False
         if self._members:
             return True
@@ -191,7 +214,7 @@ class Session(Outgoing, asyncio.Protocol):
     def settle(self, outcome: Outcome) -> None:
         """One call is over."""
         self._in_flight -= 1
-        self._meters.answered(outcome)
+        self._metrics.answered(outcome)
 
     def flush(self) -> None:
         """Send the outgoing bytes, and take up work that waited for room."""
@@ -228,12 +251,6 @@ class Session(Outgoing, asyncio.Protocol):
         self._closing = True
         if self._transport is not None and not self._unsent:
             self._transport.close()
-
-    def abort(self) -> None:
-        """End the connection now."""
-        self._stop_pushes()
-        if self._transport is not None:
-            self._transport.abort()
 
     def _watch_frame(self, *, finished: bool) -> None:
         self.frame_time.note(finished=finished, pending=self._framer.pending and not self._at_end)

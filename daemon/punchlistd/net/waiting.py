@@ -7,7 +7,8 @@ import anyio
 import msgspec
 
 from punchlist_schemas.errors import Rejection
-from punchlistd.engine.calls import Caller, Holder, Outcome
+from punchlistd.engine.calls import Caller, Holder
+from punchlistd.engine.replies import Outcome
 
 WAITING = frozenset({"event.wait"})
 """Methods that may wait for long; they do not hold up the other calls of their connection."""
@@ -63,6 +64,10 @@ class WaitingCall:
     def turn(self) -> AbstractAsyncContextManager[None]:
         """The turns are those of the connection."""
         return self._caller.turn()
+
+    def admit(self, outcome: Outcome) -> Outcome:
+        """The room is that of the connection."""
+        return self._caller.admit(outcome)
 
     @contextmanager
     def running(self) -> Generator[anyio.CancelScope]:

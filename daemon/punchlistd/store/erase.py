@@ -4,8 +4,8 @@ Freed space is overwritten (`secure_delete`), and what was written ahead is move
 the bytes are in none of the files. The tombstone starts a chain of its own, so nothing after it has to change.
 """
 
+from punchlistd.store.high_water_mark import ANY_SUM
 from punchlistd.store.lines import SPOILED, Row, checksum, is_lost, join, of_conversation, owner_of, split
-from punchlistd.store.mark import ANY_SUM
 from punchlistd.store.operations import Operations
 from punchlistd.store.reading import lines_of, row_at, rows_of
 from punchlistd.store.record import is_tombstone, parse
@@ -22,13 +22,13 @@ def erase(log: Operations, conversation: str) -> None:
             rows = [row[0] for row in rows_of(log, conversation, 0) if row[1] < tombstone]
             emptied = [row for row in rows if _rewrite(log, conversation, row, tombstone)]
             _clean_index(log, conversation, tombstone, emptied)
-        _clean_tail(log, conversation, tombstone, emptied)
+        _clean_unindexed(log, conversation, tombstone, emptied)
         with log.writing():
             log.note_position()
     log.checkpoint()
     with log.transaction():
         log.connection.execute("UPDATE conversations SET tombstone = 0 WHERE name = ?", (conversation,))
-    log.tail.tombstones.pop(conversation, None)
+    log.unindexed.tombstones.pop(conversation, None)
 
 
 def _newest_tombstone(log: Operations, conversation: str) -> int:
@@ -62,7 +62,7 @@ def _rewrite_spoiled(log: Operations, conversation: str, row: Row, tombstone: in
         return False
     lines_of(log, row, None, 0)  # so that whose they are is known before they are gone
     execute = log.connection.execute
-    others = {name for (name,) in execute("SELECT name FROM conversations")} | log.tail.rows.keys()
+    others = {name for (name,) in execute("SELECT name FROM conversations")} | log.unindexed.rows.keys()
     others.discard(conversation)
     pieces, mine = row[3].split(b"\n"), 0
     for at, piece in enumerate(pieces):
@@ -103,11 +103,11 @@ def _clean_index(log: Operations, conversation: str, tombstone: int, emptied: li
         )
 
 
-def _clean_tail(log: Operations, conversation: str, tombstone: int, emptied: list[int]) -> None:
-    tail = log.tail
-    if conversation in tail.rows:
+def _clean_unindexed(log: Operations, conversation: str, tombstone: int, emptied: list[int]) -> None:
+    unindexed = log.unindexed
+    if conversation in unindexed.rows:
         gone = set(emptied)
-        tail.rows[conversation] = [row for row in tail.rows[conversation] if row not in gone]
-    if conversation in tail.keys:
-        keys = tail.keys[conversation]
-        tail.keys[conversation] = {key: seq for key, seq in keys.items() if seq >= tombstone}
+        unindexed.rows[conversation] = [row for row in unindexed.rows[conversation] if row not in gone]
+    if conversation in unindexed.keys:
+        keys = unindexed.keys[conversation]
+        unindexed.keys[conversation] = {key: seq for key, seq in keys.items() if seq >= tombstone}

@@ -98,6 +98,61 @@ KEPT_AHEAD = 64 << 20
 """SQLite cuts the file to write ahead to this length by itself once it is longer."""
 
 
+_HEADER = 32
+_FRAME_HEADER = 24
+_FRAME = _FRAME_HEADER + 4096
+_NO_COMMIT = bytes(4)
+"""In the place of the number of pages, which the last frame of a commit alone tells."""
+
+
+class LastCommit:
+    """Where the last commit ends in the file written ahead, to be found there again before the next one.
+
+    The head of its last frame holds the page's number, the mark of a commit, the salts of the file and a checksum over
+    all frames so far (https://sqlite.org/fileformat2.html#the_write_ahead_log). An older state of the file, or zeros,
+    have it not there. Frames are followed from a beginning that was seen: behind those that a killed process left, and
+    behind a commit that failed, nobody can tell from outside which of them count.
+    """
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self.end: int = 0
+        self.head = b""
+        """The head of the last frame, which ends at `end`; empty while it is not known."""
+        self._salts = self._header = b""
+        self._may_begin = True
+        self.lose()
+
+    def begin(self) -> None:
+        """From now on the file may be written from its beginning again."""
+        self._may_begin = True
+
+    def lose(self) -> None:
+        """A commit failed: follow nothing until the file begins again."""
+        self.head = self._salts = b""
+        with contextlib.suppress(OSError):  # another one is being told already
+            self._header = os.pread(self._file, _HEADER, 0)
+        self._may_begin = True
+
+    def follow(self) -> None:
+        """Something was committed: go on to its end."""
+        if self._may_begin and (header := os.pread(self._file, _HEADER, 0)) != self._header:
+            has_begun = any(header)
+            self._header, self.end, self.head = header, _HEADER, b""
+            self._salts = header[16:24] if has_begun else b""
+            self._may_begin = not has_begun
+        at = self.end
+        while self._salts:
+            frames = os.pread(self._file, 4 * _FRAME + _FRAME_HEADER, at)  # mostly all of a commit
+            for start in (0, _FRAME, 2 * _FRAME, 3 * _FRAME, 4 * _FRAME):
+                head = frames[start : start + _FRAME_HEADER]
+                if head[8:16] != self._salts:
+                    return
+                at += _FRAME
+                if head[4:8] != _NO_COMMIT:
+                    self.end, self.head = at, head
+
+
 class OpenName:
     """The name that a file has now, as the kernel tells it of an open one, and that it never gets shorter.
 
@@ -119,15 +174,20 @@ class OpenName:
         self._name = os.readlink(self._link, dir_fd=self._files)
         self.length = 0
         """How long it is at least; 0 where we may have cut it ourselves."""
+        self.last_commit = LastCommit(self._file)
 
     def check(self) -> None:
-        """Look whether the file still has the name that it had, and all its bytes.
+        """Look whether the file still has the name that it had, all its bytes, and the last commit in its place.
 
         Raises:
-            StorageFailed: It was removed or moved, another one took its name, or it was cut.
+            StorageFailed: It was removed or moved, another one took its name, or it was cut or overwritten.
         """
         if os.readlink(self._link, dir_fd=self._files) != self._name:
             raise StorageFailed(f"{self._path} was removed or replaced while in use")
+        if self.last_commit.head:
+            if os.pread(self._file, _FRAME_HEADER, self.last_commit.end - _FRAME) != self.last_commit.head:
+                raise StorageFailed(f"{self._path} was overwritten while in use")
+            return  # so it was not cut
         length = os.lseek(self._file, 0, os.SEEK_END)
         if length < self.length:
             raise StorageFailed(f"{self._path} was cut while in use")
@@ -153,9 +213,11 @@ class Inodes:
     def __init__(self, paths: Sequence[str], flushed: str | None = None) -> None:
         self._own = tuple(paths)
         self._flushed: OpenName | None = None
+        self.last_commit: LastCommit | None = None
         if flushed is not None:
             try:
                 self._flushed = OpenName(flushed)
+                self.last_commit = self._flushed.last_commit
             except OSError:  # there is no /proc
                 self._own = (*paths, flushed)
         self._known: dict[str, tuple[int, int]] = {}
@@ -179,6 +241,7 @@ class Inodes:
         self._content = found.st_size, found.st_mtime_ns
         if self._flushed is not None:
             self._flushed.length = 0
+            self._flushed.last_commit.begin()
 
     def check(self) -> None:
         """Compare names with what they stood for, and the database with what we left there.

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import msgspec
 
 from punchlistd.store.lines import checksum
-from punchlistd.store.listing import cursor_of, fold, is_finished_idle, place_of, search_text
+from punchlistd.store.listing import cursor_of, fold, is_timed, place_of, search_text
 from punchlistd.store.operations import PAGE, Operations
 from punchlistd.store.port import Snapshot
 from punchlistd.store.record import key_hash
-from punchlistd.store.tail import Tail
+from punchlistd.store.unindexed import Unindexed
 
 MANY_ROWS = 4
 """From so many rows of one conversation on, one statement for all of them costs less than one for each."""
@@ -30,34 +30,35 @@ _encode = msgspec.json.Encoder().encode
 
 def maintain(log: Operations, snapshots: Sequence[Snapshot]) -> None:
     """Index everything and save snapshots, in one transaction."""
-    tail = log.tail
+    unindexed = log.unindexed
     with log.transaction():
-        if log.distrusted and not log.ownerless:  # what it leads to by mistake must not stay
+        if log.index_bypassed and not log.ownerless:  # what it leads to by mistake must not stay
             log.connection.execute("DELETE FROM parts")
             log.connection.execute("DELETE FROM keys")
-        ids = _ids(log, {*tail.rows, *(snapshot.conversation for snapshot in snapshots)})
+        ids = _ids(log, {*unindexed.rows, *(snapshot.conversation for snapshot in snapshots)})
         _save_parts(log, ids)
         write = log.connection.executemany
         write(
             "INSERT OR IGNORE INTO keys VALUES(?, ?, ?)",
-            [(ids[name], key_hash(key), seq) for name, keys in tail.keys.items() for key, seq in keys.items()],
+            [(ids[name], key_hash(key), seq) for name, keys in unindexed.keys.items() for key, seq in keys.items()],
         )
         write(
-            "UPDATE conversations SET tombstone = ? WHERE name = ?", [(s, name) for name, s in tail.tombstones.items()]
+            "UPDATE conversations SET tombstone = ? WHERE name = ?",
+            [(s, name) for name, s in unindexed.tombstones.items()],
         )
         log.connection.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (log.head,))
         _save(log, ids, snapshots)
         log.connection.execute(_BY_POSITION, (log.head,))
-    log.tail = Tail()
+    log.unindexed = Unindexed()
     log.indexed = log.head
-    log.distrusted = False
+    log.index_bypassed = False
     log.indexed_pages(3 * len(ids) + sum(len(snapshot.state or b"") for snapshot in snapshots) // PAGE)
 
 
 def _save_parts(log: Operations, ids: dict[str, int]) -> None:
     """Note the rows of each conversation: many of one in a statement that does not come back to us for each."""
     few: list[tuple[int, int]] = []
-    for name, rows in log.tail.rows.items():
+    for name, rows in log.unindexed.rows.items():
         if len(rows) < MANY_ROWS:
             few.extend((ids[name], row) for row in rows)
         else:
@@ -133,13 +134,14 @@ def totals(log: Operations) -> tuple[int, int]:
     ).fetchone()
 
 
-def finished_idle(log: Operations) -> list[str]:
-    """Conversations with nothing but finished tasks that clear themselves when idle: by their summaries."""
+def timed(log: Operations) -> list[str]:
+    """Conversations that wait for a time, by their summaries: the words are looked for before any is decoded."""
     found = log.connection.execute(
-        """SELECT name, summary FROM conversations
-        WHERE deleted = 0 AND open = 0 AND in_progress = 0 AND instr(summary, CAST('"auto_clear":"idle"' AS BLOB))"""
+        """SELECT name, summary, open + in_progress FROM conversations
+        WHERE deleted = 0 AND (instr(summary, CAST('"wakes_at":' AS BLOB))
+        OR (open = 0 AND in_progress = 0 AND instr(summary, CAST('"auto_clear":"idle"' AS BLOB))))"""
     )
-    return [name for name, summary in found if is_finished_idle(summary)]
+    return [name for name, summary, unfinished in found if is_timed(summary, unfinished)]
 
 
 def page(
@@ -168,4 +170,4 @@ def page(
 def unerased(log: Operations) -> list[str]:
     """Conversations with a tombstone whose events before it are still to be erased."""
     rows = log.connection.execute("SELECT name FROM conversations WHERE tombstone > 0").fetchall()
-    return sorted({name for (name,) in rows} | set(log.tail.tombstones))
+    return sorted({name for (name,) in rows} | set(log.unindexed.tombstones))

@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import msgspec
 
@@ -37,14 +37,11 @@ MAX_SPAN = 1 << 20
 """No commit has more events; a damaged row may claim any number."""
 
 
-def checksum(body: bytes) -> int:
-    """The checksum of a row's body."""
-    return zlib.crc32(body)
+checksum = zlib.crc32
+"""The checksum of a row's body."""
 
-
-def join(lines: Iterable[bytes]) -> bytes:
-    """The body of a row."""
-    return b"\n".join(lines)
+join = b"\n".join
+"""The body of a row with these lines."""
 
 
 def split(row: Row) -> list[Stored] | None:
@@ -69,6 +66,11 @@ def lost(first: int, last: int) -> Row:
 def is_lost(row: Row) -> bool:
     """Whether nothing is left of a row."""
     return row[2] == SPOILED and not row[3]
+
+
+def is_sparse(row: Row) -> bool:
+    """Whether a row has fewer lines than positions: some were erased, or its own position is not the one it had."""
+    return row[3].count(b"\n") + bool(row[3]) <= row[0] - row[1]
 
 
 def of_conversation(lines: list[Stored], conversation: str) -> list[Stored]:
@@ -98,19 +100,19 @@ def salvage(row: Row, check_before: Callable[[str, int], str]) -> Salvage:
     """
     last, first, _, body = row
     if is_lost(row):
-        return Salvage([], [(first, "", b"")], set())
+        return Salvage([], [(seq, "", b"") for seq in sorted({first, last})], set())
     first = max(first, last - MAX_SPAN, 1)
     pieces = body.split(b"\n")
     found, broken = _recognize(pieces, first, last)
     culprits = set[str]().union(*map(names_in, broken))
     result = Salvage([], [], names_in(body))
     checks: dict[str, str] = {}
+    missing: list[tuple[int, str, bytes]] = []
     for seq in range(first, last + 1):
         stored = found.get(seq)
         if stored is None:
-            if broken:  # otherwise all that is left was recognized, and this one had been erased
-                there = pieces[seq - first] if len(pieces) == last - first + 1 else b""
-                result.bad.append((seq, min(culprits) if len(culprits) == 1 else "", there))
+            there = pieces[seq - first] if len(pieces) == last - first + 1 else b""
+            missing.append((seq, min(culprits) if len(culprits) == 1 else "", there))
             continue
         name = stored.conversation
         if verify(checks[name] if name in checks else check_before(name, first), stored):
@@ -118,6 +120,8 @@ def salvage(row: Row, check_before: Callable[[str, int], str]) -> Salvage:
         else:
             result.bad.append((seq, name, stored.line))
         checks[name] = stored.check
+    if broken or result.bad:  # otherwise all that is left is as it was written, and the others had been erased
+        result.bad = sorted(result.bad + missing)
     return result
 
 

@@ -20,6 +20,7 @@ class _Titled(msgspec.Struct):
 class _Shown(msgspec.Struct):
     settings: Settings = Settings()
     counts: Counts = Counts()
+    wakes_at: int | None = None
 
 
 _decode = msgspec.json.Decoder(_Titled).decode
@@ -37,10 +38,11 @@ def search_text(conversation: str, summary: bytes) -> str:
     return fold(f"{conversation}\n{title}")
 
 
-def is_finished_idle(summary: bytes) -> bool:
-    """Whether a conversation with no open tasks has finished ones, and clears itself when idle."""
+def is_timed(summary: bytes, unfinished: int) -> bool:
+    """Whether a conversation has deferred tasks, or has finished ones alone and clears itself when idle."""
     shown = _decode_shown(summary)
-    return shown.settings.auto_clear == "idle" and bool(shown.counts.completed or shown.counts.failed)
+    is_finished = not unfinished and bool(shown.counts.completed or shown.counts.failed)
+    return shown.wakes_at is not None or (shown.settings.auto_clear == "idle" and is_finished)
 
 
 def cursor_of(seq: int, conversation: str) -> str:

@@ -10,7 +10,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar, TypeVarTuple
+from typing import TypeVar, TypeVarTuple
 
 from punchlistd.store.files import (
     FULL,
@@ -24,11 +24,11 @@ from punchlistd.store.files import (
     sync_directory,
     write_ahead,
 )
+from punchlistd.store.high_water_mark import ANY_SUM, HighWaterMark, twin_of_mark
 from punchlistd.store.lines import checksum, join
-from punchlistd.store.mark import ANY_SUM, Mark, twin_of_mark
 from punchlistd.store.port import Damaged, LogUnusable, Sealed, StorageFailed, StorageFull
 from punchlistd.store.schema import apply_settings
-from punchlistd.store.tail import Tail
+from punchlistd.store.unindexed import Unindexed
 
 CHECKPOINT_PAGES = 1000
 """Pages written ahead after which they are moved into the database, as SQLite would by itself; the index's turn comes
@@ -77,17 +77,17 @@ class Operations:
         """Of each conversation the first of them."""
         self.ownerless: dict[int, frozenset[str]] = {}
         """Positions of spoiled events, and the conversations that may have lost them ("": any may)."""
-        self.tail = Tail()
+        self.unindexed = Unindexed()
         self.scanned = False
         """Whether the log was read as a whole because its index was found wrong."""
-        self.distrusted = False
-        """Whether the tail holds the whole log instead of the index."""
-        self.doubtful = ""
+        self.index_bypassed = False
+        """Whether `unindexed` holds the whole log, in the place of the index."""
+        self.index_error = ""
         """Why the index can't be read, until it is built again."""
-        self.epoch: str = self.meta("epoch")
-        self.indexed: int = self.meta("indexed")
+        self.epoch: str = self.meta("epoch", str)
+        self.indexed: int = self.meta("indexed", int)
         self.head: int = connection.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0]
-        self.mark = Mark(beside(path, ".mark"))
+        self.mark = HighWaterMark(beside(path, ".mark"))
         self.twin = twin_of_mark(twin)
         self.regressed = self._compare_with_mark()
         sync_directory(path)  # SQLite goes on where that fails for the file it writes ahead to
@@ -105,10 +105,10 @@ class Operations:
 
     # Beginning and end
 
-    def meta(self, name: str) -> Any:
+    def meta(self, name: str, type_: type[T]) -> T:
         """A value that belongs to the log as a whole."""
         row = self.connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        if row is None:
+        if row is None or not isinstance(row[0], type_):
             raise LogUnusable(f"{self.path} does not say its {name}; run punch verify, or put a backup in its place")
         return row[0]
 
@@ -135,9 +135,8 @@ class Operations:
     def note_position(self, total: int | None = None) -> None:
         """Set the mark and its twin to where the log is; `total` is ANY_SUM while rows are being rewritten."""
         if total is None:
-            row: tuple[int] | None = self.connection.execute(
-                "SELECT sum FROM log WHERE seq = ?", (self.head,)
-            ).fetchone()
+            query = "SELECT sum FROM log WHERE seq = ? AND typeof(sum) = 'integer' AND sum BETWEEN 0 AND 0xFFFFFFFF"
+            row: tuple[int] | None = self.connection.execute(query, (self.head,)).fetchone()
             total = ANY_SUM if row is None else row[0]
         self.mark.write(self.epoch, self.head, total)
         if self.twin is not None:
@@ -153,8 +152,8 @@ class Operations:
         self.inodes = Inodes((self.path,), flushed=write_ahead(self.path))
         self.inodes.watch(self._watched)
         self.indexed = self._pages = self._laid_out = 0
-        self.scanned = self.distrusted = False
-        self.doubtful = ""
+        self.scanned = self.index_bypassed = False
+        self.index_error = ""
         self.damage.clear()
         self.ownerless.clear()
 
@@ -180,6 +179,8 @@ class Operations:
         try:
             self.inodes.check()
             yield
+            if (last_commit := self.inodes.last_commit) is not None:
+                last_commit.follow()
         except StorageFailed as error:
             self.fail(str(error))
         except sqlite3.Error as error:
@@ -207,7 +208,9 @@ class Operations:
             self.connection.execute("COMMIT")
 
     def roll_back(self) -> None:
-        """End a transaction that is still open."""
+        """End a transaction that is still open, and of which something may have been written."""
+        if (last_commit := self.inodes.last_commit) is not None:
+            last_commit.lose()
         if self.connection.in_transaction:
             with suppress(sqlite3.Error):
                 self.connection.execute("ROLLBACK")
@@ -251,7 +254,7 @@ class Operations:
         try:
             with self.writing():
                 self.connection.execute("INSERT INTO log VALUES(?, ?, ?, ?)", (last, first, total, body))
-                self.tail.add(entries, first, last)
+                self.unindexed.add(entries, first, last)
                 self.head = last
                 self.mark.write(self.epoch, last, total)
         except StorageFull:

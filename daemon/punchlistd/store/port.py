@@ -279,8 +279,11 @@ class EventLog(Protocol):
         """
         ...
 
-    async def finished_idle(self) -> list[str]:
-        """Conversations that clear themselves when idle and have finished tasks alone, as of the last `maintain`."""
+    async def timed(self) -> list[str]:
+        """Conversations that wait for a time, as of the last `maintain`.
+
+        They clear themselves when idle and have finished tasks alone, or have deferred tasks.
+        """
         ...
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:

@@ -1,21 +1,24 @@
 """Reading an open log: rows, the lines in them that can be trusted, and what is found by conversation or by key.
 
-Rows that the index holds are found through it, later ones through the tail in memory.
+Rows that the index holds are found through it, later ones through `unindexed`.
 """
 
 import sqlite3
 from bisect import bisect_left
 from collections.abc import Generator
 from contextlib import closing, suppress
+from itertools import chain, pairwise
 from typing import NamedTuple, Protocol
 
 from punchlistd.store.lines import (
     ROW,
+    SPOILED,
     Row,
     Salvage,
     checksum,
     columns,
     is_lost,
+    is_sparse,
     lost,
     may_be_of,
     of_conversation,
@@ -25,7 +28,7 @@ from punchlistd.store.lines import (
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import Damaged, Gap, Loaded, Stored, side_of
 from punchlistd.store.record import is_tombstone, key_hash, take_groups, verify_tail
-from punchlistd.store.tail import Tail
+from punchlistd.store.unindexed import Unindexed
 
 ANYONE = ""
 """Among the conversations that may have lost an event: any that has no later one."""
@@ -47,7 +50,7 @@ class Readable(Protocol):
 
 def scan(log: Operations, after: int) -> None:
     """Index in memory what comes after a position."""
-    log.tail = Tail()
+    log.unindexed = Unindexed()
     damaged: list[tuple[Row, Salvage]] = []
     for row in rows(log, after):
         lines = split(row)
@@ -55,34 +58,51 @@ def scan(log: Operations, after: int) -> None:
             rest = _salvage(log, row)
             damaged.append((row, rest))
             lines = rest.good
-        log.tail.add_stored(lines, row[0])
+        log.unindexed.add_stored(lines, row[0])
     if damaged:
-        known = {*log.tail.rows}
+        known = {*log.unindexed.rows}
         with suppress(sqlite3.DatabaseError):
             known |= {name for (name,) in log.connection.execute("SELECT name FROM conversations")}
         for row, rest in damaged:
             for damage in _note_damage(log, rest, known, _members(log, row) | {ANYONE}):
                 if damage.conversation:
-                    log.tail.note(damage.conversation, row[0])
+                    log.unindexed.note(damage.conversation, row[0])
 
 
 def rows(log: Readable, after: int) -> Generator[Row]:
     """Rows that end after a position, without a hole: what is missing or can't be read comes as a lost row."""
-    due, limit = after + 1, -1
+    due = after + 1
+    for row, following in pairwise(chain(_as_they_stand(log, due), [lost(log.head + 1, log.head + 1)])):
+        if following[1] <= row[0]:  # only one of them is in its place, and has its own position
+            if following[1] > row[1]:
+                row = (following[1] - 1, *row[1:]) if is_sparse(row) else row  # noqa: PLW2901
+            elif row[1] != due:
+                row = lost(due, following[1] - 1)  # noqa: PLW2901
+        if row[0] < due:
+            continue  # it is out of its place, and was missed there
+        if is_lost(row):
+            row = lost(due, row[0])  # noqa: PLW2901 - nor can be told where it began
+        elif row[1] > due:
+            yield lost(due, row[1] - 1)
+        yield row
+        due = row[0] + 1
+    if due <= log.head:
+        yield lost(due, log.head)
+
+
+def _as_they_stand(log: Readable, due: int) -> Generator[Row]:
+    """The rows behind a position as they follow each other in the file, whatever positions they give themselves."""
+    limit = -1
     while due <= log.head:
         begun = due
         try:
             found = _select(log, f"SELECT {ROW} FROM log WHERE seq >= ? ORDER BY seq LIMIT ?", (due, limit))
             with closing(found):
                 for row in found:
-                    if row[0] < due:
-                        continue  # it is out of its place, and was missed there
-                    if is_lost(row):
-                        row = lost(due, row[0])  # noqa: PLW2901 - nor can be told where it began
-                    elif row[1] > due:
-                        yield lost(due, row[1] - 1)
+                    if limit > 0 and is_lost(row):
+                        raise sqlite3.DatabaseError("nothing is left of it, nor of its position")
                     yield row
-                    due = row[0] + 1
+                    due = max(due, row[0] + 1)
             if limit < 0 or due == begun:
                 break
         except sqlite3.DatabaseError:
@@ -92,8 +112,6 @@ def rows(log: Readable, after: int) -> Generator[Row]:
                 first = _readable(log, due)
                 yield lost(due, first - 1)
                 due, limit = first, -1
-    if due <= log.head:
-        yield lost(due, log.head)
 
 
 def _readable(log: Readable, due: int) -> int:
@@ -101,32 +119,42 @@ def _readable(log: Readable, due: int) -> int:
 
     def readable(after: int) -> bool:
         try:
-            log.connection.execute(f"SELECT {ROW} FROM log WHERE seq > ? ORDER BY seq LIMIT 1", (after,)).fetchone()
+            row = log.connection.execute(
+                f"SELECT {ROW} FROM log WHERE seq > ? ORDER BY seq LIMIT 1", (after,)
+            ).fetchone()
         except sqlite3.DatabaseError:
             return False
-        return True
+        return row is None or not is_lost(row)
 
     return bisect_left(range(log.head), True, lo=due, key=readable) + 1
 
 
 def rows_of(log: Operations, conversation: str, after: int) -> Generator[Row]:
     """Rows with lines of a conversation that end after a position; those that can't be had come as lost ones."""
-    if not log.distrusted:
+    if not log.index_bypassed:
         where = "WHERE name = ? AND parts.seq > ? ORDER BY parts.seq"
         known = "FROM conversations JOIN parts ON parts.conversation = conversations.id"
         try:
             joined = f"SELECT {columns('parts.seq')} {known} LEFT JOIN log ON log.seq = parts.seq {where}"
             for row in _select(log, joined, (conversation, after)):
-                yield row
+                _check_position(row[0])
+                yield _in_place(log, row)
                 after = row[0]
         except sqlite3.DatabaseError:
             indexed = log.connection.execute(f"SELECT parts.seq {known} {where}", (conversation, after)).fetchall()
             for (seq,) in indexed:
+                _check_position(seq)
                 yield row_at(log, seq)
                 after = seq
-    for seq in log.tail.rows.get(conversation, ()):
+    for seq in log.unindexed.rows.get(conversation, ()):
         if seq > after:
             yield row_at(log, seq)
+
+
+def _check_position(seq: object) -> None:
+    """Refuse what a damaged record of the index makes of a position, as pages that can't be read are."""
+    if not isinstance(seq, int):
+        raise sqlite3.DatabaseError("the index leads to no position")
 
 
 def row_at(log: Operations, seq: int) -> Row:
@@ -134,8 +162,21 @@ def row_at(log: Operations, seq: int) -> Row:
     with suppress(sqlite3.DatabaseError):
         found = log.connection.execute(f"SELECT {ROW} FROM log WHERE seq = ?", (seq,)).fetchone()
         if found is not None:
-            return found
+            return _in_place(log, found)
     return lost(seq, seq)
+
+
+def _in_place(log: Operations, row: Row) -> Row:
+    """A row found by its position; a lost one where the next does not begin behind it: then it is another's position.
+
+    No row has a checksum over its position. One with as many lines as positions could not be taken for another.
+    """
+    if is_sparse(row):
+        query = f"SELECT {ROW} FROM log WHERE seq > ? ORDER BY seq LIMIT 1"
+        following = log.connection.execute(query, (row[0],)).fetchone()
+        if following is not None and following[1] != row[0] + 1 and (following[0] <= row[0] or following[2] != SPOILED):
+            return lost(row[0], row[0])
+    return row
 
 
 def _select(log: Readable, query: str, parameters: tuple[object, ...]) -> Generator[Row]:
@@ -184,10 +225,11 @@ def _note_damage(log: Operations, rest: Salvage, known: set[str], losers: set[st
 
 
 class Found(NamedTuple):
-    """Events that can be had, in their order, and what ends them before their time."""
+    """Events that can be had, in their order, what ends them before their time, or the last version."""
 
     events: list[Stored]
     damage: Damaged | None
+    last_version: int | None = None
 
 
 def read(log: Operations, after: int, limit: int, max_bytes: int) -> list[Stored]:
@@ -234,6 +276,8 @@ def read_of(log: Operations, conversation: str, after: int, limit: int, max_byte
                 missing = missing or _missing(conversation, row)
                 continue
             lines, damage = lines_of(log, row, conversation, after)
+            if not lines and damage is None and row[1] > after:
+                missing = missing or _missing(conversation, row)
             lines, hole = _dense(lines, version)
             length = sum(len(stored.line) for stored in lines)
             if len(taken) + len(lines) > limit or size + length > max_bytes:
@@ -247,11 +291,12 @@ def read_of(log: Operations, conversation: str, after: int, limit: int, max_byte
                 version, missing = lines[-1].version, None
             if len(taken) >= limit or size >= max_bytes:
                 return Found(taken, None)
-    return Found(taken, missing or _missed(log, conversation, taken[-1].seq if taken else after))
+    missing = missing or _missed(log, conversation, taken[-1].seq if taken else after)
+    return Found(taken, missing, None if missing else version)
 
 
 def _missing(conversation: str, row: Row) -> Damaged:
-    return Damaged(conversation, row[1], "the index leads to it, and it can't be read")
+    return Damaged(conversation, row[1], "the index leads to it, and it is not there")
 
 
 def _version_at(log: Operations, conversation: str, after: int) -> int | None:
@@ -263,6 +308,8 @@ def _version_at(log: Operations, conversation: str, after: int) -> int | None:
     for row in (begun, previous_row(log, conversation, after + 1)):
         if row is not None and row[1] <= after:
             lines, spoiled = split(row), 0
+            if is_lost(row) and not log.scanned:
+                return 0  # that may be the index's fault: versions that seem to be missing make the log be scanned
             if lines is None:
                 rest = _salvage(log, row)
                 lines, spoiled = rest.good, max((seq for seq, _, _ in rest.bad if seq <= after), default=0)
@@ -318,7 +365,10 @@ def _load_after(log: Operations, conversation: str, saved: Loaded) -> Loaded:
             if damage is not None:
                 raise damage
             tail += lines
-            missing = None if lines else missing
+            if lines:
+                missing = None
+            elif row[1] > saved.seq:
+                missing = missing or _missing(conversation, row)
     verify_tail(conversation, saved.version, saved.check, tail)
     if missing := missing or _missed(log, conversation, tail[-1].seq if tail else saved.seq):
         raise missing
@@ -328,23 +378,23 @@ def _load_after(log: Operations, conversation: str, saved: Loaded) -> Loaded:
 def keys(log: Operations, conversation: str) -> list[int]:
     """Hashes of all keys of a conversation."""
     indexed: list[tuple[int]] = []
-    if not log.distrusted:
+    if not log.index_bypassed:
         indexed = log.connection.execute(
             "SELECT hash FROM keys JOIN conversations ON id = keys.conversation WHERE name = ?", (conversation,)
         ).fetchall()
-    return [row[0] for row in indexed] + [key_hash(key) for key in log.tail.keys.get(conversation, ())]
+    return [row[0] for row in indexed] + [key_hash(key) for key in log.unindexed.keys.get(conversation, ())]
 
 
 def find_key(log: Operations, conversation: str, key: str) -> list[Stored]:
     """The newest group of events that used a key."""
     candidates: list[tuple[int]] = []
-    if not log.distrusted:
+    if not log.index_bypassed:
         candidates = log.connection.execute(
             """SELECT seq FROM keys JOIN conversations ON id = keys.conversation WHERE name = ? AND hash = ?
             ORDER BY seq DESC""",
             (conversation, key_hash(key)),
         ).fetchall()
-    recent = log.tail.keys.get(conversation, {}).get(key)
+    recent = log.unindexed.keys.get(conversation, {}).get(key)
     for seq in ([recent] if recent else []) + [row[0] for row in candidates]:
         group = _group_at(log, conversation, seq)
         if side_of(group[0]).key == key:
@@ -365,7 +415,7 @@ def _group_at(log: Operations, conversation: str, seq: int) -> list[Stored]:
 
 def _members(log: Operations, row: Row) -> set[str]:
     """Conversations that have lines in a row, as far as the index knows."""
-    names = {name for name, known in log.tail.rows.items() if any(row[1] <= seq <= row[0] for seq in known)}
+    names = {name for name, known in log.unindexed.rows.items() if any(row[1] <= seq <= row[0] for seq in known)}
     with suppress(sqlite3.DatabaseError):
         names |= {
             name
@@ -381,13 +431,14 @@ def _members(log: Operations, row: Row) -> set[str]:
 def previous_row(log: Operations, conversation: str, seq: int) -> Row | None:
     """The conversation's last row that ends before a position, if there is one."""
     indexed = 0
-    if not log.distrusted:
+    if not log.index_bypassed:
         indexed = log.connection.execute(
             """SELECT coalesce(max(parts.seq), 0) FROM parts JOIN conversations ON id = parts.conversation
             WHERE name = ? AND parts.seq < ?""",
             (conversation, seq),
         ).fetchone()[0]
-    known = max([indexed, *(row for row in log.tail.rows.get(conversation, ()) if row < seq)])
+        _check_position(indexed)
+    known = max([indexed, *(row for row in log.unindexed.rows.get(conversation, ()) if row < seq)])
     return row_at(log, known) if known else None
 
 

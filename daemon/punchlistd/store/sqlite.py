@@ -16,9 +16,9 @@ import aiosqlite
 import anyio
 import anyio.to_thread
 
-from punchlistd.store import doubt, erase, index, reading, schema, whole
+from punchlistd.store import erase, index, index_recovery, integrity, reading, schema
 from punchlistd.store.backup import Copy, finish
-from punchlistd.store.mounts import file_system_of, is_remote
+from punchlistd.store.filesystem import file_system_of, is_remote
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import Damaged, Loaded, LogUnusable, Sealed, Snapshot, StorageFailed, StorageFull, Stored
 from punchlistd.store.rebuild import rebuild
@@ -92,14 +92,14 @@ def open_log(
     try:
         if not schema.identify(path, 1 + len(schema.UPGRADES)):
             schema.create(path)
-        whole.check_pages(path)
+        integrity.check_pages(path)
         connection = schema.connect(path, "rw")
         schema.apply_settings(connection)
         schema.upgrade(connection, path, schema.UPGRADES)
-        whole.check_schema(connection, path)
+        integrity.check_schema(connection, path)
         operations = Operations(connection, path, reserve_bytes, watch, twin)
-        operations.doubtful = whole.name_problem(connection)
-        if operations.doubtful:
+        operations.index_error = integrity.name_problem(connection)
+        if operations.index_error:
             _rebuild(operations)
         else:
             reading.scan(operations, operations.indexed)
@@ -114,12 +114,12 @@ def open_log(
 
 def _rebuild(log: Operations) -> None:
     """Build the index again; where it can't be, because events are spoiled too, the log is read without it."""
-    logger.error("%s: the index is damaged (%s); it is built again from the log", log.path, log.doubtful)
+    logger.error("%s: the index is damaged (%s); it is built again from the log", log.path, log.index_error)
     try:
         rebuild(log)
     except (Damaged, StorageFull) as error:
         logger.error("%s: the index is not built again: %s", log.path, error)
-        doubt.distrust(log)
+        index_recovery.bypass_index(log)
 
 
 class SqliteLog:
@@ -209,7 +209,7 @@ class SqliteLog:
 
     def unindexed_conversations(self) -> list[str]:
         """Conversations with events that the index does not hold."""
-        return list(self._operations.tail.rows)
+        return list(self._operations.unindexed.rows)
 
     async def append(self, entries: Sequence[Sealed]) -> None:
         """Commit lines at head + 1, head + 2, …, as one row."""
@@ -242,19 +242,23 @@ class SqliteLog:
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
     ) -> list[Stored]:
         """Events after a position, at least one group if there is any."""
-        return await self._run(doubt.read, self._operations, after, limit, conversation, max_bytes)
+        return await self._run(index_recovery.read, self._operations, after, limit, conversation, max_bytes)
 
     async def load(self, conversation: str) -> Loaded:
         """The newest snapshot and everything after it."""
-        return await self._run(doubt.load, self._operations, conversation)
+        return await self._run(index_recovery.load, self._operations, conversation)
 
     async def keys(self, conversation: str) -> list[int]:
         """`key_hash` of each key of the conversation."""
-        return await self._run(doubt.believed, self._operations, reading.keys, self._operations, conversation)
+        return await self._run(
+            index_recovery.through_index, self._operations, reading.keys, self._operations, conversation
+        )
 
     async def find_key(self, conversation: str, key: str) -> list[Stored]:
         """The group of events that used the key, or nothing."""
-        return await self._run(doubt.believed, self._operations, reading.find_key, self._operations, conversation, key)
+        return await self._run(
+            index_recovery.through_index, self._operations, reading.find_key, self._operations, conversation, key
+        )
 
     async def resolve(self, session: str) -> list[str]:
         """The conversations a session is attached to."""
@@ -272,9 +276,9 @@ class SqliteLog:
         """Tasks that are open and in progress, over all conversations."""
         return await self._ask_index(index.totals)
 
-    async def finished_idle(self) -> list[str]:
-        """Conversations with nothing but finished tasks that clear themselves when idle."""
-        return await self._ask_index(index.finished_idle)
+    async def timed(self) -> list[str]:
+        """Conversations that wait for a time."""
+        return await self._ask_index(index.timed)
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
         """Index what is not indexed yet and save snapshots."""
@@ -282,7 +286,9 @@ class SqliteLog:
 
     async def rebuild(self) -> None:
         """Write the log anew with an empty index; every conversation is unindexed then, and `maintain` indexes it."""
-        logger.error("%s: the index is built again from the log (%s)", self._operations.path, self._operations.doubtful)
+        logger.error(
+            "%s: the index is built again from the log (%s)", self._operations.path, self._operations.index_error
+        )
         await self._run(rebuild, self._operations)
 
     async def erase(self, conversation: str) -> None:
@@ -347,4 +353,4 @@ class SqliteLog:
 
     async def _ask_index(self, operation: Callable[[Operations, *Ts], T], *args: *Ts) -> T:
         """Run an operation that believes the index."""
-        return await self._run(doubt.index, self._operations, operation, *args)
+        return await self._run(index_recovery.ask, self._operations, operation, *args)

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from punchlistd.store.files import beside, size_of, write_ahead
+from punchlistd.store.high_water_mark import read_mark
 from punchlistd.store.lines import ROW, Row, Salvage, salvage, split
-from punchlistd.store.mark import read_mark
 from punchlistd.store.port import LogUnusable, Stored, side_of
 from punchlistd.store.record import is_tombstone, key_hash, parse, verify
 from punchlistd.store.schema import UPGRADES, connect, identify

@@ -7,8 +7,8 @@ import pytest
 from punchlist_schemas import params as p
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, random_event, replay, tell
 from punchlistd.domain.commands import Decision
+from punchlistd.domain.dependencies import find_cycle
 from punchlistd.domain.evolve import evolve
-from punchlistd.domain.graph import find_cycle
 from punchlistd.domain.inverse import is_undoable
 from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import initial_state
@@ -64,6 +64,24 @@ def test_a_state_survives_its_snapshot_and_goes_on_the_same(seed: int) -> None:
         evolve(copy, fact.event, fact.seq, fact.version, fact.at)
     check_invariants(copy)
     assert dump_state(copy) == dump_state(recorder.state)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_copy_of_a_state_goes_on_the_same_and_changes_nothing_of_the_first(seed: int) -> None:
+    random = Random(seed)
+    recorder = Recorder()
+    for _ in range(30):
+        recorder.call(_any_call(random, recorder))
+    first, copy, untouched = recorder.state.copy(), recorder.state.copy(), dump_state(recorder.state)
+    for _ in range(30):
+        before = len(recorder.facts)
+        recorder.call(_any_call(random, recorder))
+        for fact in recorder.facts[before:]:
+            evolve(copy, fact.event, fact.seq, fact.version, fact.at)
+        assert tell(copy) == tell(recorder.state)
+    check_invariants(copy)
+    check_invariants(first)
+    assert (dump_state(copy), dump_state(first)) == (dump_state(recorder.state), untouched)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -15,7 +15,7 @@ def log() -> TouchyLog:
 
 @pytest.fixture
 async def running(tmp_path: Path, log: TouchyLog) -> AsyncIterator[Engine]:
-    async with engine(tmp_path, log) as made:
+    async with engine(tmp_path, log, index_delay_s=3600.0) as made:
         yield made
 
 

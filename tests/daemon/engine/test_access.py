@@ -77,7 +77,7 @@ def named_methods() -> list[Method]:
 
 REQUIRED: dict[str, Any] = {
     **{"task": "1", "title": "t", "tasks": [{"title": "t"}], "status": "completed", "owner": "o", "session": "new"},
-    **{"role": "user", "content": 1, "after": 0, "timeout_ms": 0},
+    **{"role": "user", "content": 1, "after": 0, "timeout_ms": 0, "text": "n"},
 }
 """A value for each member that some method can't do without."""
 
@@ -115,8 +115,8 @@ async def test_what_is_anothers_is_answered_as_what_never_was(running: Engine, m
     bob, alice = await bobs(running), await running.connect(user="alice")
     if indexed:
         await bob.result("conversation.list")
-        for name in [*running.registry.open]:
-            running.registry.drop(name)
+        for name in [*running.conversations.loaded]:
+            running.conversations.drop(name)
     params = least(method)
     if issubclass(method.params, Mutation):
         params["key"] = "bobs-key"
@@ -124,7 +124,9 @@ async def test_what_is_anothers_is_answered_as_what_never_was(running: Engine, m
     foreign = await alice.call(method.name, conversation="bob-list", **params)
     assert foreign["error"]["data"] == {"kind": "not_found", "what": "conversation", "id": "bob-list"}
     assert running.log.head == head
-    assert not indexed or "bob-list" not in running.registry.open, "its size would show in the time that it takes"
+    assert not indexed or "bob-list" not in running.conversations.loaded, (
+        "its size would show in the time that it takes"
+    )
     never = await alice.call(method.name, conversation="never", **params)
     if "error" in never:
         assert told(foreign, "bob-list") == told(never, "never")
@@ -154,13 +156,13 @@ async def test_a_claim_that_waits_ends_when_the_list_becomes_somebody_elses(runn
     alice, root = await running.connect(user="alice"), await running.connect()
     await alice.result("conversation.open", conversation=C)
     alice.send("task.claim", {"conversation": C, "owner": "a", "wait_ms": 60_000}, id=1)
-    await until(lambda: len(running.writer.waiters))
+    await until(lambda: len(running.claims.waiting))
     token = (await root.refusal("conversation.delete", conversation=C))["token"]
     await root.result("conversation.delete", conversation=C, confirm=token)
     await root.result("conversation.open", conversation=C, user="bob")
     await root.result("task.add", conversation=C, title="t")
     assert (await alice.answer(1))["error"]["data"]["kind"] == "not_found"
-    assert not running.writer.waiters
+    assert not running.claims.waiting
 
 
 async def test_a_list_opened_by_another_in_the_same_batch_is_not_there(running: Engine, log: TouchyLog) -> None:
@@ -195,13 +197,13 @@ async def test_the_conversations_of_a_user_are_those_of_now_whatever_the_index_s
     alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
     for name in ("one", "two"):
         await alice.result("task.add", conversation=name, title="x")
-    await running.writer.upkeep.refresh()
+    await running.maintenance.refresh()
     await alice.result("task.add", conversation="new", title="x")
     await bob.result("task.add", conversation="his", title="x")
-    running.registry.open["one"].state.user = "bob"
+    running.conversations.loaded["one"].state.user = "bob"
     assert await log.names("alice") == ["one", "two"]
-    assert await running.registry.access.names("alice") == {"two", "new"}
-    assert await running.registry.access.names("bob") == {"one", "his"}
+    assert await running.access.names("alice") == {"two", "new"}
+    assert await running.access.names("bob") == {"one", "his"}
 
 
 @pytest.mark.parametrize("kill", [False, True])

@@ -1,33 +1,56 @@
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from punchlist_schemas.params import ConversationDelete, ListClear, TaskAdd
-from punchlistd.engine.calls import fingerprint
-
-ADD = TaskAdd(conversation="c", title="a", key="k")
-
-
-def test_a_repeat_has_the_same_fingerprint_whatever_its_key_or_confirmation() -> None:
-    assert fingerprint("task.add", ADD) == fingerprint("task.add", TaskAdd(conversation="c", title="a", key="other"))
-    asked, confirmed = ListClear(conversation="c", key="k"), ListClear(conversation="c", key="k", confirm="t")
-    assert fingerprint("list.clear", asked) == fingerprint("list.clear", confirmed)
+from punchlist_schemas.methods import METHODS
+from punchlist_schemas.params import ConversationOpen, MessageAppend, Mutation, TaskAdd
+from punchlistd.clock import now_ms
+from punchlistd.domain.commands import Command
+from punchlistd.engine.access import foreign_owner
+from punchlistd.engine.calls import NEXT, Nobody, Stage, Write, stamp
 
 
-def test_the_order_of_members_makes_no_other_call() -> None:
-    one, two = ({"a": 1, "b": 2}, {"b": 2, "a": 1})
-    first = fingerprint("task.add", TaskAdd(conversation="c", title="a", metadata=one))
-    assert first == fingerprint("task.add", TaskAdd(conversation="c", title="a", metadata=two))
+def caller(user: str | None = None) -> Any:
+    return SimpleNamespace(actor="client", user=user, confirm=False)
 
 
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
-        ("task.add", TaskAdd(conversation="c", title="b")),
-        ("task.add", TaskAdd(conversation="d", title="a")),
-        ("task.add", TaskAdd(conversation="c", title="a", expect_version=1)),
-        ("task.add", TaskAdd(conversation="c", title="a", actor="x")),
-        ("list.clear", ListClear(conversation="c")),
-        ("conversation.delete", ConversationDelete(conversation="c")),
-    ],
-)
-def test_other_content_has_another_fingerprint(method: str, params: TaskAdd | ListClear | ConversationDelete) -> None:
-    assert fingerprint(method, params) != fingerprint("task.add", ADD)
+def stamped(params: Mutation, user: str | None = None) -> Command:
+    return stamp(caller(user), params)
+
+
+def test_a_command_knows_when_and_by_whom() -> None:
+    before = now_ms()
+    command = stamped(TaskAdd(conversation="c", title="a"), "alice")
+    assert before <= command.at <= now_ms() and (command.actor, command.user) == ("client", "alice")
+    assert stamped(TaskAdd(conversation="c", title="a", actor="me")).actor == "me"
+
+
+def test_only_a_message_without_an_id_gets_a_fresh_one() -> None:
+    bare = MessageAppend(conversation="c", role="user", content=1)
+    assert stamped(bare).message_id != stamped(bare).message_id != ""
+    assert stamped(MessageAppend(conversation="c", role="user", content=1, message="own")).message_id == ""
+    assert stamped(TaskAdd(conversation="c", title="a")).message_id == ""
+
+
+def test_opening_for_another_user_is_forbidden() -> None:
+    refused = foreign_owner("alice", ConversationOpen(conversation="c", user="bob"))
+    assert refused is not None and refused.kind == "forbidden"
+    assert foreign_owner("alice", ConversationOpen(conversation="c", user="alice")) is None
+    assert foreign_owner(None, ConversationOpen(conversation="c", user="bob")) is None
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_from_every_stage_a_write_can_be_answered_once(stage: Stage) -> None:
+    add = TaskAdd(conversation="c", title="a")
+    write = Write(Nobody(), None, METHODS["task.add"], add, stamp(Nobody(), add), stage=stage)
+    if stage is not Stage.ANSWERED:
+        write.answer(b"{}")
+    with pytest.raises(AssertionError, match=r"task\.add can't go"):
+        write.answer(b"{}")
+
+
+def test_the_life_of_a_write_ends_and_every_stage_of_it_can_be_reached() -> None:
+    assert set(NEXT) == set(Stage)
+    assert frozenset[Stage]().union(*NEXT.values()) == set(Stage)
+    assert [stage for stage, following in NEXT.items() if not following] == [Stage.ANSWERED]

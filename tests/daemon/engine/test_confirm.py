@@ -64,6 +64,22 @@ async def test_a_token_is_good_for_its_call_alone(running: Engine) -> None:
     await peer.result("task.delete", conversation=C, task="1", confirm=token)
 
 
+async def test_a_token_for_another_list_confirms_nothing(running: Engine, log: TouchyLog) -> None:
+    peer = await filled(running)
+    await peer.result("task.add_many", conversation="other", tasks=[{"title": "a"}, {"title": "b"}])
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("task.delete", {"task": "1"}),
+        ("list.clear", {}),
+        ("conversation.delete", {}),
+    ]
+    head = log.head
+    for method, params in calls:
+        token = (await peer.refusal(method, conversation="other", **params))["token"]
+        refused = await peer.refusal(method, conversation=C, confirm=token, **params)
+        assert (refused["kind"], "other" in str(refused)) == ("confirmation_required", False)
+    assert log.head == head
+
+
 async def test_a_list_that_changed_meanwhile_asks_again(running: Engine) -> None:
     peer = await filled(running)
     token = (await peer.refusal("list.clear", conversation=C))["token"]

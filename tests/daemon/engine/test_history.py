@@ -10,13 +10,15 @@ from typing import Any
 import anyio
 import pytest
 
+from punchlist_schemas.events import UnknownEvent
 from punchlist_testing.engine import Engine, Peer, TouchyLog, until
 from punchlist_testing.memory_log import MemoryLog
 from punchlist_testing.store import Scribe, said
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.inverse import take_back
-from punchlistd.engine.history import PASTS_KEPT, SLICE_EVENTS, History
-from punchlistd.store.port import Damaged, Stored
+from punchlistd.engine.history import PASTS_KEPT, SLICE_EVENTS, History, fact_of
+from punchlistd.store.port import Damaged, Side, Stored
+from punchlistd.store.record import seal
 
 C = "c"
 LENGTH = 12 * SLICE_EVENTS
@@ -84,7 +86,7 @@ async def test_no_reader_of_a_long_history_holds_the_loop_for_longer_than_a_slic
 ) -> None:
     """Counted in events between two turns of the loop, so it is the same on every machine."""
     await filled(peer, key="k")
-    running.registry.drop(C)
+    running.conversations.drop(C)
     others = [await running.connect() for _ in range(4)]
     async with turns() as counted:
         for other in others:
@@ -93,6 +95,31 @@ async def test_no_reader_of_a_long_history_holds_the_loop_for_longer_than_a_slic
             assert "result" in await other.answer(1)
     assert counted.total >= LENGTH
     assert counted.longest <= 3 * SLICE_EVENTS, "one slice; a step of an undo folds what it gives"
+
+
+@pytest.mark.parametrize("clear", [False, True], ids=["calls", "a clear"])
+async def test_a_change_beside_an_undo_of_everything_waits_for_no_more_than_what_it_records(
+    running: Engine, peer: Peer, *, clear: bool
+) -> None:
+    """What is taken back is worked out beside the writer too: a change of another list waits for a few slices."""
+    await filled(peer)
+    if clear:
+        await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * LENGTH)
+        await peer.result("list.clear", conversation=C)
+    undoer, waits = await running.connect(), list[int]()
+    count = 1 if clear else LENGTH
+    for preview in (True, False):
+        async with turns() as counted:
+            undoer.send("list.undo", {"conversation": C, "count": count, "preview": preview}, id=1)
+            answered = asyncio.ensure_future(undoer.answer(1))
+            while not answered.done():
+                before = counted.total
+                await peer.result("task.add", conversation="aside", title="x")
+                waits.append(counted.total - before)
+        assert "result" in await answered
+        assert counted.longest <= (3 * SLICE_EVENTS if preview else LENGTH + 3 * SLICE_EVENTS)
+        assert max(waits) <= (20 * SLICE_EVENTS if preview else LENGTH + 20 * SLICE_EVENTS)
+        assert len(waits) >= 3
 
 
 async def test_a_past_version_starts_from_the_one_shown_before_or_from_the_snapshot(
@@ -106,8 +133,8 @@ async def test_a_past_version_starts_from_the_one_shown_before_or_from_the_snaps
         later = await peer.result("task.list", conversation=C, at_version=LENGTH // 2 + 5)
     assert counted.total == 5
     assert (later["version"], later["seq"]) == (LENGTH // 2 + 5, LENGTH // 2 + 5)
-    await running.writer.upkeep.refresh()
-    running.registry.history.forget(C)
+    await running.maintenance.refresh()
+    running.history.forget(C)
     await peer.result("task.set_status", conversation=C, task="1", status="completed")
     async with turns() as counted:
         found = await peer.result("task.list", conversation=C, at_version=LENGTH + 2)
@@ -118,7 +145,7 @@ async def test_a_past_version_starts_from_the_one_shown_before_or_from_the_snaps
 
 
 async def test_few_pasts_are_kept_and_none_of_what_is_erased(running: Engine, peer: Peer, log: TouchyLog) -> None:
-    past = running.registry.history
+    past = running.history
     for number in range(PASTS_KEPT + 2):
         await filled(peer, f"c{number}", 2)
         await peer.result("task.list", conversation=f"c{number}", at_version=2)
@@ -143,7 +170,7 @@ async def test_all_versions_are_what_they_were_in_any_order(running: Engine, pee
     for version in (5, 29, 7, 7, 30, 2, 31, 8):
         found = await peer.result("task.list", conversation=C, at_version=version)
         assert [task["title"] for task in found["tasks"]] == [str(number) for number in range(version - 1)]
-    await until(lambda: not running.writer.waiters)
+    await until(lambda: not running.claims.waiting)
 
 
 class Cut(MemoryLog):
@@ -178,3 +205,10 @@ async def test_an_answer_that_ends_early_is_asked_on_and_what_is_missing_is_dama
     with pytest.raises(Damaged, match="behind 7 are missing"):
         await past.follow("a", take, 0, 9)
     await past.follow("a", take, 7, 9, whole=False)
+
+
+def test_an_event_of_a_later_version_is_kept_as_it_is() -> None:
+    wire = b'{"seq":7,"conversation":"c","version":3,"at":1,"actor":"x","event":{"type":"Future","a":1}}'
+    fact = fact_of(Stored(7, seal("", wire, Side())[0]))
+    assert (fact.seq, fact.version, fact.actor) == (7, 3, "x")
+    assert isinstance(fact.event, UnknownEvent) and bytes(fact.event.raw) == b'{"type":"Future","a":1}'

@@ -47,7 +47,7 @@ async def test_a_finished_list_is_shown_whole_and_cleared_once_it_is_idle(tmp_pa
         event = await cleared(running)
         assert (event["version"], event["actor"]) == (version + 1, "punchlistd")
         assert (await peer.result("task.add", **C, title="next"))["task"]["id"] == "1"
-        assert len(running.writer.idle) == 0
+        assert len(running.idle) == 0
 
 
 async def test_until_then_the_closing_look_shows_all_that_was_done(tmp_path: Path) -> None:
@@ -55,14 +55,14 @@ async def test_until_then_the_closing_look_shows_all_that_was_done(tmp_path: Pat
         peer = await running.connect()
         await finished(peer)
         assert await shown(peer) == ["completed", "completed"]
-        assert len(running.writer.idle) == 1
+        assert len(running.idle) == 1
 
 
 async def test_any_change_begins_the_time_anew_and_one_that_opens_work_ends_it(tmp_path: Path) -> None:
     async with engine(tmp_path, idle_clear_s=NEVER) as running:
         peer = await running.connect()
         await finished(peer)
-        idle = running.writer.idle
+        idle = running.idle
         (before,) = idle._timers.values()  # pyright: ignore[reportPrivateUsage]
         await peer.result("message.append", **C, role="user", content="thanks")
         (after,) = idle._timers.values()  # pyright: ignore[reportPrivateUsage]
@@ -78,7 +78,7 @@ async def test_a_change_that_comes_before_the_clearing_wins(tmp_path: Path) -> N
         peer = await running.connect()
         version = await finished(peer)
         await peer.result("task.edit", **C, task="1", title="renamed")
-        running.writer.idle._clear("c", version)  # pyright: ignore[reportPrivateUsage]
+        running.idle._clear("c", version)  # pyright: ignore[reportPrivateUsage]
         assert await shown(peer) == ["completed", "completed"]
 
 
@@ -104,9 +104,9 @@ async def test_a_failure_that_stops_the_queue_keeps_the_list(tmp_path: Path) -> 
         await finished(peer, on_failure="stop")
         for status in ("pending", "failed"):
             await peer.result("task.set_status", **C, task="1", status=status)
-        assert len(running.writer.idle) == 0
+        assert len(running.idle) == 0
         await peer.result("conversation.configure", **C, settings={"on_failure": "continue"})
-        assert len(running.writer.idle) == 1
+        assert len(running.idle) == 1
 
 
 async def test_a_clearing_that_is_undone_is_not_done_again(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ async def test_a_clearing_that_is_undone_is_not_done_again(tmp_path: Path) -> No
         await peer.result("turn.end", **C)
         await peer.result("list.undo", **C)
         assert await shown(peer) == ["completed", "completed"]
-        assert len(running.writer.idle) == 0
+        assert len(running.idle) == 0
 
 
 @pytest.mark.parametrize("kill", [True, False])
@@ -134,7 +134,7 @@ async def test_a_closed_one_clears_nothing(tmp_path: Path) -> None:
     async with engine(tmp_path, idle_clear_s=NEVER) as running:
         peer = await running.connect()
         await finished(peer)
-        running.writer.idle.close()
+        running.idle.close()
         await peer.result("task.edit", **C, task="1", title="renamed")
-        assert len(running.writer.idle) == 0
+        assert len(running.idle) == 0
     assert len(Idle(NEVER, lambda _write: None)) == 0

@@ -7,11 +7,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import anyio
 import pytest
 
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
 from punchlistd.domain.evolve import evolve
-from punchlistd.engine import history
+from punchlistd.engine import history, undos
+from punchlistd.engine.calls import Write
 
 C = "c"
 
@@ -42,7 +44,7 @@ async def test_an_undo_folds_each_event_once_however_many_calls_left_nothing_to_
     """A few of them used to make it fold the whole history for each call that it passed over."""
     costs: dict[int, int] = {}
     for count in (50, 200):
-        async with engine(tmp_path) as running:
+        async with engine(tmp_path, index_delay_s=60.0) as running:
             peer = await running.connect()
             names = [str(number + 1) for number in range(count)]
             for name in names:
@@ -60,7 +62,7 @@ async def test_an_undo_folds_each_event_once_however_many_calls_left_nothing_to_
 async def test_an_undo_of_what_came_behind_the_snapshot_folds_no_more_than_that(running: Engine, peer: Peer) -> None:
     for number in range(100):
         await peer.result("task.add", **add(str(number)))
-    await running.writer.upkeep.refresh()
+    await running.maintenance.refresh()
     await peer.result("task.add", **add("the last one"))
     with folds() as folded:
         assert (await peer.result("list.undo", conversation=C))["undone"] == ['removed #101 "the last one"']
@@ -74,7 +76,7 @@ async def test_an_undo_of_a_long_history_makes_the_next_ones_cheap(
     monkeypatch.setattr(history, "BASE_EVENTS", 20)
     for number in range(200):
         await peer.result("task.add", **add(str(number)))
-    await running.writer.upkeep.refresh()  # a snapshot at the end: what is to be undone lies before it
+    await running.maintenance.refresh()  # a snapshot at the end: what is to be undone lies before it
     costs: list[int] = []
     for number in (199, 198, 197):
         with folds() as folded:
@@ -99,7 +101,7 @@ async def test_calls_beyond_the_first_look_are_found_by_looking_farther_back(
         await peer.result("task.delete", conversation=C, task=added["task"]["id"], actor="bob")
     undone = await peer.result("list.undo", conversation=C, of="ann", count=1, key="k")
     assert undone["undone"] == ['removed #1 "the one that stays"']
-    running.registry.drop(C)
+    running.conversations.drop(C)
     assert await peer.result("list.undo", conversation=C, of="ann", count=1, key="k") == undone
 
 
@@ -114,6 +116,50 @@ async def test_the_history_is_read_while_others_write_and_what_they_wrote_counts
     await other.result("task.add", **add("b", "bob"))
     gate.open()
     assert (await peer.answer(1))["result"]["undone"] == ['removed #2 "b"']
+
+
+@pytest.mark.parametrize("tries", [8, 0], ids=["beside the writer", "in its turn"])
+async def test_an_undo_whose_list_moved_while_it_was_worked_out_counts_that_too(
+    running: Engine, peer: Peer, log: TouchyLog, monkeypatch: pytest.MonkeyPatch, tries: int
+) -> None:
+    monkeypatch.setattr(undos, "TRIES", tries)
+    look_back, is_worked_out = undos.Undos.look_back, anyio.Event()
+
+    async def noted(self: undos.Undos, item: Write) -> None:
+        await look_back(self, item)
+        is_worked_out.set()
+
+    monkeypatch.setattr(undos.Undos, "look_back", noted)
+    other = await running.connect()
+    for title in "ab":
+        await peer.result("task.add", **add(title))
+    commits = log.hold()
+    other.send("task.delete", {"conversation": C, "task": "2", "actor": "bob"}, id=1)
+    await commits.reached()
+    peer.send("list.undo", {"conversation": C, "of": "ann", "count": 9}, id=2)
+    with anyio.fail_after(5):
+        await is_worked_out.wait()
+    commits.open()
+    assert (await peer.answer(2))["result"]["undone"] == ['removed #1 "a"']
+
+
+async def test_an_undo_that_comes_too_late_eight_times_is_worked_out_in_its_turn(
+    running: Engine, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever keeps changing a list can't keep the others from taking their calls back."""
+    other = await running.connect()
+    await peer.result("task.add", **add("a"))
+    look_back, tried = undos.Undos.look_back, list[int]()
+
+    async def moved(self: undos.Undos, item: Write) -> None:
+        await look_back(self, item)
+        tried.append(item.tries)
+        await other.result("task.add", **add(str(len(tried)), "bob"))
+
+    monkeypatch.setattr(undos.Undos, "look_back", moved)
+    undone = await peer.result("list.undo", conversation=C, of="bob", count=100)
+    assert tried == [*range(1, undos.TRIES + 2)]
+    assert len(undone["undone"]) == len(tried)
 
 
 @pytest.mark.parametrize("batch", [False, True], ids=["in a row", "in a batch"])
@@ -160,4 +206,4 @@ async def test_an_undo_that_is_reading_when_its_list_is_erased_brings_nothing_ba
     await other.result("task.add", **add("new", "bob"))
     gate.open()
     assert (await peer.answer(1))["result"]["undone"] == ['removed #1 "new"']
-    await until(lambda: not running.writer.waiters)
+    await until(lambda: not running.claims.waiting)

@@ -8,8 +8,9 @@ import pytest
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.jsonrpc import Call, Malformed
-from punchlistd.engine.calls import Outcome
+from punchlistd.engine.replies import Outcome
 from punchlistd.net.batch import BatchReply
+from punchlistd.net.held import Held
 
 
 class Recorder:
@@ -22,6 +23,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.seen: list[Any] = []
+        self.held = Held(0, lambda: None)
 
     def hold(self) -> None:
         self.seen.append("hold")
@@ -41,6 +43,9 @@ class Recorder:
     def turn(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()
 
+    def admit(self, outcome: Outcome) -> Outcome:
+        return self.held.admit(outcome)
+
     def flush(self) -> None:
         self.seen.append("flush")
 
@@ -55,12 +60,12 @@ def test_the_answers_go_out_together_once_the_last_one_is_there() -> None:
     session = Recorder()
     batch = BatchReply(session, [READ, Malformed(b"null", REFUSED)])
     batch.answer(b"null", REFUSED)
-    assert session.seen == [("settled", REFUSED)]
+    assert session.seen == [("settled", REFUSED)] and session.held.bytes > 0
     batch.answer(b"1", b"{}")
     replies = session.seen[-1]
     assert [reply["id"] for reply in replies] == [None, 1]
     assert replies[0]["error"]["data"]["kind"] == "not_found"
-    assert replies[1]["result"] == {}
+    assert replies[1]["result"] == {} and session.held.bytes == 0
 
 
 def test_notifications_alone_are_not_answered_at_all() -> None:

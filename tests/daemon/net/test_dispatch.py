@@ -28,7 +28,7 @@ async def test_a_fault_of_ours_is_an_internal_error_and_no_end(tmp_path: Path) -
         refused = await peer.refusal("daemon.status")  # nobody reports here
         assert (refused["kind"], refused["code"]) == ("internal_error", -32603)
         await peer.quiet()
-        assert "daemon.status" in running.server.meters.errors[0]
+        assert "daemon.status" in running.metrics.errors[0]
 
 
 async def test_a_call_that_ends_in_an_exception_is_answered_and_the_next_one_served(

@@ -23,7 +23,7 @@ async def test_who_goes_after_it_stopped_sending_is_not_waited_for(tmp_path: Pat
         await peer_waits(running, True)
         peer.close()
         await peer_waits(running, False)
-        assert len(running.writer.waiters) == 0
+        assert len(running.claims.waiting) == 0
 
 
 async def test_who_only_stopped_sending_is_answered(tmp_path: Path) -> None:

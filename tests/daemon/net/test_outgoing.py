@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from punchlist_testing.engine import Engine, Peer, engine, until
-from punchlistd.engine.calls import REPLY_BYTES
+from punchlistd.engine.replies import REPLY_BYTES
 from punchlistd.net.outgoing import JOINED_BYTES
 from punchlistd.net.session import Session
 
@@ -90,7 +90,7 @@ async def test_long_answers_are_made_one_after_the_other_as_the_peer_takes_them(
 
 
 async def test_answers_that_wait_for_a_commit_are_bounded_too(tmp_path: Path) -> None:
-    """Reads behind a change are answered with it; what would be too long together is read again afterwards."""
+    """Queries behind a change are answered with it; what would be too long together is read again afterwards."""
     async with engine(tmp_path) as running:
         filler = await running.connect()
         for _ in range(10):
@@ -136,8 +136,8 @@ async def test_a_long_list_waits_for_all_its_subscribers_as_one_object(tmp_path:
         stuck = [await asked(running, ("event.subscribe", {"conversation": C, "view": "list"})) for _ in range(5)]
         for number in range(3):
             await filler.result("task.edit", conversation=C, task="1", title=f"{number}")
-        waiting = [view for _, session in stuck for view in session.waiting_pieces if len(view) > JOINED_BYTES]
-        assert len(waiting) == 5 and len({id(view.obj) for view in waiting}) == 1
+        waiting = [piece for _, session in stuck for piece in session.waiting_pieces if len(piece) > JOINED_BYTES]
+        assert len(waiting) == 5 and len({id(piece) for piece in waiting}) == 1
         assert all(running.unsent(session) <= 2 * JOINED_BYTES for _, session in stuck)
         for peer, _ in stuck:
             peer.read_on()

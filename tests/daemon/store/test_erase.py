@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from punchlist_testing.store import CLEARED, DELETED, OpenedLog, Scribe, said
-from punchlistd.store.mark import read_mark
+from punchlistd.store.high_water_mark import read_mark
 from punchlistd.store.port import Damaged
 from punchlistd.store.schema import connect
 

@@ -50,6 +50,14 @@ def test_the_rest_of_a_chain_is_proved_by_the_check_of_a_spoiled_line() -> None:
     assert [stored.seq for stored in rest.good] == [5, 6] and [bad[:2] for bad in rest.bad] == [(4, "a")]
 
 
+def test_a_line_that_swallowed_the_one_behind_it_is_no_proof_of_an_erasure() -> None:
+    lines = lines_from(4)
+    body = join(lines)
+    begin = body.rindex(b"\t", 0, len(lines[0])) + 1  # the check of the first line, and all behind it
+    rest = salvage((6, 4, 0, body[:begin] + bytes(len(body) - begin)), no_check)
+    assert rest.good == [] and [seq for seq, _, _ in rest.bad] == [4, 5, 6]
+
+
 def test_lines_of_other_rows_and_repeated_ones_are_not_taken() -> None:
     lines = lines_from(4)
     rest = salvage((6, 4, 0, join([*lines, *lines_from(9), lines[0]])), no_check)

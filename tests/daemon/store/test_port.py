@@ -273,9 +273,10 @@ async def test_finished_lists_that_clear_themselves_when_idle_are_found(scribe: 
             scribe.snapshot("cleared", about={**finished, "counts": {"completed": 0, "failed": 0}}),
             scribe.snapshot("kept", title='"auto_clear":"idle"', about={"counts": done}),
             scribe.snapshot("gone", deleted=True, about=finished),
+            scribe.snapshot("deferred", open=1, about={"wakes_at": 9}),
         ]
     )
-    assert sorted(await scribe.log.finished_idle()) == ["failed", "finished"]
+    assert sorted(await scribe.log.timed()) == ["deferred", "failed", "finished"]
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """What is served of a damaged log, and what is said of the rest."""
 
-from contextlib import closing
+from contextlib import closing, suppress
 from random import Random
 
 import anyio
@@ -189,6 +189,71 @@ async def test_no_flipped_bit_of_a_row_is_ever_served_as_an_event(path: str, ind
                 assert damaged.conversation == name and 4 <= damaged.seq <= 9
         assert refused, at
         await log.close()
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+async def test_no_flipped_bit_of_a_rows_position_takes_an_event_away_in_silence(path: str, indexed: bool) -> None:
+    """The row is found where another should be, or stands before those that it seems to follow."""
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    for number in range(2):
+        for name in NAMES:
+            await scribe.write(name, said(f"{name} {number}"))
+        await scribe.write_batch(("anna", [said("both")]), ("bert", [said("both")]))
+    if indexed:
+        await log.maintain([])
+    await log.close()
+    sound = await anyio.Path(path).read_bytes()
+    with closing(connect(path, "ro")) as connection:
+        rows: list[tuple[int, bytes]] = connection.execute("SELECT seq, body FROM log").fetchall()
+    for seq, body in rows[:-1]:
+        header = sound.index(body) - 14
+        at = sound.index(b"%c\x06\x00" % seq, header)
+        for bit in range(8):
+            await anyio.Path(path).write_bytes(sound[:at] + bytes([seq ^ 1 << bit]) + sound[at + 1 :])
+            await anyio.Path(path.replace(".db", ".mark")).unlink(missing_ok=True)
+            for name in (*NAMES, ""):
+                try:
+                    log = await OpenedLog.open(path, reserve_bytes=0)
+                except LogUnusable:
+                    continue
+                if name:
+                    await expect_all_or_told(
+                        log, name, [line for line in scribe.lines if b'"%s"' % name.encode() in line]
+                    )
+                else:
+                    served, gaps = await everything(log)
+                    told = {each for after, first in gaps for each in range(after + 1, first)}
+                    missing = {each for each, line in enumerate(scribe.lines, 1) if line not in served}
+                    assert missing <= told, (seq, bit)
+                await log.close()
+
+
+async def test_a_log_whose_last_row_has_no_checksum_any_more_is_opened_and_says_that_it_ended_otherwise(
+    path: str,
+) -> None:
+    lines = await written(path, indexed=False)
+    data = bytearray(await anyio.Path(path).read_bytes())
+    header = data.index(b"\x0c\x06\x00", data.index(lines[9]) - 14)
+    data[header + 4] = 0  # its type is that of NULL now
+    await anyio.Path(path).write_bytes(data)
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    assert log.regressed == (12, 12)
+    assert (await everything(log))[1] == [(9, 13)]
+    await log.close()
+
+
+async def expect_all_or_told(log: OpenedLog, name: str, expected: list[bytes]) -> None:
+    """Read a conversation from its beginning, and then its last event alone: what is missing is told."""
+    for begin in (0, len(expected) - 1):
+        after = int(expected[begin - 1][7:].split(b",")[0]) if begin else 0
+        got: list[bytes] = []
+        with suppress(Damaged):
+            while found := await log.read(after, 2, conversation=name):
+                got += [stored.line for stored in found]
+                after = found[-1].seq
+            assert got == expected[begin:]
+        assert got == expected[begin:][: len(got)]
 
 
 @pytest.mark.parametrize(("spoiled", "refused"), [(b"bera", {"bert"}), (b"xxxx", {"anna", "bert", "carl"})])

@@ -19,7 +19,7 @@ from anyio.to_thread import run_sync
 
 from punchlist_testing.store import CLEARED, DELETED, OpenedLog, Scribe, said
 from punchlistd.store import operations, schema, sqlite
-from punchlistd.store.mark import Mark
+from punchlistd.store.high_water_mark import HighWaterMark
 from punchlistd.store.port import LogUnusable, Sealed, StorageFailed, StorageFull
 from punchlistd.store.sqlite import open_log
 
@@ -266,7 +266,7 @@ def prepare_twin(twin: str, place: Path) -> None:
     elif twin == "random bytes":
         place.write_bytes(os.urandom(128))
     elif twin == "of another log":
-        other = Mark(str(place))
+        other = HighWaterMark(str(place))
         other.write("0123456789abcdef", 1_000, 7)
         other.close()
 
@@ -337,6 +337,49 @@ async def test_nothing_is_acknowledged_once_a_file_was_overwritten_in_place(
     with pytest.raises(StorageFailed, match="was (overwritten|cut) while in use"):
         await scribe.write("a", CLEARED)
     assert log.head == 4
+    await log.close()
+
+
+async def test_an_older_state_of_what_is_written_ahead_is_noticed_at_its_own_length(path: str) -> None:
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await log.maintain([])  # lays out zeros, so that the length stays
+    await scribe.write("a", CLEARED)
+    older = await anyio.Path(f"{path}-wal").read_bytes()
+    for _ in range(2):
+        await scribe.write("a", CLEARED)
+    assert await anyio.to_thread.run_sync(os.path.getsize, f"{path}-wal") == len(older)
+    await anyio.to_thread.run_sync(rewrite, f"{path}-wal", older)
+    with pytest.raises(StorageFailed, match="log.db-wal was overwritten while in use"):
+        await scribe.write("a", CLEARED)
+    await log.close()
+
+
+def rewrite(path: str, content: bytes) -> None:
+    with open(path, "r+b") as file:
+        file.write(content)
+
+
+async def test_what_a_killed_process_wrote_ahead_is_no_alarm_and_what_follows_it_is_kept(
+    path: str, tmp_path: Path
+) -> None:
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    for _ in range(3):
+        await scribe.write("a", CLEARED)
+    killed = tmp_path / "killed"
+    shutil.copytree(tmp_path, killed, ignore=shutil.ignore_patterns("killed"))
+    await log.close()
+    log = scribe.log = await OpenedLog.open(str(killed / "log.db"), reserve_bytes=0)
+    for _ in range(2):
+        await scribe.write("a", CLEARED)
+        await log.maintain([])
+        await log.checkpoint()
+    assert log.head == 5
+    await scribe.write("a", CLEARED)
+    await anyio.to_thread.run_sync(rewrite, str(killed / "log.db-wal"), bytes(4096))
+    with pytest.raises(StorageFailed, match="overwritten while in use"):
+        await scribe.write("a", CLEARED)
     await log.close()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationOpened
-from punchlistd.domain.commands import Command, Decision, EndClaims
+from punchlistd.domain.commands import Command, Decision, EndClaims, Wake
 from punchlistd.domain.decide import add, claim, conversation, edit, messages, order, replace, serial, status, undo
 from punchlistd.domain.state import State
 
@@ -23,6 +23,8 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
     p.TaskRenew: claim.renew,
     p.TaskRelease: claim.release,
     EndClaims: claim.end,
+    p.TaskNote: edit.note,
+    Wake: edit.wake,
     p.ListReplace: replace.replace,
     p.ListClear: edit.clear,
     p.TurnEnd: edit.end_turn,
@@ -36,7 +38,7 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
 }
 """What decides on each mutation."""
 
-OPENS_NOTHING = (p.TaskClaim, p.TurnEnd, EndClaims)
+OPENS_NOTHING = (p.TaskClaim, p.TurnEnd, EndClaims, Wake)
 """Calls that leave a conversation that does not exist alone."""
 
 follow_up = serial.follow_up

@@ -1,17 +1,19 @@
 """Adding tasks: one, or many with the edges between them in one step."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import AddedTask, DependencyAdded, KnownEvent, TaskAdded, TaskEdited, TaskMoved
+from punchlist_schemas.things import Metadata
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.order import spot
 from punchlistd.domain.decide.serial import refused_start
-from punchlistd.domain.graph import cycle_through, find_cycle
-from punchlistd.domain.refusals import cycle, invalid, task_not_found
+from punchlistd.domain.dependencies import cycle_through, find_cycle
+from punchlistd.domain.members import arguments, written
+from punchlistd.domain.rejections import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
 
 
@@ -42,24 +44,27 @@ def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Reject
     return Decision((event, *(DependencyAdded(blocked, name) for blocked in distinct(params.blocks))))
 
 
-def added_task(name: str, params: p.TaskAdd | p.NewTask) -> AddedTask:
-    """The task as it begins, still without parent and edges."""
-    metadata = params.metadata
-    return AddedTask(
-        name,
-        params.title,
-        params.status,
-        params.priority,
-        params.description,
-        params.active_form,
-        params.owner,
-        None,
-        (),
-        {key: value for key, value in metadata.items() if value is not None} if metadata else metadata,
-        params.result_summary,
-        params.fail_reason,
-        1 if params.status == "in_progress" else 0,
-    )
+def _without_nulls(metadata: Metadata) -> Metadata:
+    return {key: value for key, value in metadata.items() if value is not None}
+
+
+_BEGINS_AS = {
+    "id": "name",
+    "parent": "None",
+    "blocked_by": "()",
+    "metadata": "without_nulls(asked.metadata) if asked.metadata else asked.metadata",
+    "attempts": '1 if asked.status == "in_progress" else 0',
+    "notes": "()",
+    "created_at": "0",
+    "status_changed_at": "0",
+}
+added_task: Callable[[str, p.TaskAdd | p.NewTask], AddedTask] = written(
+    "name, asked",
+    f"AddedTask({arguments('asked', AddedTask.__struct_fields__, _BEGINS_AS)})",
+    AddedTask=AddedTask,
+    without_nulls=_without_nulls,
+)
+"""The task as it begins, still without parent and edges."""
 
 
 def distinct(ids: Iterable[str]) -> tuple[str, ...]:

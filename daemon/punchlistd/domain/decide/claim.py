@@ -11,7 +11,7 @@ from punchlist_schemas.events import Claimed, KnownEvent, Released, StatusChange
 from punchlist_schemas.things import Task
 from punchlistd.domain.commands import Command, Decision, EndClaims
 from punchlistd.domain.decide.serial import is_serial, is_stopped, refused_start
-from punchlistd.domain.refusals import blocked, lease_held, lease_lost, task_not_found
+from punchlistd.domain.rejections import blocked, deferred, lease_held, lease_lost, task_not_found
 from punchlistd.domain.state import HELD, State
 
 NOTHING = Decision()
@@ -89,7 +89,7 @@ def refused_claim(state: State, task: str, owner: str | None, fence: int | None)
     return None
 
 
-def _refused(state: State, task: Task, owner: str) -> Rejection | None:
+def _refused(state: State, task: Task, owner: str) -> Rejection | None:  # noqa: PLR0911 - one row for each reason
     held = state.claims.get(task.id)
     if held is not None:
         return lease_held(task, held.owner)
@@ -98,6 +98,8 @@ def _refused(state: State, task: Task, owner: str) -> Rejection | None:
         return lease_held(task, task.owner) if taken else None
     if task.status != "pending":
         return _not_pending(task)
+    if task.not_before is not None:
+        return deferred(task)
     if task.open_blockers:
         return blocked(task, [state.tasks[blocker] for blocker in task.open_blockers])
     parent = state.tasks.get(task.parent) if task.parent is not None else None

@@ -7,7 +7,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationConfigured, ConversationDeleted, ConversationOpened
 from punchlist_schemas.things import Settings, SettingsPatch
 from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.refusals import conversation_not_found
+from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.state import State
 
 

@@ -1,27 +1,41 @@
 """Editing, deleting and clearing."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import Deleted, DependencyAdded, DependencyRemoved, KnownEvent, ListCleared, TaskEdited
+from punchlist_schemas.events import (
+    Deleted,
+    DependencyAdded,
+    DependencyRemoved,
+    KnownEvent,
+    ListCleared,
+    NoteAdded,
+    TaskEdited,
+    TaskWoken,
+)
 from punchlist_schemas.things import Metadata, Task
-from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.commands import Command, Decision, Wake
 from punchlistd.domain.decide.claim import refused_claim
 from punchlistd.domain.decide.serial import is_stopped
+from punchlistd.domain.dependencies import cycle_through, parent_cycle
 from punchlistd.domain.evolve import merged
-from punchlistd.domain.graph import cycle_through, parent_cycle
-from punchlistd.domain.refusals import cycle, invalid, task_not_found
+from punchlistd.domain.members import EDITABLE, MEMBERS
+from punchlistd.domain.rejections import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
 
 METADATA_BYTES = 1 << 20
 """The most bytes of JSON that the metadata of one task may have, however many edits merge into it: one frame."""
 
+MOST_LABELS = 32
+MOST_NOTES = 200
+NOTES_CHARACTERS = 256 << 10
+
 _encode = msgspec.json.Encoder().encode
-_TEXTS = ("title", "description", "active_form", "owner")
 
 
 def edit(state: State, params: p.TaskEdit, _command: Command) -> Decision | Rejection:
@@ -38,6 +52,8 @@ def edit(state: State, params: p.TaskEdit, _command: Command) -> Decision | Reje
     edited = _edited(task, params)
     if (refusal := too_much_metadata(task, edited)) is not None:
         return refusal
+    if (refusal := _refused_labels(edited)) is not None:
+        return refusal
     if edited != TaskEdited(task.id):
         events.append(msgspec.structs.replace(edited, quote=params.quote) if params.quote else edited)
     events.extend(_edges(task, params))
@@ -45,19 +61,47 @@ def edit(state: State, params: p.TaskEdit, _command: Command) -> Decision | Reje
 
 
 def _edited(task: Task, params: p.TaskEdit) -> TaskEdited:
-    changes: dict[str, str] = {}
-    for name in _TEXTS:
+    changes: dict[str, Any] = {}
+    for name in EDITABLE:
         value = getattr(params, name)
-        if value is not UNSET and (value or "") != getattr(task, name):
-            changes[name] = value or ""
-    priority = params.priority if params.priority is not None else "normal"
-    return TaskEdited(
-        task.id,
-        **changes,
-        priority=UNSET if priority == task.priority else priority,
-        parent=UNSET if params.parent == task.parent else params.parent,
-        metadata=metadata_patch(task.metadata, params.metadata),
+        if value is None:
+            value = MEMBERS[name].default
+        if value is not UNSET and value != getattr(task, name):
+            changes[name] = value
+    if params.add_labels or params.remove_labels:
+        labels = (*changes.get("labels", task.labels), *params.add_labels)
+        changes["labels"] = tuple(label for label in dict.fromkeys(labels) if label not in params.remove_labels)
+        if changes["labels"] == task.labels:
+            del changes["labels"]
+    return TaskEdited(task.id, **changes, metadata=metadata_patch(task.metadata, params.metadata))
+
+
+def _refused_labels(edited: TaskEdited) -> Rejection | None:
+    if edited.labels is UNSET or len(edited.labels) <= MOST_LABELS:
+        return None
+    message = f"A task has at most {MOST_LABELS} labels; remove some first."
+    return Rejection(
+        "limit_exceeded", message, {"limit": "labels", "value": len(edited.labels), "maximum": MOST_LABELS}
     )
+
+
+def note(state: State, params: p.TaskNote, command: Command) -> Decision | Rejection:
+    """task.note: what was written stays as it is."""
+    task = state.tasks.get(params.task)
+    if task is None:
+        return task_not_found(params.task)
+    size = sum(len(note.text) for note in task.notes) + len(params.text)
+    limits = (("notes", len(task.notes) + 1, MOST_NOTES), ("notes_characters", size, NOTES_CHARACTERS))
+    for limit, value, most in limits:
+        if value > most:
+            message = f"Task #{task.id} can't take this note: {limit} would be {value:,}, at most {most:,} are allowed."
+            return Rejection("limit_exceeded", message, {"limit": limit, "value": value, "maximum": most})
+    return Decision((NoteAdded(task.id, params.text, command.actor),))
+
+
+def wake(state: State, _params: Wake, command: Command) -> Decision:
+    """Deferred tasks whose time has come, by the wall clock that the engine has read."""
+    return Decision(tuple(TaskWoken(task) for task, at in state.deferred.items() if at <= command.at))
 
 
 def metadata_patch(old: Metadata, asked: Metadata | None | UnsetType) -> Metadata | UnsetType:

@@ -4,7 +4,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import MessageAppended
 from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.refusals import invalid
+from punchlistd.domain.rejections import invalid
 from punchlistd.domain.state import State
 
 

@@ -6,8 +6,8 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import TaskMoved
 from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.rank import between, default_key
-from punchlistd.domain.refusals import invalid, task_not_found
+from punchlistd.domain.ordering import between, default_key
+from punchlistd.domain.rejections import invalid, task_not_found
 from punchlistd.domain.state import State
 
 

@@ -6,6 +6,7 @@ A replacement states how things are; the table of transitions and open blockers,
 from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -27,9 +28,10 @@ from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of
 from punchlistd.domain.decide.edit import metadata_patch, too_much_metadata
 from punchlistd.domain.decide.status import status_change
-from punchlistd.domain.graph import find_cycle
-from punchlistd.domain.rank import between, default_key
-from punchlistd.domain.refusals import cycle, task_not_found
+from punchlistd.domain.dependencies import find_cycle
+from punchlistd.domain.members import EDITABLE, MEMBERS
+from punchlistd.domain.ordering import between, default_key
+from punchlistd.domain.rejections import cycle, task_not_found
 from punchlistd.domain.state import State
 
 
@@ -189,17 +191,19 @@ def _longest_rise(keys: Mapping[str, str]) -> set[str]:
     return rise
 
 
+_REPLACED = tuple((name, MEMBERS[name].default) for name in EDITABLE if name not in ("title", "parent"))
+"""Titles are equal already, and parents are relations."""
+
+
 def _updates(task: Task, asked: p.NewTask) -> Iterator[KnownEvent]:
-    edited = TaskEdited(
-        task.id,
-        description=asked.description if asked.description not in ("", task.description) else UNSET,
-        priority=asked.priority if asked.priority not in ("normal", task.priority) else UNSET,
-        active_form=asked.active_form if asked.active_form not in ("", task.active_form) else UNSET,
-        owner=asked.owner if asked.owner not in ("", task.owner) else UNSET,
-        metadata=metadata_patch(task.metadata, asked.metadata),
-    )
-    if edited != TaskEdited(task.id):
-        yield edited
+    changes: dict[str, Any] = {}
+    for name, default in _REPLACED:
+        value = getattr(asked, name)
+        if value != default and value != getattr(task, name):
+            changes[name] = value
+    metadata = metadata_patch(task.metadata, asked.metadata)
+    if changes or metadata is not UNSET:
+        yield TaskEdited(task.id, **changes, metadata=metadata)
     event = status_change(task, asked.status, asked.result_summary or None, asked.fail_reason or None)
     if event is not None:
         yield event

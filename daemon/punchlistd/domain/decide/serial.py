@@ -16,11 +16,12 @@ from punchlist_schemas.events import (
     Released,
     StatusChanged,
     TaskAdded,
+    TaskWoken,
 )
 from punchlist_schemas.things import Task
 from punchlistd.domain.state import State
 
-_STARTERS = (TaskAdded, Deleted, DependencyRemoved, ConversationConfigured, Released)
+_STARTERS = (TaskAdded, Deleted, DependencyRemoved, ConversationConfigured, Released, TaskWoken)
 """Events after which an idle serial list starts its next task, besides those changes of status that do."""
 
 

@@ -9,7 +9,7 @@ from punchlist_schemas.things import FINISHED, Status, Task
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.claim import refused_claim
 from punchlistd.domain.decide.serial import refused_start
-from punchlistd.domain.refusals import blocked, task_not_found
+from punchlistd.domain.rejections import blocked, task_not_found
 from punchlistd.domain.state import State
 
 TRANSITIONS: dict[Status, tuple[Status, ...]] = {
@@ -35,7 +35,7 @@ def set_status(state: State, params: p.TaskSetStatus, _command: Command) -> Deci
     to = params.status
     if params.fence is not None and (refused := refused_claim(state, task.id, None, params.fence)) is not None:
         return refused
-    if to != task.status and (refused := _refused(state, task, to)) is not None:
+    if to != task.status and (refused := refused_status(state, task, to)) is not None:
         return refused
     event = status_change(task, to, params.result_summary, params.fail_reason)
     if event is None:
@@ -45,7 +45,8 @@ def set_status(state: State, params: p.TaskSetStatus, _command: Command) -> Deci
     return Decision((event,))
 
 
-def _refused(state: State, task: Task, to: Status) -> Rejection | None:
+def refused_status(state: State, task: Task, to: Status) -> Rejection | None:
+    """Why a task can't go to another status."""
     if to not in TRANSITIONS[task.status]:
         return _illegal(task, to)
     if task.open_blockers and to in _NEEDS_NO_BLOCKERS:

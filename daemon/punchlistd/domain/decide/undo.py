@@ -8,7 +8,7 @@ from punchlist_schemas.events import ConversationConfigured
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.inverse import Undoing, is_undoable, take_back
 from punchlistd.domain.lookback import Lookback
-from punchlistd.domain.refusals import conversation_not_found
+from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.state import State
 
 NO_CALL = (0,)
@@ -33,14 +33,15 @@ def wanted(params: p.ListUndo) -> int | None:
 
 
 def take_back_calls(past: Lookback, params: p.ListUndo, at: int) -> Generator[None, None, Decision | None]:
-    """Take back the newest calls of a history, newest first; the state of `past` changes with them.
+    """Take back the newest calls of a history, newest first, in a copy of its state.
 
-    Calls that were undone, that undid, or that left nothing to undo are passed over. It pauses after each change.
+    Calls that were undone, that undid, or that left nothing to undo are passed over. It pauses after each change, and
+    in taking back a clear after each task.
 
     Returns:
         What follows; None if there may be further calls to take back that `past` does not hold.
     """
-    run = Undoing(past.state, at, past.touched, past.returned)
+    run = Undoing(past.state.copy(), at, past.touched, past.returned)
     last_clear, count = past.last_clear, wanted(params)
     finished: list[int] = []
     found = 0
@@ -51,7 +52,7 @@ def take_back_calls(past: Lookback, params: p.ListUndo, at: int) -> Generator[No
         run.complete = True
         for change in reversed(changes):
             if change.version > last_clear or isinstance(change.event, ConversationConfigured):
-                take_back(run, change)
+                yield from take_back(run, change)
             elif is_undoable(change.event):
                 run.skip(change, "the list was cleared since")
             yield

@@ -9,16 +9,16 @@ from punchlist_schemas.errors import ERRORS, Rejection
 from punchlist_schemas.events import ConversationOpened
 from punchlist_schemas.methods import METHODS
 from punchlist_testing.domain import CONVERSATION, Recorder
-from punchlistd.domain.commands import Decision, EndClaims
+from punchlistd.domain.commands import Decision, EndClaims, Wake
 from punchlistd.domain.decide import RULES
-from punchlistd.domain.outcome import ANSWERS
+from punchlistd.domain.responses import ANSWERS
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
 def test_every_mutation_of_the_contract_has_a_rule_and_an_answer() -> None:
     mutations = {method.params for method in METHODS.values() if issubclass(method.params, p.Mutation)}
-    assert mutations | {EndClaims} == set(RULES) == set(ANSWERS)
+    assert mutations | {EndClaims, Wake} == set(RULES) == set(ANSWERS)
 
 
 @pytest.mark.parametrize(("expected", "fits"), [(0, False), (1, False), (2, True), (3, False)])

@@ -1,0 +1,118 @@
+"""Why a task can't be started or completed now, or why a list gives out none: facts, in the order of their causes.
+
+What may be done is asked of the rules that decide calls, so an explanation can't disagree with an answer.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from punchlist_schemas.things import FINISHED, Reason, ReasonKind, Status, Task, TaskName
+from punchlistd.domain.decide.claim import available
+from punchlistd.domain.decide.serial import is_serial, is_stopped
+from punchlistd.domain.decide.status import refused_status
+from punchlistd.domain.state import HELD, State
+
+MOST_REASONS = 100
+"""How many reasons an explanation gives."""
+
+_MOST_WALKED = 1_000
+_TEXT = 500
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """What `task.explain` tells, but for the ends of leases."""
+
+    ready: bool
+    startable: bool
+    completable: bool
+    ahead: int
+    next: TaskName | None
+    reasons: tuple[Reason, ...]
+    more: int
+
+
+def explain(state: State, task: Task | None) -> Explanation:
+    """Explain one task, or with None the list."""
+    walked = _of_list(state) if task is None else _of_task(state, task)
+    reasons = [reason for _, reason in zip(range(_MOST_WALKED), walked, strict=False)]
+    stopped = is_stopped(state) or (is_serial(state) and bool(state.running))
+    following = available(state, 1) or state.first(state.ready, 1)
+    return Explanation(
+        ready=not stopped and (bool(state.ready) if task is None else task.id in state.ready),
+        startable=task is not None and _may_become(state, task, "in_progress"),
+        completable=task is not None and _may_become(state, task, "completed"),
+        ahead=0 if task is None or task.id not in state.ready else state.ahead(task),
+        next=_named(following[0]) if following else None,
+        reasons=tuple(reasons[:MOST_REASONS]),
+        more=max(0, len(reasons) - MOST_REASONS),
+    )
+
+
+def _may_become(state: State, task: Task, to: Status) -> bool:
+    return task.status != to and refused_status(state, task, to) is None
+
+
+def _named(task: Task) -> TaskName:
+    return TaskName(id=task.id, title=task.title)
+
+
+def _of_task(state: State, task: Task) -> Iterator[Reason]:
+    """Causes stand below what they cause, each told once."""
+    if task.status == "pending":
+        yield from _of_queue(state, task.id)
+    seen = {task.id}
+    stack = [(0, reason) for reason in reversed(_direct(state, task))]
+    while stack:
+        depth, reason = stack.pop()
+        again = reason.kind == "blocker" and reason.by in seen
+        yield msgspec.structs.replace(reason, depth=depth, again=again)
+        if reason.kind == "blocker" and not again:
+            seen.add(reason.by)
+            stack.extend((depth + 1, each) for each in reversed(_direct(state, state.tasks[reason.by])))
+
+
+def _of_list(state: State) -> Iterator[Reason]:
+    """What keeps the whole list, then what is paused, then the failures that others wait for."""
+    yield from _of_queue(state, None)
+    open_ = [task for task in state.ordered() if task.status not in FINISHED]
+    yield from (_reason("paused", task, task) for task in state.urgent_first(open_) if task.status == "paused")
+    awaited = dict.fromkeys(blocker for task in open_ if task.status == "pending" for blocker in task.open_blockers)
+    failed = [state.tasks[name] for name in awaited if state.tasks[name].status == "failed"]
+    yield from (_reason("failed", task, task) for task in state.urgent_first(failed))
+
+
+def _of_queue(state: State, but: str | None) -> Iterator[Reason]:
+    if is_stopped(state):
+        failed = next(task for task in state.ordered() if task.status == "failed")
+        yield _reason("stopped", None, failed)
+    if is_serial(state):
+        running = next((task for task in state.ordered() if task.status == "in_progress" and task.id != but), None)
+        if running is not None:
+            yield _reason("serial", None, running)
+
+
+def _direct(state: State, task: Task) -> list[Reason]:
+    status = task.status
+    if status != "pending":
+        return [_reason(status, task, task)]
+    reasons = [] if task.not_before is None else [_reason("deferred", task, task)]
+    reasons += [_reason("blocker", task, state.tasks[name]) for name in task.open_blockers]
+    parent = state.tasks.get(task.parent) if task.parent is not None else None
+    if parent is not None and parent.status in HELD:
+        reasons.append(_reason("parent", task, parent))
+    return reasons
+
+
+def _reason(kind: ReasonKind, of: Task | None, by: Task) -> Reason:
+    return Reason(
+        kind=kind,
+        of=None if of is None else of.id,
+        by=by.id,
+        title=by.title,
+        status=by.status,
+        owner=by.owner,
+        attempts=by.attempts,
+        not_before=by.not_before,
+        fail_reason=by.fail_reason[:_TEXT],
+    )

@@ -1,0 +1,81 @@
+"""The members of a task as one table, which adding, editing, replacing, the fold, undo and snapshots walk.
+
+The structs of the contract declare a member; the table follows from which of them carry it. So a new member is a line
+in each of `Task`, `AddedTask`, `TaskEdited`, `TaskAdd`, `NewTask` and `TaskEdit`, with a default that is false, and
+nothing in the domain. In `Task` it comes last, because a snapshot holds the members in that order.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import NODEFAULT
+from msgspec.structs import fields
+
+from punchlist_schemas.events import AddedTask, TaskEdited
+from punchlist_schemas.things import Task
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A row of the table.
+
+    `default` is what a new task has of itself, or NODEFAULT. `editable`: a call can set it, undo puts it back, and
+    `list.replace` brings it up to date. `restorable`: a new task can have it, and a deleted one comes back with it.
+    `stored`: the state and its snapshots hold it; else only answers show it.
+    """
+
+    name: str
+    default: Any
+    editable: bool
+    restorable: bool
+    stored: bool
+
+
+_SHOWN_ONLY = frozenset({"fence"})
+_BEGINS_WITH = {
+    field.name: field.default if field.default_factory is NODEFAULT else field.default_factory()
+    for field in fields(AddedTask)
+}
+
+MEMBERS: dict[str, Member] = {
+    name: Member(
+        name,
+        _BEGINS_WITH.get(name, NODEFAULT),
+        editable=name in TaskEdited.__struct_fields__,
+        restorable=name in AddedTask.__struct_fields__,
+        stored=name not in _SHOWN_ONLY,
+    )
+    for name in Task.__struct_fields__
+}
+"""The table, in the order of `Task`."""
+
+EDITABLE = tuple(row.name for row in MEMBERS.values() if row.editable and row.name != "metadata")
+"""What is set as a whole by an edit. Metadata is not: keys of it are merged."""
+
+RESTORABLE = tuple(row.name for row in MEMBERS.values() if row.restorable)
+STORED = tuple(row.name for row in MEMBERS.values() if row.stored)
+
+RARE = AddedTask.__struct_fields__[AddedTask.__struct_fields__.index("status_changed_at") + 1 :]
+"""What most tasks do not have. The hot path looks for all of them at once."""
+
+
+def written(arguments: str, expression: str, **names: Any) -> Callable[..., Any]:
+    """A function compiled from its text. Walking the table for each task would take several times as long.
+
+    Args:
+        arguments: The names of its arguments.
+        expression: What it returns.
+        names: What else the expression refers to.
+    """
+    code = compile(f"lambda {arguments}: {expression}", __file__, "eval")
+    return eval(code, names)  # the text comes from the table alone
+
+
+def arguments(source: str, names: Iterable[str], other: Mapping[str, str], *, keywords: bool = False) -> str:
+    """The text of arguments for a struct: each member as `source` has it, or the expression that `other` gives."""
+    texts = ((name, other.get(name, f"{source}.{name}")) for name in names)
+    return ", ".join(f"{name}={text}" if keywords else text for name, text in texts)
+
+
+HAS_RARE = " or ".join(f"it.{name}" for name in RARE) or "None"
+"""The text that asks `it` whether it has a member that most tasks do not have."""

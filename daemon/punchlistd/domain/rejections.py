@@ -1,0 +1,66 @@
+"""The domain's refusals: one sentence that names the next step, and the facts."""
+
+from collections.abc import Iterable, Sequence
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.things import Task
+
+_DRAWN = 12
+"""How many ids a sentence names at most; the data has them all."""
+
+
+def task_not_found(task: str) -> Rejection:
+    """The list has no task of this id."""
+    message = f"There is no task {task!r}; list the tasks for their ids."
+    return Rejection("not_found", message, {"what": "task", "id": task})
+
+
+def conversation_not_found(conversation: str) -> Rejection:
+    """The conversation does not exist, or not for this user: nobody can tell which."""
+    message = f"There is no conversation {conversation}; list the conversations for their ids."
+    return Rejection("not_found", message, {"what": "conversation", "id": conversation})
+
+
+def invalid(field: str, expected: str, message: str) -> Rejection:
+    """A parameter has the right type but makes no sense here."""
+    return Rejection("invalid_params", message, {"field": field, "expected": expected})
+
+
+def cycle(path: Sequence[str]) -> Rejection:
+    """The edge or the parent would close the cycle `path`, whose last id is its first."""
+    drawn = " → ".join(f"#{task}" for task in path[:_DRAWN]) + (" → …" if len(path) > _DRAWN else "")
+    message = f"That would close the cycle {drawn}; leave one of these edges out."
+    return Rejection("dependency_cycle", message, {"path": list(path)})
+
+
+def lease_held(task: Task, owner: str) -> Rejection:
+    """Somebody else has the task."""
+    message = (
+        f"Task #{task.id} is held by {owner}; claim another one, or wait. "
+        "Pausing or reopening the task takes it away from its owner."
+    )
+    return Rejection("lease_held", message, {"task": task.id, "owner": owner})
+
+
+def lease_lost(task: Task, fence: int | None) -> Rejection:
+    """The claim that a call refers to has ended."""
+    message = f"Nobody holds task #{task.id} (it is {task.status}): the claim has ended. Claim the task again."
+    facts: dict[str, object] = {"task": task.id, "status": task.status}
+    return Rejection("lease_lost", message, facts if fence is None else {**facts, "fence": fence})
+
+
+def blocked(task: Task, blockers: Iterable[Task]) -> Rejection:
+    """The task waits for others."""
+    facts = [{"id": blocker.id, "title": blocker.title, "status": blocker.status} for blocker in blockers]
+    names = ", ".join(f"#{fact['id']}" for fact in facts[:_DRAWN]) + (", …" if len(facts) > _DRAWN else "")
+    message = f"Task #{task.id} waits for {names}; complete or delete them first, or remove the edges."
+    return Rejection("blocked", message, {"task": task.id, "blockers": facts})
+
+
+def deferred(task: Task) -> Rejection:
+    """The task is not to be handed out yet."""
+    message = (
+        f"Task #{task.id} is deferred and not ready yet; claim another one, or wait. "
+        "Editing `not_before` to null makes it ready, and setting its status starts it."
+    )
+    return Rejection("blocked", message, {"task": task.id, "blockers": [], "not_before": task.not_before})

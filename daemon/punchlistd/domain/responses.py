@@ -1,0 +1,208 @@
+"""Answers to mutations, from the state right after their events: the same call can be answered again from the log."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from punchlist_schemas import params as p
+from punchlist_schemas.events import (
+    Claimed,
+    ConversationOpened,
+    Deleted,
+    KnownEvent,
+    ListCleared,
+    MessageAppended,
+    StatusChanged,
+    TaskAdded,
+)
+from punchlist_schemas.results import (
+    ClaimResult,
+    ClearResult,
+    ConversationDeleteResult,
+    ConversationResult,
+    DeleteResult,
+    MessageResult,
+    SetStatusResult,
+    TaskResult,
+    TasksResult,
+    UndoResult,
+    Written,
+)
+from punchlist_schemas.things import FINISHED, Message, Task
+from punchlistd.domain.commands import EndClaims, Wake
+from punchlistd.domain.state import State
+
+_ASKS_FOR_THE_NEXT = FINISHED | {"paused"}
+
+
+class _Done(msgspec.Struct, frozen=True, gc=False):
+    """What came of a call: the state right after it, its events, and the log's position."""
+
+    state: State
+    events: Sequence[KnownEvent]
+    seq: int
+    lines: Sequence[str]
+    actor: str
+
+
+def respond(  # noqa: PLR0913 - what an answer is made of
+    params: p.Mutation,
+    state: State,
+    events: Sequence[KnownEvent],
+    seq: int,
+    lines: Sequence[str] = (),
+    actor: str = "",
+) -> Written:
+    """The answer to a mutation.
+
+    Args:
+        params: the call.
+        state: the conversation right after the call's events.
+        events: the call's events.
+        seq: position of the last of them or, if there are none, the log's head.
+        lines: what `decide` said about an undo.
+        actor: who is recorded as having called; a message's answer tells it.
+    """
+    return ANSWERS[type(params)](params, _Done(state, events, seq, lines, actor))
+
+
+def _task(params: p.TaskEdit | p.TaskNote | p.TaskMove | p.TaskRenew | p.TaskRelease, done: _Done) -> TaskResult:
+    return TaskResult(task=done.state.tasks[params.task], version=done.state.version, seq=done.seq)
+
+
+def _added(_params: p.TaskAdd, done: _Done) -> TaskResult:
+    added = [event for event in done.events if type(event) is TaskAdded]
+    return TaskResult(task=done.state.tasks[added[0].task.id], version=done.state.version, seq=done.seq)
+
+
+def _added_many(_params: p.TaskAddMany, done: _Done) -> TasksResult:
+    tasks = done.state.tasks
+    added = tuple(tasks[event.task.id] for event in done.events if isinstance(event, TaskAdded))
+    return TasksResult(tasks=added, version=done.state.version, seq=done.seq)
+
+
+def _replaced(_params: p.ListReplace, done: _Done) -> TasksResult:
+    return TasksResult(tasks=tuple(done.state.ordered()), version=done.state.version, seq=done.seq)
+
+
+def _set_status(params: p.TaskSetStatus, done: _Done) -> SetStatusResult:
+    state = done.state
+    task = state.tasks.get(params.task) or state.last_finished
+    assert task is not None, "a completion that cleared the list leaves its task behind"
+    return SetStatusResult(
+        task=task,
+        next_task=_next(state, task) if params.status in _ASKS_FOR_THE_NEXT else None,
+        unblocked=_unblocked(state, task, done.events),
+        remaining=state.remaining,
+        version=state.version,
+        seq=done.seq,
+    )
+
+
+def _next(state: State, task: Task) -> Task | None:
+    """The task that a serial list runs now, else the next ready one."""
+    if state.settings.execution == "serial":
+        running = next((name for name in state.running if name != task.id), None)
+        if running is not None:
+            return state.tasks[running]
+    return state.next_ready()
+
+
+def _unblocked(state: State, task: Task, events: Sequence[KnownEvent]) -> tuple[str, ...]:
+    """The dependents that had nothing else open before them."""
+    if not task.blocks:
+        return ()
+    completed = any(
+        isinstance(event, StatusChanged) and event.to == "completed" and event.from_ != "completed" for event in events
+    )
+    if not completed:
+        return ()
+    dependents = [state.tasks[name] for name in task.blocks if name in state.tasks]
+    return tuple(other.id for other in dependents if not other.open_blockers and other.status not in FINISHED)
+
+
+def _claim(_params: p.TaskClaim, done: _Done) -> ClaimResult:
+    state = done.state
+    events = [event for event in done.events if isinstance(event, Claimed)]
+    tasks = tuple(state.tasks[event.task] for event in events if event.task in state.tasks)
+    fences = tuple(state.claims[task.id].fence for task in tasks if task.id in state.claims)
+    many = len(tasks) > 1
+    return ClaimResult(
+        task=tasks[0] if tasks else None,
+        fence=fences[0] if fences else None,
+        tasks=tasks if many else (),
+        fences=fences if many else (),
+        version=state.version,
+        seq=done.seq,
+    )
+
+
+def _written(_params: p.Mutation, done: _Done) -> Written:
+    return Written(version=done.state.version, seq=done.seq)
+
+
+def _deleted(_params: p.TaskDelete, done: _Done) -> DeleteResult:
+    names = tuple(event.task for event in done.events if isinstance(event, Deleted))
+    return DeleteResult(deleted=names, version=done.state.version, seq=done.seq)
+
+
+def _cleared(_params: p.ListClear | p.TurnEnd, done: _Done) -> ClearResult:
+    was_cleared = any(isinstance(event, ListCleared) for event in done.events)
+    cleared = done.state.cleared if was_cleared else 0
+    return ClearResult(cleared=cleared, version=done.state.version, seq=done.seq)
+
+
+def _undone(_params: p.ListUndo, done: _Done) -> UndoResult:
+    return UndoResult(undone=tuple(done.lines), version=done.state.version, seq=done.seq)
+
+
+def _message(params: p.MessageAppend, done: _Done) -> MessageResult:
+    name = next(event.message for event in done.events if isinstance(event, MessageAppended))
+    state = done.state
+    message = Message(
+        message=name,
+        role=params.role,
+        content=params.content,
+        at=state.updated_at,
+        actor=done.actor,
+        seq=state.messages[name],
+    )
+    return MessageResult(message=message, version=state.version, seq=done.seq)
+
+
+def _conversation(_params: p.Mutation, done: _Done) -> ConversationResult:
+    created = any(isinstance(event, ConversationOpened) for event in done.events)
+    view = done.state.conversation_view()
+    return ConversationResult(conversation=view, created=created, version=done.state.version, seq=done.seq)
+
+
+def _conversation_deleted(params: p.ConversationDelete, done: _Done) -> ConversationDeleteResult:
+    return ConversationDeleteResult(deleted=params.conversation, version=done.state.version, seq=done.seq)
+
+
+ANSWERS: dict[type[p.Mutation], Callable[[Any, _Done], Written]] = {
+    p.TaskAdd: _added,
+    p.TaskAddMany: _added_many,
+    p.TaskEdit: _task,
+    p.TaskMove: _task,
+    p.TaskSetStatus: _set_status,
+    p.TaskClaim: _claim,
+    p.TaskRenew: _task,
+    p.TaskRelease: _task,
+    EndClaims: _written,
+    Wake: _written,
+    p.TaskNote: _task,
+    p.TaskDelete: _deleted,
+    p.ListReplace: _replaced,
+    p.ListClear: _cleared,
+    p.TurnEnd: _cleared,
+    p.ListUndo: _undone,
+    p.MessageAppend: _message,
+    p.ConversationOpen: _conversation,
+    p.ConversationConfigure: _conversation,
+    p.ConversationAttach: _conversation,
+    p.ConversationDetach: _conversation,
+    p.ConversationDelete: _conversation_deleted,
+}
+"""What answers each mutation."""

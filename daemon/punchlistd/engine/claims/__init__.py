@@ -1,0 +1,148 @@
+"""Claims: who has which task, for how long, and who waits for one. All that the daemon knows of them goes in here.
+
+Four doors lead in. `admit` says what the claims of others mean for a call, before it is decided; `observe` takes in the
+events of a call, after; `connection_closed` and `ready` take in that a holder is gone, and that something was
+published. What ends or repeats a claim goes out by one, `submit`, as a call like all others.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import (
+    Claimed,
+    ConversationDeleted,
+    Deleted,
+    KnownEvent,
+    ListCleared,
+    Released,
+    StatusChanged,
+)
+from punchlist_schemas.params import TaskClaim, TaskRenew
+from punchlist_schemas.things import Task
+from punchlistd.domain.commands import Decision, EndClaims
+from punchlistd.domain.decide.claim import may_come
+from punchlistd.domain.state import State
+from punchlistd.engine.calls import Holder, Stage, Write
+from punchlistd.engine.claims.leases import Leases
+from punchlistd.engine.claims.waiting import WaitingClaims
+
+CLAIMS = frozenset({TaskClaim, EndClaims})
+"""The calls that make claims or end them: they concern this room also where nothing is claimed."""
+
+_TOUCH = (Claimed, Released, StatusChanged, Deleted)
+_END = (ListCleared, ConversationDeleted)
+
+
+class Claims:
+    """The claims of all conversations.
+
+    Args:
+        grace_s: how long a claim outlives its connection, or a restart, in seconds.
+        submit: takes the calls that end claims, and claims that have waited.
+    """
+
+    def __init__(self, grace_s: float, submit: Callable[[Write], None]) -> None:
+        """Nobody has anything, and nobody waits."""
+        self.leases = Leases(grace_s, submit)
+        self.waiting = WaitingClaims(submit)
+
+    # before and after a decision
+
+    def admit(self, write: Write, state: State) -> Decision | Rejection | None:
+        """What a call is answered without being decided, because of others who have claims or wait; None: decide it."""
+        params, holder = write.params, write.caller.holder
+        if type(params) is EndClaims:
+            write.command = msgspec.structs.replace(write.command, params=self.leases.due(params))
+        elif type(params) is TaskClaim:
+            if (unwanted := self.waiting.given_up(write)) is not None:
+                return unwanted
+            if self.waiting.yields(state, write, params):
+                return Decision()
+        elif state.claims:
+            return self.leases.refusal(state, params, write.command, holder)
+        return None
+
+    def decided(
+        self, write: Write, params: TaskClaim, state: State, decision: Decision | Rejection
+    ) -> Decision | Rejection | None:
+        """What becomes of a decided claim; None if it found nothing and waits."""
+        if type(decision) is Rejection:
+            in_vain = params.wait_ms > 0 and may_come(decision)
+        else:
+            in_vain = not decision.events
+        if in_vain and self.waiting.waits(write, params):
+            self.waiting.join(state, write, params)
+            return None
+        self.waiting.forget(write)
+        return Decision() if in_vain else decision
+
+    def observe(self, write: Write, state: State, events: Sequence[KnownEvent]) -> None:
+        """Claims begin and end with the events of a call; their time is kept from now on."""
+        params, holder = write.params, write.caller.holder
+        tasks = dict.fromkeys(event.task for event in events if isinstance(event, _TOUCH))
+        if tasks or isinstance(params, TaskRenew):
+            self.leases.follow(state, params, holder, tasks)
+        if isinstance(params, TaskClaim):
+            write.claims = tuple((task, state.claims[task].fence) for task in tasks if task in state.claims)
+        elif any(isinstance(event, _END) for event in events):
+            self.leases.clear(state.conversation)
+
+    def observe_repeat(self, write: Write, state: State, reply: bytes) -> None:
+        """A claim is answered again, since whoever made it lost the connection over it: it holds what it got."""
+        self.leases.rejoin(state, reply, write.caller.holder)
+
+    # after the commit
+
+    def published(self, write: Write) -> None:
+        """What a claim found, or did not find, is in the log."""
+        if write.stage is Stage.PARKED:
+            self.waiting.wait(write)
+        elif write.unwanted is not None and write.claims and write.opened is not None:
+            # Given up after it was decided: nobody is there to take what it got.
+            self.leases.end(write.opened.state.conversation, write.claims, "released")
+            write.outcome = write.unwanted
+
+    def ready(self, states: Iterable[State]) -> None:
+        """Something was published: those who wait for it have their turn."""
+        for state in states:
+            self.waiting.wake(state)
+
+    def forget(self, write: Write) -> None:
+        """A call is answered, whatever became of it."""
+        self.waiting.forget(write)
+
+    # what happens to those who have them
+
+    def loaded(self, state: State) -> None:
+        """A conversation was loaded: the time of its claims is kept from now on."""
+        self.leases.adopt(state)
+
+    def connection_closed(self, holder: Holder) -> None:
+        """What a connection held lasts for the grace."""
+        self.leases.left(holder)
+
+    def give_up(self, write: Write, answer: Rejection) -> None:
+        """The caller does not want the task any more. What is decided already is given back with its commit."""
+        self.waiting.give_up(write, answer)
+
+    def close(self) -> None:
+        """Watch the time no more."""
+        self.leases.close()
+
+    # what is shown of them
+
+    def explained(self, state: State, rejection: Rejection) -> Rejection:
+        """A refusal; where somebody holds the task, with who does and until when."""
+        return self.leases.explained(state, rejection)
+
+    def shown(self, state: State, tasks: list[Task]) -> list[Task]:
+        """Tasks with the number of their claims and the end of their leases, which a task of the state lacks."""
+        leases = self.leases.of(state.conversation)
+        return [
+            task
+            if (lease := leases.get(task.id)) is None
+            else msgspec.structs.replace(task, lease_expires_at=lease.expires_at(), fence=lease.fence)
+            for task in tasks
+        ]

@@ -1,0 +1,318 @@
+"""How long claims last: by the monotonic clock, without an event for a sign of life, with one timer for all.
+
+The log says who claimed what and how a claim ended; in between, the time of each claim is kept here. A connection keeps
+its claims in force by any call; when it closes, and after a restart of the daemon, they last for a short grace. A claim
+that is kept needs no connection: its time alone counts, and begins anew with a restart.
+
+A call that completes or fails a task must come from the claim's holder. `Leases.refusal` decides this for a call
+without a fence, because a late owner would otherwise finish the work of the next one.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from heapq import heapify, heappop, heappush
+
+import msgspec
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.methods import METHODS
+from punchlist_schemas.params import Mutation, TaskRelease, TaskRenew, TaskSetStatus
+from punchlistd.clock import now_ms
+from punchlistd.domain.commands import Command, EndClaims
+from punchlistd.domain.rejections import lease_held
+from punchlistd.domain.state import Claim, State
+from punchlistd.engine.calls import Holder, Nobody, Write
+
+_SLACK = 1_000
+"""How many outdated entries the timer's queue may hold beside twice the valid ones."""
+
+_READ_S = 0.01
+"""How long what has arrived is read before a claim ends."""
+
+_STANDSTILL_S = 0.5
+"""A timer that is this late rang after a standstill, of this process or of the machine. Those who hold claims may have
+stood still as well, so what ended meanwhile gets a grace."""
+
+_RELEASE = METHODS["task.release"]
+_OF_HOLDERS = (TaskRenew, TaskRelease, TaskSetStatus)
+
+
+class Lease:
+    """The time of one claim.
+
+    `holder` is the connection that made or renewed the claim, while it is open; its calls prolong the claim unless
+    `keep` is set. `reason` is what is told when the time runs out; `asked` that this was asked for already.
+    """
+
+    __slots__ = ("asked", "conversation", "deadline", "fence", "holder", "keep", "lease_s", "owner", "reason", "task")
+
+    def __init__(self, conversation: str, task: str, claim: Claim, deadline: float) -> None:
+        """A lease that nobody holds, up to `deadline` of the monotonic clock."""
+        self.conversation = conversation
+        self.task = task
+        self.owner = claim.owner
+        self.fence = claim.fence
+        self.lease_s = claim.lease_ms / 1000
+        self.deadline = deadline
+        self.holder: Holder | None = None
+        self.keep = claim.keep
+        self.reason = "expired"
+        self.asked = False
+
+    def ends_at(self) -> float:
+        """When it runs out if nothing more is heard of its holder."""
+        if self.holder is None or self.keep:
+            return self.deadline
+        return max(self.deadline, self.holder.heard_at + self.lease_s)
+
+    def expires_at(self) -> int:
+        """The same by the wall clock, in milliseconds."""
+        return now_ms() + int((self.ends_at() - time.monotonic()) * 1000)
+
+
+class _Fences(msgspec.Struct):
+    """What of an answer to a claim tells which claims they are."""
+
+    fence: int | None = None
+    fences: tuple[int, ...] = ()
+
+
+_NONE: Mapping[str, Lease] = {}
+
+
+class Leases:
+    """The leases of all claims.
+
+    Args:
+        grace_s: how long a claim outlives its connection, or a restart, in seconds.
+        submit: takes what ends claims.
+    """
+
+    def __init__(self, grace_s: float, submit: Callable[[Write], None]) -> None:
+        """No claims."""
+        self._grace_s = grace_s
+        self._submit = submit
+        self._held: dict[str, dict[str, Lease]] = {}
+        self._of_holder: dict[Holder, dict[Lease, None]] = {}
+        self._count = 0
+        self._queue: list[tuple[float, int, Lease]] = []
+        self._serial = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = 0.0
+
+    def __len__(self) -> int:
+        """How many claims are in force."""
+        return self._count
+
+    def of(self, conversation: str) -> Mapping[str, Lease]:
+        """The leases of one conversation, by task."""
+        return self._held.get(conversation, _NONE)
+
+    # what happens to claims
+
+    def adopt(self, state: State) -> None:
+        """A conversation was loaded: claims of which nothing is known here get a grace, kept ones their time anew."""
+        name = state.conversation
+        for task in list(self.of(name)):
+            if task not in state.claims:
+                self._drop(name, task)
+        grace = time.monotonic() + self._grace_s
+        for task, claim in state.claims.items():
+            lease = self.of(name).get(task)
+            if lease is None or lease.fence != claim.fence:
+                lease = self._add(Lease(name, task, claim, grace))
+                if lease.keep:
+                    lease.deadline = time.monotonic() + lease.lease_s
+                else:
+                    lease.reason = "restarted"
+            elif lease.asked:
+                lease.asked = False
+                lease.deadline = grace
+            self._schedule(lease)
+
+    def follow(self, state: State, params: Mutation, holder: Holder | None, tasks: Iterable[str]) -> None:
+        """A call has changed the claims of these tasks."""
+        name = state.conversation
+        for task in tasks:
+            claim, lease = state.claims.get(task), self.of(name).get(task)
+            if claim is None:
+                self._drop(name, task)
+            elif lease is None or lease.fence != claim.fence:
+                lease = self._add(Lease(name, task, claim, 0.0))
+                self._hold(lease, holder)
+        if isinstance(params, TaskRenew) and (lease := self.of(name).get(params.task)) is not None:
+            lease.lease_s = lease.lease_s if params.lease_ms is None else params.lease_ms / 1000
+            self._hold(lease, holder)
+
+    def rejoin(self, state: State, reply: bytes, holder: Holder | None) -> None:
+        """A claim is answered again, since whoever made it lost the connection over it."""
+        result = msgspec.json.decode(reply, type=_Fences)
+        wanted = {result.fence, *result.fences}
+        for lease in self.of(state.conversation).values():
+            if lease.fence in wanted:
+                self._hold(lease, holder)
+
+    def clear(self, conversation: str) -> None:
+        """The list was cleared, or the conversation deleted."""
+        for task in list(self.of(conversation)):
+            self._drop(conversation, task)
+
+    def left(self, holder: Holder) -> None:
+        """A connection is closed: what it held lasts for the grace."""
+        grace = time.monotonic() + self._grace_s
+        for lease in self._of_holder.pop(holder, ()):
+            self._orphan(lease, grace)
+
+    def _hold(self, lease: Lease, holder: Holder | None) -> None:
+        now = time.monotonic()
+        self._let_go(lease)
+        if holder is not None:
+            lease.holder = holder
+            self._of_holder.setdefault(holder, {})[lease] = None
+        lease.deadline = now + lease.lease_s
+        lease.reason = "expired"
+        lease.asked = False
+        self._schedule(lease)
+        if holder is not None and holder.is_gone:
+            self.left(holder)
+
+    def _let_go(self, lease: Lease) -> None:
+        holder, lease.holder = lease.holder, None
+        if holder is not None and (held := self._of_holder.get(holder)) is not None:
+            held.pop(lease, None)
+            if not held:
+                del self._of_holder[holder]
+
+    def _orphan(self, lease: Lease, grace: float) -> None:
+        ends = lease.ends_at()
+        self._let_go(lease)
+        if lease.keep:
+            return
+        lease.deadline = min(ends, grace)
+        if grace <= ends:
+            lease.reason = "disconnected"
+        self._schedule(lease)
+
+    # who may do what
+
+    def refusal(self, state: State, params: Mutation, command: Command, holder: Holder | None) -> Rejection | None:
+        """Why a call without a fence is refused: the task is held by somebody else.
+
+        A claim that is bound to its connection may be renewed, released and finished by this connection only. A kept
+        claim may be finished by its owner: by a call with the owner as actor, or without an actor on the connection
+        that made the claim.
+        """
+        if not isinstance(params, _OF_HOLDERS) or params.fence is not None:
+            return None
+        finishes = isinstance(params, TaskSetStatus) and params.status in ("completed", "failed")
+        lease = self.of(state.conversation).get(params.task)
+        if lease is None or not (finishes or isinstance(params, TaskRenew | TaskRelease)):
+            return None
+        is_holder = lease.holder is not None and lease.holder is holder
+        if lease.keep:
+            # A renewal and a release name their owner, which the domain compares.
+            may = not finishes or command.actor == lease.owner or (is_holder and params.actor is None)
+        else:
+            may = is_holder or lease.holder is None
+        where = "" if lease.keep else " on another connection"
+        return None if may else self.explained(state, lease_held(state.tasks[params.task], lease.owner + where))
+
+    def explained(self, state: State, rejection: Rejection) -> Rejection:
+        """A refusal; of a task that is held with its owner and the end of the lease."""
+        if rejection.kind != "lease_held":
+            return rejection
+        lease = self.of(state.conversation).get(rejection.data["task"])
+        if lease is None:
+            return rejection
+        facts = {"owner": lease.owner, "expires_at": lease.expires_at()}
+        return Rejection(rejection.kind, rejection.message, rejection.data | facts)
+
+    # time
+
+    def end(self, conversation: str, claims: Iterable[tuple[str, int]], reason: str) -> None:
+        """Ask for the end of claims."""
+        params = EndClaims(conversation=conversation, claims=tuple(claims), reason=reason)
+        for task, fence in params.claims:
+            lease = self.of(conversation).get(task)
+            if lease is not None and lease.fence == fence:
+                lease.asked = True
+        command = Command(params=params, at=now_ms(), actor=Nobody.actor)
+        self._submit(Write(Nobody(), None, _RELEASE, params, command))
+
+    def due(self, params: EndClaims) -> EndClaims:
+        """What was asked for without the claims that were renewed since."""
+        held = self.of(params.conversation)
+        still = [one for one in params.claims if (lease := held.get(one[0])) is None or lease.asked]
+        return EndClaims(conversation=params.conversation, claims=tuple(still), reason=params.reason)
+
+    def _add(self, lease: Lease) -> Lease:
+        self._drop(lease.conversation, lease.task)
+        self._held.setdefault(lease.conversation, {})[lease.task] = lease
+        self._count += 1
+        return lease
+
+    def _drop(self, conversation: str, task: str) -> None:
+        held = self._held.get(conversation, {})
+        lease = held.pop(task, None)
+        if lease is not None:
+            self._let_go(lease)
+            self._count -= 1
+            if not held:
+                del self._held[conversation]
+
+    def _is_live(self, lease: Lease) -> bool:
+        return self.of(lease.conversation).get(lease.task) is lease
+
+    def _schedule(self, lease: Lease) -> None:
+        self._serial += 1
+        heappush(self._queue, (lease.ends_at(), self._serial, lease))
+        if len(self._queue) > 2 * self._count + _SLACK:
+            every = [lease for held in self._held.values() for lease in held.values()]
+            self._queue = [(lease.ends_at(), index, lease) for index, lease in enumerate(every)]
+            heapify(self._queue)
+        self._arm()
+
+    def _arm(self) -> None:
+        if not self._queue:
+            return
+        at = self._queue[0][0]
+        if self._timer is not None:
+            if self._rings_at <= at:
+                return
+            self._timer.cancel()
+        self._rings_at = at
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, at - time.monotonic()), self._ring)
+
+    def _ring(self) -> None:
+        # uvloop runs timers before it reads: signs of life that wait in the sockets are heard first.
+        self._rings_at = time.monotonic() + _READ_S
+        self._timer = asyncio.get_running_loop().call_later(_READ_S, self._expire, self._queue[0][0])
+
+    def _expire(self, due: float) -> None:
+        """End the claims whose time is over; `due` is when the first of them ended."""
+        self._timer = None
+        now = time.monotonic()
+        stood_still = now - due > _STANDSTILL_S
+        ended: dict[tuple[str, str], list[tuple[str, int]]] = {}
+        while self._queue and self._queue[0][0] <= now:
+            lease = heappop(self._queue)[2]
+            if not self._is_live(lease) or lease.asked:
+                continue
+            if stood_still and lease.ends_at() <= now:
+                lease.deadline = now + self._grace_s
+            if (ends := lease.ends_at()) > now:
+                self._serial += 1
+                heappush(self._queue, (ends, self._serial, lease))
+                continue
+            lease.asked = True  # it may be queued more than once
+            ended.setdefault((lease.conversation, lease.reason), []).append((lease.task, lease.fence))
+        for (conversation, reason), claims in ended.items():
+            self.end(conversation, claims, reason)
+        self._arm()
+
+    def close(self) -> None:
+        """Watch the time no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,426 @@
+"""Which conversations are in use: loaded on first use, let go when idle, so that memory follows what is in use.
+
+Here they have their ids alone; who may call them what is decided in `access`.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import Protocol, TypeVar
+
+import anyio
+import msgspec
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.things import Conversation, Damage, Task
+from punchlistd.domain.evolve import evolve
+from punchlistd.domain.snapshot import dump_state, load_state
+from punchlistd.domain.state import State, initial_state
+from punchlistd.engine.history import History, fact_of
+from punchlistd.engine.replies import Pieces, Reply
+from punchlistd.engine.sessions import Sessions
+from punchlistd.store.port import Damaged, EventLog, Gap, Snapshot, Stored
+
+T = TypeVar("T")
+
+REPLIES_KEPT = 128
+"""How many answers of keyed calls a loaded conversation remembers, so that a retry costs nothing."""
+
+LISTED_S = 5.0
+"""While tasks are claimed, an encoded list is used again for so long: signs of life move the leases' ends unseen."""
+
+SNAPSHOT_EVENTS = 64
+"""A snapshot is taken when at least this many events, and as many as there are tasks, came since the last."""
+
+LISTED_BYTES = 4 << 20
+"""So much is kept of all conversations together; of a single list that is larger, all."""
+
+LONG_BYTES = 64 << 10
+"""A list that is longer is sent from where it is kept, without copies."""
+
+NEVER = -1
+"""What was saved of a conversation of which nothing was."""
+
+_NOT_LISTED = (-1, 0, b"")
+
+
+Shown = Callable[[State, list[Task]], list[Task]]
+"""Adds to the tasks of a state what answers show beside it."""
+
+
+class LoadedConversation:
+    """A conversation in use: its state, the head of its hash chain, and what follows from them.
+
+    `dirty` counts the batches that touched the state and are not published yet: while there are any it runs ahead of
+    the log, and reads wait. `dropped` says that it is not the conversation's state any more; `unnamed`, of one that
+    does not exist, that no session of its id is attached to another one either. With `damage` it takes no changes, and
+    with `cut` the state is not whole either: it ends before the damage.
+    """
+
+    __slots__ = (
+        "check",
+        "counted",
+        "cut",
+        "damage",
+        "dirty",
+        "dropped",
+        "keys",
+        "listed",
+        "listings",
+        "replies",
+        "saved_version",
+        "with_claims",
+        "seq",
+        "state",
+        "summarised",
+        "unnamed",
+        "in_use",
+        "used",
+    )
+
+    def __init__(self, state: State, check: str, seq: int, saved_version: int) -> None:
+        """A conversation as a snapshot left it, at position `seq`."""
+        self.state = state
+        state.seq = state.floor = seq
+        self.check = check
+        self.seq = seq
+        self.dirty = 0
+        self.dropped = False
+        self.unnamed = False
+        self.damage: Rejection | None = None
+        self.cut: Damage | None = None
+        self.keys: set[int] | None = None
+        self.replies: dict[str, tuple[str, bytes]] = {}
+        self.saved_version = saved_version
+        self.summarised = saved_version
+        self.listed = _NOT_LISTED
+        self.listings: Listings | None = None
+        self.with_claims: Shown | None = None
+        self.in_use = True
+        self.used = 0.0
+        self.counted: tuple[int, int] = (0, 0)
+
+    def follow(self, stored: Stored) -> bool:
+        """Apply the stored event that comes after the present state."""
+        fact = fact_of(stored)
+        evolve(self.state, fact.event, fact.seq, fact.version, fact.at)
+        self.check = stored.check
+        self.seq = fact.seq
+        return True
+
+    def remember(self, key: str, call: str, reply: bytes) -> None:
+        """Keep the answer of a keyed call; the oldest goes."""
+        self.replies[key] = (call, reply)
+        if len(self.replies) > REPLIES_KEPT:
+            del self.replies[next(iter(self.replies))]
+
+    def forget_replies(self) -> None:
+        """The conversation is erased: no key of it was ever used, and no answer of it is kept."""
+        self.replies.clear()
+        self.keys = set()
+
+    def listing(self) -> bytes:
+        """All tasks in order, their counts and the damage where they end, as members of a JSON object.
+
+        They are encoded once per version, or while claims last every few seconds.
+        """
+        state = self.state
+        moment = int(time.monotonic() / LISTED_S) if state.claims else 0
+        version, at, listing = self.listed
+        if version != state.version or at != moment:
+            tasks, counts = _encode(self.shown(state.ordered())), _encode(state.counts())
+            listing = b'"tasks":%b,"counts":%b%b' % (tasks, counts, self.mark)
+            self.listed = (state.version, moment, listing)
+            if self.listings is not None:
+                self.listings.keep(self, len(listing))
+        return listing
+
+    @property
+    def mark(self) -> bytes:
+        """What every answer about a list says that is not whole, as a further member of a JSON object."""
+        return b"" if self.cut is None else b',"damaged":' + _encode(self.cut)
+
+    def view(self) -> Conversation:
+        """The conversation as answers show it."""
+        return msgspec.structs.replace(self.state.conversation_view(), damaged=self.cut)
+
+    def list_reply(self, head: bytes, tail: bytes) -> Reply:
+        """A JSON object with the whole list between other members; a long list is not copied."""
+        listing = self.listing()
+        return Pieces((head, listing, tail)) if len(listing) > LONG_BYTES else b"%b%b%b" % (head, listing, tail)
+
+    def forget_listing(self) -> None:
+        """Encode the list anew when it is asked for."""
+        self.listed = _NOT_LISTED
+
+    def shown(self, tasks: list[Task]) -> list[Task]:
+        """Tasks as answers show them: with what is known of their claims."""
+        return tasks if self.with_claims is None or not self.state.claims else self.with_claims(self.state, tasks)
+
+    def snapshot(self, full: bool) -> Snapshot:
+        """What the store keeps so that the next opening costs the live size; not full: only what listing needs."""
+        state = self.state
+        counts = state.counts()
+        return Snapshot(
+            conversation=state.conversation,
+            version=state.version,
+            seq=self.seq,
+            check=self.check,
+            state=dump_state(state) if full else None,
+            summary=_encode(self.view()),
+            user=state.user,
+            sessions=state.sessions,
+            open=counts.pending + counts.paused,
+            in_progress=counts.in_progress,
+            deleted=not state.exists,
+        )
+
+
+class Listed(Protocol):
+    """What has an encoded list."""
+
+    def forget_listing(self) -> None:
+        """Encode it anew the next time."""
+        ...
+
+
+class Listings:
+    """Which encoded lists are kept.
+
+    Args:
+        limit: how many bytes they may have together.
+    """
+
+    def __init__(self, limit: int = LISTED_BYTES) -> None:
+        """None are kept."""
+        self._limit = limit
+        self._sizes: dict[Listed, int] = {}
+        self._size = 0
+
+    def keep(self, listed: Listed, size: int) -> None:
+        """A list was encoded anew; the oldest others go."""
+        self.drop(listed)
+        self._sizes[listed] = size
+        self._size += size
+        while self._size > self._limit and len(self._sizes) > 1:
+            oldest = next(iter(self._sizes))
+            self.drop(oldest)
+            oldest.forget_listing()
+
+    def drop(self, listed: Listed) -> None:
+        """It is kept no more."""
+        self._size -= self._sizes.pop(listed, 0)
+
+
+class Conversations:
+    """The conversations in use, by id.
+
+    Args:
+        log: where they are kept.
+        history: folds what is loaded, in slices.
+        settled: waits until no state runs ahead of the log.
+        loaded: those who follow the states in use are called with each one that was loaded.
+        with_claims: adds to tasks what is known of their claims.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        history: History,
+        settled: Callable[[], Awaitable[None]],
+        *,
+        loaded: Iterable[Callable[[State], None]] = (),
+        with_claims: Shown | None = None,
+    ) -> None:
+        """No conversation is loaded."""
+        self.loaded: dict[str, LoadedConversation] = {}
+        self.sessions = Sessions()
+        self._log = log
+        self._history = history
+        self.settled = settled
+        self._followers = tuple(loaded)
+        self._with_claims = with_claims
+        self._listings = Listings()
+        self._loading: dict[str, anyio.Event] = {}
+        self._recovered = False
+
+    def find(self, id: str) -> LoadedConversation | None:
+        """The conversation of this id, if it is loaded."""
+        found = self.loaded.get(id)
+        if found is not None:
+            found.in_use = True
+        return found
+
+    async def load(self, id: str) -> LoadedConversation:
+        """Find a conversation or load it. One that was never opened loads as an empty one."""
+        while (found := self.find(id)) is None:
+            running = self._loading.get(id)
+            if running is not None:
+                await running.wait()
+                continue
+            done = self._loading[id] = anyio.Event()
+            try:
+                self._keep(id, await self._read(id))
+            finally:
+                del self._loading[id]
+                done.set()
+        return found
+
+    async def durable(self, id: str) -> LoadedConversation:
+        """A conversation whose state is in the log; there is no wait between this and what the caller does next."""
+        while (opened := await self.load(id)).dirty:
+            await self.settled()
+        return opened
+
+    async def recover(self) -> None:
+        """Load, once, what a killed daemon left unindexed: of that only the events tell which sessions are attached."""
+        if self._recovered:
+            return
+        for name in self._log.unindexed_conversations():
+            if name not in self.loaded:
+                self._keep(name, await self._read(name))
+        self._recovered = True
+
+    async def rebuilt(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What the index says; where it can't be read, after it was built again from the log.
+
+        Raises:
+            Damaged: It can't be read or built again, since the log can't be read either.
+        """
+        try:
+            return await ask()
+        except Damaged:
+            await self._log.rebuild()
+            for opened in self.loaded.values():
+                opened.saved_version = opened.summarised = NEVER
+            self._recovered = False
+            await self.recover()
+            return await ask()
+
+    def _keep(self, name: str, opened: LoadedConversation) -> None:
+        if name not in self.loaded:
+            self.loaded[name] = opened
+            opened.with_claims = self._with_claims
+            opened.listings = self._listings
+            for follow in self._followers:
+                follow(opened.state)
+        opened = self.loaded[name]
+        for session in opened.state.sessions:
+            self.sessions.note(session, opened.state.user, name)
+
+    async def _read(self, name: str) -> LoadedConversation:
+        try:
+            loaded = await self._log.load(name)
+        except Damaged as damaged:
+            return await self._salvage(name, damaged)
+        state = load_state(name, loaded.state) if loaded.state is not None else initial_state(name)
+        opened = LoadedConversation(state, loaded.check, loaded.seq, loaded.version)
+        await self._history.each(loaded.tail, opened.follow)
+        if not opened.state.user:
+            opened.counted = (opened.state.remaining, opened.state.counts().in_progress)
+        return opened
+
+    async def _salvage(self, name: str, damaged: Damaged) -> LoadedConversation:
+        """A damaged conversation is readable as far as it is whole, and refuses to be written."""
+        opened = LoadedConversation(initial_state(name), "", 0, 0)
+        opened.damage = damage_of(damaged)
+        opened.cut = Damage(damaged.seq, damaged.reason)
+        with suppress(Damaged):
+            while found := await self._log.read(opened.seq, 1 << 60, conversation=name):
+                sound = [stored for stored in found if stored.seq < damaged.seq]
+                for stored in sound:
+                    opened.follow(stored)
+                if len(sound) < len(found):
+                    break
+        return opened
+
+    def refusal(self, damaged: Damaged) -> Rejection:
+        """The refusal of what met damage. From now on the conversation takes no changes, however it was found."""
+        rejection = damage_of(damaged)
+        if (opened := self.loaded.get(damaged.conversation)) is not None and opened.damage is None:
+            opened.damage = rejection
+        return rejection
+
+    def drop(self, name: str) -> None:
+        """Forget a conversation whose state can't be trusted; its next use reads the log."""
+        self._history.forget(name)
+        if (opened := self.loaded.pop(name, None)) is not None:
+            opened.dropped = True
+            opened.listings = None
+            self._listings.drop(opened)
+
+    def drop_empty(self, id: str) -> None:
+        """Forget a conversation that does not exist."""
+        if (opened := self.loaded.get(id)) is not None and not opened.state.exists:
+            self.drop(id)
+
+    def changed(self) -> list[LoadedConversation]:
+        """The conversations whose summary the store does not have yet."""
+        return [
+            opened
+            for opened in self.loaded.values()
+            if opened.summarised != opened.state.version
+            and not opened.dirty
+            and (opened.damage is None or opened.summarised == NEVER)  # of the whole one rather than of what is left
+        ]
+
+    def let_go(self, idle_s: float) -> None:
+        """Forget what nobody used for `idle_s` seconds and what the store already has."""
+        now = time.monotonic()
+        for name, opened in list(self.loaded.items()):
+            if opened.in_use or opened.dirty or opened.state.claims:
+                opened.in_use, opened.used = False, now
+            if opened.used < now - idle_s and opened.summarised == opened.state.version:
+                self.drop(name)
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def damage_of(damaged: Damaged) -> Rejection:
+    """The refusal of what can't be done with a damaged conversation, or (without a name) with a damaged log."""
+    name, seq = damaged.conversation, damaged.seq
+    if not name:
+        return Rejection(
+            "damaged",
+            f"The log is damaged: {damaged.reason}. Nothing was changed. End the daemon, run `punch verify --repair`.",
+            {"conversation": "", "seq": seq},
+        )
+    return Rejection(
+        "damaged",
+        f"The log of {name} is damaged at position {seq} ({damaged.reason}); it can be read up to there "
+        "but not written. End the daemon and run `punch verify --repair`, or restore a backup.",
+        {"conversation": name, "seq": seq},
+    )
+
+
+def gap_of(gap: Gap) -> Rejection:
+    """The refusal to a reader of the whole log for whom the next events can't be had."""
+    return Rejection(
+        "gap",
+        f"The events behind {gap.after} and before {gap.first} are damaged or missing. Go on behind {gap.first - 1}; "
+        "`punch verify` says whose they were.",
+        {"after": gap.after, "first": gap.first},
+    )
+
+
+def due_snapshots(changed: list[LoadedConversation], everything: bool = False) -> list[Snapshot]:
+    """Snapshots to save for these conversations: full ones where enough happened, else summaries."""
+    snapshots: list[Snapshot] = []
+    for opened in changed:
+        behind = opened.state.version - opened.saved_version
+        full = (
+            opened.damage is None
+            and behind > 0
+            and (everything or behind >= max(SNAPSHOT_EVENTS, len(opened.state.tasks)))
+        )
+        snapshots.append(opened.snapshot(full))
+    return snapshots
+
+
+def saved(changed: list[LoadedConversation], snapshots: list[Snapshot]) -> None:
+    """Note that the store has these snapshots."""
+    for opened, snapshot in zip(changed, snapshots, strict=True):
+        opened.summarised = snapshot.version
+        if snapshot.state is not None:
+            opened.saved_version = snapshot.version

@@ -1,0 +1,85 @@
+"""The queue in front of the writer, and the ways to wait for what is in it."""
+
+import asyncio
+from collections import deque
+
+from punchlist_schemas.errors import Rejection
+from punchlistd.engine.calls import Barrier, Item
+from punchlistd.engine.replies import SHUTTING_DOWN
+
+
+class Signal:
+    """Wakes those who wait for it: given before it is taken it is not lost, given twice it counts once.
+
+    It is cheaper than an event that has to be made anew each time.
+    """
+
+    __slots__ = ("_given", "_waiters")
+
+    def __init__(self) -> None:
+        """Not given yet."""
+        self._given = False
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def give(self) -> None:
+        """Wake everybody who waits, or whoever comes next."""
+        if not self._waiters:
+            self._given = True
+            return
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def take(self) -> None:
+        """Return at once if it was given since it was last taken, else when it is given."""
+        if self._given:
+            self._given = False
+            return
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+
+class Inbox:
+    """What waits for the writer.
+
+    Attributes:
+        queue: The calls that wait for their turn, in the order in which they came.
+        work: Given when there is something to do: a call, somebody who waits, or the end.
+        pausing: Those who wait until no state runs ahead of the log.
+        closing: Whether no more calls are taken.
+    """
+
+    def __init__(self) -> None:
+        """Nothing waits."""
+        self.queue: deque[Item] = deque()
+        self.work = Signal()
+        self.pausing: list[asyncio.Future[None]] = []
+        self.closing = False
+
+    def submit(self, item: Item) -> None:
+        """Queue a call; its caller is answered after the commit, or at once if the daemon is stopping."""
+        if self.closing:
+            item.refuse(SHUTTING_DOWN)
+            return
+        self.queue.append(item)
+        self.work.give()
+
+    async def barrier(self) -> Rejection | None:
+        """Wait until everything that was submitted before is published; why that never happens, or None."""
+        done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
+        self.submit(Barrier(done))
+        return await done
+
+    async def settled(self) -> None:
+        """Wait until all that is decided is published or refused; deciding stops for it, so it is never in vain."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.pausing.append(done)
+        self.work.give()
+        await done
+
+    def close(self) -> None:
+        """Take no more calls."""
+        self.closing = True
+        self.work.give()

@@ -1,0 +1,188 @@
+"""Work that follows behind the log: indexing it, saving summaries and snapshots, letting idle conversations go.
+
+All of it can be made again from the log. It runs between commits, on the same connection, when the log has grown enough
+or has been quiet for a moment.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from punchlistd.engine.conversations import Conversations, LoadedConversation, due_snapshots, saved
+from punchlistd.engine.metrics import Metrics
+from punchlistd.settings import Settings
+from punchlistd.store.port import Damaged, EventLog, StorageFull
+
+BUSY_EVENTS = 256
+"""With more events than these since it was planned, it is put off: each run holds up the commits."""
+
+
+class Totals:
+    """Unfinished tasks and those in progress, over all conversations of the log that belong to no user.
+
+    It is what this machine's person sees in a prompt: the lists of users whom a program serves are not theirs.
+
+    They are known only once the log has been indexed after the start; until then nothing is reported.
+
+    Args:
+        changed: called with (unfinished, in progress) whenever they become known or change.
+    """
+
+    def __init__(self, changed: Callable[[int, int], None]) -> None:
+        """Totals that are not known yet."""
+        self.known = False
+        self._changed = changed
+        self._unfinished = 0
+        self._in_progress = 0
+
+    def start(self, stored: tuple[int, int], loaded: Iterable[LoadedConversation]) -> None:
+        """The store's totals (open, in progress), in which the conversations loaded now are counted as they are."""
+        self.known = True
+        self._unfinished, self._in_progress = sum(stored), stored[1]
+        for opened in loaded:
+            opened.counted = counted(opened)
+        self._changed(self._unfinished, self._in_progress)
+
+    def follow(self, touched: Iterable[LoadedConversation]) -> None:
+        """Conversations changed."""
+        before = self._unfinished, self._in_progress
+        for opened in touched:
+            now = counted(opened)
+            if now != opened.counted:
+                self._unfinished += now[0] - opened.counted[0]
+                self._in_progress += now[1] - opened.counted[1]
+                opened.counted = now
+        if self.known and before != (self._unfinished, self._in_progress):
+            self._changed(self._unfinished, self._in_progress)
+
+
+def counted(opened: LoadedConversation) -> tuple[int, int]:
+    """Unfinished tasks of a conversation, and those of them in progress; a user's do not count."""
+    return (0, 0) if opened.state.user else (opened.state.remaining, len(opened.state.running))
+
+
+class Maintenance:
+    """Knows when work behind the log is due, and does it when the writer says so.
+
+    Args:
+        log: what is kept up.
+        conversations: whose summaries and snapshots are saved.
+        totals: started once everything is indexed.
+        metrics: told of a full disk.
+        settings: how much and how long indexing may wait.
+        nudge: wakes the writer, which calls `run` between two commits.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        conversations: Conversations,
+        totals: Totals,
+        *,
+        metrics: Metrics,
+        settings: Settings,
+        nudge: Callable[[], None],
+    ) -> None:
+        """Nothing is due."""
+        self._log = log
+        self._conversations = conversations
+        self._totals = totals
+        self._metrics = metrics
+        self._settings = settings
+        self._nudge = nudge
+        self._asked = False
+        self._held = False
+        self._recovered = False
+        self._unerased = False
+        self._planned = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+
+    @property
+    def due(self) -> bool:
+        """Whether `run` has something to do now."""
+        return self._asked or (not self._held and self._log.unindexed >= self._settings.index_events)
+
+    def follow(self, touched: Iterable[LoadedConversation]) -> None:
+        """Conversations changed, and the log has grown."""
+        self._totals.follow(touched)
+        if self._timer is None:
+            self.plan()
+
+    def plan(self) -> None:
+        """Index the log after a moment, unless more comes first."""
+        if self._timer is None:
+            self._planned = self._log.head
+            self._timer = asyncio.get_running_loop().call_later(self._settings.index_delay_s, self._time)
+
+    def _time(self) -> None:
+        self._timer = None
+        self._held = False
+        if self._log.head - self._planned > BUSY_EVENTS:
+            self.plan()
+        else:
+            self._ask()
+
+    def _ask(self) -> None:
+        self._asked = True
+        self._nudge()
+
+    async def recover(self) -> None:
+        """Index what a killed daemon left unindexed; then the totals of all conversations are known."""
+        await self._conversations.recover()
+        self._recovered = True
+        self._ask()
+
+    async def erase(self, name: str) -> None:
+        """Take a deleted conversation off the disk; without room for that, as soon as there is some."""
+        try:
+            await self._conversations.rebuilt(lambda: self._log.erase(name))
+        except StorageFull:
+            self._metrics.error(f"storage_full: {name} is deleted but not yet erased")
+            self._unerased = True
+            self.plan()
+        except Damaged as damaged:  # it is tried again with the next start
+            self._metrics.error(f"{name} is deleted but not yet erased: {damaged}")
+
+    async def refresh(self) -> None:
+        """Bring the store's list of conversations up to date with everything acknowledged."""
+        if self._conversations.changed() or self._log.unindexed:
+            done = asyncio.get_running_loop().create_future()
+            self._waiting.append(done)
+            self._ask()
+            await done
+
+    async def run(self, everything: bool = False) -> None:
+        """Index, save what changed (as full snapshots if `everything`), and let idle conversations go."""
+        self._asked = False
+
+        async def save() -> None:
+            changed = self._conversations.changed()
+            snapshots = due_snapshots(changed, everything)
+            await self._log.maintain(snapshots)
+            saved(changed, snapshots)
+            if self._recovered and not self._totals.known:
+                self._totals.start(await self._log.totals(), self._conversations.loaded.values())
+                for name in await self._log.timed():
+                    await self._conversations.load(name)  # its time begins
+            await self._erase_rest()
+
+        try:
+            await self._conversations.rebuilt(save)
+        except (StorageFull, Damaged) as error:
+            full = isinstance(error, StorageFull)
+            self._metrics.error("storage_full while indexing" if full else f"nothing is indexed: {error}")
+            self._held = True
+            self.plan()
+        else:
+            self._conversations.let_go(self._settings.keep_loaded_s)
+        waiting, self._waiting = self._waiting, []
+        for done in waiting:
+            if not done.done():
+                done.set_result(None)
+
+    async def _erase_rest(self) -> None:
+        """What was deleted when the disk was full."""
+        if self._unerased:
+            self._unerased = False
+            for name in await self._log.unerased():
+                await self.erase(name)

@@ -1,0 +1,397 @@
+"""What can be asked without changing anything, answered from durable state or from the log."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import msgspec
+from msgspec import structs
+
+from punchlist_schemas import params as p
+from punchlist_schemas import results as r
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import MessageAppended
+from punchlist_schemas.methods import Method
+from punchlist_schemas.things import Message, Task
+from punchlistd.domain.explain import explain
+from punchlistd.domain.rejections import task_not_found
+from punchlistd.domain.state import State
+from punchlistd.engine.access import Access, for_the_trusted
+from punchlistd.engine.calls import Caller, Look
+from punchlistd.engine.conversations import LONG_BYTES, Conversations, LoadedConversation, gap_of
+from punchlistd.engine.history import History, fact_of
+from punchlistd.engine.replies import Outcome, Pieces, Reply
+from punchlistd.engine.resolver import Resolver
+from punchlistd.engine.subscriptions import Fanout
+from punchlistd.engine.views import changes, encoded_rows, told
+from punchlistd.store.port import BadCursor, Damaged, EventLog, Gap
+
+READ_BYTES = 512 << 10
+"""About how many bytes of events one `event.read` answers, and of messages one `message.list`."""
+
+TOGETHER = 16
+"""So many messages are read from the log at once."""
+
+
+# from the state alone
+
+
+def state_read(method: Method, params: Any) -> Look | None:
+    """What answers a read from one conversation's present state alone; None: it depends on more."""
+    read = _STATE_READS.get(method.name)
+    if read is _list_tasks and not params.at_version is params.since is None:
+        return None
+    return read
+
+
+def _get_conversation(_params: p.Place, opened: LoadedConversation, _head: int) -> Outcome:
+    return _encode(r.ConversationGetResult(conversation=opened.view()))
+
+
+def _get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outcome:
+    task = opened.state.tasks.get(params.task)
+    if task is None:
+        return opened.damage if opened.cut is not None and opened.damage is not None else task_not_found(params.task)
+    if opened.state.claims:
+        (task,) = opened.shown([task])
+    return b'{"task":%b%b}' % (_encode(task), opened.mark)
+
+
+def _explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -> Outcome:
+    state = opened.state
+    task = None if params.task is None else state.tasks.get(params.task)
+    if params.task is not None and task is None:
+        return opened.damage if opened.cut is not None and opened.damage is not None else task_not_found(params.task)
+    told = explain(state, task)
+    shown = {one.id: one for one in opened.shown([state.tasks[name] for name in {each.by for each in told.reasons}])}
+    return _encode(
+        r.TaskExplainResult(
+            task=None if task is None else opened.shown([task])[0],
+            ready=told.ready,
+            startable=told.startable,
+            completable=told.completable,
+            ahead=told.ahead,
+            next=told.next,
+            reasons=tuple(
+                structs.replace(each, lease_expires_at=shown[each.by].lease_expires_at) for each in told.reasons
+            ),
+            more=told.more,
+            version=state.version,
+            seq=head,
+            damaged=opened.cut,
+        )
+    )
+
+
+def _list_tasks(params: p.TaskList, opened: LoadedConversation, head: int) -> Outcome:
+    if params == p.TaskList(conversation=params.conversation):
+        state = opened.state
+        return opened.list_reply(b"{", _TAIL % (state.version, head, len(state.tasks)))
+    return _filtered(params, opened.state, head, opened)
+
+
+def _filtered(params: p.TaskList, state: State, head: int, opened: LoadedConversation | None = None) -> Outcome:
+    """A part of the list, of the present state if `opened` is given."""
+    found = [task for task in state.ordered() if _matches(task, params, state)]
+    end = None if params.limit is None else params.offset + params.limit
+    page = found[params.offset : end]
+    page = page if opened is None else opened.shown(page)
+    mark = b"" if opened is None else opened.mark
+    if params.fields is None:
+        return _list_result(_encode(page), state, head, len(found), mark)
+    unknown = [name for name in params.fields if name not in Task.__struct_fields__]
+    if unknown:
+        known = ", ".join(Task.__struct_fields__)
+        return Rejection(
+            "invalid_params",
+            f"A task has no member {unknown[0]}. It has: {known}.",
+            {"field": "fields", "expected": known},
+        )
+    keep = {"id", *params.fields}
+    cut = [{name: value for name, value in msgspec.to_builtins(task).items() if name in keep} for task in page]
+    return _list_result(_encode(cut), state, head, len(found), mark)
+
+
+def _matches(task: Task, params: p.TaskList, state: State) -> bool:
+    wanted = (params.status,) if isinstance(params.status, str) else params.status
+    return (
+        (wanted is None or task.status in wanted)
+        and (params.owner is None or task.owner == params.owner)
+        and (params.ready is None or state.is_ready(task) == params.ready)
+        and (params.parent is None or task.parent == params.parent)
+        and (params.due_before is None or (task.due is not None and task.due < params.due_before))
+        and (params.label is None or _labels(params.label).issubset(task.labels))
+        and (params.text is None or params.text.casefold() in _words(task))
+    )
+
+
+def _labels(asked: str | tuple[str, ...]) -> set[str]:
+    return {asked} if isinstance(asked, str) else set(asked)
+
+
+def _words(task: Task) -> str:
+    return "\n".join((task.title, task.description, *task.labels, *(note.text for note in task.notes))).casefold()
+
+
+def _list_result(tasks: bytes, state: State, head: int, total: int, mark: bytes) -> Reply:
+    tail = b',"counts":%b%b%b' % (_encode(state.counts()), mark, _TAIL % (state.version, head, total))
+    return Pieces((b'{"tasks":', tasks, tail)) if len(tasks) > LONG_BYTES else b'{"tasks":%b%b' % (tasks, tail)
+
+
+_TAIL = b',"version":%d,"seq":%d,"total":%d}'
+
+
+_STATE_READS: dict[str, Look] = {
+    "conversation.get": _get_conversation,
+    "task.get": _get_task,
+    "task.explain": _explain_task,
+    "task.list": _list_tasks,
+}
+
+
+class Queries:
+    """Answers every read: at once where the state is loaded and durable, else when it is.
+
+    Args:
+        log: for history, messages and events.
+        conversations: the conversations in use.
+        access: leads names to them.
+        history: what happened in them.
+        fanout: wakes the calls that wait for events.
+        data_dir: the daemon's data directory.
+        refresh: brings the store's list of conversations up to date.
+        status: makes the answer of `daemon.status` for a user (None: for an unbound connection).
+        backup: makes a copy of the log and the answer of `daemon.backup`.
+    """
+
+    def __init__(  # noqa: PLR0913 - all that can be asked for
+        self,
+        log: EventLog,
+        conversations: Conversations,
+        access: Access,
+        history: History,
+        fanout: Fanout,
+        *,
+        data_dir: str,
+        refresh: Callable[[], Awaitable[None]],
+        status: Callable[[str | None], Awaitable[r.StatusResult]],
+        backup: Callable[[p.Backup], Awaitable[r.BackupResult | Rejection]],
+    ) -> None:
+        """Queries over what the daemon has."""
+        self.epoch = log.epoch
+        self._access = access
+        self._conversations = conversations
+        self._history = history
+        self._log = log
+        self._fanout = fanout
+        self._refresh = refresh
+        self._status = status
+        self._backup = backup
+        resolver = Resolver(access, data_dir)
+        self._log_reads: dict[str, Callable[[Caller, Any], Awaitable[Outcome]]] = {
+            "conversation.list": self._list_conversations,
+            "conversation.resolve": resolver.answer,
+            "task.list": self._list_at_version,
+            "message.list": self._list_messages,
+            "event.read": self._read_events,
+            "event.wait": self._wait_events,
+            "daemon.status": self._read_status,
+            "daemon.backup": self._back_up,
+        }
+
+    def now(self, caller: Caller, read: Look, params: Any) -> Outcome | None:
+        """The answer, if it needs no waiting."""
+        opened = self._access.find(caller.user, params.conversation)
+        if opened is None or opened.dirty:
+            return None
+        return read(params, opened, self._fanout.head)
+
+    async def durable(self, caller: Caller, name: str) -> LoadedConversation | Rejection:
+        """The conversation of a name, its state being in the log; there is no wait before the caller goes on."""
+        return await self._access.durable(caller.user, name)
+
+    async def later(self, caller: Caller, method: Method, params: Any) -> Outcome:
+        """The answer that needs the log, however long it takes."""
+        if (read := state_read(method, params)) is not None:
+            return await self.typed(self._read_state(caller, read, params))
+        return await self.typed(self._log_reads[method.name](caller, params))
+
+    async def _read_state(self, caller: Caller, read: Look, params: Any) -> Outcome:
+        opened = await self._access.durable(caller.user, params.conversation)
+        return opened if isinstance(opened, Rejection) else read(params, opened, self._fanout.head)
+
+    async def typed(self, answer: Awaitable[Outcome]) -> Outcome:
+        """An answer, or the refusal where what it needs of the log can't be had."""
+        try:
+            return await answer
+        except Damaged as damaged:
+            return self._conversations.refusal(damaged)
+        except Gap as gap:
+            return gap_of(gap)
+
+    # from the log
+
+    async def _list_since(self, caller: Caller, params: p.TaskList, since: int) -> Outcome:
+        if params != p.TaskList(conversation=params.conversation, since=since, epoch=params.epoch):
+            said = "What changed since a position is told whole: pass since with conversation and epoch alone."
+            return Rejection("invalid_params", said, {"field": "since"})
+        name = await self.position(caller, params.conversation, since, params.epoch)
+        if isinstance(name, Rejection):
+            return name
+        opened = await self._access.durable(caller.user, params.conversation)
+        if isinstance(opened, Rejection):
+            return opened
+        reset, ids, gone = changes(opened, since)
+        state, rows = opened.state, encoded_rows(opened, ids)
+        tail = _TAIL % (state.version, self._fanout.head, len(state.tasks))
+        return b'{"tasks":[],%b%b' % (told(opened, rows, gone, reset=reset), tail)
+
+    async def _list_at_version(self, caller: Caller, params: p.TaskList) -> Outcome:
+        if params.since is not None:
+            return await self._list_since(caller, params, params.since)
+        opened = await self._access.durable(caller.user, params.conversation)
+        if isinstance(opened, Rejection):
+            return opened
+        wanted, newest = params.at_version or 0, opened.state.version
+        if wanted > newest:
+            if opened.cut is not None and opened.damage is not None:
+                return opened.damage
+            said = f"{opened.state.conversation} is at version {newest}; there is no version {wanted} yet."
+            return Rejection("invalid_params", said, {"field": "at_version", "expected": f"0 to {newest}"})
+        name, history = opened.state.conversation, self._history
+        return await history.at(name, wanted, opened.seq, lambda state, seq: _filtered(params, state, seq))
+
+    async def _list_conversations(self, caller: Caller, params: p.ConversationList) -> Outcome:
+        async def listed() -> tuple[list[bytes], str | None]:
+            await self._refresh()
+            return await self._log.list(
+                query=params.query, user=caller.user, active=params.active, limit=params.limit, cursor=params.cursor
+            )
+
+        try:
+            rows, cursor = await self._conversations.rebuilt(listed)
+        except BadCursor:
+            said = "That cursor is none of ours: pass next_cursor of the page before, or leave it out."
+            return Rejection("invalid_params", said, {"field": "cursor"})
+        end = b"" if cursor is None else b',"next_cursor":' + _encode(cursor)
+        return b'{"conversations":[%b]%b}' % (b",".join(rows), end)
+
+    async def _list_messages(self, caller: Caller, params: p.MessageList) -> Outcome:
+        opened = await self._access.durable(caller.user, params.conversation)
+        if isinstance(opened, Rejection):
+            return opened
+        ids = list(opened.state.messages)
+        if params.order == "desc":
+            ids.reverse()
+        if params.after is not None:
+            if params.after not in opened.state.messages:
+                if opened.cut is not None and opened.damage is not None:
+                    return opened.damage
+                facts = {"what": "message", "id": params.after}
+                return Rejection("not_found", f"There is no message {params.after}.", facts)
+            ids = ids[ids.index(params.after) + 1 :]
+        messages = await self._messages(opened.state, ids[: params.limit])
+        has_more = len(ids) > len(messages)
+        return _encode(r.MessageListResult(messages=tuple(messages), has_more=has_more, damaged=opened.cut))
+
+    async def _messages(self, state: State, page: list[str]) -> list[Message]:
+        """The first of these messages, up to about `READ_BYTES` of them and at least one."""
+        found: dict[int, tuple[Message, int]] = {}
+        messages: list[Message] = []
+        size = 0
+        for at, id in enumerate(page):
+            seq = state.messages[id]
+            if seq not in found:
+                near = {state.messages[other] for other in page[at : at + TOGETHER]}
+                found = await self._read_messages(state.conversation, near)
+                if seq not in found:  # the newest is asked for first, and the older ones have taken the page
+                    found |= await self._read_messages(state.conversation, {seq})
+            messages.append(found[seq][0])
+            size += found[seq][1]
+            if size >= READ_BYTES:
+                break
+        return messages
+
+    async def _read_messages(self, name: str, wanted: set[int]) -> dict[int, tuple[Message, int]]:
+        """The messages at these positions with their sizes, as far as they fit into one page."""
+        first, last = min(wanted), max(wanted)
+        page = await self._log.read(first - 1, 1 + last - first, conversation=name, max_bytes=READ_BYTES)
+        found: dict[int, tuple[Message, int]] = {}
+        for stored in page:
+            fact = fact_of(stored) if stored.seq in wanted else None
+            if fact is not None and isinstance(event := fact.event, MessageAppended):
+                message = Message(
+                    message=event.message,
+                    role=event.role,
+                    content=event.content,
+                    at=fact.at,
+                    actor=fact.actor,
+                    seq=fact.seq,
+                )
+                found[fact.seq] = message, len(stored.line)
+        if len(wanted) == 1 and not found:
+            raise Damaged(name, first, "the event is missing")
+        return found
+
+    async def position(
+        self, caller: Caller, name: str | None, after: int | None, epoch: str | None
+    ) -> str | None | Rejection:
+        """Check where a reader of events wants to go on; the conversation's own id, or why it can't."""
+        if epoch is not None and epoch != self.epoch:
+            said = "The position belongs to another log; read the list again and go on from its seq."
+            return Rejection("wrong_epoch", said, {"epoch": epoch, "expected": self.epoch})
+        if after is not None and after > self._fanout.head:
+            said = f"The log ends at {self._fanout.head}: position {after} belongs to another one. Read the list again."
+            return Rejection("wrong_epoch", said, {"epoch": epoch, "expected": self.epoch})
+        if name is None:
+            return None
+        opened = await self._access.durable(caller.user, name)
+        return opened if isinstance(opened, Rejection) else opened.state.conversation
+
+    async def _read_events(self, caller: Caller, params: p.EventRead | p.EventWait) -> Outcome:
+        name = await self.position(caller, params.conversation, params.after, params.epoch)
+        if isinstance(name, Rejection):
+            return name
+        events, seq = await self._events(caller, name, params.after, params.limit)
+        return self._events_result(events, seq)
+
+    async def _events(self, caller: Caller, name: str | None, after: int, limit: int) -> tuple[list[bytes], int]:
+        """Events behind `after` that the caller may see, and the position to go on from."""
+        head = self._fanout.head
+        stored = await self._log.read(after, limit, conversation=name, max_bytes=READ_BYTES)
+        seq = stored[-1].seq if stored else max(after, head)
+        return [event.wire for event in await self._access.visible(caller.user, stored)], seq
+
+    async def _wait_events(self, caller: Caller, params: p.EventWait) -> Outcome:
+        after, events = params.after, list[bytes]()
+        name = await self.position(caller, params.conversation, after, params.epoch)
+        with anyio.move_on_after(params.timeout_ms / 1000):
+            while not isinstance(name, Rejection):
+                if after < self._fanout.head:
+                    # Shielded: a position moved on for events that are not answered would lose them.
+                    async with caller.turn():
+                        with anyio.CancelScope(shield=True):
+                            events, after = await self._events(caller, name, after, params.limit)
+                if events:
+                    break
+                if after < self._fanout.head:  # nothing on this page was for the caller: the next one may be
+                    continue
+                await self._fanout.changed(name)
+                # Once more: it may have been deleted, and be another user's now.
+                name = await self.position(caller, params.conversation, after, params.epoch)
+        return name if isinstance(name, Rejection) else self._events_result(events, after)
+
+    def _events_result(self, events: list[bytes], seq: int) -> bytes:
+        return b'{"events":[%b],"next":%d,"epoch":%b}' % (b",".join(events), seq, _encode(self.epoch))
+
+    async def _read_status(self, caller: Caller, _params: p.Nothing) -> Outcome:
+        return _encode(await self._status(caller.user))
+
+    async def _back_up(self, caller: Caller, params: p.Backup) -> Outcome:
+        if (refused := for_the_trusted(caller.user, "copy the whole log")) is not None:
+            return refused
+        made = await self._backup(params)
+        return made if isinstance(made, Rejection) else _encode(made)
+
+
+_encode = msgspec.json.Encoder().encode

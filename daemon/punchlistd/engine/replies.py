@@ -1,0 +1,48 @@
+"""What a call is answered: a result as JSON, or a refusal."""
+
+from typing import final
+
+import msgspec
+
+from punchlist_schemas.errors import Rejection
+
+REPLY_BYTES = 4 << 20
+"""A connection for which replies of so many bytes wait already has no further read answered beside them."""
+
+LONG_BYTES = 64 << 10
+"""What is not longer is never refused: small calls go on whatever others hold."""
+
+INTERNAL_ERROR = Rejection("internal_error", "That is a fault of ours; the daemon's log has the details.")
+SHUTTING_DOWN = Rejection("shutting_down", "The daemon is stopping. Reconnect and retry with the same key.")
+STORAGE_FULL = Rejection(
+    "storage_full", "The disk is full: nothing was written, reads go on. Free some space, then retry with the same key."
+)
+OUTCOME_UNKNOWN = Rejection(
+    "outcome_unknown",
+    "The disk failed during the write, and the daemon stops. Retry with the same key once it is back: it is done once.",
+)
+
+
+@final
+class Pieces(msgspec.Struct, frozen=True, gc=False):
+    """JSON in several pieces: the first and the last are short, the others may be shared by all who are sent them."""
+
+    parts: tuple[bytes, ...]
+
+    @property
+    def size(self) -> int:
+        """The length of all pieces together."""
+        return sum(map(len, self.parts))
+
+
+Reply = bytes | Pieces
+"""A result as JSON."""
+
+Outcome = Reply | Rejection
+
+
+def size_of(outcome: Outcome) -> int:
+    """About how many bytes a result has; a refusal counts as none."""
+    if type(outcome) is Pieces:
+        return outcome.size
+    return len(outcome) if type(outcome) is bytes else 0

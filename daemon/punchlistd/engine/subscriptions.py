@@ -1,0 +1,437 @@
+"""Who is told what: a subscriber is a cursor over the log, never a queue.
+
+A live subscriber is handed each commit's events as it is published, as bytes made once for all. One whose
+connection does not take bytes falls back to its cursor and costs nothing more, whatever happens meanwhile; when its
+connection takes bytes again it is led on from memory (the log's tail) or from the log itself, in pieces of whole calls,
+until it is live again. Nothing here waits for a subscriber, and no subscriber waits for another.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from itertools import takewhile
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from punchlist_schemas.errors import Rejection, error_object
+from punchlist_schemas.jsonrpc import notification
+from punchlist_schemas.results import EndPush
+from punchlistd.engine.access import Access
+from punchlistd.engine.conversations import Conversations, damage_of, gap_of
+from punchlistd.engine.replies import Reply
+from punchlistd.engine.views import View
+from punchlistd.settings import Settings
+from punchlistd.store.port import Damaged, EventLog, Gap, Stored
+
+
+class Line(msgspec.Struct, frozen=True, gc=False):
+    """One published event: its wire bytes, how many of its call follow, and whose conversation it was."""
+
+    conversation: str
+    wire: bytes
+    left: int
+    user: str
+
+
+class Sink(Protocol):
+    """What the fan-out needs to know of a connection."""
+
+    @property
+    def user(self) -> str | None:
+        """The user that the connection is bound to."""
+        ...
+
+    @property
+    def paused(self) -> bool:
+        """Whether the peer does not take bytes now."""
+        ...
+
+    def push(self, payload: Reply) -> None:
+        """Hand one notification to the connection."""
+        ...
+
+    @property
+    def push_framed(self) -> Callable[[bytes], Any]:
+        """Takes a notification that already stands in the connection's framing, while the peer takes bytes."""
+        ...
+
+    def framed(self, payload: bytes) -> bytes:
+        """A payload in the connection's framing."""
+        ...
+
+    def ended(self, id: str, payload: bytes) -> None:
+        """Forget a subscription and hand over the notification that says why."""
+        ...
+
+    @property
+    def framing(self) -> str:
+        """The kind of framing: equal kinds frame equally."""
+        ...
+
+
+class Subscription:
+    """A cursor: everything up to `position` has been handed to the sink, and while it is `live` up to the log's head.
+
+    `led` means that it is led on after each commit, as not all are told the same; `fetching` that a piece of the log is
+    on its way; `over` that it has ended. For a view that shows what changed, `stale` are the conversations whose newest
+    state has still to be told, complete up to position `known`.
+    """
+
+    __slots__ = (
+        "conversation",
+        "fetching",
+        "id",
+        "known",
+        "led",
+        "live",
+        "over",
+        "position",
+        "shown",
+        "sink",
+        "stale",
+        "view",
+    )
+
+    def __init__(
+        self, id: str, sink: Sink, view: str, conversation: str | None, position: int, shown: View | None = None
+    ) -> None:
+        """A subscription of `sink` to one conversation, or (None) to all of them; `shown` shows what changed."""
+        self.id = id
+        self.sink = sink
+        self.view = view
+        self.conversation = conversation
+        self.position = position
+        self.known = position
+        self.live = False
+        self.shown = shown
+        self.led = shown is not None or sink.user is not None
+        self.fetching = False
+        self.over = False
+        self.stale: dict[str, None] = {}
+
+
+class _Group:
+    """The subscriptions to one conversation, or to all.
+
+    `live` are those that take everything as it comes, by id and framing: equal ones are sent the same bytes.
+    """
+
+    def __init__(self) -> None:
+        self.led: dict[Subscription, None] = {}
+        self.live: dict[tuple[str, str], dict[Subscription, Callable[[bytes], Any]]] = {}
+
+
+class _Published(NamedTuple):
+    """The lines of one commit, kept for those who lag a little."""
+
+    first: int
+    last: int
+    lines: Sequence[Line]
+    size: int
+
+
+class Fanout:
+    """Publishes commits to subscribers and wakes the calls that wait for them.
+
+    Args:
+        log: where lagging subscribers are led on from.
+        registry: for what views show.
+        access: which events a user may see.
+        settings: sizes of pieces and of the tail kept in memory.
+        spawn: runs a coroutine beside everything else.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        registry: Conversations,
+        access: Access,
+        settings: Settings,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        """A fan-out without subscribers."""
+        self._log = log
+        self._registry = registry
+        self._access = access
+        self._chunk = settings.chunk_bytes
+        self._tail_limit = settings.tail_bytes
+        self._spawn = spawn
+        self._tail: deque[_Published] = deque()
+        self._tail_size = 0
+        self._groups: dict[str | None, _Group] = {}
+        self._telling = False
+        self._full: list[Subscription] = []
+        self._waiters: dict[str | None, set[asyncio.Future[None]]] = {}
+        self.head = log.head
+
+    # who listens
+
+    def add(self, subscription: Subscription) -> None:
+        """Register a subscription; `lead` it on once its answer is in the outgoing bytes."""
+        if subscription.led:
+            self._group(subscription).led[subscription] = None
+
+    def remove(self, subscription: Subscription) -> None:
+        """Forget a subscription."""
+        subscription.over = True
+        self._stop(subscription)
+        group = self._group(subscription)
+        group.led.pop(subscription, None)
+        if not (group.led or group.live):
+            del self._groups[subscription.conversation]
+
+    @property
+    def subscribed(self) -> int:
+        """How many subscriptions each commit has to look at."""
+        return sum(len(group.led) + sum(map(len, group.live.values())) for group in self._groups.values())
+
+    def hold(self, subscription: Subscription) -> None:
+        """The connection takes no bytes for now: hand over nothing until it is led on."""
+        if self._telling:
+            self._full.append(subscription)  # it is handed what the others are handed, and then nothing more
+        else:
+            self._stop(subscription)
+
+    def _group(self, subscription: Subscription) -> _Group:
+        return self._groups.setdefault(subscription.conversation, _Group())
+
+    def _start(self, subscription: Subscription) -> None:
+        subscription.live = True
+        if not subscription.led:
+            sink, live = subscription.sink, self._group(subscription).live
+            live.setdefault((subscription.id, sink.framing), {})[subscription] = sink.push_framed
+
+    def _stop(self, subscription: Subscription) -> None:
+        if not subscription.live:
+            return
+        subscription.live = False
+        subscription.position = self.head
+        if not subscription.led:
+            key, live = (subscription.id, subscription.sink.framing), self._group(subscription).live
+            del live[key][subscription]
+            if not live[key]:
+                del live[key]
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for a commit."""
+        return sum(map(len, self._waiters.values()))
+
+    async def changed(self, conversation: str | None) -> None:
+        """Return after the next commit that touches the conversation (None: any)."""
+        waiter = asyncio.get_running_loop().create_future()
+        waiters = self._waiters.setdefault(conversation, set())
+        waiters.add(waiter)
+        try:
+            await waiter
+        finally:
+            waiters.discard(waiter)
+            if not waiters and self._waiters.get(conversation) is waiters:
+                del self._waiters[conversation]
+
+    # what is told
+
+    def publish(self, lines: Sequence[Line], head: int, erased: Collection[str] = ()) -> None:
+        """Tell everybody concerned of one commit, whose last event has position `head`.
+
+        Of the conversations that were `erased` with it nothing that came before is told any more.
+        """
+        before, self.head = self.head, head
+        if erased:
+            self._tail = deque(each._replace(lines=_without(erased, each.lines)) for each in self._tail)
+        self._keep(_Published(before + 1, head, lines, sum([len(line.wire) for line in lines])))
+        if not (self._groups or self._waiters):
+            return
+        by_conversation: dict[str, list[Line]] = {}
+        for line in lines:
+            by_conversation.setdefault(line.conversation, []).append(line)
+        self._telling = True
+        for conversation, its_lines in (*by_conversation.items(), (None, lines)):
+            if (group := self._groups.get(conversation)) is not None:
+                self._tell(group, its_lines, before)
+            self._release(conversation)
+        self._telling = False
+        full, self._full = self._full, []
+        for subscription in full:
+            self._stop(subscription)
+
+    def _tell(self, group: _Group, lines: Sequence[Line], before: int) -> None:
+        joined = b",".join([line.wire for line in lines])
+        behind = list(group.led)
+        if len(joined) > self._chunk:
+            behind += [subscription for live in group.live.values() for subscription in live]
+            group.live = {}
+        for (id, _), live in group.live.items():
+            framed = next(iter(live)).sink.framed(_events(id, joined))
+            for push in live.values():
+                push(framed)
+        for subscription in behind:
+            if subscription.shown is not None:
+                _mark(subscription, lines, before, self.head)
+            if subscription.live:
+                subscription.live, subscription.position = False, before
+            self.lead(subscription)
+
+    def _release(self, conversation: str | None) -> None:
+        for waiter in self._waiters.pop(conversation, ()):
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _keep(self, published: _Published) -> None:
+        self._tail.append(published)
+        self._tail_size += published.size
+        while self._tail_size > self._tail_limit and len(self._tail) > 1:
+            self._tail_size -= self._tail.popleft().size
+
+    # leading on those behind
+
+    def lead(self, subscription: Subscription) -> None:
+        """Hand over as much as the connection takes now; the rest when it takes bytes again."""
+        if subscription.shown is not None:
+            self._lead_shown(subscription, subscription.shown)
+            return
+        while _takes(subscription) and not subscription.live:
+            if subscription.position >= self.head:
+                self._start(subscription)
+            elif self._tail and subscription.position + 1 >= self._tail[0].first:
+                self._from_tail(subscription)
+            else:
+                self._fetch(subscription, self._from_log)
+
+    def lead_lists(self) -> None:
+        """Lead on those who were waiting for a list that a refused append has set back."""
+        for group in self._groups.values():
+            for subscription in group.led:
+                if subscription.stale:
+                    self.lead(subscription)
+
+    def _from_tail(self, subscription: Subscription) -> None:
+        """One piece out of memory: whole calls, up to the piece's size."""
+        wires, size = list[bytes](), 0
+        behind = takewhile(lambda published: published.last > subscription.position, reversed(self._tail))
+        for published in reversed(list(behind)):
+            for seq, line in enumerate(published.lines, published.first):
+                if seq <= subscription.position:
+                    continue
+                told = line.wire and subscription.conversation in (None, line.conversation)
+                if told and _may_see(subscription, line.user):
+                    wires.append(line.wire)
+                    size += len(line.wire)
+                if size >= self._chunk and line.left == 0:
+                    return self._hand(subscription, wires, seq)
+        return self._hand(subscription, wires, self.head)
+
+    def _fetch(self, subscription: Subscription, fetch: Callable[[Subscription], Coroutine[Any, Any, None]]) -> None:
+        """Get something from the log, and then lead the subscription on."""
+        subscription.fetching = True
+        self._spawn(self._fetched(subscription, fetch))
+
+    async def _fetched(
+        self, subscription: Subscription, fetch: Callable[[Subscription], Coroutine[Any, Any, None]]
+    ) -> None:
+        try:
+            await fetch(subscription)
+        except Damaged as damaged:
+            self._end(subscription, damage_of(damaged), subscription.position)
+        except Gap as gap:
+            self._end(subscription, gap_of(gap), gap.first - 1)
+        finally:
+            subscription.fetching = False
+        self.lead(subscription)
+
+    async def _from_log(self, subscription: Subscription) -> None:
+        """Pieces out of the log, until the connection is full or memory can take over."""
+        wires, size = list[bytes](), 0
+        stored, seq, visible = await self._read(subscription, subscription.position)
+        for at, event in enumerate(stored):
+            if event.seq in visible:
+                wires.append(event.wire)
+                size += len(event.wire)
+            if size >= self._chunk and (at + 1 == len(stored) or not event.left):
+                self._hand(subscription, wires, event.seq)
+                wires, size = [], 0
+                if subscription.sink.paused:
+                    return
+        self._hand(subscription, wires, seq)
+
+    async def _read(self, subscription: Subscription, after: int) -> tuple[list[Stored], int, set[int]]:
+        """The next events of the log, the position behind them, and the positions of those that may be seen.
+
+        What is durable but not published yet is left out: it comes with its publication, and would come twice.
+        """
+        name, head = subscription.conversation, self.head
+        stored = await self._log.read(after, 1 << 30, conversation=name, max_bytes=1 << 18)
+        visible = await self._access.visible(subscription.sink.user, stored)
+        stored = [event for event in stored if event.seq <= self.head]
+        return stored, stored[-1].seq if stored else head, {event.seq for event in visible}
+
+    def _end(self, subscription: Subscription, rejection: Rejection, position: int) -> None:
+        """Tell a subscriber why nothing more comes, and the position to go on from."""
+        if not subscription.over:
+            self.remove(subscription)
+            error = msgspec.to_builtins(error_object(rejection))
+            push = EndPush(subscription=subscription.id, error=error, next=position)
+            subscription.sink.ended(subscription.id, notification("end", msgspec.json.encode(push)))
+
+    def _hand(self, subscription: Subscription, wires: Iterable[bytes], seq: int) -> None:
+        subscription.position = max(seq, subscription.position)
+        if not subscription.over and (joined := b",".join(wires)):
+            subscription.sink.push(_events(subscription.id, joined))
+
+    def _lead_shown(self, subscription: Subscription, shown: View) -> None:
+        """The newest of each conversation that changed, as long as the connection takes them."""
+        while _takes(subscription):
+            name = next(iter(subscription.stale), None)
+            opened = None if name is None else self._registry.loaded.get(name)
+            if subscription.conversation is None and subscription.known < self.head:
+                self._fetch(subscription, self._mark_from_log)
+            elif name is None:
+                subscription.position, subscription.live = self.head, True
+                return
+            elif opened is None or opened.dirty:
+                self._fetch(subscription, self._load_list)
+            else:
+                push, more = None, False
+                if not opened.state.exists or _may_see(subscription, opened.state.user):
+                    behind = subscription.known if len(subscription.stale) == 1 else subscription.position
+                    push, more = shown.push(subscription.id, opened, behind)
+                if not more:
+                    del subscription.stale[name]
+                if push is not None:
+                    subscription.sink.push(push)
+
+    async def _mark_from_log(self, subscription: Subscription) -> None:
+        stored, seq, visible = await self._read(subscription, subscription.known)
+        subscription.stale.update({event.conversation: None for event in stored if event.seq in visible})
+        subscription.known = max(seq, subscription.known)
+
+    async def _load_list(self, subscription: Subscription) -> None:
+        for name in list(subscription.stale)[:1]:
+            await self._registry.durable(name)
+
+
+def _takes(subscription: Subscription) -> bool:
+    """Whether something can be handed over now."""
+    return not (subscription.over or subscription.fetching or subscription.sink.paused)
+
+
+def _without(erased: Collection[str], lines: Sequence[Line]) -> list[Line]:
+    """Lines of a commit, in their places, without what those of some conversations said."""
+    return [line if line.conversation not in erased else msgspec.structs.replace(line, wire=b"") for line in lines]
+
+
+def _may_see(subscription: Subscription, user: str) -> bool:
+    """Whether a conversation of this user is there for the subscriber."""
+    return subscription.sink.user in (None, user)
+
+
+def _mark(subscription: Subscription, lines: Sequence[Line], before: int, head: int) -> None:
+    """Note whose list is not the newest any more."""
+    subscription.stale.update({line.conversation: None for line in lines if _may_see(subscription, line.user)})
+    if subscription.known >= before:
+        subscription.known = head
+
+
+def _events(id: str, joined: bytes) -> bytes:
+    return notification("events", b'{"subscription":"%b","events":[%b]}' % (id.encode(), joined))

@@ -1,0 +1,390 @@
+"""Transactions: what one group commit is made of, and how calls become part of it.
+
+What they need is loaded first, then each call is decided on the state that the calls before it made. Nothing is visible
+outside before the transaction is in the log: the conversations that it touches are dirty until then.
+"""
+
+import logging
+from collections.abc import Sequence
+
+import msgspec
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import AnyEvent, ConversationConfigured, ConversationDeleted, KnownEvent
+from punchlist_schemas.params import Confirmable, ConversationAttach, ListUndo, Mutation, TaskClaim
+from punchlist_schemas.results import ClaimResult, TaskResult, Written
+from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.decide import decide, follow_up
+from punchlistd.domain.evolve import evolve
+from punchlistd.domain.rejections import conversation_not_found
+from punchlistd.domain.responses import respond
+from punchlistd.engine.access import Access, refused
+from punchlistd.engine.calls import Barrier, Holder, Item, Read, Stage, Write
+from punchlistd.engine.claims import CLAIMS, Claims
+from punchlistd.engine.confirm import Confirmer
+from punchlistd.engine.conversations import Conversations, LoadedConversation
+from punchlistd.engine.deferrals import Deferrals
+from punchlistd.engine.idempotency import fingerprint, key_conflict
+from punchlistd.engine.idle import Idle
+from punchlistd.engine.replies import INTERNAL_ERROR, REPLY_BYTES, Outcome, size_of
+from punchlistd.engine.subscriptions import Line
+from punchlistd.engine.undos import Undos
+from punchlistd.store.port import Damaged, EventLog, Sealed, Side
+from punchlistd.store.record import key_hash, seal
+
+logger = logging.getLogger(__name__)
+
+OWING_BYTES = 4 * REPLY_BYTES
+"""While answers of so many bytes wait for a commit, further reads are answered behind it."""
+
+
+class _Wire(msgspec.Struct, frozen=True, gc=False):
+    """An event in its place, as it is stored and pushed."""
+
+    seq: int
+    conversation: str
+    version: int
+    at: int
+    actor: str
+    event: AnyEvent
+
+
+class Transaction:
+    """What one group commit is made of.
+
+    `head` is the position of the last event in it; `entries` go into the log, `lines` to the subscribers; `touched` are
+    the conversations that run ahead of the log, `sessions` the attachments that change with it, and `deleted` the
+    conversations to be erased behind it. `owed` are the bytes of answers to reads that wait for it, by connection, and
+    `owing` those of all together.
+    """
+
+    __slots__ = ("deleted", "entries", "head", "items", "lines", "owed", "owing", "sessions", "touched")
+
+    def __init__(self, head: int) -> None:
+        """An empty transaction that follows position `head`."""
+        self.head = head
+        self.items: list[Item] = []
+        self.entries: list[Sealed] = []
+        self.lines: list[Line] = []
+        self.touched: dict[str, LoadedConversation] = {}
+        self.sessions: list[tuple[str, ConversationConfigured]] = []
+        self.deleted: list[str] = []
+        self.owed: dict[Holder, int] = {}
+        self.owing = 0
+
+    def append(  # noqa: C901 - what follows, and then the bytes of it, in one pass
+        self,
+        events: Sequence[KnownEvent],
+        opened: LoadedConversation,
+        command: Command,
+        side: Side | None = None,
+        params: Mutation | None = None,
+    ) -> list[KnownEvent]:
+        """Let a conversation's state run ahead by a group of events; all of the events.
+
+        With `params`, the events that they gave are followed by what follows from them.
+        """
+        state = opened.state
+        owner, version, at = state.user, state.version, command.at
+        happened: list[KnownEvent] = []
+        for given in (True, False):
+            if not given and params is None:
+                break
+            # What follows is asked for when the given events have happened: a list may be serial only since then.
+            for event in events if given or params is None else follow_up(state, params, events):
+                self.head = opened.seq = self.head + 1
+                evolve(state, event, self.head, state.version + 1, at)
+                happened.append(event)
+        if not happened:
+            return happened
+        owner = state.user or owner  # of an opened one and of a deleted one too
+        name, seq, left = state.conversation, self.head - len(happened), len(happened)
+        for event in happened:
+            left -= 1
+            seq += 1
+            version += 1
+            if left:
+                side = msgspec.structs.replace(side or _NO_SIDE, left=left)
+            deleted = type(event) is ConversationDeleted
+            if deleted and owner:
+                side = msgspec.structs.replace(side or _NO_SIDE, owner=owner)
+            wire = _encode(_Wire(seq, name, version, at, command.actor, event))
+            line, opened.check = seal(opened.check, wire, side)
+            self.entries.append(Sealed(name, version, line, "" if side is None else side.key, deleted))
+            self.lines.append(Line(name, wire, left, owner))
+            side = None
+            if deleted:
+                self.deleted.append(name)
+                opened.forget_replies()
+            elif type(event) is ConversationConfigured:
+                self.sessions.append((name, event))
+        if name not in self.touched:
+            self.touched[name] = opened
+            opened.dirty += 1
+        return happened
+
+
+class Transactor:
+    """Makes calls part of a transaction, one after the other.
+
+    Args:
+        log: for the keys that were used before.
+        conversations: the conversations in use.
+        access: leads names to them.
+        claims: who has tasks, and who waits for them.
+        idle: the finished lists that are going to be cleared.
+        deferrals: when which list has a deferred task to wake.
+        confirmer: gives and takes confirmation tokens.
+        undos: works out what undos take back.
+    """
+
+    def __init__(  # noqa: PLR0913 - what calls are decided by
+        self,
+        log: EventLog,
+        conversations: Conversations,
+        access: Access,
+        *,
+        claims: Claims,
+        idle: Idle,
+        deferrals: Deferrals,
+        confirmer: Confirmer,
+        undos: Undos,
+    ) -> None:
+        """A transactor over what the daemon has."""
+        self._log = log
+        self._conversations = conversations
+        self._access = access
+        self._claims = claims
+        self._idle = idle
+        self._deferrals = deferrals
+        self._confirmer = confirmer
+        self._undos = undos
+
+    # before its turn
+
+    async def prepare(self, items: Sequence[Item]) -> None:
+        """Load what these calls need, so that deciding never waits."""
+        for item in items:
+            if type(item) is Barrier:
+                continue
+            user, name = item.caller.user, item.params.conversation
+            try:
+                opened = self._access.find(user, name) or await self._access.load(user, name)
+                item.opened, item.outcome = (None, opened) if isinstance(opened, Rejection) else (opened, None)
+                if type(item) is Write and item.opened is not None:
+                    params = item.params
+                    if params.key is not None:
+                        item.opened = await self._keyed(item, params.key, item.opened)
+                    if type(params) is ListUndo and item.opened.damage is None:
+                        if not await self._undos.decide(item, params, item.opened):
+                            item.opened = None  # it has to be worked out again
+                    elif type(params) is ConversationAttach:
+                        await self._access.load(user, params.session)
+            except Damaged as damaged:
+                item.opened, item.outcome = None, self._conversations.refusal(damaged)
+
+    async def _keyed(self, item: Write, key: str, opened: LoadedConversation) -> LoadedConversation:
+        """The list that a call with a key is about: one that its session has left since, if the key was used there."""
+        if opened.keys is not None and not opened.state.origins:
+            return opened
+        session, hashed = item.params.conversation, key_hash(key)
+        lists, seen = [opened], {opened.state.conversation}
+        for found in lists:  # which grows meanwhile
+            name = found.state.conversation
+            if found.keys is None:
+                found.keys = set(await self._log.keys(name))
+            if hashed in found.keys and (
+                found is opened or key in found.replies or await self._log.find_key(name, key)
+            ):
+                return found
+            for former in found.state.origins.get(session, ()):
+                loaded = None if former in seen else await self._access.load(item.caller.user, former)
+                if isinstance(loaded, LoadedConversation):
+                    lists.append(loaded)
+                seen.add(former)
+        return opened
+
+    # in its turn
+
+    def decide(self, item: Item, transaction: Transaction) -> bool:
+        """Make a call part of the transaction: set its outcome or its stage, and append its events.
+
+        Returns:
+            Whether the outcome holds already: it rests on nothing that is not in the log yet.
+        """
+        if type(item) is Barrier:
+            return False
+        opened = item.opened
+        if opened is not None and item.caller.user is not None:
+            # Again: a call before it in the transaction may have opened it for somebody else.
+            item.outcome = refused(item.caller.user, item.params.conversation, opened.state)
+        if type(item) is Read:
+            return opened is not None and item.outcome is None and self._look(item, opened, transaction)
+        if item.outcome is not None:
+            item.to(Stage.DECIDED)
+            self._claims.forget(item)
+        elif opened is None:
+            item.to(Stage.LOOKING_BACK)
+        elif item.params.key is None or not self._was_used(item, item.params.key, opened):
+            decision = self._decision(item, opened)
+            if type(item.params) is TaskClaim:
+                decision = self._claims.decided(item, item.params, opened.state, decision)
+            if decision is None:
+                item.to(Stage.PARKED)
+                return False
+            item.to(Stage.DECIDED)
+            if type(decision) is Rejection:
+                item.outcome = self._alike(item, opened, decision)
+            else:
+                self._record(item, decision, opened, transaction)
+        return False
+
+    def _look(self, item: Read, opened: LoadedConversation, transaction: Transaction) -> bool:
+        """Answer a read from the state, unless so many bytes wait for its connection that it has to take them first."""
+        holder, owed = item.caller.holder, transaction.owed
+        if holder is not None and owed.get(holder, 0) + holder.unsent_bytes >= REPLY_BYTES:
+            return False
+        if transaction.owing >= OWING_BYTES:
+            return False
+        try:
+            item.outcome = self._alike(item, opened, item.look(item.params, opened, transaction.head))
+        except Exception:
+            item.outcome = _fault(item)
+        if opened.dirty and holder is not None:  # the answer waits for the commit
+            owed[holder] = owed.get(holder, 0) + (size := size_of(item.outcome))
+            transaction.owing += size
+        return not opened.dirty
+
+    def _alike(self, item: Write | Read, opened: LoadedConversation, outcome: Outcome) -> Outcome:
+        """The outcome; of a conversation that is not there nothing can be missing, whosever the name may be."""
+        user, name = item.caller.user, item.params.conversation
+        missing = type(outcome) is Rejection and outcome.kind == "not_found" and not opened.state.exists
+        return conversation_not_found(name) if missing and user and not self._access.is_own(user, name) else outcome
+
+    def _was_used(self, item: Write, key: str, opened: LoadedConversation) -> bool:
+        """Whether the item's key was used before: then it has its outcome, or that is to be rebuilt from the log."""
+        item.call = item.asked = fingerprint(item.method.name, item.params)
+        if item.params.conversation != (id := opened.state.conversation):
+            item.call = fingerprint(item.method.name, msgspec.structs.replace(item.params, conversation=id))
+        if (kept := opened.replies.get(key)) is not None:
+            item.to(Stage.DECIDED)
+            item.outcome = kept[1] if kept[0] == item.call else key_conflict(key)
+            self._claims.forget(item)
+            if kept[0] == item.call and type(item.params) is TaskClaim:
+                self._claims.observe_repeat(item, opened.state, kept[1])
+            return True
+        if item.fresh or opened.keys is None or key_hash(key) not in opened.keys:
+            return False
+        item.to(Stage.REPLAYING)
+        return True
+
+    def _decision(self, item: Write, opened: LoadedConversation) -> Decision | Rejection:
+        state, params = opened.state, item.params
+        if self._log.spoiled and state.conversation in self._log.spoiled:  # whoever has come upon it
+            self._conversations.refusal(self._log.spoiled[state.conversation])
+        if opened.damage is not None:
+            return opened.damage
+        try:
+            decision = self._claims.admit(item, state) if state.claims or type(params) in CLAIMS else None
+            if decision is None and type(params) is ConversationAttach:
+                decision = self._session_refusal(item, params)
+            if decision is None:
+                decision = decide(state, item.command)
+            if type(decision) is Rejection:
+                return self._claims.explained(state, decision)
+            if type(params) in _CONFIRMABLE:
+                # Last: nobody should confirm what is refused afterwards.
+                asked = self._confirmer.check(item.method.name, params, state, item.caller, item.command.at)
+                return asked or decision
+            return decision
+        except Exception:
+            return _fault(item)
+
+    def _session_refusal(self, item: Write, params: ConversationAttach) -> Rejection | None:
+        """Why a session can't be attached; what others call by this name is no reason, nor told."""
+        user, session = item.caller.user, params.session
+        named = self._access.find(user, session)
+        if named is None:
+            is_taken = self._access.is_own(user, session)
+        elif named.state.exists and (is_taken := session not in named.state.sessions) is False:
+            return named.damage
+        else:
+            is_taken = named.state.exists
+        if not is_taken:
+            return None
+        said = f"{session} is a conversation itself: a session needs an id of its own."
+        return Rejection("invalid_params", said, {"field": "session"})
+
+    def _record(self, item: Write, decision: Decision, opened: LoadedConversation, transaction: Transaction) -> None:
+        """Append the events of a decision, and make the answer."""
+        command, params, state, decided = item.command, item.params, opened.state, decision.events
+        if type(params) is ConversationAttach:
+            former = self._detach_first(params.session, opened, command, transaction)
+            if former is not None:
+                decided = tuple(
+                    msgspec.structs.replace(event, moved_from=former)
+                    if isinstance(event, ConversationConfigured)
+                    else event
+                    for event in decided
+                )
+        key, side, had_claims = params.key, None, bool(state.claims)
+        if key is not None or decision.undoes:
+            side = Side(key or "", item.call, undoes=decision.undoes)
+        events = transaction.append(decided, opened, command, side, params)
+        if events and state.settings.auto_clear == "idle":
+            self._idle.follow(state, undone=type(params) is ListUndo)
+        if state.deferred or state.conversation in self._deferrals.due:
+            self._deferrals.follow(state)
+        if had_claims or type(params) is TaskClaim:
+            self._claims.observe(item, state, events)
+        try:
+            answer: Written = respond(params, state, events, transaction.head, decision.lines, command.actor)
+        except Exception:
+            item.outcome = _fault(item)
+            return
+        item.outcome = _encode(_timed(answer, opened) if state.claims else answer)
+        if key is not None:
+            opened.remember(key, item.call, item.outcome)
+            if events and opened.keys is not None:
+                opened.keys.add(key_hash(key))
+
+    def _detach_first(
+        self, session: str, target: LoadedConversation, command: Command, transaction: Transaction
+    ) -> str | None:
+        """A session attached elsewhere moves: its old conversation says so in its own log.
+
+        Returns:
+            The conversation that it leaves, if that has the same owner: others must not learn its name.
+        """
+        owner = target.state.user if target.state.exists else command.user or ""
+        former: str | None = None
+        for holder in self._access.holders(command.user, session, target):
+            former = holder.state.conversation if holder.state.user == owner else former
+            transaction.append((ConversationConfigured(detached=session),), holder, command)
+        return former
+
+
+_NO_SIDE = Side()
+_CONFIRMABLE = frozenset(Confirmable.__subclasses__())
+_WITH_LEASES = (ClaimResult, TaskResult)
+
+
+def _timed(answer: Written, opened: LoadedConversation) -> Written:
+    """The answer with the time that the lease of its task has left."""
+    if not isinstance(answer, _WITH_LEASES):
+        return answer
+    if isinstance(answer, ClaimResult) and answer.tasks:
+        tasks = tuple(opened.shown([*answer.tasks]))
+        return msgspec.structs.replace(answer, task=tasks[0], tasks=tasks)
+    if answer.task is not None:
+        return msgspec.structs.replace(answer, task=opened.shown([answer.task])[0])
+    return answer
+
+
+def _fault(item: Write | Read) -> Rejection:
+    """A fault of ours in one call takes no other down with it."""
+    logger.exception("%s failed", item.method.name)
+    return INTERNAL_ERROR
+
+
+_encode = msgspec.json.Encoder().encode

@@ -1,0 +1,124 @@
+"""How the views of a subscription show a conversation that changed.
+
+A view owes a subscriber the newest there is, never what it was in between. So it keeps no queue: `rows` keeps a
+position and the ids of what did not fit into the last piece, the others nothing. What `push` makes goes to subscription
+`id`; `behind` is the position up to which that subscriber has been told of every conversation.
+"""
+
+import msgspec
+
+from punchlist_schemas.jsonrpc import notification
+from punchlist_schemas.results import BoardPush
+from punchlistd.engine.conversations import LoadedConversation
+from punchlistd.engine.replies import Reply
+
+
+class Lists:
+    """The whole list."""
+
+    def push(self, id: str, opened: LoadedConversation, behind: int) -> tuple[Reply, bool]:
+        """The notification, and whether more has to follow."""
+        state = opened.state
+        head = _encode(
+            {
+                "subscription": id,
+                "conversation": state.conversation,
+                "version": state.version,
+                "seq": opened.seq,
+            }
+        )
+        return opened.list_reply(b'{"jsonrpc":"2.0","method":"list","params":%b,' % head[:-1], b"}}"), False
+
+
+class Rows:
+    """What looks different since a position, in pieces.
+
+    Args:
+        after: the position; None: nothing is known.
+        piece: about how many bytes of rows are told at once.
+    """
+
+    __slots__ = ("_after", "_piece", "_rest", "_seen")
+
+    def __init__(self, after: int | None, piece: int) -> None:
+        self._piece = piece
+        self._after = 0 if after is None else after
+        self._seen = -1 if after is None else after
+        self._rest: dict[str, None] = {}
+
+    def push(self, id: str, opened: LoadedConversation, behind: int) -> tuple[Reply, bool]:
+        """The notification, and whether more has to follow.
+
+        While more follows, the position to go on from stays where everything before it is told.
+        """
+        state = opened.state
+        reset, ids, gone = changes(opened, self._seen)
+        if reset:
+            self._rest = {}
+        self._rest.update(dict.fromkeys(reversed(ids)))
+        for name in gone:
+            self._rest.pop(name, None)
+        self._seen = opened.seq
+        rows, size = list[bytes](), 0
+        while self._rest and size < self._piece:
+            rows += encoded_rows(opened, [self._rest.popitem()[0]])
+            size += len(rows[-1])
+        more = bool(self._rest)
+        if not more:
+            self._after = self._seen
+        head = _encode(
+            {
+                "subscription": id,
+                "conversation": state.conversation,
+                "version": state.version,
+                "seq": self._after,
+            }
+        )
+        members = told(opened, rows, gone, reset=reset)
+        return notification("rows", b"%b,%b%b}" % (head[:-1], members, b',"more":true' if more else b"")), more
+
+
+class Boards:
+    """Each conversation in a line."""
+
+    def push(self, id: str, opened: LoadedConversation, behind: int) -> tuple[Reply, bool]:
+        """The notification, and whether more has to follow."""
+        push = BoardPush(subscription=id, seq=behind, card=opened.view(), gone=not opened.state.exists)
+        return notification("board", _encode(push)), False
+
+
+View = Lists | Rows | Boards
+
+
+def view(name: str, after: int | None, piece: int) -> View | None:
+    """The view of this name; None: of the events themselves. For the arguments see `Rows`."""
+    if name == "rows":
+        return Rows(after, piece)
+    return {"list": Lists(), "board": Boards()}.get(name)
+
+
+def changes(opened: LoadedConversation, since: int) -> tuple[bool, list[str], list[str]]:
+    """Whether only the whole list can tell what changed since a position; the ids of these tasks; those gone."""
+    found = opened.state.since(since)
+    return (True, opened.state.ids(), []) if found is None else (False, *found)
+
+
+def encoded_rows(opened: LoadedConversation, ids: list[str]) -> list[bytes]:
+    """Tasks of the list as rows."""
+    state = opened.state
+    shown = opened.shown([state.tasks[name] for name in ids])
+    return [b'%b,"rank":"%b"}' % (_encode(task)[:-1], state.key(task.id).encode()) for task in shown]
+
+
+def told(opened: LoadedConversation, rows: list[bytes], gone: list[str], *, reset: bool) -> bytes:
+    """What changed, as members of a JSON object."""
+    return b'"rows":[%b]%b%b,"counts":%b%b' % (
+        b",".join(rows),
+        b',"gone":' + _encode(gone) if gone else b"",
+        b',"reset":true' if reset else b"",
+        _encode(opened.state.counts()),
+        opened.mark,
+    )
+
+
+_encode = msgspec.json.Encoder().encode

@@ -1,0 +1,91 @@
+"""Why a task or a list does not go on: facts in the order of their causes, by the rules that decide calls."""
+
+from typing import Any
+
+import pytest
+
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.things import SettingsPatch
+from punchlist_testing.domain import CONVERSATION, Recorder
+from punchlistd.domain.explain import MOST_REASONS, explain
+
+C: dict[str, Any] = {"conversation": CONVERSATION}
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    recorder = Recorder()
+    recorder.add("a")
+    recorder.add("b", blocked_by=("1",))
+    recorder.add("c", blocked_by=("1", "2"))
+    return recorder
+
+
+def told(recorder: Recorder, task: str | None = None) -> list[tuple[int, str, str | None, str]]:
+    found = explain(recorder.state, None if task is None else recorder.state.tasks[task])
+    return [(reason.depth, reason.kind, reason.of, reason.by) for reason in found.reasons]
+
+
+def test_causes_stand_below_what_they_cause_each_told_once(recorder: Recorder) -> None:
+    recorder.do(p.TaskClaim(**C, task="1", owner="ann"))
+    assert told(recorder, "3") == [
+        (0, "blocker", "3", "1"),
+        (1, "in_progress", "1", "1"),
+        (0, "blocker", "3", "2"),
+        (1, "blocker", "2", "1"),
+    ]
+    reasons = explain(recorder.state, recorder.state.tasks["3"]).reasons
+    assert [reason.again for reason in reasons] == [False, False, False, True]
+    assert (reasons[0].owner, reasons[0].attempts, reasons[0].status) == ("ann", 1, "in_progress")
+
+
+def test_a_ready_task_has_no_reasons_and_knows_its_place(recorder: Recorder) -> None:
+    recorder.add("low", priority="low")
+    found = explain(recorder.state, recorder.state.tasks["4"])
+    assert (found.ready, found.ahead, found.next and found.next.id, found.reasons) == (True, 1, "1", ())
+    assert (found.startable, found.completable) == (True, True)
+
+
+def test_a_stopped_list_a_serial_one_and_a_paused_parent_are_told(recorder: Recorder) -> None:
+    recorder.add("d", parent="1")
+    recorder.set_status("1", "failed", fail_reason="broken")
+    recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(on_failure="stop")))
+    assert told(recorder, "4") == [(0, "stopped", None, "1"), (0, "parent", "4", "1")]
+    assert not explain(recorder.state, recorder.state.tasks["4"]).ready
+    recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(execution="serial", on_failure="continue")))
+    assert told(recorder, "4") == [(0, "parent", "4", "1")]
+    recorder.add("e")
+    recorder.add("f")
+    assert told(recorder, "6") == [(0, "serial", None, "5")]
+
+
+def test_a_list_names_what_is_paused_and_the_failures_that_others_wait_for(recorder: Recorder) -> None:
+    recorder.set_status("1", "failed", fail_reason="broken")
+    recorder.add("d")
+    recorder.set_status("4", "paused")
+    recorder.add("e")
+    recorder.set_status("5", "failed")
+    assert told(recorder) == [(0, "paused", "4", "4"), (0, "failed", "1", "1")]
+    found = explain(recorder.state, None)
+    assert (found.ready, found.next, found.reasons[1].fail_reason) == (False, None, "broken")
+
+
+@pytest.mark.parametrize("status", ["in_progress", "completed"])
+def test_what_may_be_done_is_what_the_call_then_does(recorder: Recorder, status: Any) -> None:
+    for task in ("1", "2", "3"):
+        found = explain(recorder.state, recorder.state.tasks[task])
+        may = found.startable if status == "in_progress" else found.completable
+        refused = isinstance(recorder.set_status(task, status), Rejection)
+        assert may != refused
+        if status == "in_progress" and not refused:
+            assert not explain(recorder.state, recorder.state.tasks[task]).startable
+
+
+def test_more_reasons_than_an_answer_has_room_for_are_counted() -> None:
+    recorder = Recorder()
+    for _ in range(MOST_REASONS + 5):
+        recorder.add()
+    last = recorder.add(blocked_by=tuple(recorder.state.tasks))
+    found = explain(recorder.state, last)
+    assert (len(found.reasons), found.more) == (MOST_REASONS, 5)

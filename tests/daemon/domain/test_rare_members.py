@@ -1,0 +1,178 @@
+"""Due and deferral, labels, links, estimates and notes: in events, undo, restored tasks and snapshots."""
+
+from typing import Any
+
+import pytest
+
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import TaskAdded, TaskWoken
+from punchlist_schemas.things import Link, SettingsPatch, Task
+from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
+from punchlistd.domain.commands import Wake
+from punchlistd.domain.decide.edit import MOST_LABELS, MOST_NOTES, NOTES_CHARACTERS
+from punchlistd.domain.evolve import evolve
+from punchlistd.domain.explain import explain
+from punchlistd.domain.snapshot import dump_state, load_state
+
+C: dict[str, Any] = {"conversation": CONVERSATION}
+LATER = 1 << 50
+MEMBERS: dict[str, Any] = {
+    "due": LATER + 1,
+    "not_before": LATER,
+    "labels": ("ui", "needs review"),
+    "links": (Link(kind="path", to="src/a.py:12"), Link(kind="discovered-from", to="1")),
+    "estimate_ms": 3_600_000,
+}
+
+
+def edit(recorder: Recorder, **members: Any) -> Any:
+    return recorder.call(p.TaskEdit(**C, task="1", **members))
+
+
+def note(recorder: Recorder, text: str) -> Any:
+    return recorder.call(p.TaskNote(**C, task="1", text=text))
+
+
+def shown(task: Task) -> dict[str, Any]:
+    return {name: getattr(task, name) for name in MEMBERS}
+
+
+def test_they_come_with_a_new_task_and_with_many_and_through_a_snapshot() -> None:
+    recorder = Recorder()
+    recorder.add("a", **MEMBERS)
+    recorder.do(p.TaskAddMany(**C, tasks=(p.NewTask(title="b", **MEMBERS),)))
+    note(recorder, "seen")
+    assert [shown(task) for task in recorder.state.ordered()] == [MEMBERS, MEMBERS]
+    loaded = load_state(CONVERSATION, dump_state(recorder.state))
+    assert loaded.ordered() == recorder.state.ordered()
+    assert loaded.wakes_at == LATER
+    check_invariants(loaded)
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_each_is_edited_cleared_by_null_and_put_back_by_undo(member: str) -> None:
+    recorder = Recorder()
+    recorder.add("a")
+    before = getattr(recorder.state.tasks["1"], member)
+    edit(recorder, **{member: MEMBERS[member]})
+    assert getattr(recorder.state.tasks["1"], member) == MEMBERS[member]
+    check_invariants(recorder.state)
+    edit(recorder, **{member: None})
+    assert getattr(recorder.state.tasks["1"], member) == before
+    recorder.do(p.ListUndo(**C))
+    assert getattr(recorder.state.tasks["1"], member) == MEMBERS[member]
+    check_invariants(recorder.state)
+
+
+def test_a_deleted_task_comes_back_with_all_of_them() -> None:
+    recorder = Recorder()
+    recorder.add("a", **MEMBERS)
+    note(recorder, "seen")
+    before = recorder.state.tasks["1"]
+    recorder.do(p.TaskDelete(**C, task="1"))
+    assert recorder.state.wakes_at is None
+    recorder.do(p.ListUndo(**C))
+    after = recorder.state.tasks["1"]
+    assert (shown(after), after.notes) == (MEMBERS, before.notes)
+
+
+def test_a_replacement_brings_them_up_to_date_and_leaves_out_what_is_not_said() -> None:
+    recorder = Recorder()
+    recorder.add("a", labels=("x",), due=LATER)
+    recorder.do(p.ListReplace(**C, tasks=(p.NewTask(title="a", labels=("y",)),)))
+    task = recorder.state.tasks["1"]
+    assert (task.labels, task.due) == (("y",), LATER)
+
+
+def test_labels_are_added_and_removed_one_by_one_and_count_once() -> None:
+    recorder = Recorder()
+    recorder.add("a", labels=("x", "x", "y"))
+    assert recorder.state.tasks["1"].labels == ("x", "y")
+    edit(recorder, add_labels=("z", "y"), remove_labels=("x", "never"))
+    assert recorder.state.tasks["1"].labels == ("y", "z")
+    assert edit(recorder, add_labels=("z",)).events == ()
+    refused = edit(recorder, add_labels=tuple(map(str, range(MOST_LABELS - 1))))
+    assert isinstance(refused, Rejection)
+    assert (refused.kind, refused.data["limit"]) == ("limit_exceeded", "labels")
+
+
+def test_notes_are_added_with_actor_and_time_and_an_undo_takes_back_one() -> None:
+    recorder = Recorder()
+    recorder.add("a")
+    for text in ("first", "second", "third"):
+        note(recorder, text)
+    recorder.call(p.ListUndo(**C))
+    notes = recorder.state.tasks["1"].notes
+    assert [(each.text, each.actor) for each in notes] == [("first", "me"), ("second", "me")]
+    assert notes[0].at and notes[0].version < notes[1].version
+    refused = recorder.call(p.TaskNote(**C, task="9", text="x"))
+    assert isinstance(refused, Rejection) and refused.kind == "not_found"
+
+
+def test_notes_of_one_task_have_a_limit_in_number_and_size() -> None:
+    recorder = Recorder()
+    recorder.add("a")
+    for _ in range(MOST_NOTES):
+        note(recorder, "x")
+    refused = note(recorder, "x")
+    assert isinstance(refused, Rejection) and refused.data["limit"] == "notes"
+    recorder = Recorder()
+    recorder.add("a")
+    for _ in range(NOTES_CHARACTERS // 8_192):
+        note(recorder, "x" * 8_192)
+    refused = note(recorder, "x")
+    assert isinstance(refused, Rejection) and refused.data["limit"] == "notes_characters"
+
+
+def test_a_deferred_task_is_not_ready_not_handed_out_and_says_why() -> None:
+    recorder = Recorder()
+    recorder.add("a", not_before=LATER)
+    assert recorder.state.counts().ready == 0
+    assert recorder.do(p.TaskClaim(**C, owner="o")).events == ()
+    refused = recorder.call(p.TaskClaim(**C, owner="o", task="1"))
+    assert isinstance(refused, Rejection)
+    assert (refused.kind, refused.data["not_before"]) == ("blocked", LATER)
+    (reason,) = explain(recorder.state, recorder.state.tasks["1"]).reasons
+    assert (reason.kind, reason.not_before) == ("deferred", LATER)
+    recorder.do(p.TaskClaim(**C, owner="o", task=None))
+    assert not isinstance(recorder.set_status("1", "in_progress"), Rejection)
+
+
+def test_only_those_whose_time_has_come_wake_and_waking_starts_a_serial_list() -> None:
+    recorder = Recorder()
+    recorder.do(p.ConversationOpen(**C, settings=SettingsPatch(execution="serial")))
+    at = recorder.state.updated_at
+    recorder.add("a", not_before=at + 10)
+    recorder.add("b", not_before=LATER)
+    while recorder.state.updated_at < at + 10:
+        assert recorder.state.tasks["1"].status == "pending"
+        recorder.do(Wake(**C))
+        recorder.do(p.ConversationConfigure(**C, title=f"{recorder.state.version}"))
+    recorder.do(Wake(**C))
+    assert (recorder.state.tasks["1"].status, recorder.state.tasks["1"].not_before) == ("in_progress", None)
+    assert recorder.state.wakes_at == LATER
+    check_invariants(recorder.state)
+
+
+def test_nothing_is_deferred_until_a_time_that_is_over() -> None:
+    recorder = Recorder()
+    recorder.add("a", not_before=1)
+    recorder.add("b")
+    recorder.do(p.TaskEdit(**C, task="2", not_before=1))
+    assert recorder.state.counts().ready == 2
+
+
+def test_events_about_tasks_that_are_gone_change_nothing() -> None:
+    recorder = Recorder()
+    recorder.add("a")
+    before = recorder.state.ordered()
+    evolve(recorder.state, TaskWoken("7"), 9, 9, 9)
+    assert recorder.state.ordered() == before
+
+
+def test_an_event_of_an_earlier_version_has_none_of_them() -> None:
+    recorder = Recorder()
+    recorder.add("a")
+    (event,) = (fact.event for group in recorder.history for fact in group.facts if isinstance(fact.event, TaskAdded))
+    assert shown(recorder.state.tasks["1"]) == {name: getattr(event.task, name) for name in MEMBERS}

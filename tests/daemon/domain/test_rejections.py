@@ -1,0 +1,34 @@
+"""Sentences of refusals."""
+
+from punchlist_schemas.things import Task
+from punchlistd.domain.rejections import blocked, cycle, task_not_found
+
+
+def task(name: str) -> Task:
+    return Task(
+        id=name,
+        title=f"title {name}",
+        status="pending",
+        priority="normal",
+        created_at=1,
+        updated_at=1,
+        status_changed_at=1,
+        version=1,
+    )
+
+
+def test_a_sentence_stays_short_and_the_data_is_complete() -> None:
+    names = [str(number) for number in range(1, 1_001)]
+    for refusal, member in ((cycle(names), "path"), (blocked(task("0"), map(task, names)), "blockers")):
+        assert len(refusal.message) < 200
+        assert "…" in refusal.message
+        assert len(refusal.data[member]) == 1_000
+
+
+def test_a_few_are_all_named() -> None:
+    assert "#1 → #2 → #1;" in cycle(["1", "2", "1"]).message
+    assert "waits for #1, #2;" in blocked(task("3"), [task("1"), task("2")]).message
+
+
+def test_a_hostile_id_is_shown_escaped() -> None:
+    assert "\x1b" not in task_not_found("\x1b[31m").message

@@ -1,0 +1,347 @@
+"""The time of claims: signs of life, grace, expiry, and who is told apart from whom."""
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
+from punchlistd.store.port import StorageFull
+
+C: dict[str, Any] = {"conversation": "c"}
+GRACE_S = 0.05
+
+
+@pytest.fixture
+def log() -> TouchyLog:
+    return TouchyLog()
+
+
+@pytest.fixture
+async def running(tmp_path: Path, log: TouchyLog) -> AsyncIterator[Engine]:
+    async with engine(tmp_path, log, grace_s=GRACE_S) as made:
+        yield made
+
+
+@pytest.fixture
+async def ann(running: Engine) -> Peer:
+    peer = await running.connect()
+    await peer.result("task.add_many", **C, tasks=[{"title": "a"}, {"title": "b"}])
+    return peer
+
+
+async def claim(peer: Peer, owner: str = "ann", **more: Any) -> Any:
+    return await peer.result("task.claim", **C, owner=owner, **more)
+
+
+async def end_of_claim(running: Engine) -> dict[str, Any]:
+    """The next Released, however it comes about."""
+    watcher = await running.connect()
+    position = 0
+    with anyio.fail_after(5):
+        while True:
+            found = await watcher.result("event.wait", **C, after=position, timeout_ms=5_000)
+            position = found["next"]
+            for event in found["events"]:
+                if event["event"]["type"] == "Released":
+                    return event["event"]
+
+
+async def test_a_claim_tells_its_number_and_how_long_it_lasts(ann: Peer) -> None:
+    claimed = await claim(ann, lease_ms=5_000)
+    task = claimed["task"]
+    assert (task["id"], task["owner"], task["status"], task["attempts"]) == ("1", "ann", "in_progress", 1)
+    assert claimed["fence"] == claimed["seq"]
+    shown = (await ann.result("task.get", **C, task="1"))["task"]
+    assert 0 < shown["lease_expires_at"] - shown["updated_at"] <= 6_000
+    listed = (await ann.result("task.list", **C))["tasks"]
+    assert "lease_expires_at" in listed[0]
+    assert "lease_expires_at" not in listed[1]
+    cut = await ann.result("task.list", **C, status="in_progress", fields=["lease_expires_at"])
+    assert set(cut["tasks"][0]) == {"id", "lease_expires_at"}
+
+
+async def test_many_claims_have_a_number_each(ann: Peer) -> None:
+    claimed = await claim(ann, count=5)
+    assert [task["id"] for task in claimed["tasks"]] == ["1", "2"]
+    assert claimed["fences"] == [claimed["seq"] - 1, claimed["seq"]]
+    assert (claimed["fence"], claimed["task"]["id"]) == (claimed["fences"][0], "1")
+
+
+async def test_a_held_task_says_by_whom_and_until_when(running: Engine, ann: Peer) -> None:
+    until = (await claim(ann))["task"]["lease_expires_at"]
+    bob = await running.connect()
+    refused = await bob.refusal("task.claim", **C, owner="bob", task="1")
+    assert (refused["kind"], refused["owner"]) == ("lease_held", "ann")
+    assert 0 <= refused["expires_at"] - until < 2_000
+
+
+async def test_a_lease_runs_out_without_a_sign_of_life(running: Engine, ann: Peer) -> None:
+    await claim(ann, lease_ms=1_000)
+    released = await end_of_claim(running)
+    assert (released["task"], released["owner"], released["reason"]) == ("1", "ann", "expired")
+    assert (await claim(ann, "bob"))["task"]["attempts"] == 2
+
+
+async def test_any_call_of_the_connection_keeps_its_claims(running: Engine, ann: Peer) -> None:
+    await claim(ann, lease_ms=1_000)
+    with anyio.move_on_after(1.5):
+        while True:
+            await ann.result("task.get", **C, task="2")
+            await anyio.sleep(0.2)
+    assert (await ann.result("task.get", **C, task="1"))["task"]["owner"] == "ann"
+    await ann.result("task.set_status", **C, task="1", status="completed")
+
+
+async def test_a_renewal_is_no_event_and_sets_the_time_anew(ann: Peer) -> None:
+    claimed = await claim(ann, lease_ms=1_000)
+    renewed = await ann.result("task.renew", **C, task="1", owner="ann", lease_ms=60_000, fence=claimed["fence"])
+    assert renewed["version"] == claimed["version"]
+    assert renewed["task"]["lease_expires_at"] - claimed["task"]["lease_expires_at"] > 50_000
+
+
+async def test_a_closed_connection_loses_its_claims_after_the_grace(running: Engine, ann: Peer) -> None:
+    bob = await running.connect()
+    await claim(bob, "bob")
+    bob.close()
+    assert (await end_of_claim(running))["reason"] == "disconnected"
+
+
+async def test_a_kept_claim_outlives_its_connection(running: Engine, ann: Peer) -> None:
+    bob = await running.connect()
+    await claim(bob, "bob", keep=True)
+    bob.close()
+    await anyio.sleep(3 * GRACE_S)
+    assert (await ann.result("task.get", **C, task="1"))["task"]["owner"] == "bob"
+    await ann.result("task.set_status", **C, task="1", status="completed", actor="bob")
+
+
+async def test_a_late_owner_cannot_finish_the_next_owners_work(running: Engine, ann: Peer) -> None:
+    lost = await claim(ann, "agent-A", keep=True)
+    await ann.result("task.release", **C, task="1", owner="agent-A")
+    bob = await running.connect()
+    held = await claim(bob, "agent-B", keep=True)
+    for status in ("completed", "failed"):
+        refused = await ann.refusal("task.set_status", **C, task="1", status=status, actor="agent-A")
+        assert (refused["kind"], refused["owner"]) == ("lease_held", "agent-B")
+        refused = await ann.refusal("task.set_status", **C, task="1", status=status, fence=lost["fence"])
+        assert (refused["kind"], refused["owner"]) == ("lease_held", "agent-B")
+    shown = (await ann.result("task.get", **C, task="1"))["task"]
+    assert (shown["status"], shown["fence"]) == ("in_progress", held["fence"])
+
+
+async def test_a_kept_claim_is_finished_by_its_owner_its_connection_or_its_number(running: Engine, ann: Peer) -> None:
+    await ann.result("task.add_many", **C, tasks=[{"title": "c"}])
+    bob = await running.connect()
+    first, second, third = [await claim(bob, "bob", keep=True) for _ in range(3)]
+    done = {"status": "completed", **C}
+    await bob.result("task.set_status", task=first["task"]["id"], **done)
+    refused = await bob.refusal("task.set_status", task=second["task"]["id"], actor="another agent", **done)
+    assert refused["kind"] == "lease_held", "a connection that serves several agents says which one calls"
+    await ann.result("task.set_status", task=second["task"]["id"], actor="bob", **done)
+    assert (await ann.refusal("task.set_status", task=third["task"]["id"], **done))["kind"] == "lease_held"
+    fence = (await ann.result("task.get", **C, task=third["task"]["id"]))["task"]["fence"]
+    await ann.result("task.set_status", task=third["task"]["id"], fence=fence, **done)
+
+
+async def test_a_kept_claim_belongs_to_no_connection_once_it_is_closed(running: Engine, ann: Peer) -> None:
+    bob = await running.connect()
+    await claim(bob, "bob", keep=True)
+    bob.close()
+    refused = await ann.refusal("task.set_status", **C, task="1", status="completed")
+    assert (refused["kind"], refused["owner"]) == ("lease_held", "bob")
+    assert len(running.claims.leases) == 1
+
+
+async def test_who_comes_back_within_the_grace_keeps_the_task(tmp_path: Path, log: TouchyLog) -> None:
+    async with engine(tmp_path, log, grace_s=30.0) as running:
+        bob = await running.connect()
+        await bob.result("task.add", **C, title="a")
+        fence = (await claim(bob, "bob"))["fence"]
+        bob.close()
+        again = await running.connect()
+        await again.result("task.renew", **C, task="1", owner="bob")
+        other = await running.connect()
+        refused = await other.refusal("task.renew", **C, task="1", owner="bob")
+        assert refused["kind"] == "lease_held", "the same name on another connection"
+        assert (await other.refusal("task.set_status", **C, task="1", status="completed"))["kind"] == "lease_held"
+        assert (await other.refusal("task.release", **C, task="1", owner="bob"))["kind"] == "lease_held"
+        await other.result("task.set_status", **C, task="1", status="completed", fence=fence)
+
+
+async def test_a_restart_gives_a_grace_and_then_offers_the_task_again(tmp_path: Path, log: TouchyLog) -> None:
+    async with engine(tmp_path, log, kill=True) as before:
+        peer = await before.connect()
+        await peer.result("task.add_many", **C, tasks=[{"title": "a"}, {"title": "b"}])
+        kept = await claim(peer, count=2)
+    async with engine(tmp_path, log, grace_s=0.2) as after:
+        ann = await after.connect()
+        await ann.result("task.renew", **C, task="2", owner="ann", fence=kept["fences"][1])
+        released = await end_of_claim(after)
+        assert (released["task"], released["reason"], released["to"]) == ("1", "restarted", "in_progress")
+        late = await ann.refusal("task.set_status", **C, task="1", status="completed", fence=kept["fences"][0])
+        assert (late["kind"], late["status"]) == ("lease_lost", "in_progress")
+        again = await claim(ann, "bob")
+        assert (again["task"]["id"], again["task"]["attempts"]) == ("1", 2)
+
+
+async def test_a_kept_claim_has_its_time_anew_after_a_restart(tmp_path: Path, log: TouchyLog) -> None:
+    async with engine(tmp_path, log, kill=True) as before:
+        peer = await before.connect()
+        await peer.result("task.add_many", **C, tasks=[{"title": "a"}, {"title": "b"}])
+        await claim(peer, keep=True, lease_ms=3_600_000)
+        await claim(peer, "bob")
+    async with engine(tmp_path, log, grace_s=0.0) as after:
+        assert (await end_of_claim(after))["task"] == "2"
+        task = (await (await after.connect()).result("task.get", **C, task="1"))["task"]
+        assert (task["owner"], task["status"]) == ("ann", "in_progress")
+        assert task["lease_expires_at"] - task["updated_at"] > 3_500_000
+        assert len(after.claims.leases) == 1
+
+
+async def test_a_claim_asked_for_again_by_its_key_belongs_to_the_new_connection(running: Engine, ann: Peer) -> None:
+    bob = await running.connect()
+    first = await claim(bob, "bob", key="k")
+    again = await running.connect()
+    second = await claim(again, "bob", key="k")
+    bob.close()
+    await anyio.sleep(3 * GRACE_S)
+    assert second["fence"] == first["fence"]
+    assert (await again.result("task.get", **C, task="1"))["task"]["owner"] == "bob"
+    await again.result("task.set_status", **C, task="1", status="completed")
+
+
+async def test_a_claim_that_was_not_written_is_not_held(ann: Peer, log: TouchyLog) -> None:
+    log.refusal = StorageFull()
+    assert (await ann.refusal("task.claim", **C, owner="ann"))["kind"] == "storage_full"
+    log.refusal = None
+    assert "owner" not in (await ann.result("task.get", **C, task="1"))["task"]
+    assert (await claim(ann, "bob"))["task"]["id"] == "1"
+
+
+async def test_a_full_disk_delays_the_end_of_a_claim_and_does_not_lose_it(
+    running: Engine, ann: Peer, log: TouchyLog
+) -> None:
+    bob = await running.connect()
+    await claim(bob, "bob")
+    log.refusal = StorageFull()
+    bob.close()
+    with anyio.fail_after(5):
+        while not running.metrics.errors:  # noqa: ASYNC110 - the metrics ring no bell
+            await anyio.sleep(0.01)
+    log.refusal = None
+    assert (await end_of_claim(running))["task"] == "1"
+
+
+async def test_a_renewal_that_came_first_stands_against_the_end_of_a_claim(running: Engine, ann: Peer) -> None:
+    fence = (await claim(ann))["fence"]
+    asked: list[Any] = []
+    leases = running.claims.leases
+    leases._submit = asked.append  # pyright: ignore[reportPrivateUsage]
+    leases.end("c", [("1", fence)], "expired")
+    params = asked[0].params
+    assert leases.due(params) == params
+    await ann.result("task.renew", **C, task="1", owner="ann")
+    assert leases.due(params).claims == ()
+
+
+async def test_clearing_and_erasing_leave_nothing_behind(running: Engine, ann: Peer) -> None:
+    await claim(ann, count=2)
+    await ann.result("list.clear", **C)
+    assert running.claims.leases.of("c") == {}
+    await ann.result("task.add", **C, title="x")
+    await claim(ann)
+    token = (await ann.refusal("conversation.delete", **C))["token"]
+    await ann.result("conversation.delete", **C, confirm=token)
+    assert running.claims.leases.of("c") == {}
+
+
+async def test_claims_that_come_and_go_leave_no_heap_of_old_times(running: Engine, ann: Peer) -> None:
+    for _ in range(1_200):
+        ann.send("task.claim", {**C, "owner": "ann", "task": "1"}, id=1)
+        ann.send("task.release", {**C, "task": "1", "owner": "ann"}, id=2)
+        await ann.answer(1)
+        await ann.answer(2)
+    assert len(running.claims.leases._queue) < 1_010  # pyright: ignore[reportPrivateUsage]
+
+
+class Standstill:
+    """A machine that stands still: nothing of it runs, and its monotonic clock goes on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._clock, self._lost_s = time.monotonic, 0.0
+        monkeypatch.setattr(time, "monotonic", lambda: self._clock() + self._lost_s)
+
+    def lasts(self, seconds: float) -> None:
+        self._lost_s += seconds
+
+
+async def rung(running: Engine) -> None:
+    """Let the timer of the claims ring, as uvloop does after a standstill: before anything is read."""
+    leases = running.claims.leases
+    leases.close()
+    leases._ring()  # pyright: ignore[reportPrivateUsage]
+    timer = leases._timer  # pyright: ignore[reportPrivateUsage]
+    await until(lambda: leases._timer is not timer)  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_claims_that_ran_out_while_the_machine_stood_still_can_be_renewed_afterwards(
+    tmp_path: Path, log: TouchyLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Standstill(monkeypatch)
+    async with engine(tmp_path, log, grace_s=60) as running:
+        ann = await running.connect()
+        await ann.result("task.add_many", **C, tasks=[{"title": "a"}, {"title": "b"}])
+        claimed = await claim(ann, lease_ms=1_000)
+        kept = await claim(ann, "bob", task="2", keep=True, lease_ms=1_000)
+        machine.lasts(3)
+        await rung(running)
+        for task, owner, fence in (("1", "ann", claimed["fence"]), ("2", "bob", kept["fence"])):
+            await ann.result("task.renew", **C, task=task, owner=owner, fence=fence, lease_ms=60_000)
+        events = (await ann.result("event.read", **C, after=0))["events"]
+        assert "Released" not in {event["event"]["type"] for event in events}
+
+
+async def test_after_a_standstill_a_claim_without_a_sign_of_life_still_ends_once(
+    running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Standstill(monkeypatch)
+    bob = await running.connect()
+    await claim(bob, "bob", lease_ms=1_000)
+    bob.close()  # a second deadline for the same claim
+    machine.lasts(3)
+    assert (await end_of_claim(running))["owner"] == "bob"
+    await ann.result("task.edit", **C, task="2", title="later")
+    events = (await ann.result("event.read", **C, after=0))["events"]
+    assert [event["event"]["type"] for event in events].count("Released") == 1
+
+
+async def test_a_claim_with_two_deadlines_in_the_past_ends_once(
+    running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("punchlistd.engine.claims.leases._STANDSTILL_S", 1e9)  # no grace: both deadlines count
+    machine = Standstill(monkeypatch)
+    bob = await running.connect()
+    await claim(bob, "bob", lease_ms=1_000)
+    bob.close()
+    machine.lasts(3)
+    assert (await end_of_claim(running))["owner"] == "bob"
+    await ann.result("task.edit", **C, task="2", title="later")
+    events = (await ann.result("event.read", **C, after=0))["events"]
+    assert [event["event"]["type"] for event in events].count("Released") == 1
+
+
+async def test_a_sign_of_life_that_waits_in_the_socket_is_heard_before_a_claim_ends(
+    running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Standstill(monkeypatch)
+    await claim(ann, lease_ms=1_000)
+    machine.lasts(1.2)
+    async with anyio.create_task_group() as group:
+        group.start_soon(rung, running)
+        group.start_soon(lambda: ann.result("task.get", **C, task="2"))
+    events = (await ann.result("event.read", **C, after=0))["events"]
+    assert "Released" not in {event["event"]["type"] for event in events}

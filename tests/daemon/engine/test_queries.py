@@ -1,0 +1,263 @@
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist_testing.daemon import running_daemon
+from punchlist_testing.engine import Engine, Peer, TouchyLog
+from punchlist_testing.store import damaged_log
+from punchlistd.engine import calls
+
+C = "c"
+
+
+async def ids(peer: Peer, **params: Any) -> list[str]:
+    return [task["id"] for task in (await peer.result("task.list", conversation=C, **params))["tasks"]]
+
+
+async def filled(peer: Peer) -> None:
+    tasks = [
+        {"title": "a", "owner": "me"},
+        {"title": "b", "status": "in_progress"},
+        {"title": "c", "ref": "c"},
+        {"title": "d", "blocked_by": ["c"], "owner": "me"},
+        {"title": "e", "status": "completed"},
+    ]
+    await peer.result("task.add_many", conversation=C, tasks=tasks)
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({}, "12345"),
+        ({"status": "pending"}, "134"),
+        ({"status": ["completed", "in_progress"]}, "25"),
+        ({"status": []}, ""),
+        ({"owner": "me"}, "14"),
+        ({"ready": True}, "13"),
+        ({"ready": False}, "245"),
+        ({"limit": 2}, "12"),
+        ({"offset": 3}, "45"),
+        ({"limit": 2, "offset": 2}, "34"),
+        ({"limit": 1, "offset": 99}, ""),
+        ({"status": "pending", "owner": "me", "ready": True}, "1"),
+    ],
+)
+async def test_a_list_is_filtered_and_cut(peer: Peer, params: dict[str, Any], expected: str) -> None:
+    await filled(peer)
+    assert await ids(peer, **params) == list(expected)
+
+
+async def test_a_list_shows_only_the_members_asked_for_and_counts_everything(peer: Peer) -> None:
+    await filled(peer)
+    listed = await peer.result("task.list", conversation=C, fields=["title"], limit=1)
+    assert listed["tasks"] == [{"id": "1", "title": "a"}]
+    assert (listed["total"], listed["counts"]["pending"], listed["version"], listed["seq"]) == (5, 3, 6, 6)
+
+
+async def test_a_list_of_the_past_is_as_it_was(peer: Peer) -> None:
+    shown: list[Any] = []
+    for number in range(6):
+        await peer.result("task.add", conversation=C, title=str(number))
+        if number % 2:
+            await peer.result("task.move", conversation=C, task=str(number + 1), before="1")
+        shown.append(await peer.result("task.list", conversation=C))
+    for listed in shown:
+        assert await peer.result("task.list", conversation=C, at_version=listed["version"]) == listed
+    assert (await peer.result("task.list", conversation=C, at_version=0))["tasks"] == []
+
+
+async def test_an_unknown_conversation_is_an_empty_one_at_version_0(peer: Peer, log: TouchyLog) -> None:
+    listed = await peer.result("task.list", conversation="new")
+    assert (listed["tasks"], listed["version"]) == ([], 0)
+    assert (await peer.result("conversation.get", conversation="new"))["conversation"]["version"] == 0
+    assert (await peer.result("message.list", conversation="new")) == {"messages": [], "has_more": False}
+    assert log.head == 0
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+async def test_a_page_of_long_messages_ends_where_it_is_long_enough(peer: Peer, order: str) -> None:
+    sizes = (400_000, 10, 300_000, 10, 10, 700_000, 20, 100_000, 450_000)
+    for number, size in enumerate(sizes):
+        await peer.result("message.append", conversation=C, role="user", content=f"{number} " + "m" * size)
+        await peer.result("task.add", conversation=C, title="between")
+    found, after, more, pages = list[int](), dict[str, str](), True, 0
+    while more:
+        page = await peer.result("message.list", conversation=C, order=order, **after)
+        found += [int(message["content"].split()[0]) for message in page["messages"]]
+        after, more, pages = {"after": page["messages"][-1]["message"]}, page["has_more"], pages + 1
+        assert sum(len(message["content"]) for message in page["messages"][:-1]) < 512 << 10
+    assert found == (list(range(9)) if order == "asc" else list(range(8, -1, -1)))
+    assert pages >= 3
+
+
+async def test_messages_are_paged_in_both_orders(peer: Peer) -> None:
+    for number in range(7):
+        await peer.result("message.append", conversation=C, role="user", content=number)
+        await peer.result("task.add", conversation=C, title="between")
+    for order in ("asc", "desc"):
+        found: list[int] = []
+        after: dict[str, Any] = {}
+        more = True
+        while more:
+            page = await peer.result("message.list", conversation=C, limit=3, order=order, **after)
+            found += [message["content"] for message in page["messages"]]
+            after, more = {"after": page["messages"][-1]["message"]}, page["has_more"]
+        assert found == (list(range(7)) if order == "asc" else list(range(6, -1, -1)))
+
+
+async def test_events_are_read_in_pages_of_whole_calls(peer: Peer) -> None:
+    ends: list[int] = []
+    for _ in range(5):
+        ends.append((await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * 4))["seq"])
+        ends.append((await peer.result("task.add", conversation="other", title="y"))["seq"])
+    for named in ({}, {"conversation": C}):
+        seen: list[int] = []
+        after = 0
+        while (page := await peer.result("event.read", after=after, limit=3, **named))["events"]:
+            assert page["events"][-1]["seq"] in ends
+            seen += [event["seq"] for event in page["events"]]
+            after = page["next"]
+        assert seen == sorted(set(seen)) and len(seen) == (21 if named else 27)
+        assert page["next"] == 27
+
+
+async def test_the_newest_conversation_is_the_first_though_the_clock_went_back_a_year(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = calls.now_ms()
+    for name, at in (("before", now), ("after", now - 365 * 86_400_000), ("last", now - 360 * 86_400_000)):
+        monkeypatch.setattr(calls, "now_ms", lambda at=at: at)
+        await peer.result("task.add", conversation=name, title="x")
+    page = await peer.result("conversation.list", limit=1)
+    listed = page["conversations"]
+    while cursor := page.get("next_cursor"):
+        await peer.result("task.add", conversation="last", title="y")  # to the front, behind our back
+        page = await peer.result("conversation.list", limit=1, cursor=cursor)
+        listed += page["conversations"]
+    assert [each["conversation"] for each in listed] == ["last", "after", "before"]
+    assert listed[1]["updated_at"] < listed[2]["updated_at"]
+
+
+async def test_conversations_are_listed_with_what_was_just_acknowledged(peer: Peer) -> None:
+    for number in range(5):
+        await peer.result("task.add", conversation=f"c{number}", title="x")
+    await peer.result("task.set_status", conversation="c0", task="1", status="completed")
+    page = await peer.result("conversation.list", limit=3)
+    rest = await peer.result("conversation.list", limit=3, cursor=page["next_cursor"])
+    names = [each["conversation"] for each in page["conversations"] + rest["conversations"]]
+    assert sorted(names) == [f"c{number}" for number in range(5)] and "next_cursor" not in rest
+    assert [
+        each["conversation"] for each in (await peer.result("conversation.list", active=False))["conversations"]
+    ] == ["c0"]
+    found = (await peer.result("conversation.list", query="C3"))["conversations"]
+    assert [each["counts"]["pending"] for each in found] == [1]
+
+
+async def test_events_wait_for_a_bound_user_alone(running: Engine) -> None:
+    alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
+    alice.send("event.wait", {"after": 0, "timeout_ms": 5_000}, id=1)
+    await bob.result("task.add", conversation="his", title="x")
+    for _ in range(20):
+        await asyncio.sleep(0)
+    hers = await running.connect(user="alice")
+    await hers.result("task.add", conversation="hers", title="y")
+    answer = (await alice.answer(1))["result"]
+    assert {event["conversation"] for event in answer["events"]} == {"hers"} and answer["next"] == 4
+
+
+async def test_a_wait_of_a_bound_user_passes_over_any_number_of_events_of_others(running: Engine) -> None:
+    bob, ann = await running.connect(user="bob"), await running.connect(user="ann")
+    for number in range(5):
+        await bob.result("task.add", conversation="his", title=str(number))
+    await ann.result("task.add", conversation="hers", title="mine")
+    found = await ann.result("event.wait", after=0, limit=2, timeout_ms=0)
+    assert [event["conversation"] for event in found["events"]] == ["hers", "hers"]
+
+
+async def test_a_damaged_history_is_a_typed_refusal(peer: Peer, log: TouchyLog) -> None:
+    await peer.result("message.append", conversation=C, role="user", content=1)
+    log.damaged[C] = 1
+    for method, params in [
+        ("message.list", {}),
+        ("task.list", {"at_version": 1}),
+        ("event.read", {"after": 0}),
+        ("event.wait", {"after": 0, "timeout_ms": 1000}),
+    ]:
+        refused = await peer.refusal(method, conversation=C, **params)
+        assert (refused["kind"], refused["code"], refused["conversation"]) == ("damaged", -32016, C)
+
+
+async def test_a_reader_of_all_events_is_told_what_it_can_not_have_and_goes_on_behind(tmp_path: Path) -> None:
+    await damaged_log(tmp_path / "data")
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        before = await peer.result("event.read", after=0)
+        assert ([event["seq"] for event in before["events"]], before["next"]) == ([1, 2], 2)
+        for method, more in (("event.read", {}), ("event.wait", {"timeout_ms": 5_000})):
+            refused = await peer.refusal(method, after=2, **more)
+            assert (refused["kind"], refused["code"]) == ("gap", -32014)
+            assert (refused["after"], refused["first"]) == (2, 4)
+            behind = await peer.result(method, after=refused["first"] - 1, **more)
+            assert [event["seq"] for event in behind["events"]] == [4]
+        peer.close()
+
+
+async def test_a_damaged_conversation_is_read_up_to_its_damage_past_that_of_another(tmp_path: Path) -> None:
+    """Where its own rows can't be told any more, the whole log is looked through."""
+    await damaged_log(tmp_path / "data", spoiled=(1, 3))
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        shown = (await peer.result("conversation.get", conversation="a"))["conversation"]
+        assert shown["version"] == 1
+        assert (await peer.refusal("task.add", conversation="a", title="x"))["kind"] == "damaged"
+        peer.close()
+
+
+async def test_an_explanation_tells_until_when_who_has_what_and_knows_no_foreign_tasks(peer: Peer) -> None:
+    await peer.result("task.add", conversation=C, title="a")
+    await peer.result("task.add", conversation=C, title="b", blocked_by=["1"])
+    claim = await peer.result("task.claim", conversation=C, owner="ann", task="1")
+    told = await peer.result("task.explain", conversation=C, task="2")
+    assert [(each["kind"], each["by"], each.get("owner")) for each in told["reasons"]] == [
+        ("blocker", "1", "ann"),
+        ("in_progress", "1", "ann"),
+    ]
+    assert all(each["lease_expires_at"] > claim["task"]["created_at"] for each in told["reasons"])
+    assert (told["ready"], told["startable"], told["version"]) == (False, False, claim["version"])
+    assert (await peer.refusal("task.explain", conversation=C, task="9"))["kind"] == "not_found"
+    assert (await peer.result("task.explain", conversation=C))["ready"] is False
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({"label": "ui"}, "13"),
+        ({"label": ["ui", "big"]}, "3"),
+        ({"label": []}, "1234"),
+        ({"parent": "1"}, "2"),
+        ({"due_before": 20}, "1"),
+        ({"text": "STRASSE"}, "2"),
+        ({"text": "noted"}, "4"),
+        ({"text": "big", "label": "ui"}, "3"),
+    ],
+)
+async def test_a_list_is_filtered_by_label_parent_due_date_and_text(
+    peer: Peer, params: dict[str, Any], expected: str
+) -> None:
+    tasks = [
+        {"title": "a", "labels": ["ui"], "due": 10, "ref": "a"},
+        {"title": "b", "description": "Straße", "parent": "a", "due": 20},
+        {"title": "c", "labels": ["big", "ui"]},
+        {"title": "d"},
+    ]
+    await peer.result("task.add_many", conversation=C, tasks=tasks)
+    await peer.result("task.note", conversation=C, task="4", text="Noted.")
+    assert await ids(peer, **params) == list(expected)
+
+
+@pytest.mark.parametrize("label", ["", " x", "x ", "a,b", "a\nb", "x" * 65, "x" * 10_000])
+async def test_a_label_that_is_no_word_is_refused(peer: Peer, label: str) -> None:
+    refused = await peer.refusal("task.add", conversation=C, title="a", labels=[label])
+    assert (refused["kind"], refused["field"].startswith("labels")) == ("invalid_params", True)
