@@ -1,0 +1,51 @@
+"""`punch ui`: every list on a full screen."""
+
+import os
+import sys
+from pathlib import Path
+
+from punchlist.cli import mcp_extra
+from punchlist.cli.arguments import Argument, Usage, flag
+from punchlist.cli.context import Context
+from punchlist.cli.exit_codes import CONFIGURATION
+from punchlist.cli.failure import UsageError, tell
+
+COMMANDS = {
+    "ui": Usage(
+        (
+            flag("--read-only", text="change nothing"),
+            Argument(("--keys",), 'other keys, as lines of TOML: start = "S"', {"metavar": "FILE"}, "file"),
+        ),
+        ("punch ui", "punch ui -c website", "punch ui --read-only"),
+    ),
+}
+
+
+def run_ui(context: Context) -> int:
+    """Show the board, or with `-c` a list, until q.
+
+    Raises:
+        UsageError: There is no terminal that could show it, or the file of keys can't be used.
+    """
+    args = context.args
+    if not mcp_extra.is_installed("ui"):
+        tell("configuration", mcp_extra.UI_MISSING, mcp_extra.install("ui"))
+        return CONFIGURATION
+    # textual draws on standard error.
+    if not (sys.stdin.isatty() and os.isatty(2)) or os.environ.get("TERM", "") in ("", "dumb"):
+        raise UsageError("the full screen needs a terminal, also as standard error; punch watch shows a list anywhere")
+    named = context.known if args.conversation else os.environ.get("PUNCHLIST_CONVERSATION") or None
+    _ = context.caller
+    from punchlist.ui.app import PunchApp
+    from punchlist.ui.keymap import BadKeys
+    from punchlist.ui.program import Setup
+
+    keys = Path(args.keys) if args.keys else None
+    options = {**context.options, "name": "punch ui"}
+    setup = Setup(options, context.style.glyphs, named, args.actor, context.owner, args.read_only, keys)  # pyright: ignore[reportArgumentType]
+    try:
+        app = PunchApp(setup)
+    except BadKeys as error:
+        raise UsageError(str(error)) from None
+    app.run()
+    return app.return_code or 0

@@ -1,0 +1,125 @@
+"""`punch web`: serve the lists over HTTP, and make the links that let a browser in."""
+
+import errno
+import os
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from punchlist.atomic import atomic_write
+from punchlist.cli import mcp_extra
+from punchlist.cli.argument_types import milliseconds, port
+from punchlist.cli.arguments import Argument, Usage, flag, value
+from punchlist.cli.context import Context
+from punchlist.cli.exit_codes import CONFIGURATION
+from punchlist.cli.failure import UsageError, tell
+from punchlist.options import Options
+from punchlist.text import safe
+
+if TYPE_CHECKING:
+    from punchlist.http.keys import Keys
+
+COMMANDS = {
+    "web": Usage(
+        (
+            value("--port", text="the port on 127.0.0.1 and ::1 (8322)", metavar="PORT", type=port, default=8322),
+            Argument(("--unix",), "listen on this Unix socket instead of a port", {"metavar": "PATH"}, "file"),
+            value("--allow-host", text="another name for this server, repeatable", metavar="NAME", action="append"),
+            value("--idle-exit", text="end when nobody was connected for this long", metavar="TIME", type=milliseconds),
+            flag("--open", text="open it in a browser"),
+            flag("--link", text="only print a link, good for one browser within a minute"),
+            flag("--read-only", text="for links: nothing can be changed"),
+            value("--only", text="for links: this list alone", metavar="LIST"),
+            value("--user", text="for links: this user's lists alone", metavar="NAME"),
+            value(
+                "--for", text="for links: how long the browser is signed in (30d)", metavar="TIME", type=milliseconds
+            ),
+            flag("--revoke", text="end all links and sessions at once"),
+        ),
+        (
+            "punch web --open",
+            "punch web --link --read-only --only website",
+            "punch web --unix ~/web.sock",
+            "punch web --revoke",
+        ),
+    ),
+}
+
+_SECRET = "web.token"
+_USED = "web.used"
+_PATIENCE_S = 5.0
+
+
+def run_web(context: Context) -> int:
+    """Serve until a signal; with `--link` or `--revoke` only do that."""
+    from punchlist.http.keys import SESSION_S, Keys, Scope
+    from punchlist.http.secret_file import SecretFile
+
+    args = context.args
+    secret = SecretFile(os.path.join(context.target.data_dir, _SECRET))
+    if args.revoke:
+        secret.rotate()
+        context.lines(["all links and sessions have ended"])
+        return 0
+    limited = args.read_only or args.only or args.user or vars(args)["for"]
+    if limited and not (args.link or args.open):
+        raise UsageError("--read-only, --only, --user and --for go with --link or --open")
+    if args.link and args.unix:
+        raise UsageError(
+            "a link has no Unix socket in it: leave out --unix, and name by --port where ssh -L leads from"
+        )
+    keys = Keys(secret, Path(context.target.data_dir, _USED))
+    scope = Scope("ro" if args.read_only else "rw", args.only, args.user)
+    lasts_s = SESSION_S if vars(args)["for"] is None else max(1, vars(args)["for"] // 1000)
+
+    def link(port: int) -> str:
+        return f"http://127.0.0.1:{port}/#ticket={keys.ticket(scope, lasts_s)}"
+
+    if args.link:
+        context.lines([link(args.port)])
+        return 0
+    if not mcp_extra.is_installed("web"):
+        tell("configuration", mcp_extra.WEB_MISSING, mcp_extra.install("web"))
+        return CONFIGURATION
+    _serve(context, keys, link)
+    return 0
+
+
+def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
+    args = context.args
+    import anyio
+
+    from punchlist.http.sockets import given_sockets, loopback_sockets, unix_socket
+    from punchlist.web.app import Setup
+    from punchlist.web.serve import serve
+
+    try:
+        given = given_sockets()
+        sockets = given or ([unix_socket(args.unix)] if args.unix else loopback_sockets(args.port))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            error.filename = args.unix or f"port {args.port}"
+            error.strerror = "in use by another program; --port takes another"
+        raise
+    if not given:  # a journal is no place for a ticket
+        context.lines([f"listening on {safe(args.unix)}" if args.unix else link(args.port)])
+    if args.open and not args.unix:
+        _open(context, link(args.port))
+    options: Options = {"name": "punch web", "autostart": context.target.autostart, "timeout_s": _PATIENCE_S}
+    setup = Setup(
+        args.conversation or os.environ.get("PUNCHLIST_CONVERSATION") or "default",
+        tuple(args.allow_host or ()),
+        idle_s=None if args.idle_exit is None else args.idle_exit / 1000,
+    )
+    anyio.run(serve, options | context.target.options, keys, sockets, setup)
+
+
+def _open(context: Context, link: str) -> None:
+    """Open a link in a browser by a file of ours alone: the arguments of a browser are for everybody to see."""
+    path = Path(context.target.data_dir, "web.html")
+    page = f'<!doctype html><meta http-equiv="refresh" content="0;url={link}"><title>punchlist</title>'
+    atomic_write(str(path), page.encode())
+    path.chmod(0o600)
+    if not webbrowser.open(path.as_uri()):
+        context.note("no browser could be started; open the link above")

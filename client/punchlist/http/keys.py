@@ -1,0 +1,125 @@
+"""What a browser shows instead of the secret: a ticket that is valid once, and the session token it gets for that.
+
+Both are signed with the secret and say themselves what they allow, so the server keeps no state and may end when nobody
+uses it. A new secret ends all of them.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from punchlist.http.secret_file import SecretFile
+
+TICKET_S = 60
+"""How long a ticket can be redeemed, in seconds."""
+
+SESSION_S = 30 * 86_400
+"""How long a session lasts unless its ticket says otherwise, in seconds."""
+
+_PURPOSE = b"punchlist web 1\n"
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """What a token allows: everything, or with `ro` nothing but reading; one list alone; one user's lists alone."""
+
+    mode: Literal["rw", "ro"] = "rw"
+    list: str | None = None
+    user: str | None = None
+
+
+EVERYTHING = Scope()
+
+
+class Session(msgspec.Struct, frozen=True):
+    """A session token, what it allows, and when it ends in milliseconds since 1970 UTC."""
+
+    token: str
+    scope: Scope
+    expires_at: int
+
+
+class _Signed(msgspec.Struct, frozen=True, array_like=True):
+    kind: Literal["ticket", "session"]
+    until: int
+    nonce: str
+    scope: Scope
+    session_s: int
+
+
+class Keys:
+    """Makes and reads tickets and session tokens.
+
+    Args:
+        secret: What they are signed with; it is itself a token that allows everything.
+        used: The directory that remembers which tickets were redeemed, as long as they would be valid.
+    """
+
+    def __init__(self, secret: SecretFile, used: Path) -> None:
+        self._secret = secret
+        self._used = used
+
+    def ticket(self, scope: Scope = EVERYTHING, session_s: int = SESSION_S) -> str:
+        """A ticket for a session of this scope and length."""
+        return self._sign(_Signed("ticket", int(time.time()) + TICKET_S, _nonce(), scope, session_s))
+
+    def redeem(self, ticket: str) -> Session | None:
+        """The session that a ticket is good for; None if it is none of ours, too old, or was redeemed before."""
+        found = self._read(ticket.encode("utf-8", "replace"), "ticket")
+        if found is None or not self._first_use(found.nonce):
+            return None
+        until = int(time.time()) + found.session_s
+        token = self._sign(_Signed("session", until, _nonce(), found.scope, 0))
+        return Session(token, found.scope, until * 1000)
+
+    def scope(self, token: bytes) -> Scope | None:
+        """What a bearer token allows, None if it is none."""
+        if self._secret.matches(token):
+            return EVERYTHING
+        found = self._read(token, "session")
+        return None if found is None else found.scope
+
+    def _sign(self, signed: _Signed) -> str:
+        body = _text(msgspec.json.encode(signed))
+        return f"{body}.{_text(self._signature(body.encode()))}"
+
+    def _signature(self, body: bytes) -> bytes:
+        return hmac.digest(self._secret.value, _PURPOSE + body, hashlib.sha256)
+
+    def _read(self, given: bytes, kind: str) -> _Signed | None:
+        body, dot, signature = given.partition(b".")
+        if not dot or not self._secret.value:
+            return None
+        if not hmac.compare_digest(_text(self._signature(body)).encode(), signature):
+            return None
+        try:
+            found = msgspec.json.decode(base64.urlsafe_b64decode(body + b"=="), type=_Signed)
+        except (msgspec.MsgspecError, binascii.Error):
+            return None
+        return found if found.kind == kind and time.time() < found.until else None
+
+    def _first_use(self, nonce: str) -> bool:
+        self._used.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for other in self._used.iterdir():
+            if other.stat().st_mtime < time.time() - 2 * TICKET_S:
+                other.unlink(missing_ok=True)
+        try:
+            os.close(os.open(self._used / nonce, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return False
+        return True
+
+
+def _nonce() -> str:
+    return secrets.token_hex(12)
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

@@ -1,0 +1,110 @@
+"""Refusals over HTTP: `application/problem+json` (RFC 9457), and one table that gives each kind its status."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from punchlist.errors import PunchlistError, RequestRefused
+from punchlist_schemas.errors import ERRORS, Rejection
+
+STATUS: dict[str, int] = {
+    "parse_error": 400,
+    "invalid_request": 400,
+    "forbidden": 403,
+    "not_found": 404,
+    "method_not_found": 404,
+    "illegal_transition": 409,
+    "blocked": 409,
+    "dependency_cycle": 409,
+    "lease_held": 409,
+    "lease_lost": 409,
+    "damaged": 409,
+    "gap": 410,
+    "wrong_epoch": 410,
+    "version_conflict": 412,
+    "invalid_params": 422,
+    "key_conflict": 422,
+    "limit_exceeded": 422,
+    "confirmation_required": 428,
+    "internal_error": 500,
+    "shutting_down": 503,
+    "outcome_unknown": 503,
+    "cancelled": 503,
+    "storage_full": 507,
+}
+"""The status of each kind of the contract's error table."""
+
+OWN: dict[str, tuple[int, str]] = {
+    "unauthorized": (401, "A bearer token is needed."),
+    "origin": (403, "Requests of other origins and sites are refused."),
+    "read_only": (403, "This token may read and nothing else."),
+    "out_of_scope": (403, "This token is for something else."),
+    "no_such_path": (404, "Nothing is served at this path."),
+    "verb": (405, "This path takes other methods."),
+    "too_large": (413, "The body is too large."),
+    "content_type": (415, "The body must be application/json."),
+    "host": (421, "The Host header must name this server."),
+    "too_many_streams": (429, "Too many streams are open."),
+    "daemon_unavailable": (503, "The daemon does not answer."),
+}
+"""Kinds that HTTP adds: their status and meaning."""
+
+RETRY_S = 1
+"""When to come again after a 429 or 503, in seconds."""
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Problem(NamedTuple):
+    """A refusal: its kind, one sentence, and the facts."""
+
+    kind: str
+    detail: str = ""
+    facts: dict[str, Any] = {}
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        if self.kind in OWN:
+            return OWN[self.kind][0]
+        is_frame = self.kind == "limit_exceeded" and self.facts.get("limit") == "frame_bytes"
+        return 413 if is_frame else STATUS.get(self.kind, 500)
+
+    def answer(self) -> tuple[int, Headers, bytes]:
+        """Status, headers and body."""
+        title = OWN[self.kind][1] if self.kind in OWN else ERRORS[self.kind].meaning
+        members = {
+            "type": f"urn:punchlist:{self.kind}",
+            "title": title,
+            "status": self.status,
+            "detail": self.detail or title,
+            "kind": self.kind,
+        }
+        body = msgspec.json.encode({**self.facts, **members})
+        headers = [(b"content-type", b"application/problem+json"), *self.headers]
+        if self.status == 401:  # noqa: PLR2004 - the status that asks for it
+            headers.append((b"www-authenticate", b"Bearer"))
+        if self.status in (429, 503):
+            headers.append((b"retry-after", b"%d" % RETRY_S))
+        return self.status, headers, body
+
+
+class Refused(Exception):
+    """Raised where a request is refused."""
+
+    def __init__(self, kind: str, detail: str = "", **facts: Any) -> None:
+        super().__init__(kind)
+        self.problem = Problem(kind, detail, facts)
+
+
+def of_rejection(rejection: Rejection) -> Problem:
+    """The problem for a refusal as a value."""
+    return Problem(rejection.kind, rejection.message, dict(rejection.data))
+
+
+def of_error(error: PunchlistError) -> Problem:
+    """The problem for what the client library raised."""
+    if isinstance(error, RequestRefused) and error.kind in ERRORS:
+        return Problem(error.kind, error.message, {name: value for name, value in error.data.items() if name != "kind"})
+    return Problem("daemon_unavailable", str(error))

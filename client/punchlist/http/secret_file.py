@@ -1,0 +1,57 @@
+"""A secret that a client has to show or that signs what it shows, in a file that nobody else can read."""
+
+import hmac
+import os
+import secrets
+from pathlib import Path
+
+_PRIVATE = 0o600
+_OTHERS = 0o077
+
+
+class SecretFile:
+    """A secret in a file of mode 0600, which is made if it is missing.
+
+    A changed file counts at once. One that others could read counts as empty: nothing matches it.
+
+    Args:
+        path: Where it is.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        self._stamp: tuple[int, int] | None = None
+        self._value = b""
+        if not self._path.exists():
+            self._write(os.O_EXCL, self._path)
+
+    @property
+    def value(self) -> bytes:
+        """The secret, b"" where there is none to be trusted."""
+        try:
+            status = self._path.stat()
+            stamp = (status.st_ctime_ns, status.st_ino)  # not mtime: chmod and chown leave that as it is
+            if stamp != self._stamp:
+                is_private = not status.st_mode & _OTHERS
+                self._value = self._path.read_bytes().strip() if is_private else b""
+                self._stamp = stamp
+        except OSError:
+            return b""
+        return self._value
+
+    def matches(self, given: bytes) -> bool:
+        """Whether this is the secret, in constant time."""
+        value = self.value
+        return bool(value) and hmac.compare_digest(given, value)
+
+    def rotate(self) -> None:
+        """Put a fresh secret in its place: what the old one signed counts no more."""
+        fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        fresh.unlink(missing_ok=True)
+        self._write(os.O_EXCL, fresh)
+        fresh.replace(self._path)
+
+    def _write(self, flag: int, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(os.open(path, os.O_CREAT | flag | os.O_WRONLY, _PRIVATE), "w") as file:
+            file.write(secrets.token_urlsafe(32) + "\n")

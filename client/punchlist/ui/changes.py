@@ -1,0 +1,63 @@
+"""What the keys change: one table from an action to the call that it makes for a task."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from punchlist.aio import AsyncConversation
+from punchlist_schemas.things import PRIORITIES, Task
+
+CLAIM_MS = 3_600_000
+"""How long a claim made here lasts: nobody renews it."""
+
+
+class Wish(NamedTuple):
+    """A change as it is asked for: the text that came with it, and who claims."""
+
+    text: str
+    owner: str
+
+
+Call = Callable[[AsyncConversation, Task, Wish], Awaitable[Any]]
+
+
+class Change(NamedTuple):
+    """One action: the call for a task, what is said when it is done, and what is asked for before."""
+
+    call: Call
+    said: str
+    asks: str = ""
+
+
+def _change(call: Call, said: str, asks: str = "") -> Change:
+    return Change(call, said, asks)
+
+
+def _urgency(step: int) -> Call:
+    def call(plan: AsyncConversation, task: Task, wish: Wish) -> Awaitable[Any]:
+        at = PRIORITIES.index(task.priority) + step
+        return plan.edit(task.id, priority=PRIORITIES[max(0, min(at, len(PRIORITIES) - 1))])
+
+    return call
+
+
+CHANGES: dict[str, Change] = {
+    "start": _change(lambda plan, task, wish: plan.start(task.id), "started"),
+    "done": _change(
+        lambda plan, task, wish: plan.complete(task.id, wish.text or None), "done", "What came of it? Enter for nothing"
+    ),
+    "fail": _change(
+        lambda plan, task, wish: plan.fail(task.id, wish.text or None), "failed", "Why did it fail? Enter for nothing"
+    ),
+    "pause": _change(lambda plan, task, wish: plan.pause(task.id), "paused"),
+    "reopen": _change(lambda plan, task, wish: plan.reopen(task.id), "open again"),
+    "claim": _change(
+        lambda plan, task, wish: plan.take(wish.owner, task.id, lease_ms=CLAIM_MS, keep=True), "claimed for an hour"
+    ),
+    "release": _change(lambda plan, task, wish: plan.release(task.id, task.owner), "given back"),
+    "raise": _change(_urgency(1), "more urgent"),
+    "lower": _change(_urgency(-1), "less urgent"),
+}
+"""Action → what it does to each task that is meant."""
+
+WRITES = {*CHANGES, "add", "edit", "delete", "move_down", "move_up", "undo", "repeat", "own"}
+"""Actions that change something, or may: none of them works with `--read-only` or in the past."""

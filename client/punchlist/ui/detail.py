@@ -1,0 +1,83 @@
+"""Everything about one task, for people, and what its dependencies look like."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from punchlist.text import safe_block
+from punchlist.ui.parts import Look, Part, state, text
+from punchlist_schemas.things import Task
+
+_MOST = 40
+_DEEPEST = 6
+
+
+def detail(task: Task, by_id: Mapping[str, Task], look: Look) -> list[Part]:
+    """The task in full. Parts may hold several lines."""
+    shown = state(task)
+    parts: list[Part] = [("dim", f"#{text(task.id)} · "), (shown, shown.replace("_", " "))]
+    facts = (
+        (task.priority, task.priority if task.priority != "normal" else ""),
+        ("owner", f"@{text(task.owner)}" if task.owner else ""),
+        ("dim", f"attempt {task.attempts}" if task.attempts > 1 else ""),
+    )
+    for style, fact in facts:
+        parts += [("dim", " · "), (style, fact)] if fact else []
+    parts.append(("title", f"\n\n{text(task.title)}\n"))
+    doing = task.active_form if shown == "in_progress" else ""
+    bodies = (("Doing", doing), ("", task.description), ("Result", task.result_summary), ("Failed", task.fail_reason))
+    for heading, body in bodies:
+        if body:
+            parts += [("heading", f"\n{heading}\n" if heading else "\n"), ("", f"{safe_block(body)}\n")]
+    edges = (("Waits for", task.blocked_by), ("Frees", task.blocks), ("Part of", (task.parent,) if task.parent else ()))
+    for heading, names in edges:
+        if names:
+            parts.append(("heading", f"\n{heading}\n"))
+            for name in names[:_MOST]:
+                parts += _named(name, by_id, look)
+            parts += [("dim", f"  and {len(names) - _MOST} more\n")] if len(names) > _MOST else []
+    if task.metadata:
+        parts.append(("heading", "\nNotes\n"))
+        parts += [("dim", f"  {text(str(name))}: {text(str(value))}\n") for name, value in task.metadata.items()]
+    parts.append(("dim", f"\nadded {when(task.created_at)}, {shown.replace('_', ' ')} {when(task.status_changed_at)}"))
+    return parts
+
+
+def dependencies(task: Task, by_id: Mapping[str, Task], look: Look) -> list[Part]:
+    """What a task waits for, as a tree, and what waits for it."""
+    parts: list[Part] = []
+    for heading, member in (("Waits for", "blocked_by"), ("Frees, when it is done", "blocks")):
+        parts += [("heading", f"{heading}\n"), *_branch(task, member, by_id, look), ("", "\n")]
+    return parts
+
+
+def _branch(task: Task, member: str, by_id: Mapping[str, Task], look: Look) -> list[Part]:
+    parts: list[Part] = []
+    seen: set[str] = set()
+    stack = [(1, name) for name in reversed(getattr(task, member))]
+    while stack:
+        depth, name = stack.pop()
+        again = name in seen
+        seen.add(name)
+        parts += _named(name, by_id, look, depth, " (see above)" if again else "")
+        found = by_id.get(name)
+        if found is not None and not again and depth < _DEEPEST:
+            stack += [(depth + 1, one) for one in reversed(getattr(found, member))]
+    return parts or [("dim", "  nothing\n")]
+
+
+def _named(name: str, by_id: Mapping[str, Task], look: Look, depth: int = 1, note: str = "") -> list[Part]:
+    found = by_id.get(name)
+    if found is None:
+        return [("dim", f"{'  ' * depth}#{text(name)}\n")]
+    shown = state(found)
+    title = "dim" if shown == "completed" else ""
+    glyph = look.glyphs[shown]
+    return [(shown, f"{'  ' * depth}{glyph} "), ("dim", f"#{text(name)} "), (title, f"{text(found.title)}{note}\n")]
+
+
+def when(ms: int) -> str:
+    """A time as people of this place write it."""
+    try:
+        return datetime.fromtimestamp(ms / 1000).strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, ValueError, OSError):
+        return str(ms)

@@ -1,0 +1,61 @@
+"""What of a list is shown: words such as `is:blocked @ann p:high parser`, `-` in front of one for all others."""
+
+from collections.abc import Callable
+from typing import Any
+
+from punchlist_schemas.things import FINISHED, Conversation, Task
+
+Test = Callable[[Any], bool]
+
+STATES: dict[str, Callable[[Task], bool]] = {
+    "open": lambda task: task.status not in FINISHED,
+    "ready": lambda task: task.status == "pending" and not task.open_blockers,
+    "blocked": lambda task: task.status not in FINISHED and bool(task.open_blockers),
+    "running": lambda task: task.status == "in_progress",
+    "paused": lambda task: task.status == "paused",
+    "failed": lambda task: task.status == "failed",
+    "done": lambda task: task.status == "completed",
+}
+"""The words behind `is:`; Tab goes through them."""
+
+
+def of_tasks(words: str) -> Test | None:
+    """A test for tasks that all words agree with; None: there are none, and every task is shown."""
+    return _all([_signed(word, _task_word) for word in words.casefold().split()])
+
+
+def of_lists(words: str) -> Test | None:
+    """The same for lists, by id and title."""
+    return _all([_signed(word, _list_word) for word in words.casefold().split()])
+
+
+def _all(tests: list[Test]) -> Test | None:
+    return (lambda thing: all(test(thing) for test in tests)) if tests else None
+
+
+def _signed(word: str, test: Callable[[str], Test]) -> Test:
+    if len(word) > 1 and word[0] == "-":
+        unwanted = test(word[1:])
+        return lambda thing: not unwanted(thing)
+    return test(word)
+
+
+def _task_word(word: str) -> Test:
+    head, _, rest = word.partition(":")
+    if head == "is" and rest:
+        states = [test for name, test in STATES.items() if name.startswith(rest)]
+        return lambda task: any(test(task) for test in states)
+    if head == "p" and rest:
+        return lambda task: task.priority.startswith(rest)
+    if word[0] == "@" and len(word) > 1:
+        return lambda task: word[1:] in task.owner.casefold()
+    if word[0] == "#" and len(word) > 1:
+        return lambda task: task.id == word[1:]
+    return lambda task: word in task.title.casefold()
+
+
+def _list_word(word: str) -> Test:
+    def test(card: Conversation) -> bool:
+        return word in card.conversation.casefold() or word in card.title.casefold()
+
+    return test

@@ -1,0 +1,196 @@
+"""What a row shows, as parts: pairs of a colour's name and a text that is harmless for a terminal."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from punchlist.cli.render import as_tree, cells, cut, since, state_of
+from punchlist.cli.style import UNICODE_GLYPHS
+from punchlist.text import clip, one_line, safe
+from punchlist_schemas.things import FINISHED, Conversation, Counts, Task
+
+Part = tuple[str, str]
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_BAR = 10
+_MOST = 600
+"""No line is wider than so many characters of one text."""
+
+
+class Look(NamedTuple):
+    """How rows are drawn: the signs, the time in milliseconds (0 in the past), the spinner's frame, the columns."""
+
+    glyphs: Mapping[str, str]
+    now: int
+    frame: int
+    width: int
+
+    @property
+    def spinner(self) -> str:
+        """The sign of what is in progress: it turns where the terminal shows it, and stands in the past."""
+        turns = self.now and self.glyphs is UNICODE_GLYPHS
+        return FRAMES[self.frame % len(FRAMES)] if turns else self.glyphs["in_progress"]
+
+
+class Item(NamedTuple):
+    """A line of a list: the key of what it shows (empty: a heading), its indentation, and a heading's text."""
+
+    key: str
+    depth: int = 0
+    text: str = ""
+
+
+def state(task: Task) -> str:
+    """The status as shown."""
+    return state_of({"status": task.status, "open_blockers": task.open_blockers})
+
+
+def text(value: str) -> str:
+    """A text of somebody else's on one line."""
+    return safe(one_line(clip(value, _MOST)))
+
+
+def width_of(parts: Iterable[Part]) -> int:
+    """Columns that parts take."""
+    return sum(cells(words) for _, words in parts)
+
+
+def tree(tasks: Iterable[Task]) -> list[Item]:
+    """The lines of a list: children behind their parent, deeper."""
+    given = list(tasks)
+    if not any(task.parent for task in given):
+        return [Item(task.id) for task in given]
+    rows = as_tree({"id": task.id, "parent": task.parent} for task in given)
+    return [Item(row["id"], depth) for depth, row in rows]
+
+
+def task_parts(task: Task, look: Look, *, depth: int = 0, numbers: int = 0, marked: bool = False) -> list[Part]:
+    """One task in a line.
+
+    Args:
+        task: The task.
+        look: See `Look`.
+        depth: Its place in the tree.
+        numbers: Columns that the ids of this list take.
+        marked: Whether it is chosen for a change of many.
+    """
+    shown = state(task)
+    glyph = look.spinner if shown == "in_progress" else look.glyphs[shown]
+    urgency = "" if task.priority == "normal" or shown in FINISHED else look.glyphs[task.priority]
+    head: list[Part] = [("marked", "▎" if marked else " "), (shown, f"{glyph} ")]
+    head.append(("dim", f"#{text(task.id)}".ljust(numbers + 1) + " "))
+    head += [(task.priority, f"{urgency:<2}"), ("", "  " * min(depth, 8))]
+    tail = _tail(task, shown, look)
+    room = max(look.width - width_of(head), 8)
+    title = text(task.title)
+    if cells(title) + width_of(tail) > room:
+        tail = fitted(tail, max(room - cells(title), room // 2))
+        title = cut(title, room - width_of(tail), look.glyphs["cut"])
+    style = {"completed": "dim", "in_progress": "title"}.get(shown, "")
+    return [*head, (style, title), *tail]
+
+
+def _tail(task: Task, shown: str, look: Look) -> list[Part]:
+    tail: list[Part] = []
+    if shown == "in_progress":
+        doing = text(task.active_form)
+        elapsed = since(look.now - task.status_changed_at) if look.now else ""
+        tail += [("note", f"  {doing}")] if doing else []
+        tail += [("note", f" {look.glyphs['dot']} {elapsed}" if doing else f"  {elapsed}")] if elapsed else []
+    if shown == "failed" and task.fail_reason:
+        tail.append(("failed", f"  {text(task.fail_reason)}"))
+    if shown not in FINISHED and task.open_blockers:
+        names = ", ".join(f"#{text(one)}" for one in task.open_blockers)
+        tail.append(("blocked", f"  {look.glyphs['arrow']} {names}"))
+    if task.owner and shown != "completed":
+        tail.append(("owner", f"  @{text(task.owner)}"))
+    return tail
+
+
+def fitted(parts: Iterable[Part], width: int) -> list[Part]:
+    """Parts in at most `width` columns."""
+    kept: list[Part] = []
+    for style, words in parts:
+        room = width - width_of(kept)
+        if room <= 0:
+            break
+        kept.append((style, cut(words, room)))
+    return kept
+
+
+def bar(counts: Counts, width: int = _BAR) -> list[Part]:
+    """How far a list is: what is done, failed, in progress, and left."""
+    values = {"completed": counts.completed, "failed": counts.failed, "in_progress": counts.in_progress}
+    total = sum(values.values()) + counts.pending + counts.paused
+    parts: list[Part] = []
+    passed = used = 0
+    for name, value in values.items():
+        passed += value
+        upto = max(used, passed * width // total) if total else 0
+        if value:
+            upto = max(upto, min(used + 1, width))
+        parts.append((name, "━" * (upto - used)))
+        used = upto
+    return [*parts, ("dim", "─" * (width - used))]
+
+
+def tally(counts: Counts) -> list[Part]:
+    """`3/12 · 1 failed · 2 in progress`: how a list stands, in words."""
+    told = msgspec.structs.asdict(counts)
+    total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
+    parts: list[Part] = [("title", f"{counts.completed}/{total}")]
+    for name in ("failed", "in_progress", "blocked", "paused"):
+        if told[name]:
+            parts += [("dim", " · "), (name, f"{told[name]} {name.replace('_', ' ')}")]
+    return parts
+
+
+def card_parts(card: Conversation, look: Look, names: int) -> list[Part]:
+    """One list in a line. `names` is how many columns its name may take."""
+    counts = card.counts
+    name = text(card.title) or text(card.conversation)
+    glyph = ("in_progress", look.spinner) if counts.in_progress else ("", " ")
+    total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
+    name = cut(name, names, look.glyphs["cut"])
+    parts: list[Part] = [("", " "), glyph, ("", " ")]
+    parts += [("title" if counts.in_progress else "", name + " " * (names - cells(name) + 1))]
+    parts += [*bar(counts), ("dim", f" {counts.completed}/{total}".rjust(8) + "  ")]
+    if card.damaged is not None:
+        parts.append(("failed", "damaged: not the whole list  "))
+    told: dict[str, Any] = msgspec.structs.asdict(counts)
+    for word in ("failed", "paused", "blocked"):
+        if told[word]:
+            parts.append((word, f"{told[word]} {word}  "))
+    for one in card.running:
+        doing = text(one.active_form) or text(one.title)
+        parts += [("dim", f"{look.glyphs['dot']} "), ("in_progress", doing)]
+        elapsed = f" {since(look.now - one.since)}" if look.now else ""
+        parts += [("owner", f" @{text(one.owner)}" if one.owner else ""), ("dim", f"{elapsed}  ")]
+    return parts
+
+
+SECTIONS = ("Needs you", "Being worked on", "Waiting", "Quiet")
+
+
+def section(card: Conversation) -> str:
+    """The part of the board that a list belongs to."""
+    counts = card.counts
+    if counts.failed or counts.paused or card.damaged is not None:
+        return SECTIONS[0]
+    if counts.in_progress:
+        return SECTIONS[1]
+    return SECTIONS[2] if counts.pending else SECTIONS[3]
+
+
+def board_items(cards: Iterable[Conversation]) -> list[Item]:
+    """The lines of the board: sections, in each the newest list first; a list keeps its place while it is used."""
+    found: dict[str, list[Conversation]] = {name: [] for name in SECTIONS}
+    for card in cards:
+        found[section(card)].append(card)
+    items: list[Item] = []
+    for name, mine in found.items():
+        if mine:
+            items.append(Item("", 0, f"{name} {len(mine)}"))
+            mine.sort(key=lambda card: (-card.created_at, card.conversation))
+            items += [Item(card.conversation) for card in mine]
+    return items

@@ -1,0 +1,123 @@
+"""The application: the table, the streams, the older design's endpoints and the page, behind the guard."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from punchlist.aio import AsyncClient
+from punchlist.errors import PunchlistError
+from punchlist.http.guard import App, Guard
+from punchlist.http.keys import Keys
+from punchlist.http.problem import Problem, Refused, of_error
+from punchlist.web import bodies
+from punchlist.web.access import Access
+from punchlist.web.calls import JSON, handler
+from punchlist.web.feed import QUIET_S, Streams
+from punchlist.web.files import PAGE, Files
+from punchlist.web.openapi import document
+from punchlist.web.routes import API, ROUTES
+from punchlist.web.seed import Seed
+
+_KINDS = {404: "no_such_path", 405: "verb"}
+
+
+class Setup(NamedTuple):
+    """What is served, and how.
+
+    `conversation` is the list of the older design's endpoints, `names` are further host names under which the server is
+    reached, `page` is the folder of the page's files. After `quiet_s` seconds a quiet stream says something; after
+    `idle_s` seconds without a connection the server ends (None: never).
+    """
+
+    conversation: str = "default"
+    names: tuple[str, ...] = ()
+    page: Path = PAGE
+    quiet_s: float = QUIET_S
+    idle_s: float | None = None
+
+
+def web_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup) -> App:
+    """The guarded application: `keys` know what requests have to show, `ending` is set when the server ends."""
+    access, files = Access(client, keys), Files(setup.page)
+    streams, seed = Streams(access, ending, quiet_s=setup.quiet_s), Seed(access, setup.conversation)
+
+    async def session(request: Request) -> Response:
+        return await _session(request, keys)
+
+    served: list[tuple[str, str, Any]] = [
+        ("GET", "/", files.index),
+        ("GET", "/agent-tasks", files.index),
+        ("GET", "/{name}", files.file),
+        ("POST", "/api/session", session),
+        ("GET", f"{API}/openapi.json", _document),
+        ("GET", f"{API}/feed", streams.feed),
+        ("GET", f"{API}/events", streams.events),
+        ("GET", f"{API}/conversations/{{conversation}}/events/stream", streams.events),
+        *((row.verb, row.path, handler(row, access)) for row in ROUTES),
+        *seed.handlers,
+    ]
+    refusals: Any = {Refused: _refused, PunchlistError: _failed, HTTPException: _unserved}
+    return Guard(Starlette(routes=_by_path(served), exception_handlers=refusals), setup.names)
+
+
+def _by_path(served: list[tuple[str, str, Any]]) -> list[Route]:
+    """One route for each path, so that a request of another verb is told all that it takes."""
+    paths: dict[str, dict[str, Any]] = {}
+    for verb, path, handle in served:
+        paths.setdefault(path, {})[verb] = handle
+    return [Route(path, _by_verb(verbs), methods=list(verbs)) for path, verbs in paths.items()]
+
+
+def _by_verb(verbs: dict[str, Any]) -> Any:
+    async def handle(request: Request) -> Response:
+        return await verbs["GET" if request.method == "HEAD" else request.method](request)
+
+    return handle
+
+
+async def _session(request: Request, keys: Keys) -> Response:
+    given = await bodies.body(request)
+    ticket = given.get("ticket")
+    if set(given) != {"ticket"} or not isinstance(ticket, str):
+        raise Refused("invalid_params", "The body has ticket, a text.", field="ticket")
+    session = keys.redeem(ticket)
+    if session is None:
+        raise Refused(
+            "unauthorized", "The ticket was used already or is older than a minute; `punch web --link` makes one."
+        )
+    return Response(msgspec.json.encode(session), media_type=JSON, headers={"cache-control": "no-store"})
+
+
+async def _document(_request: Request) -> Response:
+    return Response(document(), media_type=JSON)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return _response(error.problem)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, PunchlistError)
+    return _response(of_error(error))
+
+
+async def _unserved(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    allow = (error.headers or {}).get("Allow", "")
+    headers = ((b"allow", allow.encode()),) if allow else ()
+    return _response(Problem(_KINDS.get(error.status_code, "internal_error"), headers=headers))
+
+
+def _response(problem: Problem) -> Response:
+    status, headers, body = problem.answer()
+    response = Response(body, status)
+    response.raw_headers = [*headers, (b"content-length", b"%d" % len(body))]
+    return response

@@ -1,0 +1,51 @@
+"""The one handler of all rows of the table: a request becomes a call, the answer's bytes go on as they are."""
+
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from punchlist.core import Request as Call
+from punchlist.http.problem import Refused
+from punchlist.web import bodies
+from punchlist.web.access import Access, confine
+from punchlist.web.routes import Route
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+JSON = "application/json"
+
+
+def handler(route: Route, access: Access) -> Handler:
+    """What answers the requests of a row."""
+    by_query = route.verb in ("GET", "DELETE")
+
+    async def handle(request: Request) -> Response:
+        scope = access.scope(request)
+        confine(scope, request.path_params.get("conversation"))
+        if by_query:
+            given = bodies.query(request, route.method)
+        elif request.url.query:
+            raise Refused("invalid_params", "This path takes no query; send a JSON object.", field="query")
+        else:
+            given = await bodies.body(request)
+        method = route.many if route.many and "tasks" in given else route.method
+        stated = bodies.conditions(request, method)
+        if method == "list.undo" and "of" not in given:
+            stated.pop("actor", None)  # where nobody is named, it says whose calls are taken back
+        params = bodies.merged(request.path_params, given, stated)
+        client = await access.client(scope)
+        result = await client.forward(Call.raw(method, params))
+        return reply(request, result, route.status)
+
+    return handle
+
+
+def reply(request: Request, result: bytes, status: int = 200) -> Response:
+    """The answer; one to GET that has a version is left out for whoever has that version already."""
+    headers = {"cache-control": "no-store"}
+    if request.method in ("GET", "HEAD") and (version := bodies.version_of(result)) is not None:
+        headers = {"cache-control": "no-cache", "etag": f'"{version}"'}
+        if headers["etag"] in [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]:
+            return Response(status_code=304, headers=headers)
+    return Response(result, status, headers, JSON)

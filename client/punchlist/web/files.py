@@ -1,0 +1,56 @@
+"""The page's own files: no data in them, so everybody on this machine may have them."""
+
+import gzip
+import hashlib
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from punchlist.http.problem import Refused
+
+PAGE = Path(__file__).parent / "page"
+_INDEX = "index.html"
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".json": "application/json",
+    ".txt": "text/plain; charset=utf-8",
+}
+
+
+class Files:
+    """Files of one folder, by their names.
+
+    Args:
+        folder: Where they are; what is in it when the server starts is served.
+    """
+
+    def __init__(self, folder: Path = PAGE) -> None:
+        found = [path for path in folder.iterdir() if path.suffix in _TYPES] if folder.is_dir() else []
+        self._files = {path.name: path for path in found}
+
+    async def index(self, request: Request) -> Response:
+        """The page itself."""
+        return self._answer(request, _INDEX)
+
+    async def file(self, request: Request) -> Response:
+        """A file of the page."""
+        return self._answer(request, request.path_params["name"])
+
+    def _answer(self, request: Request, name: str) -> Response:
+        path = self._files.get(name)
+        if path is None:
+            raise Refused("no_such_path")
+        content = path.read_bytes()
+        packed = "gzip" in request.headers.get("accept-encoding", "")
+        tag = hashlib.sha256(content).hexdigest()[:16] + ("-gzip" if packed else "")
+        headers = {"etag": f'"{tag}"', "cache-control": "no-cache", "vary": "accept-encoding"}
+        if request.headers.get("if-none-match") == headers["etag"]:
+            return Response(status_code=304, headers=headers)
+        if packed:
+            content = gzip.compress(content, mtime=0)
+            headers["content-encoding"] = "gzip"
+        return Response(content, headers=headers, media_type=_TYPES[path.suffix])

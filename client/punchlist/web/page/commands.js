@@ -1,0 +1,330 @@
+// What a key, a button or a line of the palette does: one table.
+
+import { signal } from "./vendor.js";
+import { onScreen, picked } from "./board.js";
+import { ask, dialog } from "./dialogs.js";
+import { columns } from "./flow.js";
+import { goToVersion } from "./history.js";
+import { call, session, signOut } from "./link.js";
+import { API, attempt, boardFilter, cards, copyText, cursor, filter, go, isPast, listPath, look, marks, mayChange, place, say, shown, shownRows, task, taskPath } from "./model.js";
+import { isNotifying, notify } from "./notify.js";
+import { plural, safe } from "./text.js";
+import { PRIORITIES } from "./words.js";
+
+export const why = signal(null);
+let last = null; // what `.` repeats
+
+// What is meant: the marked tasks, or the one that the cursor is at.
+
+const targets = () => (marks.value.size ? shown.value.map(([, one]) => one).filter((one) => marks.value.has(one.id)) : task.value ? [task.value] : []);
+
+/** Do a change to each target, in their order; the first refusal stops it and is said. */
+async function each(verb, tasks, change) {
+  let count = 0;
+  for (const one of tasks) {
+    if ((await attempt(() => change(one))) === null) break;
+    count++;
+  }
+  if (count && tasks.length > 1) say(`${verb}: ${plural(count, "task")}${count < tasks.length ? ` of ${tasks.length}` : ""}`);
+  if (count === tasks.length) marks.value = new Set();
+  return count;
+}
+
+async function putStatus(one, status, more = {}) {
+  try {
+    return await call("POST", taskPath(one.id, "/status"), { status, ...more });
+  } catch (error) {
+    if (error.kind !== "lease_held" || !one.fence) throw error;
+    const sure = await ask({ title: `#${one.id} is claimed`, text: [`${error.message}`], confirm: "Do it anyway" });
+    return sure ? call("POST", taskPath(one.id, "/status"), { status, fence: one.fence, ...more }) : null;
+  }
+}
+
+/** Give a task, as dragged to a column, a status. */
+export async function setStatus(id, status) {
+  const one = shownRows.value?.tasks.get(id);
+  if (!one || !mayChange.value || one.status === status) return;
+  await attempt(() => putStatus(one, status));
+}
+
+const statusOf = (verb, status, field) => async () => {
+  const tasks = targets();
+  if (!tasks.length) return;
+  const name = tasks.length === 1 ? `#${tasks[0].id} ${safe(tasks[0].title)}` : plural(tasks.length, "task");
+  const given = field ? await ask({ title: `${verb}: ${name}`, fields: [field], confirm: verb }) : {};
+  if (!given) return;
+  const more = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
+  last = () => each(verb, targets(), (one) => putStatus(one, status, more));
+  await each(verb, tasks, (one) => putStatus(one, status, more));
+};
+
+// Forms.
+
+const PRIORITY = { name: "priority", label: "Priority", kind: "choice", options: PRIORITIES };
+const IDS = "numbers, such as 3 7";
+const idsIn = (text) => [...new Set((text ?? "").match(/\d+/g) ?? [])];
+
+async function add() {
+  const name = place.value.name;
+  if (!name) return addList();
+  const beside = task.value;
+  const given = await ask({
+    title: "Add a task",
+    fields: [{ name: "title", label: "Title", required: true }, { name: "description", label: "Description", kind: "long" }, PRIORITY, { name: "blocked_by", label: "Waits for", hint: IDS }, { name: "owner", label: "Owner" }],
+    values: { priority: "normal" },
+    confirm: "Add",
+  });
+  if (!given) return;
+  const body = { title: given.title, priority: given.priority };
+  for (const member of ["description", "owner"]) if (given[member]) body[member] = given[member];
+  if (given.blocked_by) body.blocked_by = idsIn(given.blocked_by);
+  if (beside?.parent) body.parent = beside.parent;
+  const made = await attempt(() => call("POST", listPath("/tasks"), body));
+  if (!made) return;
+  say(`Added #${made.task.id}`);
+  go({ ...place.value, task: made.task.id }, { trail: false });
+}
+
+async function addList() {
+  const given = await ask({
+    title: "Begin a list",
+    fields: [{ name: "conversation", label: "Name", required: true, hint: "letters, digits and . _ : -" }, { name: "title", label: "Title" }],
+    confirm: "Begin",
+  });
+  if (!given) return;
+  const made = await attempt(() => call("PUT", API + encodeURIComponent(given.conversation), given.title ? { title: given.title } : {}));
+  if (made) go({ name: given.conversation });
+}
+
+async function edit() {
+  const one = task.value;
+  if (!one) return;
+  const before = { title: one.title, description: one.description ?? "", active_form: one.active_form ?? "", priority: one.priority, owner: one.owner ?? "", blocked_by: (one.blocked_by ?? []).join(" "), parent: one.parent ?? "" };
+  const given = await ask({
+    title: `Edit #${one.id}`,
+    fields: [{ name: "title", label: "Title", required: true }, { name: "description", label: "Description", kind: "long" }, { name: "active_form", label: "While it is done", hint: "such as “Writing the parser”" }, PRIORITY, { name: "owner", label: "Owner" }, { name: "blocked_by", label: "Waits for", hint: IDS }, { name: "parent", label: "Part of", hint: "a number" }],
+    values: before,
+    confirm: "Save",
+  });
+  if (!given) return;
+  const body = {};
+  for (const member of ["title", "description", "active_form", "priority", "owner"]) if (given[member] !== before[member]) body[member] = given[member] || null;
+  if (given.parent !== before.parent) body.parent = idsIn(given.parent)[0] ?? null;
+  const [old, now] = [one.blocked_by ?? [], idsIn(given.blocked_by)];
+  const [more, less] = [now.filter((id) => !old.includes(id)), old.filter((id) => !now.includes(id))];
+  if (more.length) body.add_blocked_by = more;
+  if (less.length) body.remove_blocked_by = less;
+  if (Object.keys(body).length) await attempt(() => call("PATCH", taskPath(one.id), body));
+}
+
+async function remove() {
+  const tasks = targets();
+  if (!tasks.length) return;
+  const lines = tasks.slice(0, 8).map((one) => `#${one.id} ${safe(one.title)}`);
+  if (tasks.length > 8) lines.push(`and ${tasks.length - 8} more`);
+  const sure = await ask({ title: tasks.length === 1 ? "Delete this task?" : `Delete ${tasks.length} tasks?`, lines, text: ["An undo brings it back."], confirm: "Delete", danger: true });
+  if (!sure) return;
+  const next = neighbour(1) ?? neighbour(-1);
+  const query = new URLSearchParams(tasks.map((one) => ["tasks", one.id]));
+  const gone = await attempt(() => (tasks.length === 1 ? call("DELETE", taskPath(tasks[0].id)) : call("DELETE", listPath(`/tasks?${query}`))));
+  if (!gone) return;
+  marks.value = new Set();
+  go({ ...place.value, task: next && !gone.deleted.includes(next) ? next : null }, { trail: false });
+  say(`Deleted ${plural(gone.deleted.length, "task")}. u takes it back.`);
+}
+
+async function undo(count = 1) {
+  const preview = await attempt(() => call("POST", listPath("/undo"), { count, preview: true }));
+  if (!preview) return;
+  if (!preview.undone.length) return say("There is nothing to undo.");
+  const given = await ask({ title: count === 1 ? "Undo the last change?" : `Undo the last ${count} changes?`, lines: preview.undone.map(safe), text: ["Nothing else is touched. If the list changes before you agree, nothing is undone."], confirm: "Undo", other: { label: "One more", run: () => undo(count + 1) } });
+  if (!given) return;
+  const done = await attempt(() => call("POST", listPath("/undo"), { count }, { match: preview.version }));
+  if (done) say(`Undone: ${plural(done.undone.length, "change")}`);
+}
+
+const ME = "punchlist.me";
+async function myName() {
+  const kept = localStorage.getItem(ME);
+  if (kept) return kept;
+  const given = await ask({ title: "Who are you?", text: ["A claim says whose the task is. This browser remembers the name."], fields: [{ name: "owner", label: "Name", required: true }], confirm: "Go on" });
+  if (given) localStorage.setItem(ME, given.owner);
+  return given?.owner;
+}
+
+const DAY_MS = 86_400_000;
+async function claim() {
+  const owner = await myName();
+  if (owner) await each("Claimed", targets(), (one) => call("POST", taskPath(one.id, "/claim"), { owner, keep: true, lease_ms: DAY_MS }));
+}
+async function release() {
+  await each("Given back", targets(), (one) => call("POST", taskPath(one.id, "/release"), { owner: one.owner }));
+}
+
+const priority = (step) => () => {
+  last = priority(step);
+  return each("Priority", targets(), (one) => {
+    const next = PRIORITIES[Math.min(3, Math.max(0, PRIORITIES.indexOf(one.priority) + step))];
+    return next === one.priority ? Promise.resolve({}) : call("PATCH", taskPath(one.id), { priority: next });
+  });
+};
+
+/** Move a task past its neighbour among those with the same parent. */
+const move = (step) => async () => {
+  const one = task.value;
+  if (!one || filter.value) return one && say("Clear the filter to move tasks.", "bad");
+  const same = shown.value.map(([, each]) => each).filter((each) => (each.parent ?? null) === (one.parent ?? null));
+  const other = same[same.indexOf(one) + step];
+  last = move(step);
+  if (other) await attempt(() => call("POST", taskPath(one.id, "/move"), step < 0 ? { before: other.id } : { after: other.id }));
+};
+
+async function explain() {
+  const one = task.value;
+  if (!one) return;
+  const told = await attempt(() => call("GET", taskPath(one.id, "/explanation")));
+  if (told) why.value = { task: one.id, startable: told.startable, reasons: told.reasons ?? [] };
+}
+
+// Moving about.
+
+function order() {
+  if (!place.value.name) return onScreen().map((one) => one.conversation);
+  if (place.value.view === "flow") return columns().flat().map((one) => one.id);
+  return shown.value.map(([, one]) => one.id);
+}
+const here = () => (place.value.name ? cursor.value : picked.value);
+
+function neighbour(step) {
+  const ids = order();
+  const at = ids.indexOf(here());
+  return ids[at < 0 ? (step > 0 ? 0 : ids.length - 1) : at + step];
+}
+
+function moveTo(id) {
+  if (id === undefined) return;
+  if (place.value.name) return go({ ...place.value, task: id }, { trail: false });
+  picked.value = id;
+  queueMicrotask(() => document.querySelector(".card.picked")?.scrollIntoView({ block: "nearest" }));
+}
+
+const step = (by) => () => {
+  const ids = order();
+  const at = ids.indexOf(here());
+  moveTo(at < 0 ? ids[by > 0 ? 0 : ids.length - 1] : ids[Math.min(ids.length - 1, Math.max(0, at + by))]);
+};
+
+function back() {
+  const place_ = place.value;
+  if (!place_.name) return boardFilter.value ? (boardFilter.value = "") : (picked.value = null);
+  if (marks.value.size) marks.value = new Set();
+  else if (place_.task) go({ ...place_, task: null }, { trail: false });
+  else if (filter.value) filter.value = "";
+  else if (isPast.value) look(null);
+  else if (place_.view !== "list") go({ ...place_, view: "list" });
+  else home();
+}
+
+/** The board, unless the link is for one list alone. */
+function home() {
+  go({ name: session.value.scope.list });
+}
+
+function open() {
+  if (!place.value.name) return picked.value && go({ name: picked.value });
+  if (!cursor.value) return moveTo(order()[0]);
+  document.querySelector(".detail")?.focus();
+}
+
+function mark(id = cursor.value) {
+  if (!id) return;
+  const next = new Set(marks.value);
+  if (!next.delete(id)) next.add(id);
+  marks.value = next;
+}
+
+async function copy() {
+  const text = targets().map(copyText).join("\n");
+  if (!text) return;
+  try {
+    await navigator.clipboard.writeText(text);
+    say("Copied");
+  } catch {
+    say("The browser lets nothing be copied here.", "bad");
+  }
+}
+
+function share() {
+  const only = place.value.name ? ` --only ${place.value.name}` : "";
+  ask({ title: "Share without the right to change", text: ["A link lets one browser of this machine in, and is good for a minute. In a terminal:"], code: `punch web --link --read-only${only}`, confirm: "Close", only: true });
+}
+
+const view = (name) => () => go({ ...place.value, view: name });
+const focusFilter = () => document.querySelector("#filter")?.focus();
+
+/** name: [what it does in the palette, the function, needs: "list" | "task" | "change"…]. */
+export const COMMANDS = {
+  down: { run: step(1) },
+  up: { run: step(-1) },
+  first: { run: () => moveTo(order()[0]) },
+  last: { run: () => moveTo(order().at(-1)) },
+  page_down: { run: step(12) },
+  page_up: { run: step(-12) },
+  open: { run: open },
+  back: { run: back },
+  home: { run: home },
+  filter: { run: focusFilter, title: "Filter" },
+  palette: { run: () => (dialog.value = { kind: "palette" }) },
+  help: { run: () => (dialog.value = { kind: "help" }), title: "Keys" },
+  view_list: { run: view("list"), title: "As a list", list: true },
+  view_flow: { run: view("flow"), title: "As columns", list: true },
+  view_graph: { run: view("graph"), title: "As a graph", list: true },
+  view_history: { run: view("history"), title: "What happened", list: true },
+  why: { run: explain, title: "Why can't it start?", task: true },
+  start: { run: statusOf("Start", "in_progress"), title: "Start", task: true, change: true },
+  done: { run: statusOf("Done", "completed", { name: "result_summary", label: "Result", hint: "may be empty", kind: "line" }), title: "Done", task: true, change: true },
+  fail: { run: statusOf("Failed", "failed", { name: "fail_reason", label: "Reason", hint: "may be empty", kind: "line" }), title: "Failed", task: true, change: true },
+  pause: { run: statusOf("Pause", "paused"), title: "Pause", task: true, change: true },
+  reopen: { run: statusOf("Reopen", "pending"), title: "Reopen", task: true, change: true },
+  claim: { run: claim, title: "Claim", task: true, change: true },
+  release: { run: release, title: "Give the claim back", task: true, change: true },
+  add: { run: add, title: "Add", change: true },
+  edit: { run: edit, title: "Edit", task: true, change: true },
+  delete: { run: remove, title: "Delete", task: true, change: true },
+  move_down: { run: move(1), title: "Move down", task: true, change: true },
+  move_up: { run: move(-1), title: "Move up", task: true, change: true },
+  raise: { run: priority(1), title: "More urgent", task: true, change: true },
+  lower: { run: priority(-1), title: "Less urgent", task: true, change: true },
+  mark: { run: mark, task: true },
+  mark_all: { run: () => (marks.value = marks.value.size ? new Set() : new Set(order())), title: "Mark all that are shown", list: true },
+  copy: { run: copy, title: "Copy number and title", task: true },
+  repeat: { run: () => last?.(), task: true, change: true },
+  undo: { run: () => undo(), title: "Undo…", list: true, change: true },
+  older: { run: () => attempt(() => goToVersion(-1)), list: true },
+  newer: { run: () => attempt(() => goToVersion(1)), list: true },
+  now: { run: () => look(null), title: "Back to now", list: true },
+  notify: { run: notify, get title() { return isNotifying() ? "Stop notifications" : "Notify me when something fails or waits"; } },
+  share: { run: share, title: "Share a read-only link" },
+  sign_out: { run: signOut, title: "Sign this browser out" },
+};
+
+/** Whether a command can do something now. */
+export function can(name) {
+  const { list: onList, task: onTask, change } = COMMANDS[name];
+  if ((onList || onTask) && !(place.value.name && shownRows.value)) return false;
+  if (onTask && !task.value && !marks.value.size) return false;
+  return !change || mayChange.value;
+}
+
+export function run(name, ...given) {
+  if (can(name)) return COMMANDS[name].run(...given);
+  if (COMMANDS[name].change && isPast.value) say("The past can't be changed: n goes back to now.", "bad");
+  else if (COMMANDS[name].change && !mayChange.value) say("This link may only read.", "bad");
+}
+
+/** What the palette finds: commands that can be run now, and all lists. */
+export function findable() {
+  const commands = Object.entries(COMMANDS).filter(([name, { title }]) => title && can(name)).map(([name, { title }]) => ({ key: name, text: title, kind: "command", run: () => run(name) }));
+  const lists = [...cards.value.values()].map((one) => ({ key: `list ${one.conversation}`, text: safe(one.title ? `${one.title} · ${one.conversation}` : one.conversation), kind: "list", run: () => go({ name: one.conversation }) }));
+  return [...commands, ...(place.value.name && !session.value.scope.list ? [{ key: "board", text: "Board", kind: "list", run: home }] : []), ...lists];
+}

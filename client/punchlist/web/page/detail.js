@@ -1,0 +1,84 @@
+// One task: what it is, what it waits for, what it frees, and what may be done with it.
+
+import { html, signal } from "./vendor.js";
+import { run, why } from "./commands.js";
+import { Story, storyOf } from "./history.js";
+import { go, list, mayChange, place, shownRows, task } from "./model.js";
+import { isFinished, stateOf } from "./rows.js";
+import { Key, Mark, Since, TaskLink, Text, WORDS } from "./parts.js";
+import { clock, safe, safeBlock } from "./text.js";
+
+const ACTIONS = [
+  ["start", "Start", "s", (one) => ["pending", "paused"].includes(one.status) && !one.open_blockers?.length],
+  ["done", "Done", "d", (one) => one.status === "in_progress"],
+  ["fail", "Failed", "f", (one) => one.status === "in_progress"],
+  ["pause", "Pause", "p", (one) => ["pending", "in_progress"].includes(one.status)],
+  ["reopen", "Reopen", "r", (one) => isFinished(one)],
+  ["edit", "Edit", "e", () => true],
+  ["delete", "Delete", "x", () => true],
+];
+const open = signal(false);
+const openTask = (id) => go({ ...place.value, task: id }, { trail: false });
+
+export function Detail() {
+  list.value; // rows change in place
+  const one = task.value;
+  const state = stateOf(one);
+  const found = shownRows.value.tasks;
+  const near = (ids) => (ids ?? []).map((id) => found.get(id)).filter(Boolean);
+  const waits = near(one.blocked_by);
+  const frees = near(one.blocks);
+  const children = [...found.values()].filter((other) => other.parent === one.id);
+  const freed = frees.filter((other) => other.open_blockers?.length === 1 && !isFinished(other)).length;
+  return html`<aside class="detail" aria-label=${`Task ${one.id}`} tabindex="0">
+    <div class="top">
+      <button class="close" aria-label="Back to the list" onClick=${() => run("back")}>←</button>
+      <span class=${`pill s-${state}`}><${Mark} state=${state} />${WORDS[state]}</span>
+      <span class="id">#${one.id}</span>
+      ${one.priority !== "normal" && html`<span class=${`p-${one.priority}`}>${one.priority}</span>`}
+      ${one.owner && html`<${Text} class="owner" of=${`@${one.owner}`} />`}
+      ${one.attempts > 1 && html`<span class="hush">attempt ${one.attempts}</span>`}
+    </div>
+    <h2><${Text} of=${one.title} /></h2>
+    ${state === "in_progress" && html`<p class="doing">${one.active_form && html`<${Text} of=${one.active_form} /> · `}for <${Since} at=${one.status_changed_at} /></p>`}
+    ${one.description && html`<p class="prose">${safeBlock(one.description)}</p>`}
+    ${one.fail_reason && html`<${Note} title="Reason" class="bad" text=${one.fail_reason} />`}
+    ${one.result_summary && html`<${Note} title="Result" text=${one.result_summary} />`}
+    ${mayChange.value && html`<div class="actions">${ACTIONS.filter(([, , , may]) => may(one)).map(([name, label, key]) => html`<button key=${name} class=${name === "delete" ? "quiet" : ""} onClick=${() => run(name)}>${label} <${Key} of=${key} /></button>`)}</div>`}
+    ${why.value?.task === one.id && html`<${Why} told=${why.value} />`}
+    ${one.parent && found.get(one.parent) && html`<${Links} title="Part of" tasks=${[found.get(one.parent)]} />`}
+    ${children.length > 0 && html`<${Links} title="Parts" tasks=${children} />`}
+    ${waits.length > 0 && html`<${Links} title="Waits for" tasks=${waits} />`}
+    ${frees.length > 0 && html`<${Links} title="Blocks" note=${freed && !isFinished(one) ? `done frees ${freed} of ${frees.length}` : ""} tasks=${frees} />`}
+    ${Object.keys(one.metadata ?? {}).length > 0 && html`<dl class="meta">${Object.entries(one.metadata).map(([key, value]) => html`<div key=${key}><dt>${safe(key)}</dt><dd>${safe(typeof value === "string" ? value : JSON.stringify(value))}</dd></div>`)}</dl>`}
+    <details class="activity" open=${open.value} onToggle=${(event) => (open.value = event.currentTarget.open)}>
+      <summary>Activity</summary>
+      ${open.value && html`<${Story} entries=${storyOf(one.id)} />`}
+    </details>
+    <p class="hush">added ${clock(one.created_at)} · changed ${clock(one.updated_at)} · version ${one.version}</p>
+  </aside>`;
+}
+
+const Note = ({ title, text, class: name = "" }) => html`<div class=${`note ${name}`}><h3>${title}</h3><p class="prose">${safeBlock(text)}</p></div>`;
+
+const MOST = 60;
+
+const Links = ({ title, note, tasks }) => html`<div class="links">
+  <h3>${title}${note && html` <span class="hush">${note}</span>`}</h3>
+  ${tasks.slice(0, MOST).map((one) => html`<${TaskLink} key=${one.id} task=${one} onOpen=${openTask} />`)}
+  ${tasks.length > MOST && html`<p class="hush">and ${tasks.length - MOST} more</p>`}
+</div>`;
+
+const REASONS = {
+  stopped: () => "the list stops at failures, and it failed:",
+  serial: () => "the list runs one task at a time, and this is in progress:",
+  blocker: () => "waits for",
+  parent: () => "its parent does not go on:",
+};
+
+const Why = ({ told }) => html`<div class="note" role="status">
+  <h3>${told.startable && !told.reasons.length ? "It can be started" : "What keeps it"}</h3>
+  <ul class="reasons">${told.reasons.map((reason, at) => html`<li key=${at} style=${{ marginLeft: `${(reason.depth ?? 0) * 1.1}em` }}>
+    ${(REASONS[reason.kind] ?? (() => `it is ${WORDS[reason.status]}:`))()} <button class="text" onClick=${() => openTask(reason.by)}>#${reason.by}</button> <${Text} of=${reason.title} />
+    <span class="hush"> ${WORDS[reason.status]}${reason.owner ? ` · @${safe(reason.owner)}` : ""}</span></li>`)}</ul>
+</div>`;

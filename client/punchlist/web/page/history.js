@@ -1,0 +1,146 @@
+// The past: who did what, and the list at any of its versions.
+
+import { effect, html, signal, untracked } from "./vendor.js";
+import { call } from "./link.js";
+import { API, attempt, go, isPast, list, look, past, place, shownRows } from "./model.js";
+import { Text } from "./parts.js";
+import { clock, safe } from "./text.js";
+import { GLYPHS } from "./words.js";
+
+const PAGE = 1000;
+
+/** What is known of the list's events: in order, from position `from` up to `to`. */
+const story = signal(null);
+
+async function read(name, after, upto) {
+  const found = [];
+  for (;;) {
+    const page = await call("GET", `${API}${encodeURIComponent(name)}/events?after=${after}&limit=${PAGE}`);
+    found.push(...page.events.filter((one) => one.seq <= upto));
+    if (page.events.length < PAGE || page.events.at(-1).seq >= upto) return { found, next: page.next };
+    after = page.events.at(-1).seq;
+  }
+}
+
+let reading = null;
+
+/** Read `wanted` events before those that are known, in steps that double: a position counts the events of all lists. */
+async function readOlder(wanted = 200) {
+  const name = place.value.name;
+  let { from, events } = story.value;
+  let got = 0;
+  for (let step = 500; from > 0 && got < wanted; step *= 4) {
+    const after = Math.max(0, from - step);
+    const { found } = await read(name, after, from);
+    if (story.value?.name !== name) return;
+    [from, events, got] = [after, [...found, ...events], got + found.length];
+    if (found[0]?.version === 1) from = 0;
+  }
+  story.value = { ...story.value, from, events };
+}
+
+async function follow(name, seq) {
+  if (story.value?.name !== name) {
+    story.value = { name, from: seq, to: seq, events: [] };
+    return readOlder();
+  }
+  const { found } = await read(name, story.value.to, Infinity);
+  if (story.value?.name === name && found.length) story.value = { ...story.value, to: found.at(-1).seq, events: [...story.value.events, ...found] };
+}
+
+/** Keep the story up to date with the list; one reading at a time. */
+function refresh() {
+  if (reading || !list.value) return;
+  const { name, rows } = list.value;
+  reading = attempt(() => follow(name, rows.seq)).finally(() => {
+    reading = null;
+    if (wantsStory && list.value && (story.value?.name !== list.value.name || list.value.rows.version > (story.value.events.at(-1)?.version ?? 0)) && list.value.rows.version !== version) refresh();
+  });
+  const { version } = rows;
+}
+
+let wantsStory = false;
+effect(() => {
+  wantsStory = place.value.view === "history" || isPast.value;
+  if (list.value && wantsStory) untracked(refresh);
+});
+
+/** What the known events say of a task, newest first; asks for them if nobody has. */
+export function storyOf(id) {
+  if (story.value?.name !== place.value.name) queueMicrotask(refresh);
+  else if ((story.value.events.at(-1)?.version ?? 0) < (list.value?.rows.version ?? 0)) queueMicrotask(refresh);
+  return (story.value?.events ?? []).filter(({ event }) => event.task === id || event.task?.id === id || event.blocker === id).toReversed();
+}
+
+const short = (value) => {
+  const text = typeof value === "string" ? value : value === null ? "none" : JSON.stringify(value);
+  return text.length > 60 ? `${text.slice(0, 59)}…` : text;
+};
+const named = (event, names) => Object.keys(event).filter((key) => names.includes(key)).map((key) => `${key.replace("_", " ")} ${short(event[key])}`).join(", ");
+const MEMBERS = ["title", "description", "priority", "active_form", "owner", "parent", "metadata"];
+const SAY = {
+  ConversationOpened: () => "began the list",
+  ConversationConfigured: (event) => `set ${[named(event, ["title", "attached", "detached"]), ...Object.entries(event.settings ?? {}).map(([key, value]) => `${key} ${value}`)].filter(Boolean).join(", ")}`,
+  TaskAdded: (event) => `added “${event.task.title}”`,
+  TaskEdited: (event) => `edited ${named(event, MEMBERS)}`,
+  TaskMoved: (event) => (event.before ? `moved in front of #${event.before}` : "moved to the end"),
+  StatusChanged: (event) => `${event.from.replace("_", " ")} ${GLYPHS.to} ${event.to.replace("_", " ")}${event.result_summary || event.fail_reason ? ` (${short(event.fail_reason || event.result_summary)})` : ""}`,
+  Deleted: () => "deleted",
+  DependencyAdded: (event) => `waits for #${event.blocker}`,
+  DependencyRemoved: (event) => `no longer waits for #${event.blocker}`,
+  Claimed: (event) => `claimed by ${event.owner}`,
+  Released: (event) => `given back by ${event.owner} (${event.reason})`,
+  ListCleared: () => "cleared the list",
+  MessageAppended: (event) => `said: ${short(event.content)}`,
+  EventLost: () => "lost to damage",
+};
+export const sentence = ({ event }) => safe((SAY[event.type] ?? (() => `${event.type} (not known to this page)`))(event));
+const taskOf = ({ event }) => event.task?.id ?? event.task ?? null;
+
+/** Events as lines: a click shows the list as it was then. */
+export function Story({ entries, most = 400 }) {
+  return html`<ol class="story">${entries.slice(0, most).map((one) => html`<li key=${one.seq} class=${past.value?.version === one.version ? "here" : ""}>
+    <button title=${`Version ${one.version}: show the list as it was`} onClick=${() => attempt(() => look(one.version))}>
+      <span class="when">${clock(one.at)}</span>
+      <span class="said">${taskOf(one) && html`<span class="id">#${taskOf(one)}</span> `}${sentence(one)}</span>
+      <${Text} class="owner" of=${one.actor} />
+    </button></li>`)}</ol>`;
+}
+
+export function History() {
+  const known = story.value?.name === place.value.name ? story.value : null;
+  if (!known) return html`<p class="hush" role="status">Reading what happened…</p>`;
+  return html`<div class="scroll" tabindex="0" aria-label="Newest first" role="group">
+    <${Story} entries=${known.events.toReversed()} most=${600} />
+    ${known.from > 0 && html`<button class="more" onClick=${() => attempt(readOlder)}>Older</button>`}
+  </div>`;
+}
+
+let waiting = 0;
+function slide(version) {
+  cancelAnimationFrame(waiting);
+  waiting = requestAnimationFrame(() => attempt(() => look(version)));
+}
+
+/** The slider through all versions. Its place is always kept, so nothing jumps. */
+export function TimeBar() {
+  const present = list.value?.rows.version;
+  if (!present) return null;
+  const at = past.value?.version ?? present;
+  return html`<label class="time"><span class="sr">Version of the list</span>
+    <input type="range" min="1" max=${present} value=${at} aria-valuetext=${isPast.value ? `version ${at} of ${present}` : "now"} onInput=${(event) => slide(Number(event.currentTarget.value))} />
+    <output>${isPast.value ? `${at} of ${present}` : "now"}</output></label>`;
+}
+
+/** Says which version is shown, and what made it. */
+export function PastBanner() {
+  if (!past.value || !place.value.name) return null;
+  const made = story.value?.name === place.value.name ? story.value.events.find((one) => one.version === past.value.version) : null;
+  return html`<div class="past-banner" role="status">
+    <span><b>As it was</b> at version ${past.value.version} of ${list.value?.rows.version}${made && html`<span class="made"> · <${Text} of=${made.actor} />, ${clock(made.at)}: ${taskOf(made) ? `#${taskOf(made)} ` : ""}${sentence(made)}</span>`}</span>
+    <button onClick=${() => look(null)}>Back to now</button>
+  </div>`;
+}
+
+export const goToVersion = (step) => look((past.value?.version ?? shownRows.value.version) + step);
+export const toHistory = () => go({ ...place.value, view: "history" });

@@ -1,0 +1,82 @@
+// Layers for the graph: longest path, then sweeps by the mean place of the neighbours, with dummies on long edges.
+
+const SWEEPS = 8;
+
+/**
+ * Place tasks in layers.
+ *
+ * @param {string[]} ids  the tasks, in the order of their list
+ * @param {[string, string][]} edges  from what is waited for to what waits
+ * @returns {{layers: string[][], place: Map<string, [number, number]>, routes: Map<string, string[]>}}
+ *   the layers, each node's layer and row, and for each edge "a b" the nodes on its way
+ */
+export function layered(ids, edges) {
+  const into = new Map(ids.map((id) => [id, []]));
+  const outOf = new Map(ids.map((id) => [id, []]));
+  for (const [from, to] of edges) into.get(to).push(from), outOf.get(from).push(to);
+
+  const layer = new Map();
+  const left = new Map(ids.map((id) => [id, into.get(id).length]));
+  const free = ids.filter((id) => !left.get(id));
+  for (const id of free) {
+    layer.set(id, Math.max(-1, ...into.get(id).map((from) => layer.get(from))) + 1);
+    for (const to of outOf.get(id)) {
+      left.set(to, left.get(to) - 1);
+      if (!left.get(to)) free.push(to);
+    }
+  }
+  for (const id of ids) if (!layer.has(id)) layer.set(id, 0); // a cycle can't be, but must not hide a task
+
+  const layers = [];
+  const put = (id, at) => ((layers[at] ??= []), layers[at].push(id));
+  for (const id of ids) put(id, layer.get(id));
+  const before = new Map(ids.map((id) => [id, []]));
+  const after = new Map(ids.map((id) => [id, []]));
+  const join = (a, b) => (after.get(a).push(b), before.get(b).push(a));
+  const routes = new Map();
+  for (const [from, to] of edges) {
+    const way = [from];
+    for (let at = layer.get(from) + 1; at < layer.get(to); at++) {
+      const dummy = `${from}>${to}@${at}`;
+      before.set(dummy, []), after.set(dummy, []);
+      put(dummy, at);
+      join(way.at(-1), dummy);
+      way.push(dummy);
+    }
+    join(way.at(-1), to);
+    routes.set(`${from} ${to}`, [...way, to]);
+  }
+
+  const row = new Map();
+  const number = () => layers.forEach((nodes) => nodes.forEach((id, at) => row.set(id, at - nodes.length / 2)));
+  number();
+  for (let sweep = 0; sweep < SWEEPS; sweep++) {
+    const near = sweep % 2 ? after : before;
+    for (const nodes of sweep % 2 ? layers.toReversed() : layers) {
+      const wish = new Map(nodes.map((id) => [id, near.get(id).length ? near.get(id).reduce((sum, other) => sum + row.get(other), 0) / near.get(id).length : row.get(id)]));
+      nodes.sort((a, b) => wish.get(a) - wish.get(b));
+      nodes.forEach((id, at) => row.set(id, at - nodes.length / 2));
+    }
+  }
+  const place = new Map();
+  layers.forEach((nodes, x) => nodes.forEach((id, y) => place.set(id, [x, y])));
+  return { layers, place, routes };
+}
+
+/** The tasks within so many steps up or down of one. */
+export function around(start, edges, steps = 2) {
+  const near = new Set([start]);
+  for (let step = 0; step < steps; step++) for (const [from, to] of [...edges]) if (near.has(from) !== near.has(to)) near.add(from), near.add(to);
+  return near;
+}
+
+/** All that is up- or downstream of a task. */
+export function stream(start, edges) {
+  const reach = (from, to) => {
+    const next = Map.groupBy(edges, (edge) => edge[from]);
+    const seen = new Set([start]);
+    for (const id of seen) for (const edge of next.get(id) ?? []) seen.add(edge[to]);
+    return seen;
+  };
+  return new Set([...reach(0, 1), ...reach(1, 0)]);
+}

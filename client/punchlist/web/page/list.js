@@ -1,0 +1,116 @@
+// One list: its head, its rows, and around them detail, flow, graph and history.
+
+import { html } from "./vendor.js";
+import { Detail } from "./detail.js";
+import { Flow } from "./flow.js";
+import { Graph } from "./graph.js";
+import { History, TimeBar } from "./history.js";
+import { run } from "./commands.js";
+import { session } from "./link.js";
+import { FILTERS, VIEWS, absent, card, cursor, filter, go, hashOf, isPast, list, marks, mayChange, nameOf, place, priorityMark, shown, shownRows, task, total } from "./model.js";
+import { isFinished, stateOf } from "./rows.js";
+import { Bar, Key, Mark, Since, Text, WORDS, Windowed } from "./parts.js";
+import { plural, safe } from "./text.js";
+import { GLYPHS } from "./words.js";
+
+export const ROW = matchMedia("(pointer: coarse)").matches ? 48 : 40;
+const FACES = { list: Rows, flow: Flow, graph: Graph, history: History };
+
+export function List() {
+  const { name, view } = place.value;
+  const Face = FACES[view];
+  list.value; // rows change in place
+  const found = shownRows.value;
+  return html`<div class=${`list-page v-${view}${isPast.value ? " past" : ""}${task.value ? " has-task" : ""}`}>
+    <${Head} name=${name} />
+    <main id="main" class="panes">
+      <div class="face" role="region" aria-label=${VIEW_NAMES[view]}>${absent.value || found?.version === 0 ? html`<${Absent} name=${name} />` : found ? html`<${Face} />` : html`<p class="hush" role="status">Opening…</p>`}</div>
+      ${task.value && html`<${Detail} />`}
+    </main>
+  </div>`;
+}
+
+const VIEW_NAMES = { list: "Tasks", flow: "Tasks by state", graph: "What waits for what", history: "What happened" };
+
+function Head({ name }) {
+  list.value;
+  const counts = shownRows.value?.counts;
+  return html`<div class="head" role="region" aria-label="The list">
+    <div class="title">
+      ${!session.value.scope.list && html`<a class="back" href="#/" aria-label="Back to the board" onClick=${(event) => (event.preventDefault(), run("home"))}>←</a>`}
+      <h1><${Text} of=${card.value ? nameOf(card.value) : name} /></h1>
+      ${counts && html`<span class="done">${counts.completed} of ${total(counts)}</span>`}
+      ${shownRows.value?.damaged && html`<span class="pill bad" title=${safe(shownRows.value.damaged.reason)}>not whole: its log is damaged</span>`}
+      ${counts?.failed > 0 && card.value?.settings?.on_failure === "stop" && html`<span class="pill bad">stopped by a failure</span>`}
+      ${card.value?.settings?.execution === "serial" && html`<span class="pill">one at a time</span>`}
+    </div>
+    ${counts && html`<${Bar} counts=${counts} />`}
+    <div class="tools">
+      <nav class="segments" aria-label="Views">
+        ${VIEWS.map((view) => html`<a key=${view} href=${hashOf({ ...place.value, view })} aria-current=${place.value.view === view ? "page" : undefined}
+          onClick=${(event) => (event.preventDefault(), go({ ...place.value, view }))}>${view}</a>`)}
+      </nav>
+      <div class="filters" role="group" aria-label="Filters">
+        ${FILTERS.map((one) => {
+          const word = one === "all" ? "" : `is:${one}`;
+          return html`<button key=${one} aria-pressed=${filter.value.trim() === word ? "true" : "false"} onClick=${() => (filter.value = word)}>${one}</button>`;
+        })}
+      </div>
+      <span class="room"></span>
+      <${TimeBar} />
+      ${mayChange.value && html`<button class="primary" onClick=${() => run("add")}>Add</button>`}
+    </div>
+  </div>`;
+}
+
+const Absent = ({ name }) => html`<div class="teach">
+  <h2>There is no list <${Text} of=${name} /></h2>
+  <p>It appears here as soon as somebody uses it.</p>
+  ${mayChange.value && html`<p><button class="primary" onClick=${() => run("add")}>Begin it with a task</button></p>`}
+</div>`;
+
+function Empty() {
+  const all = shownRows.value.tasks.size;
+  if (all) return html`<div class="teach"><h2>No task fits</h2>
+    <p>${plural(all, "task is", "tasks are")} hidden by <code>${safe(filter.value)}</code>. <${Key} of="escape" /> clears it.</p>
+    <p class="hush">Words narrow it together: <code>is:blocked</code> <code>@ann</code> <code>p:high</code> <code>#4</code> or any text.</p></div>`;
+  return html`<div class="teach"><h2>Nothing to do here${isPast.value ? " at that time" : ""}</h2>
+    ${mayChange.value ? html`<p>Press <${Key} of="a" /> to add a task, or let an agent plan: what it does appears here by itself.</p>
+    <p class="hush">From a terminal: <code>punch -c ${safe(place.value.name)} add "Write the parser"</code></p>` : null}</div>`;
+}
+
+/** What is seen of a task beside its text, for those who hear it. */
+export const Spoken = ({ of: one, waits }) => {
+  const parts = [WORDS[stateOf(one)]];
+  if (one.priority !== "normal") parts.push(`${one.priority} priority`);
+  if (waits && one.open_blockers?.length && !isFinished(one)) parts.push(`waits for ${one.open_blockers.map((id) => `#${id}`).join(", ")}`);
+  if (marks.value.has(one.id)) parts.push("marked");
+  return html`<span class="sr">, ${parts.join(", ")} </span>`;
+};
+
+function Rows() {
+  const lines = shown.value;
+  if (!lines.length) return html`<${Empty} />`;
+  const at = lines.findIndex(([, one]) => one.id === cursor.value);
+  return html`<${Windowed} items=${lines} size=${ROW} active=${at} class="rows" role="listbox" aria-label="Tasks" aria-multiselectable="true"
+    aria-activedescendant=${at < 0 ? undefined : `t-${cursor.value}`}>
+    ${([depth, one], index) => html`<${Row} key=${one.id} one=${one} depth=${depth} index=${index} count=${lines.length} />`}
+  <//>`;
+}
+
+function Row({ one, depth, index, count }) {
+  const state = stateOf(one);
+  const waits = !isFinished(one) && one.open_blockers?.length ? one.open_blockers : null;
+  const sign = priorityMark(one);
+  const here = cursor.value === one.id;
+  const open = (event) => (event.ctrlKey || event.metaKey ? run("mark", one.id) : go({ ...place.value, task: one.id }, { trail: false }));
+  return html`<div id=${`t-${one.id}`} class=${`row r-${state}${here ? " here" : ""}${marks.value.has(one.id) ? " marked" : ""}`} role="option" style=${{ height: `${ROW}px` }}
+    aria-selected=${here || marks.value.has(one.id) ? "true" : "false"} aria-posinset=${index + 1} aria-setsize=${count} onClick=${open}>
+    <span class="id">#${one.id}</span>
+    <span class="stem" style=${{ width: `${Math.min(depth, 8) * 1.4}em` }}></span>
+    <${Mark} state=${state} />
+    <span class="what">${sign && html`<b aria-hidden="true" class=${`p-${one.priority}`}>${sign}</b>`}<${Text} class="t" of=${one.title} /><${Spoken} of=${one} />${state === "in_progress" && html`<span class="doing">${one.active_form && html`<${Text} of=${one.active_form} /> ${GLYPHS.dot} `}<${Since} at=${one.status_changed_at} /></span>`}${state === "failed" && one.fail_reason && html`<${Text} class="why" of=${one.fail_reason} />`}</span>
+    ${waits && html`<span class="waits"><span aria-hidden="true">${GLYPHS.arrow} </span><span class="sr">waits for </span>${waits.slice(0, 3).map((id) => `#${id}`).join(" ")}${waits.length > 3 ? ` +${waits.length - 3}` : ""}</span>`}
+    ${one.owner && state !== "completed" && html`<${Text} class="owner" of=${`@${one.owner}`} />`}
+  </div>`;
+}

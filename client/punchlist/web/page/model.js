@@ -1,0 +1,249 @@
+// What the page knows: the place in the address, all lists, the list that is open, and what of it is shown.
+
+import { batch, computed, effect, signal } from "./vendor.js";
+import { Link, Problem, call, session } from "./link.js";
+import { Rows, isFinished, rowsOf, stateOf } from "./rows.js";
+import { GLYPHS } from "./words.js";
+
+export const API = "/api/v1/conversations/";
+
+// The place: #/ is the board, #/list/NAME[/flow|graph|history][/TASK] a list.
+
+export const VIEWS = ["list", "flow", "graph", "history"];
+export const place = signal(placeOf(location.hash));
+
+function placeOf(hash) {
+  const [, kind, named, ...rest] = hash.slice(1).split("/");
+  const name = session.value?.scope.list ?? (kind === "list" && named ? decodeURIComponent(named) : null);
+  if (!name) return { name: null, view: "list", task: null };
+  const view = VIEWS.includes(rest[0]) ? rest.shift() : "list";
+  return { name, view, task: rest[0] ?? null };
+}
+
+export function hashOf({ name, view = "list", task = null }) {
+  if (!name) return "#/";
+  return ["#/list", encodeURIComponent(name), view === "list" ? null : view, task].filter(Boolean).join("/");
+}
+
+/** Go somewhere; moving among the tasks of a list leaves no trail in the browser's history. */
+export function go(to, { trail = true } = {}) {
+  const hash = hashOf(to);
+  if (hash === (location.hash || "#/")) return;
+  history[trail ? "pushState" : "replaceState"](null, "", location.pathname + hash);
+  place.value = placeOf(hash);
+}
+addEventListener("popstate", () => (place.value = placeOf(location.hash)));
+addEventListener("hashchange", () => (place.value = placeOf(location.hash)));
+
+// All lists.
+
+export const cards = signal(new Map());
+export const known = signal(false); // the board came at least once
+let comingCards = null;
+
+export const needsYou = (card) => card.counts.failed > 0 || card.counts.paused > 0 || !!card.damaged;
+export const total = (counts) => counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed;
+const isOpen = (card) => card.counts.pending + card.counts.in_progress + card.counts.paused > 0;
+const DAY = 86_400_000;
+
+export const SECTIONS = [
+  { key: "needs", title: "Needs you", has: needsYou },
+  { key: "working", title: "Being worked on", has: (card) => card.counts.in_progress > 0 },
+  { key: "waiting", title: "Waiting", has: isOpen },
+  { key: "done", title: "Done today", has: (card) => total(card.counts) > 0 && Date.now() - card.updated_at < DAY },
+  { key: "quiet", title: "Quiet", has: () => true },
+];
+
+export const boardFilter = signal("");
+export const nameOf = (card) => card.title || card.conversation;
+
+/** The board: sections of cards, the latest changed first. */
+export const board = computed(() => {
+  const words = boardFilter.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = SECTIONS.map((section) => ({ ...section, cards: [] }));
+  for (const card of cards.value.values()) {
+    const text = `${card.conversation} ${card.title ?? ""} ${(card.running ?? []).map((one) => `@${one.owner} ${one.title}`).join(" ")}`.toLowerCase();
+    if (words.every((word) => text.includes(word))) found.find((section) => section.has(card)).cards.push(card);
+  }
+  for (const section of found) section.cards.sort((a, b) => b.updated_at - a.updated_at || (a.conversation < b.conversation ? -1 : 1));
+  return found.filter((section) => section.cards.length);
+});
+
+export const card = computed(() => cards.value.get(place.value.name) ?? null);
+
+// The open list.
+
+let rows = new Rows();
+export const list = signal(null); // { name, rows, stamp }: a new object at each change
+export const absent = signal(null); // the problem if the open list does not exist
+export const past = signal(null); // { version, rows } while an old version is shown
+export const isPast = computed(() => past.value !== null);
+export const mayChange = computed(() => session.value?.scope.mode !== "ro" && !isPast.value);
+export const shownRows = computed(() => past.value?.rows ?? list.value?.rows ?? null);
+export const filter = signal("");
+export const marks = signal(new Set());
+export const cursor = computed(() => place.value.task);
+
+const IS = {
+  all: () => true,
+  open: (task) => !isFinished(task),
+  ready: (task) => stateOf(task) === "pending",
+  blocked: (task) => !isFinished(task) && !!task.open_blockers?.length,
+  running: (task) => task.status === "in_progress",
+  paused: (task) => task.status === "paused",
+  done: (task) => task.status === "completed",
+  failed: (task) => task.status === "failed",
+};
+export const FILTERS = Object.keys(IS);
+
+/** What `is:blocked @ann p:high words` keeps: every word must fit. */
+export function keeps(text) {
+  const tests = text.toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
+    if (word.startsWith("is:")) return IS[word.slice(3)] ?? (() => false);
+    if (word.startsWith("@")) return (task) => (task.owner ?? "").toLowerCase().startsWith(word.slice(1));
+    if (word.startsWith("p:")) return (task) => task.priority.startsWith(word.slice(2));
+    if (/^#\d+$/.test(word)) return (task) => task.id === word.slice(1);
+    return (task) => `${task.title} ${task.active_form ?? ""} ${task.description ?? ""}`.toLowerCase().includes(word);
+  });
+  return (task) => tests.every((test) => test(task));
+}
+
+/** The tasks shown, as [depth, task]. */
+export const shown = computed(() => {
+  const found = shownRows.value;
+  list.value; // rows change in place
+  if (!found) return [];
+  const keep = filter.value.trim() ? keeps(filter.value) : null;
+  const lines = [];
+  for (const [id, depth] of found.tree()) {
+    const task = found.tasks.get(id);
+    if (!keep || keep(task)) lines.push([depth, task]);
+  }
+  return lines;
+});
+
+export const task = computed(() => (list.value, shownRows.value?.tasks.get(cursor.value) ?? null));
+
+// Time: a second passes only where something that is shown runs.
+
+export const now = signal(Date.now());
+const runs = computed(() => (place.value.name ? list.value?.rows.counts?.in_progress > 0 : [...cards.value.values()].some((one) => one.running?.length)));
+effect(() => {
+  const every = runs.value ? 1000 : 30_000;
+  const timer = setInterval(() => document.hidden || (now.value = Date.now()), every);
+  return () => clearInterval(timer);
+});
+
+// The stream.
+
+let due = 0;
+const dirty = { cards: false, list: false };
+function showSoon(what) {
+  dirty[what] = true;
+  due ||= requestAnimationFrame(() => {
+    due = 0;
+    batch(() => {
+      if (dirty.cards) cards.value = new Map(cards.value);
+      if (dirty.list) list.value = { name: place.value.name, rows };
+      dirty.cards = dirty.list = false;
+    });
+  });
+}
+
+export const watchers = new Set(); // called with (card, the card before) for each change of a list
+
+export const link = new Link({
+  awake: () => !document.hidden || watchers.size > 0,
+  begin() {
+    comingCards = null;
+    rows.begin();
+  },
+  refused(problem, name) {
+    if (name === place.value.name) absent.value = problem;
+  },
+  take({ event, data }) {
+    if (event === "cards") {
+      comingCards ??= new Map();
+      for (const one of data.conversations) comingCards.set(one.conversation, one);
+      if (data.next_cursor) return;
+      cards.value = comingCards;
+      comingCards = null;
+      known.value = true;
+    } else if (event === "board") {
+      const before = cards.value.get(data.card.conversation);
+      if (before && before.created_at === data.card.created_at && before.version > data.card.version) return;
+      if (data.gone) cards.value.delete(data.card.conversation);
+      else cards.value.set(data.card.conversation, data.card);
+      for (const watch of watchers) watch(data.card, before);
+      showSoon("cards");
+      if (absent.value && data.card.conversation === place.value.name && !data.gone) reopen();
+    } else if (event === "rows" && data.conversation === place.value.name && rows.take(data)) showSoon("list");
+  },
+});
+
+function reopen() {
+  absent.value = null;
+  link.restart();
+}
+
+// A link to one list alone shows no board: what the list is called is asked once.
+effect(() => {
+  const only = session.value?.scope.list;
+  if (only) call("GET", API + encodeURIComponent(only)).then(({ conversation }) => (cards.value = new Map([[only, conversation]])), () => {});
+});
+
+let opened;
+effect(() => {
+  const name = place.value.name;
+  if (name === opened) return;
+  opened = name;
+  rows = new Rows();
+  batch(() => {
+    [list.value, past.value, absent.value, filter.value, marks.value] = [null, null, null, "", new Set()];
+  });
+  link.follow(name);
+});
+effect(() => {
+  session.value;
+  link.restart();
+});
+
+// Changes of the open list.
+
+export const listPath = (rest = "") => API + encodeURIComponent(place.value.name) + rest;
+export const taskPath = (id, rest = "") => listPath(`/tasks/${encodeURIComponent(id)}${rest}`);
+
+/** Show an old version; null or the present one: back to now. */
+export async function look(version) {
+  const present = list.value?.rows.version;
+  if (version === null || version >= present) return void (past.value = null);
+  const wanted = Math.max(1, version);
+  looking = wanted;
+  const answer = await call("GET", listPath(`/tasks?at_version=${wanted}`));
+  if (looking === wanted && place.value.name === opened) past.value = { version: wanted, rows: rowsOf({ ...answer, version: wanted }) };
+}
+let looking = 0;
+
+// What the page says: the last refusal or success, read out by screen readers.
+
+export const said = signal(null);
+let silence = 0;
+export function say(text, kind = "info") {
+  said.value = { text, kind };
+  clearTimeout(silence);
+  silence = setTimeout(() => (said.value = null), kind === "bad" ? 12_000 : 5000);
+}
+
+/** Run a change; a refusal is said, never swallowed. */
+export async function attempt(work) {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    say(error.message, "bad");
+    return null;
+  }
+}
+
+export const copyText = (one) => `#${one.id} ${one.title}`;
+export const priorityMark = (one) => (one.priority === "normal" || isFinished(one) ? "" : GLYPHS[one.priority]);

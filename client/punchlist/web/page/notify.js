@@ -1,0 +1,33 @@
+// Notifications, for those who ask for them: a list begins to need somebody.
+
+import { cards, go, nameOf, needsYou, say, watchers } from "./model.js";
+import { safe } from "./text.js";
+
+const KEPT = "punchlist.notify";
+
+function tell(card, before) {
+  if (!needsYou(card) || (before && card.counts.failed <= before.counts.failed && card.counts.paused <= before.counts.paused)) return;
+  const what = card.counts.failed > (before?.counts.failed ?? 0) ? "failed" : "was paused";
+  const shown = new Notification(safe(nameOf(card)), { body: `A task ${what}.`, icon: "/icon.svg", tag: card.conversation });
+  shown.onclick = () => (window.focus(), go({ name: card.conversation }));
+}
+
+export const isNotifying = () => watchers.has(tell);
+
+/** Begin or end notifications. */
+export async function notify() {
+  if (isNotifying()) {
+    watchers.delete(tell);
+    localStorage.removeItem(KEPT);
+    return say("Notifications are off.");
+  }
+  if (!("Notification" in window) || (await Notification.requestPermission()) !== "granted") return say("The browser allows this page no notifications.", "bad");
+  watchers.add(tell);
+  localStorage.setItem(KEPT, "1");
+  say("You are notified when a task fails or is paused, as long as this tab is open.");
+}
+
+if (localStorage.getItem(KEPT) && "Notification" in window && Notification.permission === "granted") watchers.add(tell);
+
+/** How many lists need somebody: shown in the tab's title. */
+export const needed = () => [...cards.value.values()].filter(needsYou).length;

@@ -1,0 +1,85 @@
+// A list folded from the pushes of the view `rows`, as docs/protocol.md says, and its order as a tree.
+
+/** The state as shown: an unfinished task with open blockers is `blocked`. */
+export const stateOf = (task) => (task.status === "pending" && task.open_blockers?.length ? "blocked" : task.status);
+
+export const isFinished = (task) => task.status === "completed" || task.status === "failed";
+
+const byPlace = (a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+
+/** Depth by id and the ids in order: children stand behind their parent, members of a parent cycle at the top level. */
+export function asTree(tasks) {
+  const known = new Set(tasks.map((task) => task.id));
+  const children = new Map();
+  let nested = false;
+  for (const task of tasks) {
+    const parent = task.parent && task.parent !== task.id && known.has(task.parent) ? task.parent : "";
+    nested ||= parent !== "";
+    if (!children.has(parent)) children.set(parent, []);
+    children.get(parent).push(task.id);
+  }
+  const depth = new Map();
+  if (!nested) {
+    for (const task of tasks) depth.set(task.id, 0);
+    return depth;
+  }
+  for (const root of [...(children.get("") ?? []), ...known]) {
+    const stack = [[0, root]];
+    while (stack.length) {
+      const [level, id] = stack.pop();
+      if (depth.has(id)) continue;
+      depth.set(id, level);
+      for (const child of (children.get(id) ?? []).toReversed()) stack.push([level + 1, child]);
+    }
+  }
+  return depth;
+}
+
+export class Rows {
+  tasks = new Map();
+  version = 0;
+  seq = 0;
+  counts = null;
+  damaged = null;
+  #coming = this.tasks;
+  #depth = null;
+
+  /** A connection begins: what came of a whole list that was cut is forgotten. */
+  begin() {
+    this.#coming = this.tasks;
+  }
+
+  /** Take a push; true once all its pieces are there. */
+  take(push) {
+    if (push.reset) this.#coming = new Map();
+    const rows = this.#coming;
+    for (const id of push.gone ?? []) if (rows.delete(id)) this.#depth = null;
+    for (const row of push.rows) {
+      const old = rows.get(row.id);
+      if (!old || old.rank !== row.rank || old.parent !== row.parent) this.#depth = null;
+      rows.set(row.id, row);
+    }
+    if (push.more) return false;
+    if (rows !== this.tasks) this.#depth = null;
+    this.tasks = rows;
+    [this.version, this.seq, this.counts, this.damaged] = [push.version, push.seq, push.counts, push.damaged ?? null];
+    return true;
+  }
+
+  /** The list. */
+  sorted() {
+    return [...this.tasks.values()].sort(byPlace);
+  }
+
+  /** Depth by id, in the order shown; worked out anew only when a task came, went or moved. */
+  tree() {
+    return (this.#depth ??= asTree(this.sorted()));
+  }
+}
+
+/** A list of the past, as `task.list` answers it, in the same shape. */
+export function rowsOf(answer) {
+  const rows = new Rows();
+  rows.take({ ...answer, reset: true, rows: answer.tasks.map((task, at) => ({ ...task, rank: String(at).padStart(9, "0") })) });
+  return rows;
+}

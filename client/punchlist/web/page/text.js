@@ -1,0 +1,33 @@
+// Text of others made fit to show, and numbers as words: the twin of punchlist/text.py and cli/render.py.
+
+const IGNORABLE = "\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u2800\\u3164\\ufe00-\\ufe0d\\uffa0\\u{e0000}-\\u{e0fff}";
+const HARMFUL = new RegExp(`[\\p{C}\\p{Zl}\\p{Zp}${IGNORABLE}]`, "gu");
+const MARK = "[\\u0300-\\u036f\\u0483-\\u0489\\u1ab0-\\u1aff\\u1dc0-\\u1dff\\u20d0-\\u20ff\\ufe20-\\ufe2f]";
+const HEAP = new RegExp(`(${MARK}{4})(${MARK}+)`, "gu");
+const PLAIN = /^[ -~]*$/;
+
+function escaped(char) {
+  const code = char.codePointAt(0);
+  const [sign, width] = code < 0x100 ? ["x", 2] : code < 0x10000 ? ["u", 4] : ["U", 8];
+  return `\\${sign}${code.toString(16).padStart(width, "0")}`;
+}
+
+/** The text with everything that could steer or deceive a reader as a visible escape. */
+export function safe(text) {
+  text = String(text ?? "");
+  if (PLAIN.test(text)) return text;
+  return text.replace(HEAP, (_, kept, rest) => kept + [...rest].map(escaped).join("")).replace(HARMFUL, escaped);
+}
+
+/** As `safe`, for text of several lines: newline and tab stay. */
+export const safeBlock = (text) => String(text ?? "").split(/([\n\t])/).map((part) => (part === "\n" || part === "\t" ? part : safe(part))).join("");
+
+/** A duration in its largest unit: 40s, 12m, 3h, 2d. */
+export function since(ms) {
+  const seconds = Math.floor(Math.max(ms, 0) / 1000);
+  for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "m"]]) if (seconds >= size) return `${Math.floor(seconds / size)}${unit}`;
+  return `${seconds}s`;
+}
+
+export const clock = (ms) => new Date(ms).toLocaleString(undefined, Date.now() - ms < 64_800_000 ? { hour: "2-digit", minute: "2-digit" } : { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+export const plural = (count, one, many = `${one}s`) => `${count.toLocaleString()} ${count === 1 ? one : many}`;

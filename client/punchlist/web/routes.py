@@ -1,0 +1,70 @@
+"""The table of what is served: which request makes which call of the method table.
+
+A name in a path is the name of the call's parameter. What GET and DELETE take besides comes from the query,
+what the others take from a JSON object.
+"""
+
+from typing import Literal, NamedTuple
+
+Verb = Literal["GET", "PUT", "POST", "PATCH", "DELETE"]
+
+API = "/api/v1"
+_LIST = f"{API}/conversations/{{conversation}}"
+_TASK = f"{_LIST}/tasks/{{task}}"
+
+
+class Route(NamedTuple):
+    """A row: `many` is the method for a body that has `tasks`."""
+
+    verb: Verb
+    path: str
+    method: str
+    status: int = 200
+    many: str | None = None
+
+
+ROUTES = (
+    Route("GET", f"{API}/status", "daemon.status"),
+    Route("GET", f"{API}/resolve", "conversation.resolve"),
+    Route("GET", f"{API}/confirmations/{{token}}", "confirmation.get"),
+    Route("GET", f"{API}/conversations", "conversation.list"),
+    Route("GET", _LIST, "conversation.get"),
+    Route("PUT", _LIST, "conversation.open"),
+    Route("PATCH", _LIST, "conversation.configure"),
+    Route("DELETE", _LIST, "conversation.delete"),
+    Route("PUT", f"{_LIST}/sessions/{{session}}", "conversation.attach"),
+    Route("DELETE", f"{_LIST}/sessions/{{session}}", "conversation.detach"),
+    Route("GET", f"{_LIST}/tasks", "task.list"),
+    Route("POST", f"{_LIST}/tasks", "task.add", 201, many="task.add_many"),
+    Route("DELETE", f"{_LIST}/tasks", "task.delete"),
+    Route("GET", _TASK, "task.get"),
+    Route("GET", f"{_TASK}/explanation", "task.explain"),
+    Route("PATCH", _TASK, "task.edit"),
+    Route("DELETE", _TASK, "task.delete"),
+    Route("POST", f"{_TASK}/status", "task.set_status"),
+    Route("POST", f"{_TASK}/notes", "task.note"),
+    Route("POST", f"{_TASK}/move", "task.move"),
+    Route("POST", f"{_LIST}/claim", "task.claim"),
+    Route("POST", f"{_TASK}/claim", "task.claim"),
+    Route("POST", f"{_TASK}/renew", "task.renew"),
+    Route("POST", f"{_TASK}/release", "task.release"),
+    Route("POST", f"{_LIST}/undo", "list.undo"),
+    Route("POST", f"{_LIST}/replace", "list.replace"),
+    Route("POST", f"{_LIST}/clear", "list.clear"),
+    Route("POST", f"{_LIST}/turn-end", "turn.end"),
+    Route("GET", f"{_LIST}/messages", "message.list"),
+    Route("POST", f"{_LIST}/messages", "message.append", 201),
+    Route("GET", f"{_LIST}/events", "event.read"),
+)
+
+LEFT_OUT = {
+    "daemon.hello": "the connection to the daemon is the server's",
+    "daemon.shutdown": "ends more than a face should",
+    "daemon.backup": "writes files",
+    "rpc.discover": "the document of this interface is /api/v1/openapi.json",
+    "rpc.cancel": "a request that is hung up is given up",
+    "event.wait": "streams do that",
+    "event.subscribe": "streams do that",
+    "event.unsubscribe": "streams do that",
+}
+"""The methods that have no route, and why."""

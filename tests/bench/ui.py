@@ -1,0 +1,188 @@
+"""What `punch ui` costs on a terminal: its first paint, and processor time while 100 changes a second come.
+
+The anchor is a table of textual's own that shows the same: the rows, and a spinner where one is in progress.
+Prints the figures beside their targets and exits with 1 if one is missed. `make ui`; `--table` is the anchor.
+"""
+
+import argparse
+import asyncio
+import os
+import pty
+import select
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from fcntl import ioctl
+from pathlib import Path
+
+from textual.app import App, ComposeResult
+from textual.widgets import DataTable
+
+from punchlist import connect, connect_async
+from punchlist.cursor import Cursor, FoldView
+from punchlist.ui.face import FRAME_S
+from punchlist.ui.parts import FRAMES
+from punchlist_testing.daemon import spawned_daemon
+from punchlist_testing.terminal import environment
+
+SMALL, LARGE = 12, 10_000
+ROUNDS = 5
+PER_SECOND = 100
+SECONDS = 6.0
+PAINT = 1.3
+"""The first paint of 10,000 tasks, in those of 12."""
+WORK = 0.25
+"""Processor time, in that of the table."""
+
+
+class Table(App[None]):
+    """The anchor: what textual offers for rows.
+
+    Args:
+        socket: The daemon's.
+        name: The list.
+    """
+
+    def __init__(self, socket: str, name: str) -> None:
+        super().__init__()
+        self._socket = socket
+        self._list = name
+        self._turns = set[str]()
+
+    def compose(self) -> ComposeResult:
+        """The table alone."""
+        yield DataTable[str]()
+
+    def on_mount(self) -> None:
+        """Begin to follow."""
+        self.query_one(DataTable).add_columns(*(("id", "id"), ("status", "status"), ("title", "title")))
+        self.run_worker(self._follow())
+        self.set_interval(FRAME_S, self._spin)
+
+    async def _follow(self) -> None:
+        table = self.query_one(DataTable[str])
+        async with connect_async(socket=self._socket, autostart=False) as client:
+            async for rows in client.follow(Cursor(self._list, FoldView())):
+                changed = rows.taken_changes()
+                if changed is None:
+                    for row in rows.order:
+                        table.add_row(f"#{row.id}", row.status, row.title, key=row.id)
+                for name in changed or ():
+                    table.update_cell(name, "status", rows.by_id[name].status)
+                    self._turns.discard(name)
+                    if rows.by_id[name].status == "in_progress":
+                        self._turns.add(name)
+
+    def _spin(self) -> None:
+        table = self.query_one(DataTable[str])
+        for name in self._turns:
+            table.update_cell(name, "status", FRAMES[int(time.monotonic() / FRAME_S) % len(FRAMES)])
+
+
+class Screen:
+    """A program on a terminal of 140 columns and 45 lines, which is read as fast as it writes."""
+
+    def __init__(self, words: list[str], socket: str) -> None:
+        self.began = time.monotonic()
+        self._master, slave = pty.openpty()
+        ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", 45, 140, 0, 0))
+        env = environment(TERM="xterm-256color", PUNCHLIST_SOCKET=socket, PUNCHLIST_AUTOSTART="0")
+        self.process = subprocess.Popen(words, stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True)
+        os.close(slave)
+
+    def painted(self, text: bytes) -> float:
+        """Wait for a text; seconds since the start."""
+        seen = b""
+        while text not in seen:
+            assert select.select([self._master], [], [], 60)[0], seen[-500:]
+            seen = seen[-200:] + os.read(self._master, 65_536)
+        return time.monotonic() - self.began
+
+    def drain(self) -> None:
+        """Read what is there."""
+        while select.select([self._master], [], [], 0)[0]:
+            os.read(self._master, 65_536)
+
+    def close(self) -> None:
+        """End the program."""
+        self.process.kill()
+        self.process.wait()
+        os.close(self._master)
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor time so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def shown(words: list[str], socket: str) -> Generator[Screen]:
+    """The program while the block runs."""
+    screen = Screen(words, socket)
+    try:
+        yield screen
+    finally:
+        screen.close()
+
+
+def busy_share(words: list[str], socket: str, name: str) -> float:
+    """The share of a processor that the program takes while tasks in view change."""
+    with shown(words, socket) as screen, connect(socket=socket, autostart=False) as client:
+        plan = client.conversation(name)
+        screen.painted(b"task 20.")
+        began, before = time.monotonic(), screen.cpu_s
+        made = 0
+        while (now := time.monotonic() - began) < SECONDS:
+            if made < now * PER_SECOND:
+                task = str(1 + made // 2 % 30)
+                plan.pause(task) if made % 2 else plan.start(task)
+                made += 1
+            else:
+                screen.drain()
+                time.sleep(0.002)
+        assert made > SECONDS * PER_SECOND * 0.8, f"only {made} changes were made"
+        return (screen.cpu_s - before) / (time.monotonic() - began)
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--table", nargs=2, metavar=("SOCKET", "LIST"))
+    if anchor := parser.parse_args().table:
+        asyncio.run(Table(*anchor).run_async())
+        return 0
+    with tempfile.TemporaryDirectory() as place, spawned_daemon(Path(place)) as daemon:
+        with connect(socket=daemon.socket, autostart=False) as client:
+            for count in (SMALL, LARGE):
+                for first in range(0, count, 1_000):
+                    titles = [f"task {n}." for n in range(first, min(first + 1_000, count))]
+                    client.conversation(f"of-{count}").add_many(titles)
+        paints: dict[int, list[float]] = {SMALL: [], LARGE: []}
+        ui = [sys.executable, "-m", "punchlist.cli", "ui", "-c"]
+        for _ in range(ROUNDS):
+            for count, found in paints.items():
+                with shown([*ui, f"of-{count}"], daemon.socket) as screen:
+                    found.append(screen.painted(b"task 9."))
+        small, large = (statistics.median(found) for found in paints.values())
+        name = f"of-{LARGE}"
+        table = [sys.executable, __file__, "--table", daemon.socket, name]
+        pairs = [(busy_share([*ui, name], daemon.socket, name), busy_share(table, daemon.socket, name)) for _ in (1, 2)]
+        mine, other = (statistics.median(found) for found in zip(*pairs, strict=True))
+    rows = (
+        (f"first paint, {LARGE} tasks / {SMALL} tasks", large / small, PAINT, f"{large:.2f} s / {small:.2f} s"),
+        (f"processor at {PER_SECOND} changes/s / table's", mine / other, WORK, f"{mine:.0%} / {other:.0%}"),
+    )
+    for what, ratio, most, figures in rows:
+        print(f"{what:44} {ratio:5.2f}  target <= {most}  ({figures})")
+    return int(any(ratio > most for _, ratio, most, _ in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

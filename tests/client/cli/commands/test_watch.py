@@ -1,0 +1,236 @@
+import json
+import os
+import shlex
+import signal
+import subprocess
+import threading
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist import Client, connect
+from punchlist.cli.context import Context
+from punchlist.cli.events import wire_value
+from punchlist.cursor import Change
+from punchlist.options import Options
+from punchlist_schemas.events import decode_event
+from punchlist_testing.daemon import Running, Spawned
+from punchlist_testing.peer import scripted_peer
+from punchlist_testing.terminal import Terminal, command, environment, spawned, terminal
+
+
+def until_watched(client: Client) -> None:
+    """Ask until somebody has subscribed; each question is a round trip, and the test's own timeout bounds it."""
+    while not client.status().subscriptions:
+        pass
+
+
+def read_events(process: "subprocess.Popen[str]", count: int) -> list[dict[str, Any]]:
+    assert process.stdout is not None
+    return [json.loads(process.stdout.readline()) for _ in range(count)]
+
+
+@pytest.fixture
+def client(home: Any, daemon: Running) -> Generator[Client]:
+    with connect(name="tester") as client:
+        yield client
+
+
+def test_in_a_pipe_each_event_is_a_line_of_json(client: Client) -> None:
+    with spawned("watch") as process:
+        until_watched(client)
+        client.conversation("default").add("a\x1b[2J")
+        client.conversation("other").add("not shown")
+        client.conversation("default").start("1")
+        events = read_events(process, 3)
+    assert [event["event"]["type"] for event in events] == ["ConversationOpened", "TaskAdded", "StatusChanged"]
+    assert [event["version"] for event in events] == [1, 2, 3]
+    assert events[1]["event"]["task"]["title"] == "a\x1b[2J"
+
+
+def test_events_of_all_lists(client: Client) -> None:
+    with spawned("watch", "--all-conversations") as process:
+        until_watched(client)
+        client.conversation("one").add("a")
+        client.conversation("two").add("b")
+        assert [event["conversation"] for event in read_events(process, 4)] == ["one", "one", "two", "two"]
+
+
+def test_on_a_terminal_the_list_is_redrawn_by_push(client: Client) -> None:
+    plan = client.conversation("default")
+    plan.add("Read")
+    with terminal("watch") as shown:
+        shown.wait_for("Read")
+        plan.add("Write \x1b[31m中文")
+        drawn = shown.wait_for("Write \\x1b[31m中文")
+        assert "\x1b[2A" in drawn, "drawn over what was there"
+        plan.start("1", actor="ada")
+        shown.wait_for("●")
+        shown.resize(12, 20)
+        assert "default  0/2" in shown.wait_for("Writ…")
+        shown.process.send_signal(signal.SIGINT)
+        shown.wait_for("\x1b[?25h")
+        assert shown.finish() == 130
+
+
+def test_a_dumb_terminal_gets_one_list_after_the_other(client: Client) -> None:
+    with terminal("watch", env={"TERM": "dumb"}) as shown:
+        shown.wait_for("no tasks")
+        client.conversation("default").add("Read")
+        assert "\x1b" not in shown.wait_for("Read")
+
+
+def test_a_long_list_is_cut_to_the_window(client: Client) -> None:
+    client.conversation("default").add_many([f"task {n}" for n in range(50)])
+    with terminal("watch", rows=8) as shown:
+        drawn = shown.wait_for("more lines")
+        assert drawn.count("\n") == 6
+        shown.process.send_signal(signal.SIGTERM)
+        shown.wait_for("\x1b[?25h")
+        assert shown.finish() == 143
+
+
+def test_what_is_in_progress_stays_in_view_of_a_list_that_is_longer_than_the_window(client: Client) -> None:
+    plan = client.conversation("default")
+    plan.add_many([f"task {n}." for n in range(1, 61)])
+    with terminal("watch", rows=12) as shown:
+        shown.wait_for("more lines")
+        plan.start("40")
+        shown.wait_for("task 40.")
+        plan.start("50")
+        shown.wait_for("task 50.")
+
+
+def test_a_watch_goes_on_after_the_daemon_was_killed(home: Any, process: Spawned) -> None:
+    with connect(name="tester") as client, terminal("watch") as shown:
+        client.conversation("default").add("before")
+        shown.wait_for("before")
+        process.restart()
+        client.conversation("default").add("after")
+        shown.wait_for("after")
+
+
+def test_a_reader_that_leaves_ends_the_stream_quietly(client: Client) -> None:
+    with spawned("watch") as process:
+        until_watched(client)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        client.conversation("default").add("a")
+        assert process.wait(10) == 0
+        assert process.stderr.read() == ""
+
+
+def later(action: Any) -> threading.Thread:
+    thread = threading.Thread(target=action)
+    thread.start()
+    return thread
+
+
+def test_waiting_for_tasks_for_all_and_for_any_change(punch: Any, client: Client) -> None:
+    plan = client.conversation("default")
+    plan.add_many(["a", "b", "c"])
+
+    def work() -> None:
+        until_watched(client)
+        plan.complete("1")
+
+    for words, code in ((("1",), 0), (("--any-change",), 0)):
+        thread = later(work) if words == ("1",) else later(lambda: (until_watched(client), plan.start("2")))
+        assert punch("wait", *words, "--timeout", "20").code == code
+        thread.join()
+    plan.fail("2", "no \x1bluck")
+    failed = punch("wait", "#2", "1")
+    assert (failed.code, failed.err) == (1, "error: task_failed: #2 b\n  no \\x1bluck\n")
+    assert punch("wait", "9").err.startswith("error: not_found: ")
+    plan.complete("3")
+    assert punch("wait", "--json").json["counts"]["completed"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (("1",), "#1 was not finished"),
+        (("1", "#2"), "#1, #2 were not all finished"),
+        ((), "not all tasks were finished"),
+        (("--any-change",), "nothing changed"),
+    ],
+)
+def test_waiting_in_vain_says_what_did_not_happen_and_has_an_exit_code_of_its_own(
+    punch: Any, client: Client, words: tuple[str, ...], missing: str
+) -> None:
+    client.conversation("default").add_many(["a", "b"])
+    told = punch("wait", *words, "--timeout", "10ms")
+    assert told.code == 124
+    assert told.err == f"error: timed_out: {missing} within 0.01 s\n  punch list shows how it stands\n"
+
+
+def test_a_daemon_that_does_not_answer_is_not_taken_for_waiting_in_vain(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hasty: Options = {"socket": str(home / "peer.sock"), "timeout_s": 0.1}
+    monkeypatch.setattr(Context, "options", hasty)
+    monkeypatch.delenv("PUNCHLIST_DATA_DIR")
+    with scripted_peer(home, lambda session, request: None):
+        told = run("wait", "--timeout", "20")
+    assert (told.code, told.err) == (
+        69,
+        f"error: timed_out: The daemon (process {os.getpid()}) did not answer in time. "
+        "It may be stopped or busy: punch doctor says more.\n",
+    )
+
+
+def test_an_event_of_an_unknown_type_is_passed_on_as_it_is() -> None:
+    raw = b'{"type":"Novelty","x":[1]}'
+    assert wire_value(Change(1, "a", 1, 0, "ada", decode_event(raw)))["event"] == json.loads(raw)
+
+
+def test_all_lists_on_a_terminal_those_that_need_somebody_first(client: Client) -> None:
+    client.conversation("quiet").open()
+    client.conversation("plan").add("Read")
+    with terminal("watch", "--all-conversations", columns=80) as shown:
+        assert "quiet" in shown.wait_for("Quiet 1") + shown.wait_for("quiet")
+        client.conversation("plan").start("1", actor="ada")
+        shown.wait_for("Being worked on 1")
+        client.conversation("broken").add("x\x1b[2J")
+        client.conversation("broken").fail("1")
+        shown.wait_for("Needs you 1")
+        client.conversation("late").add("y")
+        shown.wait_for("4 lists")
+
+
+def test_a_long_list_is_scrolled_by_keys_and_left_by_q(client: Client) -> None:
+    client.conversation("default").add_many([f"task {n}." for n in range(50)])
+    with terminal("watch", rows=8) as shown:
+        shown.wait_for("more lines")
+        shown.type("j")
+        shown.wait_for("task 5.")
+        shown.type("G")
+        shown.wait_for("task 49.")
+        shown.type("g")
+        shown.wait_for("task 0.")
+        shown.type("q")
+        shown.wait_for("\x1b[?25h")
+        assert shown.finish() == 0
+
+
+def test_the_output_of_a_program_passes_above_a_few_lines_of_the_list(client: Client, tmp_path: Path) -> None:
+    client.conversation("default").add_many([f"task {n}." for n in range(50)])
+    os.mkfifo(tmp_path / "output")
+    shell = f"exec {shlex.join(command('watch', '--inline', '3'))} < {tmp_path / 'output'}"
+    shown = Terminal(["sh", "-c", shell], environment(TERM="xterm"), columns=60, rows=20)
+    try:
+        with open(tmp_path / "output", "w") as output:
+            drawn = shown.wait_for("more lines")
+            assert drawn.count("\n") == 2
+            output.write("\x1b[32mcc main.c\x1b[0m\n")
+            output.flush()
+            assert "\x1b[3A\r\x1b[J\x1b[32mcc main.c" in shown.wait_for("cc main.c")
+            client.conversation("default").start("40")
+            shown.wait_for("task 39.")
+        shown.wait_for("\x1b[?25h")
+        assert shown.finish() == 0
+    finally:
+        shown.close()

@@ -1,0 +1,79 @@
+"""`punch web` as a program: links, sockets, and how it ends."""
+
+import http.client
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist.cli import mcp_extra
+from punchlist.http.keys import Keys, Scope
+from punchlist.http.secret_file import SecretFile
+from punchlist_testing.terminal import terminal
+
+
+def test_a_link_is_good_for_one_browser_and_what_it_was_made_for(run: Any, home: Path) -> None:
+    told = run("web", "--link", "--read-only", "--only", "plan", "--for", "2h", "--port", "9000")
+    assert told.code == 0
+    address, _, ticket = told.out.strip().partition("#ticket=")
+    assert address == "http://127.0.0.1:9000/"
+    keys = Keys(SecretFile(str(home / "data" / "web.token")), home / "data" / "web.used")
+    session = keys.redeem(ticket)
+    assert session is not None and session.scope == Scope("ro", "plan")
+    again = run("web", "--link").out.strip().partition("#ticket=")[2]
+    assert run("web", "--revoke").lines == ["all links and sessions have ended"]
+    assert keys.redeem(again) is None and keys.scope(session.token.encode()) is None
+
+
+def test_what_is_for_links_alone_and_a_link_to_a_unix_socket_are_usage_errors(run: Any) -> None:
+    for words in (("--read-only",), ("--only", "plan"), ("--user", "ann"), ("--link", "--unix", "/tmp/s")):
+        assert run("web", *words).code == 2
+
+
+def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    told = run("web")
+    assert told.code == 78
+    assert told.err == f"error: configuration: {mcp_extra.WEB_MISSING}\n  {mcp_extra.install('web')}\n"
+
+
+def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        told = run("web", "--port", str(port))
+    assert told.code == 1
+    assert f"error: file: port {port}: in use by another program; --port takes another\n" in told.err
+
+
+class Over(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=10)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.connect(self._path)
+
+
+def test_over_a_unix_socket_it_serves_its_owner_alone_and_ends_for_a_signal(home: Path) -> None:
+    path = str(home / "web.sock")
+    with terminal("web", "--unix", path) as shown:
+        shown.wait_for("listening on")
+        assert os.stat(path).st_mode & 0o777 == 0o600
+        connection = Over(path)
+        connection.request("GET", "/api/v1/openapi.json")
+        assert connection.getresponse().status == 200
+        connection.close()
+        shown.process.send_signal(signal.SIGTERM)
+        shown.process.wait(10)
+
+
+def test_it_ends_by_itself_when_nobody_is_connected(home: Path) -> None:
+    with terminal("web", "--unix", str(home / "web.sock"), "--idle-exit", "50ms") as shown:
+        assert shown.process.wait(10) == 0

@@ -1,0 +1,94 @@
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from textual.pilot import Pilot
+
+from punchlist.aio import AsyncClient, AsyncConversation, connect_async
+from punchlist.cli.style import UNICODE_GLYPHS
+from punchlist.ui.app import PunchApp
+from punchlist.ui.program import Setup
+from punchlist_testing.daemon import Running, running_daemon
+
+PATIENCE_S = 15
+
+
+class Shown:
+    """`punch ui` on a screen that is nowhere."""
+
+    def __init__(self, app: PunchApp, pilot: "Pilot[None]") -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def lines(self) -> list[str]:
+        """The text of the screen, line by line."""
+        strips = self.app.screen._compositor.render_strips()  # pyright: ignore[reportPrivateUsage]
+        return ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def type(self, text: str) -> None:
+        await self.pilot.press(*("space" if char == " " else char for char in text))
+
+    async def until(self, wanted: str | Callable[[], object]) -> None:
+        """Wait until the screen shows a text, or something is so."""
+        try:
+            with anyio.fail_after(PATIENCE_S):
+                while not (wanted in self.text if isinstance(wanted, str) else wanted()):
+                    await self.pilot.pause()
+        except TimeoutError:
+            raise AssertionError(f"{wanted!r} does not come:\n{self.text}") from None
+
+    @staticmethod
+    def timers() -> list[str]:
+        """The clocks that run."""
+        names = [task.get_name() for task in asyncio.all_tasks() if not task.done()]
+        return [name for name in names if name.startswith(("Timer", "spinner"))]
+
+
+@pytest.fixture
+async def daemon(tmp_path: Path) -> AsyncGenerator[Running]:
+    async with running_daemon(tmp_path) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+async def client(daemon: Running) -> AsyncGenerator[AsyncClient]:
+    async with connect_async(socket=daemon.socket, name="codex", autostart=False) as client:
+        yield client
+
+
+@pytest.fixture
+def plan(client: AsyncClient) -> AsyncConversation:
+    return client.conversation("plan")
+
+
+Show = Callable[..., Any]
+
+
+@pytest.fixture
+def show(daemon: Running) -> Show:
+    """Opens `punch ui`: the list `plan`, or with None the board."""
+
+    @asynccontextmanager
+    async def show(
+        conversation: str | None = "plan", *, size: tuple[int, int] = (100, 24), **setup: Any
+    ) -> AsyncGenerator[Shown]:
+        options: Any = {"socket": daemon.socket, "autostart": False, "name": "punch ui", "timeout_s": 3}
+        app = PunchApp(Setup(options, UNICODE_GLYPHS, conversation, **setup))
+        async with app.run_test(size=size) as pilot:
+            shown = Shown(app, pilot)
+            await shown.until("● live")
+            yield shown
+
+    return show

@@ -1,0 +1,216 @@
+from typing import Any
+
+import pytest
+
+from punchlist.aio import AsyncConversation
+from punchlist_schemas.params import NewTask
+
+
+async def test_a_list_is_shown_and_a_change_of_somebody_else_appears(plan: AsyncConversation, show: Any) -> None:
+    await plan.add("Write")
+    await plan.add("Read", blocked_by=["1"], priority="high", owner="ann")
+    async with show() as shown:
+        await shown.until("▸ #2 ! Read  ← #1  @ann")
+        await plan.edit("1", active_form="Writing")
+        await plan.start("1")
+        await shown.until("Writing · 0s")
+        assert "0/2 · 1 in progress · 1 blocked" in shown.lines[0]
+        await plan.complete("1")
+        await shown.until("☐ #2")
+        await plan.delete("2")
+        await shown.until(lambda: "Read" not in shown.text)
+
+
+async def test_the_keys_add_start_complete_and_fail_and_what_is_refused_is_said(
+    plan: AsyncConversation, show: Any
+) -> None:
+    async with show() as shown:
+        await shown.until("a adds one")
+        await shown.press("a")
+        await shown.type("Bake bread")
+        await shown.press("enter")
+        await shown.until("☐ #1   Bake bread")
+        await plan.add("Eat it", blocked_by=["1"])
+        await shown.until("#2")
+        await shown.press("G", "s")
+        await shown.until("Task #2 waits for #1")
+        await shown.press("g", "s")
+        await shown.until("1 in progress")
+        await shown.press("d")
+        await shown.type("two loaves")
+        await shown.press("enter")
+        await shown.until("✓ #1")
+        await shown.press("G", "f")
+        await shown.type("mouldy")
+        await shown.press("enter")
+        await shown.until("✗ #2   Eat it  mouldy")
+    done, failed = await plan.list()
+    assert (done.result_summary, failed.fail_reason) == ("two loaves", "mouldy")
+
+
+async def test_no_clock_runs_unless_something_in_progress_can_be_seen(plan: AsyncConversation, show: Any) -> None:
+    await plan.add_many(["a", "b"])
+    async with show() as shown:
+        await shown.until("#2")
+        assert shown.timers() == []
+        await plan.start("1")
+        await shown.until(lambda: shown.timers() == ["spinner"])
+        await shown.press("?")
+        await shown.until(lambda: shown.timers() == [])
+        await shown.press("escape")
+        await shown.until(lambda: shown.timers() == ["spinner"])
+        await plan.pause("1")
+        await shown.until(lambda: shown.timers() == [])
+
+
+async def test_what_is_in_progress_is_shown_below_a_list_that_is_longer_than_the_screen(
+    plan: AsyncConversation, show: Any
+) -> None:
+    await plan.add_many([f"task {n}." for n in range(1, 41)])
+    async with show(size=(60, 14)) as shown:
+        await shown.until("task 5.")
+        await plan.start("33")
+        await shown.until("#33   task 33.")
+        assert "#33" in shown.lines[-2]
+        await plan.start("34")
+        await shown.until("+1 more")
+        await shown.press("G")
+        await shown.until(lambda: "+1 more" not in shown.text and "task 40." in shown.text)
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (200, 60)])
+async def test_a_list_fits_into_every_window(plan: AsyncConversation, show: Any, size: tuple[int, int]) -> None:
+    await plan.add_many([NewTask(title="wide 中文 " * 6, description="Everything about it.") for _ in range(30)])
+    await plan.start("2")
+    async with show(size=size) as shown:
+        await shown.until("#2")
+        assert len(shown.lines) == size[1]
+        assert "q quit" in shown.text or size[0] < 200
+        assert ("Everything about it." in shown.text) == (size[0] >= 110)
+        if size[0] < 110:
+            await shown.press("enter")
+            await shown.until("#2 · in progress")
+            await shown.press("pagedown")
+            await shown.until("Everything about it.")
+
+
+async def test_filter_words_are_written_kept_and_left(plan: AsyncConversation, show: Any) -> None:
+    await plan.add_many([NewTask(title="Read", owner="ann"), NewTask(title="Write"), NewTask(title="Rest")])
+    await plan.start("2")
+    async with show() as shown:
+        await shown.until("#3")
+        await shown.press("slash")
+        await shown.type("@ann re")
+        await shown.until(lambda: "Rest" not in shown.text and "Read" in shown.text)
+        await shown.press("enter", "escape")
+        await shown.until("Rest")
+        for expected in ("[is:open]", "[is:ready]", "[is:blocked]"):
+            await shown.press("tab")
+            await shown.until(expected)
+        await shown.until("No task has these words")
+
+
+async def test_an_undo_shows_what_it_takes_back_and_refuses_when_the_list_moved_meanwhile(
+    plan: AsyncConversation, show: Any
+) -> None:
+    await plan.add("Keep")
+    await plan.add("Slip")
+    async with show() as shown:
+        await shown.until("Slip")
+        await shown.press("u")
+        await shown.until("Undo the last call?")
+        assert '#2 "Slip"' in shown.text
+        await shown.press("enter")
+        await shown.until(lambda: "Slip" not in shown.text)
+        await shown.press("u")
+        await shown.until("Undo the last call?")
+        await plan.add("Meanwhile")
+        await shown.press("enter")
+        await shown.until("Meanwhile")
+    assert [task.title for task in await plan.list()] == ["Keep", "Meanwhile"]
+
+
+async def test_versions_are_walked_back_and_forward_and_nothing_can_be_changed_in_the_past(
+    plan: AsyncConversation, show: Any
+) -> None:
+    await plan.add("Read")
+    await plan.start("1")
+    async with show() as shown:
+        await shown.until("#1")
+        await shown.press("left_square_bracket")
+        await shown.until("version 2 of 3")
+        assert "#1 added" in shown.lines[0]
+        await shown.until("☐ #1")
+        await shown.press("s")
+        await shown.until("stays as it was")
+        await shown.press("n")
+        await shown.until("1 in progress")
+        await shown.press("4")
+        await shown.until("pending → in_progress")
+        await shown.press("j", "enter")
+        await shown.until("version 2 of 3")
+        await shown.press("right_square_bracket")
+        await shown.until("1 in progress")
+
+
+async def test_marked_tasks_are_changed_together_and_the_refused_ones_stay_marked(
+    plan: AsyncConversation, show: Any
+) -> None:
+    await plan.add_many(["a", "b", "c"])
+    await plan.complete("1")
+    async with show() as shown:
+        await shown.until("#3")
+        await shown.press("asterisk", "f", "enter")
+        await shown.until("2 failed   ")
+        await shown.until("▎✓ #1")
+        await shown.press("escape", "j", "r")
+        await shown.until("1 failed")
+        await shown.press("k", "full_stop")
+        await shown.until(lambda: "✗" not in shown.text)
+
+
+async def test_a_read_only_screen_changes_nothing(plan: AsyncConversation, show: Any) -> None:
+    await plan.add("a")
+    async with show(read_only=True) as shown:
+        await shown.until("#1")
+        for key in ("s", "x", "a", "u", "exclamation_mark"):
+            await shown.press(key)
+            await shown.until("Nothing is changed here")
+            await shown.press("k")
+    assert (await plan.info()).version == 2
+
+
+async def test_why_says_what_keeps_a_task_and_the_graph_what_hangs_on_it(plan: AsyncConversation, show: Any) -> None:
+    await plan.add("First")
+    await plan.add("Second", blocked_by=["1"])
+    await plan.add("Third", blocked_by=["2"])
+    async with show() as shown:
+        await shown.until("#3")
+        await shown.press("g", "j", "w")
+        await shown.until("waits for #1 First (pending)")
+        assert "Done, it frees #3" in shown.text
+        await shown.press("escape", "3")
+        await shown.until("Frees, when it is done")
+        assert "▸ #3 Third" in shown.text
+
+
+async def test_a_task_is_edited_moved_claimed_and_deleted(plan: AsyncConversation, show: Any) -> None:
+    await plan.add_many(["a", "b"])
+    async with show(owner="ann") as shown:
+        await shown.until("#2")
+        await shown.press("plus", "J")
+        await shown.until(lambda: "!" in shown.lines[2] and "a" in shown.lines[2])
+        await shown.press("e")
+        await shown.until("Edit #1")
+        await shown.type("bc")
+        await shown.press("enter")
+        await shown.until("☐ #1 ! abc")
+        await shown.press("c")
+        await shown.until("@ann")
+        await shown.press("R")
+        await shown.until(lambda: "@ann" not in shown.text)
+        await shown.press("x")
+        await shown.until("Delete 1 of the tasks?")
+        await shown.press("y")
+        await shown.until(lambda: "abc" not in shown.text)
+    assert [task.title for task in await plan.list()] == ["b"]

@@ -1,0 +1,14 @@
+"""`punch web` for the tests of this folder."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from punchlist_testing.web import Web, served
+
+
+@pytest.fixture
+async def web(tmp_path: Path) -> AsyncGenerator[Web]:
+    async with served(tmp_path) as made:
+        yield made

@@ -1,0 +1,25 @@
+// Runs the pure modules of the page for test_page.py: one JSON value in for each line, one out.
+import { createInterface } from "node:readline";
+
+const PAGE = new URL("../../../client/punchlist/web/page/", import.meta.url);
+const [{ Rows, asTree, stateOf }, { safe, safeBlock, since }, { layered }] = await Promise.all(["rows.js", "text.js", "layout.js"].map((name) => import(new URL(name, PAGE))));
+
+let rows = new Rows();
+const DO = {
+  push: (push) => rows.take(push),
+  cut: () => rows.begin(),
+  list: () => rows.sorted().map((task) => [task.id, task.status, task.version, task.title, task.open_blockers ?? []]),
+  shown: () => [...rows.tree()].join() === [...asTree(rows.sorted())].join(),
+  tree: (tasks) => [...asTree(tasks)],
+  states: (tasks) => tasks.map(stateOf),
+  safe: (texts) => texts.map((text) => [safe(text), safeBlock(text)]),
+  since: (times) => times.map(since),
+  layered: ({ ids, edges }) => {
+    const { place, routes } = layered(ids, edges);
+    return { place: [...place], routes: [...routes.values()] };
+  },
+};
+for await (const line of createInterface({ input: process.stdin })) {
+  const [[name, value]] = Object.entries(JSON.parse(line));
+  console.log(JSON.stringify(DO[name](value) ?? null));
+}

@@ -1,0 +1,69 @@
+"""What each token may do, over real requests."""
+
+from pathlib import Path
+from typing import Any
+
+from punchlist_testing.web import Web, served
+
+TOKENS: dict[str, tuple[dict[str, Any] | None, set[str]]] = {
+    "rw": ({}, {"GET plan", "GET other", "POST plan", "board"}),
+    "ro": ({"mode": "ro"}, {"GET plan", "GET other", "board"}),
+    "list": ({"list": "plan"}, {"GET plan", "POST plan"}),
+    "ro of a list": ({"mode": "ro", "list": "plan"}, {"GET plan"}),
+    "user": ({"user": "ann"}, {"GET other", "POST plan", "board"}),
+    "secret": (None, {"GET plan", "GET other", "POST plan", "board"}),
+}
+ASKED = {
+    "GET plan": ("GET", "/api/v1/conversations/plan/tasks", None),
+    "GET other": ("GET", "/api/v1/conversations/other/tasks", None),
+    "POST plan": ("POST", "/api/v1/conversations/plan/tasks", {"title": "x"}),
+    "board": ("GET", "/api/v1/conversations", None),
+}
+
+
+async def test_a_token_does_what_its_scope_allows_and_nothing_else(web: Web) -> None:
+    await web.ask("PUT", "/api/v1/conversations/plan", {})
+    await web.ask("PUT", "/api/v1/conversations/other", {"user": "ann"})
+    for name, (scope, allowed) in TOKENS.items():
+        token = web.token if scope is None else web.session(**scope)
+        for what, (verb, path, body) in ASKED.items():
+            answer = await web.ask(verb, path, body, Authorization=f"Bearer {token}")
+            if scope == {"user": "ann"} and what.endswith("plan"):
+                assert answer.status == 404 or what == "POST plan", (name, what, answer)
+            else:
+                assert (answer.status < 300) == (what in allowed), (name, what, answer)
+    seen = (await web.ask("GET", "/api/v1/conversations", Authorization=f"Bearer {web.session(user='ann')}")).value
+    assert [each["conversation"] for each in seen["conversations"]] == ["other"]
+
+
+async def test_without_a_token_there_is_no_data(web: Web) -> None:
+    token, ticket = web.token, web.keys.ticket()
+    for shown in (None, "", "Bearer", "Bearer x", f"Basic {token}", f"Bearer {token}x", token, f"Bearer {ticket}"):
+        for path in ("/api/v1/conversations", "/api/v1/feed?board=1", "/api/agent/tasks", "/api/v1/events"):
+            refused = await web.ask("GET", path, Authorization=shown)
+            assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer"), (shown, path)
+    assert (await web.ask("GET", "/api/v1/openapi.json", Authorization=None)).value["openapi"] == "3.1.0"
+
+
+async def test_a_ticket_is_given_a_session_once(web: Web) -> None:
+    ticket = web.keys.ticket()
+    session = await web.ask("POST", "/api/session", {"ticket": ticket}, Authorization=None)
+    assert (session.status, session.value["scope"]["mode"]) == (200, "rw")
+    found = await web.ask("GET", "/api/v1/conversations", Authorization=f"Bearer {session.value['token']}")
+    assert found.status == 200
+    for body in ({"ticket": ticket}, {"ticket": "x"}):
+        assert (await web.ask("POST", "/api/session", body, Authorization=None)).status == 401
+    for body in ({}, {"ticket": 1}, {"ticket": "x", "more": 1}):
+        assert (await web.ask("POST", "/api/session", body, Authorization=None)).status == 422
+    assert (await web.ask("GET", "/api/session", Authorization=None)).status == 405
+    web.secret.rotate()
+    late = await web.ask("GET", "/api/v1/conversations", Authorization=f"Bearer {session.value['token']}")
+    assert late.status == 401
+
+
+async def test_another_name_of_the_server_has_to_be_allowed(tmp_path: Path) -> None:
+    async with served(tmp_path, names=("box.example",)) as web:
+        assert (await web.ask("GET", "/api/v1/conversations", Host="box.example:80")).status == 200
+        assert (await web.ask("GET", "/api/v1/conversations", Host="box.example.evil")).status == 421
+        preflight = await web.ask("OPTIONS", "/api/v1/conversations", Origin="http://evil.example")
+        assert (preflight.status, preflight.value["kind"]) == (403, "origin")

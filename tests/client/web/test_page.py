@@ -1,0 +1,150 @@
+"""The page's files, and its pure modules against their twins in Python."""
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import unicodedata
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from punchlist.cli import words
+from punchlist.cli.render import as_tree, since, state_of
+from punchlist.text import safe, safe_block
+from punchlist.web.files import PAGE
+from punchlist_testing.web import Web
+
+ROWS = Path(__file__).parents[2] / "golden" / "rows.jsonl"
+VENDOR = "326442cd963c09792f8d26e80a8ea7450c7135d769ae222c69f9ec26e69144e9"
+NOT_LOADED = {"licences.txt"}
+MOST_SENT = 60_000
+"""All that a browser loads, in bytes as they are sent."""
+
+
+def test_vendor_js_is_what_the_recorded_command_made() -> None:
+    assert hashlib.sha256((PAGE / "vendor.js").read_bytes()).hexdigest() == VENDOR, "make vendor, then record its hash"
+
+
+def test_the_words_and_keys_of_the_page_are_up_to_date() -> None:
+    assert words.WORDS.read_text("utf-8") == words.text(), "make fmt"
+
+
+def test_each_key_does_something_in_the_page_and_stands_once_on_each_screen() -> None:
+    commands = (PAGE / "commands.js").read_text().partition("export const COMMANDS = {")[2].partition("\n};")[0]
+    known = set(re.findall(r"^  (\w+): \{", commands, re.MULTILINE))
+    for screen in ("board", "list"):
+        pressed = [
+            one
+            for group in words.key_groups("web")
+            for key in group["keys"]
+            if screen in key["in"]
+            for one in key["keys"]
+        ]
+        assert len(pressed) == len(set(pressed))
+    assert {key["name"] for group in words.key_groups("web") for key in group["keys"]} <= known
+
+
+async def test_the_page_is_served_whole_names_nothing_elsewhere_and_is_small(web: Web) -> None:
+    index = await web.ask("GET", "/", Authorization=None)
+    assert (index.status, index.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "trusted-types 'none'" in index.headers["content-security-policy"]
+    sent = 0
+    for path in PAGE.iterdir():
+        answer = await web.ask("GET", f"/{path.name}", Authorization=None)
+        assert answer.body == path.read_bytes()
+        if path.name in NOT_LOADED:
+            continue
+        packed = await web.ask("GET", f"/{path.name}", Authorization=None, Accept_Encoding="br, gzip")
+        assert (gzip.decompress(packed.body), packed.headers["content-encoding"]) == (answer.body, "gzip")
+        again = {"Accept_Encoding": "gzip", "If_None_Match": packed.headers["etag"]}
+        assert (await web.ask("GET", f"/{path.name}", Authorization=None, **again)).status == 304
+        assert packed.headers["etag"] != answer.headers["etag"]
+        sent += len(packed.body)
+        text = path.read_text("utf-8").replace("http://www.w3.org/", "")
+        assert not re.search(r"https?://|\bsrc=[\"']//|@import|url\(", text), path.name
+        if path.suffix == ".js":
+            assert not set(re.findall(r'from "(.+?)"', text)) - {f"./{one.name}" for one in PAGE.iterdir()}, path.name
+            if path.name != "vendor.js":
+                assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function", text)
+    assert sent <= MOST_SENT
+
+
+def in_node(*asked: dict[str, Any]) -> list[Any]:
+    """What the page's modules answer."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    lines = "\n".join(json.dumps(each) for each in asked)
+    program = [node, Path(__file__).with_name("page.mjs")]
+    done = subprocess.run(program, input=lines, text=True, capture_output=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_the_page_folds_the_golden_rows_into_the_same_lists() -> None:
+    lines = [json.loads(line) for line in ROWS.read_text().splitlines()]
+    asked = [each for line in lines for each in ((line, {"shown": 0}) if "list" in line else (line,))]
+    lists = 0
+    for question, answer in zip(asked, in_node(*asked), strict=True):
+        if "list" in question:
+            assert answer == question["list"]
+            lists += 1
+        elif "shown" in question:
+            assert answer is True, "what is kept of the order is what would be worked out anew"
+    assert lists > 30
+
+
+def test_the_page_shows_a_list_in_the_order_of_the_command_line() -> None:
+    random = Random(seed := int.from_bytes(os.urandom(4)))
+    print("seed", seed)
+    lists: list[list[dict[str, Any]]] = []
+    for _ in range(40):
+        ids = [str(number) for number in range(1, random.randrange(2, 14))]
+        lists.append(
+            [{"id": one, "parent": random.choice([None, None, *ids, "99"]), "status": "pending"} for one in ids]
+        )
+    answers = in_node(*({"tree": tasks} for tasks in lists))
+    for tasks, answer in zip(lists, answers, strict=True):
+        assert answer == [[task["id"], depth] for depth, task in as_tree(tasks)], tasks
+
+
+def test_words_for_states_and_times_are_those_of_the_command_line() -> None:
+    tasks = [
+        {"status": one, "open_blockers": blockers}
+        for one in ("pending", "paused", "failed")
+        for blockers in ([], ["1"])
+    ]
+    times = [0, 999, 59_999, 60_000, 3_599_999, 3_600_000, 86_400_000, -5]
+    assert in_node({"states": tasks}, {"since": times}) == [
+        [state_of(task) for task in tasks],
+        [since(time) for time in times],
+    ]
+
+
+def test_the_page_escapes_what_the_command_line_escapes() -> None:
+    assigned = [chr(code) for code in range(0x11_0000) if unicodedata.category(chr(code)) not in ("Cn", "Cs")]
+    odd = [char for char in assigned if not char.isalnum()]  # letters and digits are harmless in both
+    texts = ["".join(odd[at : at + 400]) for at in range(0, len(odd), 400) if odd[at] < "\ue000" or odd[at] > "\uf8ff"]
+    texts += ["e" + "\u0301" * 9 + "x", "a\tb\nc\r\x1b[31m", "<script>alert(1)</script>", "\u202etxt.exe"]
+    (answers,) = in_node({"safe": texts})
+    for text, (line, block) in zip(texts, answers, strict=True):
+        assert (line, block) == (safe(text), safe_block(text))
+
+
+def test_the_graph_runs_from_left_to_right_and_no_two_tasks_share_a_place() -> None:
+    random = Random(seed := int.from_bytes(os.urandom(4)))
+    print("seed", seed)
+    ids = [str(number) for number in range(200)]
+    edges = [(ids[a], ids[b]) for b in range(1, 200) for a in random.sample(range(b), min(b, random.randrange(3)))]
+    (found,) = in_node({"layered": {"ids": ids, "edges": edges}})
+    place = dict(found["place"])
+    assert len({tuple(at) for at in place.values()}) == len(place)
+    for way in found["routes"]:
+        columns = [place[one][0] for one in way]
+        assert columns == list(range(columns[0], columns[0] + len(way)))

@@ -1,0 +1,62 @@
+"""The three endpoints of the older design, with its exact shapes."""
+
+from pathlib import Path
+
+from punchlist_testing.web import Web, served
+
+TASKS = "/api/agent/tasks"
+MEMBERS = ["id", "description", "status", "sequence", "createdAt", "updatedAt", "resultSummary", "failReason"]
+
+
+async def test_the_tasks_are_an_array_in_the_order_of_the_list(web: Web) -> None:
+    assert (await web.ask("GET", TASKS)).value == []
+    assert (await web.ask("GET", f"{TASKS}?conversation=nobody")).value == []
+    tasks = [{"title": "one"}, {"title": "two", "description": "long"}, {"title": "three", "status": "paused"}]
+    await web.ask("POST", "/api/v1/conversations/default/tasks", {"tasks": tasks})
+    await web.ask("POST", "/api/v1/conversations/default/tasks/1/status", {"status": "failed", "fail_reason": "no"})
+    await web.ask("POST", "/api/v1/conversations/default/tasks/3/move", {"before": "1"})
+    found = (await web.ask("GET", TASKS)).value
+    assert [list(task) for task in found] == [MEMBERS] * 3
+    assert [(task["id"], task["sequence"], task["description"], task["status"]) for task in found] == [
+        ("3", 1, "three", "pending"),
+        ("1", 2, "one", "failed"),
+        ("2", 3, "long", "pending"),
+    ]
+    assert (found[1]["failReason"], found[0]["failReason"], found[0]["resultSummary"]) == ("no", None, None)
+    assert found[1]["updatedAt"] >= found[1]["createdAt"] > 1_700_000_000_000
+
+
+async def test_completing_a_task_of_a_serial_list_starts_the_next_one(tmp_path: Path) -> None:
+    async with served(tmp_path, conversation="plan") as web:
+        await web.ask("PUT", "/api/v1/conversations/plan", {"settings": {"execution": "serial"}})
+        await web.ask("POST", "/api/v1/conversations/plan/tasks", {"tasks": [{"title": "one"}, {"title": "two"}]})
+        done = (await web.ask("POST", f"{TASKS}/1/complete", {"resultSummary": "yes"})).value
+        assert list(done) == ["success", "task", "nextTaskId"]
+        assert (done["success"], done["nextTaskId"], list(done["task"])) == (True, "2", MEMBERS)
+        assert (done["task"]["status"], done["task"]["resultSummary"], done["task"]["sequence"]) == (
+            "completed",
+            "yes",
+            1,
+        )
+        assert [task["status"] for task in (await web.ask("GET", TASKS)).value] == ["completed", "in_progress"]
+        last = (await web.ask("POST", f"{TASKS}/2/complete")).value
+        assert (last["nextTaskId"], last["task"]["resultSummary"]) == (None, None)
+
+
+async def test_a_deleted_task_is_gone_and_one_that_is_not_there_is_a_problem(web: Web) -> None:
+    await web.ask("POST", "/api/v1/conversations/default/tasks", {"title": "one"})
+    assert (await web.ask("DELETE", f"{TASKS}/1")).value == {"success": True}
+    assert (await web.ask("GET", TASKS)).value == []
+    for verb, path in (("DELETE", "/1"), ("POST", "/1/complete")):
+        assert (await web.ask(verb, TASKS + path)).status == 404
+    for query in ("?x=1", "?conversation=a&conversation=b"):
+        assert (await web.ask("GET", TASKS + query)).status == 422
+    for body in ({"resultSummary": 1}, {"result": "x"}):
+        assert (await web.ask("POST", f"{TASKS}/1/complete", body)).status == 422
+
+
+async def test_a_token_of_one_list_means_that_list(web: Web) -> None:
+    await web.ask("POST", "/api/v1/conversations/plan/tasks", {"title": "of the plan"})
+    token = f"Bearer {web.session(list='plan')}"
+    assert [task["description"] for task in (await web.ask("GET", TASKS, Authorization=token)).value] == ["of the plan"]
+    assert (await web.ask("GET", f"{TASKS}?conversation=default", Authorization=token)).status == 403

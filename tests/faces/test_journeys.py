@@ -1,0 +1,236 @@
+"""What people do on the page, by keys alone where there is no other word."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from punchlist_testing.faces_page import Open
+from punchlist_testing.stage import Stage, stage
+
+TEXTS = [
+    "<script>document.title='pwned'</script>",
+    "<img src=x onerror=\"document.title='pwned'\">",
+    "<svg onload=\"document.title='pwned'\"><use href='//evil.example/x'/></svg>",
+    "</title><iframe src=//evil.example></iframe>",
+    "javascript:document.title='pwned'",
+    "${document.title='pwned'} {{constructor.constructor('document.title=1')()}}",
+    "&lt;b&gt; &#x202e; &amp;",
+    "\u202etxt.exe\u202c \u2066hidden\u2069 \u200b\u200d\ufeff",
+    "\x1b[31mred\x1b[0m\x07\x00bell",
+    "Z\u0351\u0352\u0353\u0354\u0355\u0356\u0357\u0358\u0359\u035a\u035b\u035c\u035d\u035e\u035f\u0360algo",
+    "\u0627\u0644\u0639\u0631\u0628\u064a\u0629 and \u05e2\u05d1\u05e8\u05d9\u05ea",
+    "\uff37" * 500,
+    "a" * 500,
+    "__proto__",
+    "constructor",
+    "url(//evil.example) ;}*{background:url(//evil.example)}",
+]
+
+
+def chosen(page: Page) -> str:
+    return page.locator(".row.here").text_content() or ""
+
+
+def test_somebody_signs_in_opens_starts_finishes_and_undoes_by_keys_alone(  # noqa: PLR0915 - a journey has many steps
+    planned: Stage, open_page: Open
+) -> None:
+    page = open_page(planned)
+    assert "ticket" not in page.url
+    expect(page.locator(".card").first).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("inbox")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("Inbox")
+    expect(page.locator(".row")).to_have_count(3)
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    assert chosen(page).startswith("#2Book the train, ready")
+    page.keyboard.press("s")
+    expect(page.locator(".row.here")).to_have_class("row r-in_progress here")
+    page.keyboard.press("d")
+    expect(page.locator("dialog input")).to_be_focused()
+    page.keyboard.type("seat 4A")
+    page.keyboard.press("Enter")
+    expect(page.locator(".row.here")).to_have_class("row r-completed here")
+    inbox = planned.by("ann").conversation("inbox")
+    assert (inbox.get("2").status, inbox.get("2").result_summary) == ("completed", "seat 4A")
+    page.keyboard.press("u")
+    expect(page.locator("dialog .lines")).to_contain_text("Book the train")
+    page.keyboard.press("Enter")
+    expect(page.locator(".row.here")).to_have_class("row r-in_progress here")
+    page.keyboard.press("a")
+    expect(page.locator("dialog input").first).to_be_focused()
+    page.keyboard.type("Feed the cat")
+    page.keyboard.press("Enter")
+    expect(page.locator(".row.here .t")).to_have_text("Feed the cat")
+    page.keyboard.press("K")
+    expect(page.locator(".row .t").nth(2)).to_have_text("Feed the cat")
+    page.keyboard.press("+")
+    expect(page.locator(".row.here .p-high")).to_be_visible()
+    page.keyboard.press("e")
+    expect(page.locator("dialog input").first).to_be_focused()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("Feed both cats")
+    page.keyboard.press("Enter")
+    expect(page.locator(".row.here .t")).to_have_text("Feed both cats")
+    page.keyboard.press("x")
+    expect(page.locator("dialog")).to_contain_text("Feed both cats")
+    page.keyboard.press("Enter")
+    expect(page.locator(".row")).to_have_count(3)
+    page.keyboard.press("b")
+    page.keyboard.press("b")
+    expect(page.locator("h1")).to_have_text("Board")
+
+
+def test_several_marked_tasks_are_changed_at_once(planned: Stage, open_page: Open) -> None:
+    planned.by("bob").conversation("many").add_many(["one", "two", "three"])
+    page = open_page(planned, "#/list/many")
+    expect(page.locator(".row")).to_have_count(3)
+    page.keyboard.press("*")
+    expect(page.locator(".marked-bar")).to_contain_text("3 marked")
+    page.keyboard.press("d")
+    page.keyboard.press("Enter")
+    expect(page.locator(".row.r-completed")).to_have_count(3)
+    assert {task.status for task in planned.by("bob").conversation("many").list()} == {"completed"}
+
+
+def test_a_refusal_is_said_in_the_daemons_words(planned: Stage, open_page: Open) -> None:
+    page = open_page(planned, "#/list/release-1.0/4")
+    expect(page.locator(".row.here")).to_be_visible()
+    page.keyboard.press("s")
+    expect(page.locator(".toast.bad")).to_contain_text("#2")
+
+
+def test_an_undo_takes_nothing_back_if_the_list_has_changed_since_the_preview(planned: Stage, open_page: Open) -> None:
+    agent = planned.by("codex").conversation("race")
+    agent.add("one")
+    page = open_page(planned, "#/list/race/1")
+    expect(page.locator(".row.here")).to_be_visible()
+    page.keyboard.press("u")
+    expect(page.locator("dialog .lines")).to_contain_text("one")
+    agent.add("two")
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast.bad")).to_be_visible()
+    assert len(agent.list()) == 2
+
+
+def test_the_past_is_shown_says_what_was_done_and_can_not_be_changed(planned: Stage, open_page: Open) -> None:
+    agent = planned.by("codex").conversation("story")
+    agent.add("one")
+    agent.start("1")
+    agent.complete("1")
+    page = open_page(planned, "#/list/story/1")
+    expect(page.locator(".row.r-completed")).to_be_visible()
+    page.keyboard.press("[")
+    expect(page.locator(".row.r-in_progress")).to_be_visible()
+    expect(page.locator(".past-banner")).to_contain_text("version 3 of 4 · codex")
+    page.keyboard.press("d")
+    expect(page.locator(".toast.bad")).to_contain_text("The past")
+    agent.add("two")
+    expect(page.locator(".past-banner")).to_contain_text("of 5")
+    page.keyboard.press("n")
+    expect(page.locator(".row")).to_have_count(2)
+    page.keyboard.press("4")
+    expect(page.locator(".story li")).to_have_count(5)
+    expect(page.locator(".story li").first).to_contain_text("added “two”")
+
+
+def test_a_read_only_link_shows_all_and_changes_nothing(planned: Stage, open_page: Open) -> None:
+    page = open_page(planned, "#/list/website", scope={"mode": "ro"})
+    expect(page.locator(".row").first).to_be_visible()
+    expect(page.locator(".head .primary")).to_have_count(0)
+    page.keyboard.press("a")
+    expect(page.locator(".toast.bad")).to_contain_text("may only read")
+    only = open_page(planned, "#/list/website", scope={"mode": "ro", "list": "parser"})
+    expect(only.locator("h1")).to_have_text("Parser in Rust")
+
+
+def test_hostile_texts_are_shown_and_do_nothing(empty: Stage, open_page: Open) -> None:
+    agent = empty.by("<b>agent</b>")
+    agent.call("conversation.open", {"conversation": "hostile", "title": TEXTS[0] + TEXTS[7]})
+    tasks = agent.conversation("hostile")
+    for text in TEXTS:
+        tasks.add(text, description=text, owner=text[:500], active_form=text[:500], metadata={text: text})
+    for number, text in enumerate(TEXTS, 1):
+        tasks.edit(str(number), description=text * 2)
+        tasks.start(str(number))
+        if number % 3 == 0:
+            tasks.fail(str(number), text)
+        elif number % 3 == 1:
+            tasks.complete(str(number), result=text)
+    for screen in ("#/", *(f"#/list/hostile{view}" for view in ("", "/graph", "/flow", "/history"))):
+        page = open_page(empty, screen)
+        page.wait_for_selector(".card, .row, .chip, .story li, .teach")
+        for number in range(1, len(TEXTS) + 1) if screen == "#/list/hostile" else ():
+            page.evaluate("hash => (location.hash = hash)", f"#/list/hostile/{number}")
+            expect(page.locator("aside.detail .id").first).to_have_text(f"#{number}")
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert "pwned" not in page.title().replace(TEXTS[0], "").replace("document.title='pwned'", "")
+        assert page.locator("#app script, #app iframe, #app img[src=x], #app b:not([class])").count() == 0
+        shown = page.locator("body").inner_text()
+        assert not set(shown) & set("\u202e\u2066\u200b\ufeff\x1b\x07\x00")
+
+
+def test_the_page_goes_on_by_itself_when_the_daemon_was_killed_three_times(empty: Stage, open_page: Open) -> None:
+    tasks = empty.by("codex").conversation("killed")
+    tasks.add("before")
+    page = open_page(empty, "#/list/killed")
+    expect(page.locator(".row")).to_have_count(1)
+    for round in range(3):
+        empty.daemon.kill()
+        expect(page.locator(".away-banner")).to_be_visible()
+        expect(page.locator(".row")).to_have_count(round + 1)  # the last picture stays
+        empty.daemon.start()
+        tasks.add(f"round {round}")
+        expect(page.locator(".row")).to_have_count(round + 2)
+        expect(page.locator(".status")).to_have_text("live")
+    assert [row.inner_text() for row in page.locator(".row .t").all()] == ["before", "round 0", "round 1", "round 2"]
+
+
+def test_ten_tabs_are_all_live(empty: Stage, open_page: Open) -> None:
+    tasks = empty.by("codex").conversation("tabs")
+    tasks.add("one")
+    first = open_page(empty, "#/list/tabs")
+    tabs = [first, *(first.context.new_page() for _ in range(9))]
+    for tab in tabs[1:]:
+        tab.goto(f"{empty.url}/#/list/tabs")
+    for tab in tabs:
+        expect(tab.locator(".row")).to_have_count(1)
+    tasks.add("two")
+    for tab in tabs:
+        expect(tab.locator(".row")).to_have_count(2)
+
+
+def test_an_empty_board_says_how_to_begin_and_a_list_begins_there(
+    tmp_path_factory: pytest.TempPathFactory, open_page: Open
+) -> None:
+    with stage(tmp_path_factory.mktemp("nothing")) as nothing:
+        page = open_page(nothing)
+        expect(page.locator(".teach")).to_contain_text("punch setup")
+        page.keyboard.press("a")
+        expect(page.locator("dialog input").first).to_be_focused()
+        page.keyboard.type("errands")
+        page.keyboard.press("Enter")
+        expect(page.locator(".teach")).to_contain_text("Nothing to do here")
+        page.goto(f"{nothing.url}/#/list/unknown")
+        expect(page.locator(".teach")).to_contain_text("There is no list")
+        nothing.by("codex").conversation("unknown").add("now there is")
+        expect(page.locator(".row")).to_have_count(1)
+
+
+def test_a_browser_without_a_session_is_told_how_to_get_one_and_a_used_link_is_refused(
+    planned: Stage, open_page: Open
+) -> None:
+    page = open_page(planned)
+    link = planned.link()
+    page.evaluate("localStorage.clear()")
+    page.goto("about:blank")
+    page.goto(planned.url)
+    expect(page.locator(".door")).to_contain_text("punch web --link")
+    page.goto("about:blank")
+    page.goto(link)
+    expect(page.locator(".card").first).to_be_visible()
+    page.evaluate("localStorage.clear()")
+    page.goto("about:blank")
+    page.goto(link)
+    expect(page.locator(".door .bad")).to_contain_text("used already")

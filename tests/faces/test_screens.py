@@ -1,0 +1,88 @@
+"""Each screen in light, dark and on a phone: no violation of axe-core, names for screen readers, and the pictures."""
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+from punchlist_testing.faces_page import MODES, Open
+from punchlist_testing.stage import Stage
+
+ROOT = Path(__file__).parents[2]
+AXE = ROOT / "build/faces/node_modules/axe-core/axe.min.js"
+PICTURES = ROOT / "docs/pictures"
+
+SCREENS: dict[str, tuple[str, str, str]] = {
+    "board": ("#/", "", ".card"),
+    "list": ("#/list/release-1.0/4", "", ".detail"),
+    "flow": ("#/list/release-1.0/flow", "", ".chip"),
+    "graph": ("#/list/release-1.0/graph", "", ".node"),
+    "history": ("#/list/release-1.0/history", "", ".story li"),
+    "undo": ("#/list/release-1.0/12", "u", "dialog .lines"),
+}
+"""The six screens of the pictures: where, the key that leads there, and what shows that it is there."""
+
+FURTHER = {
+    "help": ("#/", "?", "dialog"),
+    "palette": ("#/", "Control+k", "dialog [role=option]"),
+    "add": ("#/list/release-1.0", "a", "dialog form"),
+    "delete": ("#/list/release-1.0/4", "x", "dialog .danger"),
+    "why": ("#/list/release-1.0/4", "w", ".reasons"),
+    "past": ("#/list/release-1.0", "[", ".past-banner"),
+    "marked": ("#/list/release-1.0", "*", ".marked-bar"),
+    "nothing": ("#/list/nowhere", "", ".teach"),
+    "refused": ("#/list/release-1.0/4", "s", ".toast.bad"),
+}
+
+
+def show(page: Page, screen: str) -> None:
+    where, key, sign = {**SCREENS, **FURTHER}[screen]
+    page.evaluate("hash => (location.hash = hash)", where)
+    if key:
+        page.wait_for_selector(".detail" if where[-1].isdigit() and "/release-1.0/" in where else ".card, .row")
+        page.keyboard.press(key)
+    expect(page.locator(sign).first).to_be_visible()
+
+
+@pytest.mark.parametrize("screen", [*SCREENS, *FURTHER])
+@pytest.mark.parametrize("mode", MODES)
+def test_axe_finds_nothing_wrong(planned: Stage, open_page: Open, mode: str, screen: str) -> None:
+    page = open_page(planned, mode=mode)
+    show(page, screen)
+    page.evaluate(AXE.read_text())
+    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+    found = page.evaluate("tags => axe.run({ runOnly: tags })", tags)
+    told = [(each["id"], [node["html"][:160] for node in each["nodes"][:3]]) for each in found["violations"]]
+    assert told == []
+    assert len(found["passes"]) > 10
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing sticks out"
+
+
+def test_a_screen_reader_is_told_of_each_task_in_one_sentence(planned: Stage, open_page: Open) -> None:
+    page = open_page(planned)
+    show(page, "list")
+    told = page.locator("main").aria_snapshot()
+    assert 'option "#4 Draw the board , blocked waits for #2 #3" [selected]' in told
+    assert 'option "#2 Serve tasks over HTTP , in progress, high priority Serving tasks · ' in told
+    assert 'button "Edit e"' in page.locator("aside").aria_snapshot()
+    page.evaluate("location.hash = '#/'")
+    board = page.locator("main")
+    expect(board.locator("h2").first).to_be_visible()
+    assert 'heading "Needs you 2" [level=2]' in board.aria_snapshot()
+
+
+@pytest.mark.skipif("PICTURES" not in os.environ, reason="PICTURES=1 draws the pictures of the documents")
+@pytest.mark.parametrize("mode", MODES)
+def test_the_pictures_of_the_documents_are_drawn(planned: Stage, open_page: Open, mode: str) -> None:
+    PICTURES.mkdir(exist_ok=True)
+    for screen in SCREENS:
+        page = open_page(planned, mode=mode)
+        show(page, screen)
+        page.evaluate("document.fonts.ready")
+        page.mouse.move(0, 0)
+        data = page.screenshot(animations="disabled", scale="css")
+        image = Image.open(io.BytesIO(data)).convert("RGB").quantize(96, dither=Image.Dither.NONE)
+        image.save(PICTURES / f"{screen}-{mode}.png", optimize=True)

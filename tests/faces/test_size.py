@@ -1,0 +1,109 @@
+"""Long lists and quick changes: what they cost in the browser, as ratios."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Thread
+
+from playwright.sync_api import Page, expect
+
+from punchlist_testing.faces_page import Open, write_figures
+from punchlist_testing.stage import Stage
+
+LENGTH = 10_000
+RATE = 100
+SPAN_MS = 2_500
+MOST_NODES = 1_000
+
+FRAMES = """ms => new Promise(done => {
+  let frames = 0; const end = performance.now() + ms;
+  const step = now => now < end ? (frames++, requestAnimationFrame(step)) : done(frames);
+  requestAnimationFrame(step);
+})"""
+
+DELAYS = """() => {
+  window.delays = [];
+  new MutationObserver(() => {
+    const text = document.querySelector('.row .t')?.textContent ?? '';
+    const at = Number(text.split(' ')[1]);
+    if (at && at !== window.last) { window.delays.push(Date.now() - at); window.last = at; }
+  }).observe(document.querySelector('main'), { subtree: true, childList: true, characterData: true });
+}"""
+
+
+def test_ten_thousand_tasks_with_a_hundred_changes_a_second_cost_few_nodes_and_no_frames(
+    empty: Stage, open_page: Open
+) -> None:
+    tasks = empty.by("codex").conversation("long")
+    tasks.add_many([f"Task number {number}" for number in range(1, LENGTH + 1)])
+    page = open_page(empty, "#/list/long/1")
+    expect(page.locator(".head .done")).to_have_text(f"0 of {LENGTH}")
+    page.evaluate(DELAYS)
+    idle = busy = 0
+    changes = 0
+    for _ in range(3):
+        idle += page.evaluate(FRAMES, SPAN_MS)
+        stop = Event()
+        writer = Thread(target=_change, args=(empty, stop, counted := [0]))
+        writer.start()
+        busy += page.evaluate(FRAMES, SPAN_MS)
+        stop.set()
+        writer.join()
+        changes += counted[0]
+    nodes = page.evaluate("document.querySelectorAll('*').length")
+    delays = sorted(page.evaluate("window.delays"))
+    write_figures(
+        "10,000 tasks",
+        nodes=nodes,
+        frames_busy_to_idle=busy / idle,
+        frames_a_second_idle=idle / (3 * SPAN_MS / 1000),
+        changes_a_second=changes / (3 * SPAN_MS / 1000),
+        write_to_page_p50_ms=delays[len(delays) // 2],
+    )
+    assert nodes <= MOST_NODES
+    assert busy >= 0.9 * idle
+    page.keyboard.press("G")
+    expect(page.locator(".row.here .t")).to_have_text(f"Task number {LENGTH}")
+    assert page.evaluate("document.querySelectorAll('*').length") <= MOST_NODES
+    for view in ("flow", "graph", "history"):
+        page.evaluate("hash => (location.hash = hash)", f"#/list/long/{view}")
+        expect(page.locator(f".v-{view} :is(.teach, .chip, .story li)").first).to_be_visible()
+
+
+def _change(stage: Stage, stop: Event, counted: list[int]) -> None:
+    tasks = stage.by("codex").conversation("long")
+    while not stop.is_set():
+        begun = time.monotonic()
+        tasks.edit("1", title=f"Task {time.time() * 1000:.0f}")
+        tasks.edit(str(2 + counted[0] % 15), title=f"Changed {counted[0]} times")
+        counted[0] += 2
+        stop.wait(max(0, 2 / RATE - (time.monotonic() - begun)))
+
+
+def test_a_long_list_is_there_about_as_soon_as_a_short_one(empty: Stage, open_page: Open) -> None:
+    for name, length in (("short", 12), ("tall", LENGTH)):
+        empty.by("codex").conversation(name).add_many([f"Task {number}" for number in range(length)])
+    page = open_page(empty)
+    times: dict[str, list[float]] = {"short": [], "tall": []}
+    for _ in range(3):
+        for name, kept in times.items():
+            page.goto("about:blank")
+            begun = time.monotonic()
+            page.goto(f"{empty.url}/#/list/{name}")
+            page.wait_for_selector(".row")
+            kept.append(time.monotonic() - begun)
+    short, tall = min(times["short"]), min(times["tall"])
+    write_figures("goto to rows", short_ms=short * 1000, tall_ms=tall * 1000, ratio=tall / short)
+    assert tall <= 2 * short
+
+
+def test_two_thousand_lists_are_a_board_of_few_nodes(empty: Stage, open_page: Open) -> None:
+    client = empty.by("codex")
+    with ThreadPoolExecutor(32) as pool:  # so many calls share a commit
+        names = ({"conversation": f"session-{number}"} for number in range(2_000))
+        list(pool.map(lambda named: client.call("conversation.open", named), names))
+    page: Page = open_page(empty)
+    expect(page.locator(".card").first).to_be_visible()
+    assert page.evaluate("document.querySelectorAll('*').length") <= MOST_NODES
+    page.keyboard.press("/")
+    page.keyboard.type("session-1234")
+    expect(page.locator(".card")).to_have_count(1)

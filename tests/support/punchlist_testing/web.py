@@ -1,0 +1,179 @@
+"""`punch web` in this process: a real server on a free port before a real daemon, and a bare HTTP client."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+import msgspec
+
+from punchlist import AsyncClient
+from punchlist.http.connections import Places
+from punchlist.http.keys import Keys, Scope
+from punchlist.http.secret_file import SecretFile
+from punchlist.http.server import Server, http_server
+from punchlist.http.sockets import loopback_sockets
+from punchlist.web.app import Setup, web_app
+from punchlist_testing.daemon import Running, Spawned, running_daemon
+
+PATIENCE_S = 10
+
+
+class Answer(NamedTuple):
+    """What came back: `value` is its JSON, or the text."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def value(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+
+class Event(NamedTuple):
+    """A server-sent event."""
+
+    id: str
+    event: str
+    data: Any
+
+
+class Stream:
+    """A stream that is read by hand."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.rest = b""
+        self.head = b""
+        self.ended = False
+
+    async def begin(self) -> int:
+        with anyio.fail_after(PATIENCE_S):
+            while b"\r\n\r\n" not in self.rest:
+                self.rest += await self.stream.receive()
+        self.head, _, rest = self.rest.partition(b"\r\n\r\n")
+        self.rest = b""
+        self._chunks = rest
+        return int(self.head.split()[1])
+
+    async def next(self) -> Event:
+        """The next event; comments are passed over."""
+        with anyio.fail_after(PATIENCE_S):
+            while True:
+                block, found, rest = self.rest.partition(b"\n\n")
+                if found:
+                    self.rest = rest
+                    lines = (line.partition(": ") for line in block.decode().split("\n"))
+                    fields = {name: value for name, _, value in lines}
+                    if "event" in fields:
+                        return Event(fields.get("id", ""), fields["event"], msgspec.json.decode(fields["data"]))
+                    continue
+                await self.more()
+
+    async def more(self) -> None:
+        """Take one more chunk of the body."""
+        while b"\r\n" not in self._chunks:
+            self._chunks += await self.stream.receive()
+        size, _, rest = self._chunks.partition(b"\r\n")
+        length = int(size, 16)
+        if length == 0:
+            self.ended = True
+            raise EOFError("the stream ended")
+        while len(rest) < length + 2:
+            rest += await self.stream.receive()
+        self.rest += rest[:length]
+        self._chunks = rest[length + 2 :]
+
+
+class Web:
+    """A server and its clients."""
+
+    def __init__(self, daemon: Running | Spawned, server: Server, port: int, keys: Keys, secret: SecretFile) -> None:
+        self.daemon, self.server, self.port, self.keys, self.secret = daemon, server, port, keys, secret
+        self.stack = AsyncExitStack()
+
+    @property
+    def token(self) -> str:
+        return self.secret.value.decode()
+
+    def session(self, **scope: Any) -> str:
+        """A session token of a scope."""
+        found = self.keys.redeem(self.keys.ticket(Scope(**scope)))
+        assert found is not None
+        return found.token
+
+    def head(self, verb: str, path: str, headers: dict[str, str | None]) -> bytes:
+        """The head of a request; None leaves a header out."""
+        common = {"Host": f"127.0.0.1:{self.port}", "Authorization": f"Bearer {self.token}"}
+        lines = [f"{name}: {value}" for name, value in {**common, **headers}.items() if value is not None]
+        return "\r\n".join([f"{verb} {path} HTTP/1.1", *lines, "", ""]).encode("latin-1")
+
+    async def ask(self, verb: str, path: str, body: Any = None, /, **headers: str | None) -> Answer:
+        """One request on a connection of its own; names of headers have _ for -."""
+        return await self.send(verb, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+
+    async def send(self, verb: str, path: str, body: Any, headers: dict[str, str | None]) -> Answer:
+        """One request with these headers."""
+        data = body if isinstance(body, bytes) else b"" if body is None else msgspec.json.encode(body)
+        if data:
+            headers = {"Content-Type": "application/json", "Content-Length": str(len(data)), **headers}
+        with anyio.fail_after(PATIENCE_S):
+            async with await anyio.connect_tcp("127.0.0.1", self.port) as stream:
+                await stream.send(self.head(verb, path, {"Connection": "close", **headers}))
+                if data:
+                    try:
+                        await stream.send(data)
+                    except anyio.BrokenResourceError:
+                        pass
+                found = b""
+                try:
+                    while True:
+                        found += await stream.receive()
+                except (anyio.EndOfStream, anyio.BrokenResourceError):
+                    pass
+        return answer_of(found)
+
+    async def stream(self, path: str, **headers: str | None) -> Stream:
+        """A stream that has begun."""
+        tcp = await self.stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", self.port))
+        await tcp.send(self.head("GET", path, {name.replace("_", "-"): value for name, value in headers.items()}))
+        stream = Stream(tcp)
+        assert await stream.begin() == 200, (stream.head, stream.rest, await stream.stream.receive())
+        return stream
+
+
+def in_process(web: Web) -> Running:
+    """The daemon, which is in this process."""
+    assert isinstance(web.daemon, Running)
+    return web.daemon
+
+
+def answer_of(found: bytes) -> Answer:
+    head, _, body = found.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    return Answer(int(first.split()[1]), headers, body)
+
+
+@asynccontextmanager
+async def served(
+    tmp_path: Path, *, daemon: Spawned | None = None, timeout_s: float = PATIENCE_S, **setup: Any
+) -> AsyncGenerator[Web]:
+    """A server before a daemon, by default one of its own in this process."""
+    secret = SecretFile(str(tmp_path / "web.token"))
+    keys = Keys(secret, tmp_path / "used")
+    ending = anyio.Event()
+    async with AsyncExitStack() as stack:
+        meant = daemon or await stack.enter_async_context(running_daemon(tmp_path))
+        client = AsyncClient(socket=meant.socket, autostart=False, name="punch web", timeout_s=timeout_s)
+        sockets = loopback_sockets(0)
+        server = http_server(web_app(client, keys, ending, Setup(**setup)), Places(600), ending)
+        web = Web(meant, server, sockets[0].getsockname()[1], keys, secret)
+        async with anyio.create_task_group() as group:
+            group.start_soon(server.serve, sockets)
+            async with web.stack:
+                yield web
+            server.end()
+        await client.aclose()
