@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from punchlist.work import AsyncClaim, AsyncWork
     from punchlist_schemas.params import NewTask
     from punchlist_schemas.results import SetStatusResult
-    from punchlist_schemas.things import Counts, Message, SettingsPatch, Task
+    from punchlist_schemas.things import Counts, Link, Message, Note, SettingsPatch, Task
 
 __version__ = "0.1.0"
 
@@ -93,11 +93,13 @@ __all__ = [
     "LeaseHeld",
     "LeaseLost",
     "LimitExceeded",
+    "Link",
     "Message",
     "MethodNotFound",
     "NewTask",
     "NoConversation",
     "NotFound",
+    "Note",
     "OutcomeUnknown",
     "ParseError",
     "ProtocolError",
@@ -137,7 +139,7 @@ _MODULES = {
     "punchlist.work": "AsyncClaim AsyncWork",
     "punchlist_schemas.params": "NewTask",
     "punchlist_schemas.results": "SetStatusResult",
-    "punchlist_schemas.things": "Counts Message SettingsPatch Task",
+    "punchlist_schemas.things": "Counts Link Message Note SettingsPatch Task",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 

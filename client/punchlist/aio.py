@@ -11,13 +11,14 @@ from functools import wraps
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 import anyio
+import msgspec
 
 from punchlist import scope
 from punchlist.aio_link import Link
 from punchlist.calls import Call, ClientCalls
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.core import Profile, Request, Retry, failure, is_passing, result_of
-from punchlist.cursor import Change, Cursor, EventsView, ListView, TaskList, Until, condition
+from punchlist.cursor import Change, Cursor, EventsView, ListView, RowsView, TaskList, Until, condition
 from punchlist.errors import ConnectionLost, PunchlistError, TimedOut
 from punchlist.forks import on_fork
 from punchlist.options import Options
@@ -116,6 +117,10 @@ class AsyncClient:
         """Make any call by its wire name and get the plain JSON result. Mutations get a key here too."""
         return await self._send(Request.raw(method, params or {}), object)
 
+    async def forward(self, request: Request) -> bytes:
+        """Make any call and get the JSON of its result as it came, for those who pass it on."""
+        return bytes(await self._send(request, msgspec.Raw))
+
     async def run(self, call: Call[R]) -> R:
         """Make a typed call."""
         return call.pick(await self._send(call.request, call.result))
@@ -201,6 +206,8 @@ class AsyncConversation:
     get = awaiting(ConversationCalls.get)
     list = awaiting(ConversationCalls.list)
     edit = awaiting(ConversationCalls.edit)
+    explain = awaiting(ConversationCalls.explain)
+    note = awaiting(ConversationCalls.note)
     set_status = awaiting(ConversationCalls.set_status)
     start = awaiting(ConversationCalls.start)
     complete = awaiting(ConversationCalls.complete)
@@ -232,10 +239,10 @@ class AsyncConversation:
     ) -> "AsyncWatch[Change]": ...
 
     @overload
-    def watch(self, *, view: Literal["list"]) -> "AsyncWatch[TaskList]": ...
+    def watch(self, *, view: Literal["list", "rows"]) -> "AsyncWatch[TaskList]": ...
 
     def watch(
-        self, *, view: Literal["events", "list"] = "events", after: int | None = None, epoch: str | None = None
+        self, *, view: Literal["events", "list", "rows"] = "events", after: int | None = None, epoch: str | None = None
     ) -> "AsyncWatch[Change] | AsyncWatch[TaskList]":
         """What happens here from now on, for `async for`: every change, or with view `list` the newest list.
 
@@ -243,12 +250,12 @@ class AsyncConversation:
         follow each other some are skipped.
 
         Args:
-            view: `events` or `list`.
+            view: `events`, `list`, or `rows`: the same lists as `list`, of which only what changed comes over the wire.
             after: Begin behind this position instead of now: a change's `seq`, or that of a list.
             epoch: Refuse with `WrongEpoch` if `after` belongs to another log (`(await client.open()).epoch`).
         """
-        if view == "list":
-            return self.client.follow(Cursor(self.id, ListView()))
+        if view != "events":
+            return self.client.follow(Cursor(self.id, ListView() if view == "list" else RowsView()))
         return self.client.follow(Cursor(self.id, EventsView(), after, epoch))
 
     def work(self, owner: str, *, lease_ms: int = 60_000, wait_ms: int = 0, follow: bool = False) -> "AsyncWork":
@@ -369,7 +376,8 @@ class AsyncWatch(Generic[T]):
         with anyio.move_on_after(self._profile.timeout_s):
             link = await Link.open(self._profile)
             try:
-                reply = await link.exchange(Request.of("event.subscribe", self._cursor.subscribe()))
+                subscribe = self._cursor.subscribe(link.hello.epoch)
+                reply = await link.exchange(Request.of("event.subscribe", subscribe))
                 if self._closed:
                     raise ConnectionLost("The watch is closed.")
                 self._ready.extend(self._cursor.begin(result_of(reply, SubscribeResult)))

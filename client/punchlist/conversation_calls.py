@@ -12,7 +12,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas import results as r
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.things import Conversation as ConversationThing
-from punchlist_schemas.things import Message, Priority, SettingsPatch, Status, Task
+from punchlist_schemas.things import Link, Message, Priority, SettingsPatch, Status, Task
 
 S = TypeVar("S")
 
@@ -55,6 +55,11 @@ class ConversationCalls:
         metadata: Mapping[str, Any] | None = None,
         result_summary: str = "",
         fail_reason: str = "",
+        due: int | None = None,
+        not_before: int | None = None,
+        labels: Iterable[str] = (),
+        links: Iterable[Link] = (),
+        estimate_ms: int | None = None,
         before: str | None = None,
         after: str | None = None,
         **write: Unpack[Write],
@@ -74,6 +79,11 @@ class ConversationCalls:
             metadata: Anything that JSON can hold.
             result_summary: What came of it, if it is completed already.
             fail_reason: Why it failed, if it has failed already.
+            due: When it should be completed, in milliseconds since 1970 UTC. Nothing follows from it.
+            not_before: The task is deferred: it is not ready before this time.
+            labels: Up to 32 words to find it by, each without commas.
+            links: Where it leads: an address, a place in a file, a commit, another task.
+            estimate_ms: How much work it is thought to be, in milliseconds.
             before: Id of the task to stand in front of.
             after: Id of the task to stand behind.
             **write: `key`, `expect_version`, `actor`.
@@ -95,6 +105,11 @@ class ConversationCalls:
             "metadata": dict(metadata or {}),
             "result_summary": result_summary,
             "fail_reason": fail_reason,
+            "due": due,
+            "not_before": not_before,
+            "labels": _ids(labels),
+            "links": tuple(links),
+            "estimate_ms": estimate_ms,
             "before": before,
             "after": after,
         }
@@ -111,6 +126,14 @@ class ConversationCalls:
         """One task, or `NotFound`."""
         return Call("task.get", p.TaskGet(conversation=self.id, task=task), attrgetter("task"))
 
+    def explain(self, task: str | None = None) -> Call[r.TaskExplainResult]:
+        """Why a task can't be started or completed now; without `task`, why the list gives out none.
+
+        Raises:
+            NotFound: The list has no such task.
+        """
+        return Call("task.explain", p.TaskExplain(conversation=self.id, task=task), itself)
+
     def list(  # noqa: PLR0913 - the filters of the wire
         self,
         *,
@@ -120,6 +143,10 @@ class ConversationCalls:
         limit: int | None = None,
         offset: int = 0,
         at_version: int | None = None,
+        label: str | Iterable[str] | None = None,
+        parent: str | None = None,
+        due_before: int | None = None,
+        text: str | None = None,
     ) -> Call[TaskList]:
         """The tasks in their order: a list that also has `counts`, `version`, `seq` and `total`.
 
@@ -130,6 +157,10 @@ class ConversationCalls:
             limit: At most so many.
             offset: Skip so many first.
             at_version: As the list was right after that version.
+            label: Keep those that have this label, or all of these.
+            parent: Keep the parts of this task.
+            due_before: Keep those that are due before this time, in milliseconds since 1970 UTC.
+            text: Keep those with these words in title, description, labels or notes, in any case.
         """
         statuses: Any = status if status is None or isinstance(status, str) else tuple(status)
         params = p.TaskList(
@@ -140,6 +171,10 @@ class ConversationCalls:
             limit=limit,
             offset=offset,
             at_version=at_version,
+            label=label if label is None or isinstance(label, str) else tuple(label),
+            parent=parent,
+            due_before=due_before,
+            text=text,
         )
         return Call("task.list", params, TaskList.of)
 
@@ -154,6 +189,13 @@ class ConversationCalls:
         owner: str | None | UnsetType = UNSET,
         parent: str | None | UnsetType = UNSET,
         metadata: Mapping[str, Any] | None | UnsetType = UNSET,
+        due: int | None | UnsetType = UNSET,
+        not_before: int | None | UnsetType = UNSET,
+        labels: Iterable[str] | None | UnsetType = UNSET,
+        links: Iterable[Link] | None | UnsetType = UNSET,
+        estimate_ms: int | None | UnsetType = UNSET,
+        add_labels: Iterable[str] = (),
+        remove_labels: Iterable[str] = (),
         add_blocked_by: Iterable[str] = (),
         remove_blocked_by: Iterable[str] = (),
         add_blocks: Iterable[str] = (),
@@ -163,6 +205,8 @@ class ConversationCalls:
         **write: Unpack[Confirming],
     ) -> Call[Task]:
         """Sets members and edges of a task. None clears one; `metadata` merges, and None deletes a key of it.
+
+        `labels` sets all of them, `add_labels` and `remove_labels` leave the others as they are.
 
         With `fence` it is refused with `LeaseHeld` or `LeaseLost` unless the claim of that number is in force. As to
         `confirm` see `delete`.
@@ -176,6 +220,13 @@ class ConversationCalls:
             "owner": owner,
             "parent": parent,
             "metadata": dict(metadata) if isinstance(metadata, Mapping) else metadata,
+            "due": due,
+            "not_before": not_before,
+            "labels": _ids(labels) if not isinstance(labels, UnsetType) and labels is not None else labels,
+            "links": tuple(links) if not isinstance(links, UnsetType) and links is not None else links,
+            "estimate_ms": estimate_ms,
+            "add_labels": _ids(add_labels),
+            "remove_labels": _ids(remove_labels),
             "add_blocked_by": _ids(add_blocked_by),
             "remove_blocked_by": _ids(remove_blocked_by),
             "add_blocks": _ids(add_blocks),
@@ -183,6 +234,15 @@ class ConversationCalls:
             "fence": fence,
         }
         return Call("task.edit", self._write(p.TaskEdit, write, task=task, **members), attrgetter("task"))
+
+    def note(self, task: str, text: str, **write: Unpack[Write]) -> Call[Task]:
+        """Adds a note of up to 8,192 characters to a task, with actor and time. It stays as it was written.
+
+        Raises:
+            NotFound: The list has no such task.
+            LimitExceeded: The task has 200 notes, or 256 Ki characters of them.
+        """
+        return Call("task.note", self._write(p.TaskNote, write, task=task, text=text), attrgetter("task"))
 
     def set_status(
         self,

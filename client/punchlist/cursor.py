@@ -12,11 +12,20 @@ import msgspec
 
 from punchlist.core import decode
 from punchlist.errors import RequestRefused, refusal
+from punchlist.rows import Rows
 from punchlist_schemas.errors import ERRORS, ErrorObject
 from punchlist_schemas.events import AnyEvent, Recorded, decode_event
 from punchlist_schemas.jsonrpc import Notice
 from punchlist_schemas.params import EventSubscribe
-from punchlist_schemas.results import EndPush, EventsPush, ListPush, SubscribeResult, TaskListResult
+from punchlist_schemas.results import (
+    BoardPush,
+    EndPush,
+    EventsPush,
+    ListPush,
+    RowsPush,
+    SubscribeResult,
+    TaskListResult,
+)
 from punchlist_schemas.things import Counts, Damage, Task
 
 T = TypeVar("T")
@@ -107,9 +116,16 @@ def condition(until: Until) -> Callable[[TaskList], bool]:
 
 
 class View(ABC, Generic[T]):
-    """What a subscription hands out: events one by one, or the newest list."""
+    """What a subscription hands out: events one by one, or (`shows_lists`) the newest list.
 
-    name: Literal["events", "list"]
+    With `resumes` it goes on behind a position.
+    """
+
+    name: Literal["events", "list", "rows", "board"]
+    resumes = True
+    shows_lists = False
+    repeats = False
+    """Whether several items may stand at one position."""
 
     @abstractmethod
     def first(self, result: SubscribeResult) -> list[T]:
@@ -149,6 +165,8 @@ class ListView(View[TaskList]):
     """The newest list after each change; intermediate ones may be skipped."""
 
     name = "list"
+    shows_lists = True
+    resumes = False
 
     def first(self, result: SubscribeResult) -> list[TaskList]:
         """The list at the position where the subscription starts."""
@@ -165,6 +183,94 @@ class ListView(View[TaskList]):
         return item.version
 
 
+class FoldView(View[Rows]):
+    """The rows of the newest list after each change: always the same object, which tells what changed."""
+
+    name = "rows"
+    shows_lists = True
+
+    def __init__(self) -> None:
+        self.rows = Rows()
+
+    def first(self, result: SubscribeResult) -> list[Rows]:
+        """Nothing: rows come as notifications."""
+        self.rows.begin()
+        return []
+
+    def items(self, params: msgspec.Raw) -> list[Rows]:
+        """The rows, once all pieces are there."""
+        return [self.rows] if self.rows.fold(decode(params, RowsPush)) else []
+
+    def position(self, item: Rows) -> int:
+        """The position behind which the next rows are asked for."""
+        return item.seq
+
+
+class RowsView(View[TaskList]):
+    """The newest list after each change, folded from the rows that changed: for long lists."""
+
+    name = "rows"
+    shows_lists = True
+
+    def __init__(self) -> None:
+        self._fold = FoldView()
+
+    def first(self, result: SubscribeResult) -> list[TaskList]:
+        """Nothing: rows come as notifications."""
+        self._fold.first(result)
+        return []
+
+    def items(self, params: msgspec.Raw) -> list[TaskList]:
+        """The list, once all pieces are there."""
+        return [
+            TaskList(
+                rows.order,
+                rows.counts,
+                version=rows.version,
+                seq=rows.seq,
+                total=len(rows.order),
+                damaged=rows.damaged,
+            )
+            for rows in self._fold.items(params)
+        ]
+
+    def position(self, item: TaskList) -> int:
+        """The position behind which the next rows are asked for."""
+        return item.seq
+
+
+class BoardStart(msgspec.Struct, frozen=True, gc=False):
+    """A board begins behind `seq`: `conversation.list` tells the lists that there are by now."""
+
+    seq: int
+
+
+class BoardView(View[BoardPush | BoardStart]):
+    """Every list that changes, as a card. `BoardStart` comes first, and again if another log answers."""
+
+    name = "board"
+    shows_lists = True
+    repeats = True
+
+    def __init__(self) -> None:
+        self._epoch = ""
+
+    def first(self, result: SubscribeResult) -> list[BoardPush | BoardStart]:
+        """Where the board begins, unless it goes on."""
+        if result.epoch == self._epoch:
+            return []
+        self._epoch = result.epoch
+        return [BoardStart(result.seq)]
+
+    def items(self, params: msgspec.Raw) -> list[BoardPush | BoardStart]:
+        """The one card."""
+        return [decode(params, BoardPush)]
+
+    def position(self, item: BoardPush | BoardStart) -> int:
+        """The position up to which every card was told: several that come together share it."""
+        return item.seq
+
+
 class Cursor(Generic[T]):
     """Where a subscription stands. One cursor outlives many connections."""
 
@@ -176,9 +282,15 @@ class Cursor(Generic[T]):
         self._after = after
         self._epoch = epoch
 
-    def subscribe(self) -> EventSubscribe:
-        """The parameters that begin, or go on with, this subscription."""
-        after = self._after if self._view.name == "events" else None
+    def subscribe(self, epoch: str | None = None) -> EventSubscribe:
+        """The parameters that begin, or go on with, this subscription.
+
+        Args:
+            epoch: That of the log which answers, if known. Of another log lists are shown from their beginning.
+        """
+        if self._view.shows_lists and epoch is not None and self._epoch not in (None, epoch):
+            self._after = None
+        after = self._after if self._view.resumes else None
         epoch = self._epoch if after is not None else None
         return EventSubscribe(conversation=self._conversation, after=after, view=self._view.name, epoch=epoch)
 
@@ -186,15 +298,20 @@ class Cursor(Generic[T]):
         """Take the answer to `subscribe`; returns what there is to hand out at once.
 
         Raises:
-            WrongEpoch: The log is not the one that this subscription began with.
+            WrongEpoch: The log is not the one that this subscription to events began with.
         """
-        if self._epoch not in (None, result.epoch):
+        is_another = self._epoch not in (None, result.epoch)
+        if is_another and not self._view.shows_lists:
             row = ERRORS["wrong_epoch"]
             facts = {"epoch": self._epoch, "expected": result.epoch}
             raise RequestRefused.kinds[row.kind](row.kind, row.code, row.meaning, facts)
         self._epoch = result.epoch
-        items = self._fresh(self._view.first(result))
-        if self._after is None:
+        items = self._view.first(result)
+        went_back = any(self._view.position(item) < (self._after or 0) for item in items)  # to where its log is damaged
+        if is_another or went_back:
+            self._after = None
+        items = self._fresh(items)
+        if self._after is None and self._view.name == "events":
             self._after = result.seq
         return items
 
@@ -215,7 +332,7 @@ class Cursor(Generic[T]):
         fresh: list[T] = []
         for item in items:
             position = self._view.position(item)
-            if self._after is None or position > self._after:
+            if self._after is None or position > self._after or (self._view.repeats and position == self._after):
                 self._after = position
                 fresh.append(item)
         return fresh

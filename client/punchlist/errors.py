@@ -163,10 +163,14 @@ class IllegalTransition(RequestRefused, kind="illegal_transition"):
 
 
 class Blocked(RequestRefused, kind="blocked"):
-    """The task has open blockers: each is a mapping with its `id` and `title`."""
+    """The task has open blockers, each a mapping with its `id` and `title`, or is deferred until `not_before`.
+
+    `not_before` is in milliseconds since 1970 UTC; None of a task that is not deferred.
+    """
 
     task: str
     blockers: list[dict[str, str]]
+    not_before: int | None
 
 
 class DependencyCycle(RequestRefused, kind="dependency_cycle"):

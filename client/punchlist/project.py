@@ -25,20 +25,23 @@ _DAY_S = 86_400
 def host_directory(env: "Mapping[str, str]", otherwise: str = "") -> "str | None":
     """The project's directory by a host's variables, else `otherwise`; None: the working directory.
 
-    It stays the same when a session changes its working directory.
+    It stays the same when a session changes its working directory, and also when it is gone: `of_directory` refuses it.
     """
     named = (env.get(name, "") for name in _OF_HOSTS)
-    return next((path for path in (*named, otherwise) if path.startswith("/") and os.path.isdir(path)), None)
+    return next((path for path in (*named, otherwise) if path), None)
 
 
 def of_directory(env: "Mapping[str, str]", place: "str | None" = None) -> "tuple[str, Meant | None] | None":
     """The list where nothing is named in a call: its id, and what the directory said where that decided.
 
     Raises:
-        DirectoryError: The directory's project file or repository can't be used.
+        DirectoryError: The directory's project file or repository can't be used, or there is no such directory.
     """
     if name := env.get("PUNCHLIST_CONVERSATION"):
         return name, None
+    if place is not None and not os.path.isdir(place):
+        # What is around it would be somebody else's project.
+        raise DirectoryError(f"The project's directory {place} is gone", "name one that exists, or a list: -c NAME")
     found = directory.meant(place)
     return None if found is None else (found.conversation, found)
 
@@ -70,7 +73,7 @@ def not_allowed(meant: Meant) -> DirectoryError:
     )
 
 
-def was_told(data_dir: str, conversation: str, now: float) -> bool:
+def was_announced(data_dir: str, conversation: str, now: float) -> bool:
     """Whether somebody at the command line was told within a day that this list is taken for its repository."""
     try:
         return abs(now - os.stat(_told(data_dir, conversation)).st_mtime) < _DAY_S
@@ -78,7 +81,7 @@ def was_told(data_dir: str, conversation: str, now: float) -> bool:
         return False
 
 
-def note_told(data_dir: str, conversation: str) -> None:
+def note_announced(data_dir: str, conversation: str) -> None:
     """Remember that it was told now; where nothing can be written it is told again."""
     path = _told(data_dir, conversation)
     try:

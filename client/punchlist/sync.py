@@ -154,6 +154,8 @@ class Conversation:
     get = blocking(ConversationCalls.get)
     list = blocking(ConversationCalls.list)
     edit = blocking(ConversationCalls.edit)
+    explain = blocking(ConversationCalls.explain)
+    note = blocking(ConversationCalls.note)
     set_status = blocking(ConversationCalls.set_status)
     start = blocking(ConversationCalls.start)
     complete = blocking(ConversationCalls.complete)
@@ -185,10 +187,10 @@ class Conversation:
     ) -> "Watch[Change]": ...
 
     @overload
-    def watch(self, *, view: Literal["list"]) -> "Watch[TaskList]": ...
+    def watch(self, *, view: Literal["list", "rows"]) -> "Watch[TaskList]": ...
 
     def watch(
-        self, *, view: Literal["events", "list"] = "events", after: int | None = None, epoch: str | None = None
+        self, *, view: Literal["events", "list", "rows"] = "events", after: int | None = None, epoch: str | None = None
     ) -> "Watch[Change] | Watch[TaskList]":
         """What happens here from now on, for a `for` loop: every change, or with view `list` the newest list.
 
@@ -196,12 +198,12 @@ class Conversation:
         follow each other some are skipped.
 
         Args:
-            view: `events` or `list`.
+            view: `events`, `list`, or `rows`: the same lists as `list`, of which only what changed comes over the wire.
             after: Begin behind this position instead of now: a change's `seq`, or that of a list.
             epoch: Refuse with `WrongEpoch` if `after` belongs to another log (`client.open().epoch`).
         """
-        if view == "list":
-            return Watch(self._face.watch(view="list"))
+        if view != "events":
+            return Watch(self._face.watch(view=view))
         return Watch(self._face.watch(after=after, epoch=epoch))
 
     def work(self, owner: str, *, lease_ms: int = 60_000, wait_ms: int = 0, follow: bool = False) -> "Work":

@@ -17,7 +17,8 @@ STATUS_WORDS = {"start", "complete", "fail", "pause", "resume", "reopen"}
 """Shorthands of set_status; each gives the status and renames what goes with it."""
 
 DIFFERENT = {
-    "list": {"fields"},  # tasks with members left out are no Task: `client.call("task.list", ...)` has them
+    # Tasks without some members and rows that changed are no list of tasks: `client.call("task.list", ...)` has them.
+    "list": {"fields", "since", "epoch"},
     "delete": {"task"},  # one or many ids, as positional arguments
 }
 """Parameters of the wire that a typed method leaves to the untyped call, and why."""
@@ -25,15 +26,15 @@ DIFFERENT = {
 BY_HAND = {"daemon.hello", "rpc.cancel", "event.subscribe", "event.unsubscribe", "event.wait"}
 """Methods that the library itself uses: connections, cancelled calls, watches and waits."""
 
-ASYNC_ONLY = {"post"}
-"""What an object that goes away outside of any coroutine needs."""
+ASYNC_ONLY = {"forward", "post"}
+"""What servers that pass calls on need, and an object that goes away outside of any coroutine."""
 
 SAMPLES: dict[str, tuple[Any, ...]] = {
     "add": ("t",), "add_many": (["t"],), "get": ("1",), "edit": ("1",), "set_status": ("1", "paused"),
     "move": ("1",), "delete": ("1",), "replace": ([],), "attach": ("s",), "detach": ("s",),
     "take": ("o",), "renew": ("1", "o"), "release": ("1", "o"), "append_message": ("user", "hi"), "read": (0,),
     "resolve": ("/tmp",), "confirmation": ("t",),
-    "backup": ("/b",),
+    "backup": ("/b",), "note": ("1", "seen"),
 }  # fmt: skip
 
 

@@ -1,12 +1,15 @@
+from pathlib import Path
+from typing import Any
+
 import msgspec
 import pytest
 
-from punchlist.cursor import Change, Cursor, EventsView, ListView, TaskList, condition
+from punchlist.cursor import BoardStart, BoardView, Change, Cursor, EventsView, ListView, RowsView, TaskList, condition
 from punchlist.errors import Gap, WrongEpoch
 from punchlist_schemas.events import StatusChanged, UnknownEvent
 from punchlist_schemas.jsonrpc import Notice
-from punchlist_schemas.results import ListPush, SubscribeResult
-from punchlist_schemas.things import Counts
+from punchlist_schemas.results import BoardPush, ListPush, RowsPush, SubscribeResult
+from punchlist_schemas.things import Conversation, Counts
 
 
 def events(*seqs: int) -> Notice:
@@ -84,6 +87,26 @@ def test_the_list_view_hands_out_the_present_list_first_and_then_newer_ones_alon
     assert [tasks.version for tasks in cursor.begin(answer(9, version=7))] == [7]
 
 
+def test_a_list_that_is_shorter_after_a_restart_is_handed_out_and_so_is_what_follows() -> None:
+    for epoch in ("e1", "e2"):  # cut at damage, and after the damage was cut out of the log
+        cursor = Cursor("c", ListView())
+        assert [tasks.version for tasks in cursor.begin(answer(9, version=7))] == [7]
+        assert [tasks.version for tasks in cursor.begin(answer(5, epoch, version=4))] == [4]
+        assert cursor.begin(answer(5, epoch, version=4)) == []
+        assert [tasks.version for tasks in cursor.take(newest(5))] == [5]
+
+
+def test_rows_of_another_log_are_asked_for_from_the_beginning() -> None:
+    cursor = Cursor("c", RowsView())
+    cursor.begin(answer(9, "e1"))
+    push = RowsPush(subscription="s", conversation="c", version=7, seq=9, rows=(), counts=Counts(), reset=True)
+    cursor.take(Notice("rows", msgspec.Raw(msgspec.json.encode(push))))
+    assert (cursor.subscribe("e1").after, cursor.subscribe("e1").epoch) == (9, "e1")
+    assert (cursor.subscribe("e2").after, cursor.subscribe("e2").epoch) == (None, None)
+    cursor.begin(answer(5, "e2"))
+    assert cursor.subscribe("e2").epoch is None
+
+
 def test_an_event_comes_decoded_and_an_unknown_one_as_it_is() -> None:
     (change,) = Cursor("c", EventsView()).take(events(1))
     assert change.event == StatusChanged("1", "pending", "in_progress")
@@ -114,3 +137,61 @@ def test_idle_means_that_nothing_is_worked_on_or_could_be() -> None:
 def test_change_means_another_version_than_the_first_one_asked_about() -> None:
     changed = condition("change")
     assert [changed(tasks(version)) for version in (3, 3, 4)] == [False, False, True]
+
+
+ROWS = Path(__file__).parents[1] / "golden" / "rows.jsonl"
+"""Pushes of the view `rows`, the list that their fold is after each, and where a reader was cut and went on."""
+
+
+def test_the_fold_of_the_rows_is_the_list() -> None:
+    view, lists, seqs = RowsView(), list[TaskList](), set[int]()
+    for line in ROWS.read_text().splitlines():
+        each = msgspec.json.decode(line)
+        if "push" in each:
+            lists += view.items(msgspec.Raw(msgspec.json.encode(each["push"])))
+        elif "cut" in each:
+            assert lists[-1].seq == each["cut"]
+            view.first(answer(each["cut"]))
+        else:
+            shown = [[task.id, task.status, task.version, task.title, list(task.open_blockers)] for task in lists[-1]]
+            assert shown == each["list"]
+            seqs.add(each["seq"])
+    assert len(seqs) > 30
+
+
+def test_rows_go_on_behind_the_last_whole_list_and_a_whole_list_that_was_cut_leaves_the_old_one() -> None:
+    def push(seq: int, id: str, **more: Any) -> Notice:
+        row = {"id": id, "rank": id, "title": "x", "status": "pending", "priority": "normal", "version": 1, **times}
+        told: Any = {"subscription": "s", "conversation": "c", "version": seq, "seq": seq, "rows": [row], "counts": {}}
+        return Notice("rows", msgspec.Raw(msgspec.json.encode({**told, **more})))
+
+    times = {"created_at": 1, "updated_at": 1, "status_changed_at": 1}
+    cursor = Cursor("c", RowsView())
+    assert cursor.subscribe().after is None
+    assert cursor.begin(answer(0)) == []
+    assert cursor.take(push(0, "a1", reset=True, more=True)) == []
+    assert cursor.subscribe().after is None
+    (tasks,) = cursor.take(push(9, "a2"))
+    assert [task.id for task in tasks] == ["a1", "a2"]
+    assert (cursor.subscribe().after, cursor.subscribe().view) == (9, "rows")
+    assert cursor.take(push(9, "a7", reset=True, more=True)) == []
+    assert cursor.begin(answer(9)) == []
+    (tasks,) = cursor.take(push(10, "a3"))
+    assert [task.id for task in tasks] == ["a1", "a2", "a3"]
+
+
+def test_a_board_begins_once_in_each_log_and_hands_out_cards_that_share_a_position() -> None:
+    def card(seq: int, name: str) -> Notice:
+        thing = Conversation(conversation=name, version=1, counts=Counts(), created_at=1, updated_at=1)
+        return Notice("board", msgspec.Raw(msgspec.json.encode(BoardPush(subscription="s", seq=seq, card=thing))))
+
+    cursor = Cursor(None, BoardView())
+    assert cursor.begin(answer(9)) == [BoardStart(9)]
+    told = [item for name in "ab" for item in cursor.take(card(9, name))]
+    assert [push.card.conversation for push in told if isinstance(push, BoardPush)] == ["a", "b"]
+    assert len(cursor.take(card(10, "a"))) == 1
+    assert cursor.take(card(9, "late")) == []
+    assert (cursor.subscribe().view, cursor.subscribe().after) == ("board", 10)
+    assert cursor.begin(answer(12)) == []
+    assert cursor.subscribe("e2").after is None
+    assert cursor.begin(answer(3, "e2")) == [BoardStart(3)]

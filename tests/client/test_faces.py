@@ -4,7 +4,7 @@ import contextlib
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -226,10 +226,11 @@ def test_a_watch_goes_on_behind_any_position_and_over_all_lists(client: Client) 
     assert [change.conversation for change in got] == ["b", "b", "a"]
 
 
-def test_a_watch_of_the_list_begins_with_the_present_one(client: Client) -> None:
+@pytest.mark.parametrize("view", ["list", "rows"])
+def test_a_watch_of_the_list_begins_with_the_present_one(client: Client, view: Literal["list", "rows"]) -> None:
     plan = client.conversation("c")
     plan.add("one")
-    with plan.watch(view="list") as lists:
+    with plan.watch(view=view) as lists:
         assert [task.title for task in next(lists)] == ["one"]
         plan.add("two")
         assert [task.title for task in next(lists)] == ["one", "two"]

@@ -1,4 +1,5 @@
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from punchlist import project
 from punchlist_schemas import project_file
 from punchlist_schemas.directory import Meant, meant
+from punchlist_schemas.project_file import DirectoryError
 
 
 def of(directory: Path, name: str) -> Meant:
@@ -21,7 +23,17 @@ def test_a_hosts_project_counts_before_the_directory_that_its_session_is_in(tmp_
     assert project.host_directory({}) is None
     assert project.host_directory({}, here) == here
     assert project.host_directory({"GEMINI_PROJECT_DIR": here}, there) == here
-    assert project.host_directory({"CLAUDE_PROJECT_DIR": "relative", "GEMINI_PROJECT_DIR": "/nowhere"}, here) == here
+    assert project.host_directory({"CLAUDE_PROJECT_DIR": "", "GEMINI_PROJECT_DIR": ""}, here) == here
+
+
+@pytest.mark.parametrize("place", ["gone", "gone/deeper", "file", "${workspaceFolder}"])
+def test_a_project_whose_directory_is_gone_is_refused_and_no_other_list_taken(tmp_path: Path, place: str) -> None:
+    of(tmp_path, "site")
+    (tmp_path / "file").touch()
+    named = project.host_directory({"CLAUDE_PROJECT_DIR": str(tmp_path / place)}, str(tmp_path))
+    with pytest.raises(DirectoryError, match=rf"{re.escape(place)} is gone"):
+        project.of_directory({}, named)
+    assert project.of_directory({"PUNCHLIST_CONVERSATION": "named"}, named) == ("named", None)
 
 
 def test_the_environment_counts_before_the_directory(tmp_path: Path) -> None:
@@ -44,9 +56,9 @@ def test_a_project_may_take_a_list_that_nobody_used(tmp_path: Path, name: str, v
 
 def test_what_was_told_counts_for_a_day(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
-    assert not project.was_told(data, "site", 0)
-    project.note_told(data, "site")
+    assert not project.was_announced(data, "site", 0)
+    project.note_announced(data, "site")
     at = os.stat(tmp_path / "data" / "told" / "site").st_mtime
-    assert project.was_told(data, "site", at + 86_399)
-    assert not project.was_told(data, "site", at + 86_400)
-    assert not project.was_told(data, "other", at)
+    assert project.was_announced(data, "site", at + 86_399)
+    assert not project.was_announced(data, "site", at + 86_400)
+    assert not project.was_announced(data, "other", at)

@@ -3,11 +3,12 @@
 import os
 import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Generator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -171,3 +172,27 @@ def test_a_daemon_in_a_sandbox_with_files_of_its_own_is_refused_before_any_call(
     socket = f"{os.environ['XDG_RUNTIME_DIR']}/punchlist/daemon.sock"
     with connect(socket=socket) as client:
         assert [task.title for task in client.conversation("c").list()] == ["inside"]
+
+
+def test_who_follows_a_list_over_a_repair_gets_what_is_left_of_it_and_what_comes(
+    process: Spawned, open_client: Connect
+) -> None:
+    with open_client(process.socket) as client:
+        plan = client.conversation("c")
+        for title in ("first", "second", "third"):
+            plan.add(title)
+        with plan.watch(view="list") as lists, plan.watch(view="rows") as rows:
+            whole = [follower.next(timeout_s=20) for follower in (lists, rows)]
+            assert all([task.title for task in seen] == ["first", "second", "third"] for seen in whole)
+            process.kill()
+            with closing(sqlite3.connect(Path(process.data_dir) / "log.db", isolation_level=None)) as connection:
+                connection.execute("DELETE FROM snapshots").close()
+                connection.execute("UPDATE log SET body = CAST(replace(body, 'third', 'thirt') AS BLOB)").close()
+            words = [sys.executable, "-m", "punchlistd", "--repair", "--data-dir", process.data_dir]
+            assert subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode == 0
+            process.start()
+            for follower in (lists, rows):
+                assert [task.title for task in follower.next(timeout_s=20)] == ["first", "second"]
+            plan.add("fourth")
+            for follower in (lists, rows):
+                assert [task.title for task in follower.next(timeout_s=20)] == ["first", "second", "fourth"]

@@ -9,6 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
+from punchlist import connect_async
+from punchlist.tools import AsyncToolbox, ToolCaller
 from punchlist_testing.daemon import running_daemon
 from punchlist_testing.engine import Peer
 
@@ -106,6 +108,35 @@ async def test_whatever_shows_a_list_that_is_cut_at_damage_says_so(tmp_path: Pat
             assert "damaged" not in push["params"]
         assert push["params"]["damaged"] == mark and len(push["params"]["tasks"]) == 3
         peer.close()
+
+
+async def test_an_agent_that_reads_a_list_which_is_cut_at_damage_is_told_so_in_every_dialect(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        for title in ("first", "second", "third"):
+            await peer.result("task.add", conversation="cut", title=title)
+        await peer.result("task.add", conversation="whole", title="fine")
+        peer.close()
+    await anyio.to_thread.run_sync(lose_snapshots, tmp_path / "data")
+    await anyio.to_thread.run_sync(spoil, tmp_path / "data", b"second", b"secund")
+    async with (
+        running_daemon(tmp_path) as daemon,
+        connect_async(socket=daemon.socket, autostart=False) as client,
+    ):
+        for dialect, tool in (
+            ("native", "tasks"),
+            ("claude", "TaskList"),
+            ("queue", "list_tasks"),
+            ("todo", "list_todo_tasks"),
+            ("checklist", "ListTasks"),
+        ):
+            for name in ("cut", "whole"):
+                reply = await AsyncToolbox(client, ToolCaller(name)).call(dialect, tool)
+                assert not reply.refused, reply.text
+                told = "damaged at position" in reply.text and "punch verify --repair" in reply.text
+                assert told == (name == "cut"), reply.text
+        refused = await AsyncToolbox(client, ToolCaller("cut")).call("native", "plan", {"tasks": [{"title": "more"}]})
+        assert refused.refused and "punch verify --repair" in refused.text
 
 
 def lose_snapshots(data: Path) -> None:

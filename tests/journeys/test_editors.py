@@ -15,6 +15,7 @@ from punchlist_testing.daemon import Raw, Spawned, spawned_daemon
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
+PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
 PATIENCE_S = 20
 
 
@@ -47,9 +48,9 @@ def need(program: str) -> str:
     return found
 
 
-def block(language: str, marker: str) -> str:
-    """The README's block in this language that says `marker`."""
-    blocks = re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+def block(page: str, language: str, marker: str) -> str:
+    """A page's block in this language that says `marker`."""
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (found,) = [each for each in blocks if marker in each]
     return found
 
@@ -66,7 +67,7 @@ def test_the_readmes_lines_for_netcat_work(daemon: Spawned, environment: dict[st
     netcat = need("nc")
     if "-N" not in subprocess.run([netcat, "-h"], capture_output=True, text=True, check=False).stderr:
         pytest.skip("this nc does not close its side at the end of its input")
-    command, *calls = block("console", "nc -U").splitlines()
+    command, *calls = block(README, "console", "nc -U").splitlines()
     assert command.startswith("$ nc -U ")
     said = subprocess.run(
         ["sh", "-c", command.removeprefix("$ ").replace("nc -U", "nc -N -U")],
@@ -116,7 +117,7 @@ def test_fifteen_lines_of_python_without_any_library_are_a_client(environment: d
 
 def test_the_readmes_python_sample_works(daemon: Spawned, environment: dict[str, str]) -> None:
     said = subprocess.run(
-        [sys.executable, "-c", block("python", "punchlist.connect()")],
+        [sys.executable, "-c", block(README, "python", "punchlist.connect()")],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
@@ -178,12 +179,12 @@ def test_the_json_rpc_library_of_vs_code_works_over_content_length(environment: 
     }
 
 
-def test_the_readmes_lines_for_neovim_show_the_list(
+def test_the_protocol_pages_lines_for_neovim_show_the_list(
     daemon: Spawned, environment: dict[str, str], tmp_path: Path
 ) -> None:
     neovim = need("nvim")
     shown = tmp_path / "shown"
-    source = block("lua", "new_pipe").replace("print(data)", "shown(data)").replace('"default"', '"neovim"')
+    source = block(PROTOCOL, "lua", "new_pipe").replace("print(data)", "shown(data)").replace('"default"', '"neovim"')
     script = f"""
 local seen = ""
 local function shown(data)

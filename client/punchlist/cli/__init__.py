@@ -13,14 +13,14 @@ _STDERR = 2
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Run one command and return its exit code, which `punchlist.cli.exits` explains."""
+    """Run one command and return its exit code, which `punchlist.cli.exit_codes` explains."""
     _keep_standard_numbers()
     arguments = sys.argv[1:] if argv is None else argv
     try:
         code = fast.run(arguments, os.environ)
         if code is not None:
             return code
-        from punchlist.cli import full  # noqa: PLC0415 - the heavy half, only when the fast path passed
+        from punchlist.cli import dispatch  # noqa: PLC0415 - the heavy half, only when the fast path passed
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -32,7 +32,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     except OSError as error:
         sys.stderr.write(f"error: file: standard output: {error.strerror}\n")
         return 1
-    return full.run(arguments)
+    return dispatch.run(arguments)
 
 
 def _keep_standard_numbers() -> None:

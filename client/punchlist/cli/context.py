@@ -1,32 +1,31 @@
-"""What a command works with: its arguments, the look of the output, and the daemon once it is needed."""
+"""What a command works with: its arguments, the style of the output, and the daemon once it is needed."""
 
-import json
 import os
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from difflib import get_close_matches
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
-import msgspec
-
-from punchlist import __version__, project
+from punchlist import __version__, plain_json, project
 from punchlist.cli import wire
 from punchlist.cli.failure import UnknownList, UsageError
-from punchlist.cli.look import Look, look_of, write
+from punchlist.cli.style import Style, style_of, write
 from punchlist.launch import Target
-from punchlist.options import Options
-from punchlist.sync_link import Caller
 from punchlist.text import safe, safe_block, safe_json, task_id
 from punchlist_schemas.build import build_stamp
 from punchlist_schemas.directory import OUTSIDE, Meant
 
 if TYPE_CHECKING:
+    from punchlist.options import Options
     from punchlist.sync import Client
+    from punchlist.sync_link import Caller
 
+_READS = frozenset(
+    ("task.list", "task.get", "task.explain", "conversation.get", "conversation.list", "event.read", "daemon.status")
+)
 _PAGE = 10_000
 _NEAR = 3
 
@@ -36,7 +35,7 @@ class Context:
 
     def __init__(self, args: Namespace) -> None:
         self.args = args
-        self.look: Look = look_of(os.environ, now=int(time.time() * 1000))
+        self.style: Style = style_of(os.environ, now=int(time.time() * 1000))
         self.cut = ""
         """Why what was printed is not a whole list: told at the end."""
         self._caller: Caller | None = None
@@ -82,9 +81,11 @@ class Context:
         return Target(self.args.socket, self.args.data_dir, autostart=False if self.args.no_autostart else None)
 
     @property
-    def caller(self) -> Caller:
+    def caller(self) -> "Caller":
         """Makes calls one after the other; connects, and starts a daemon if need be, at the first use."""
         if self._caller is None:
+            from punchlist.sync_link import Caller
+
             self._caller = Caller(**self.options)
             # At the first connect a missing daemon is an answer, not an interruption to be waited out.
             hello = self._caller.open()
@@ -107,7 +108,7 @@ class Context:
         return self._client
 
     @property
-    def options(self) -> Options:
+    def options(self) -> "Options":
         """How to connect to the daemon."""
         options: Options = {"name": "punch", "autostart": self.target.autostart}
         return options | self.target.options
@@ -121,7 +122,22 @@ class Context:
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Call a method; parameters that are None are left out. The result is plain JSON values."""
-        result = self.caller.call(method, {name: value for name, value in params.items() if value is not None})
+        return self.send(method, {name: value for name, value in params.items() if value is not None})
+
+    def send(self, method: str, params: dict[str, Any], *, writes: bool = False) -> dict[str, Any]:
+        """Call a method with just these parameters. The result is plain JSON values.
+
+        The full client, which costs several times a bare interpreter, is loaded only where the call alone won't do: no
+        daemon runs, another build of it, a refusal, or a wait.
+        """
+        result: dict[str, Any] | None = None
+        key = wire.taken_key()
+        if self._caller is None and key is None and "wait_ms" not in params and (writes or method in _READS):
+            text = wire.call(self.target, method, params, writes=writes, same_build=True)
+            result = None if text is None else plain_json.decode(text)
+            key = wire.taken_key()
+        if result is None:
+            result = cast("dict[str, Any]", self.caller.call(method, params | ({"key": key} if key else {})))
         if damaged := result.get("damaged"):
             self.note_cut(damaged["seq"], damaged["reason"])
         return result
@@ -130,7 +146,7 @@ class Context:
         """What the daemon shows of the list ends at damage: the command says so at its end, and fails."""
         self.cut = (
             f"this list ends at position {seq} ({reason}): the changes after it are missing. `punch verify` says what "
-            "is damaged, `punch verify --repair` repairs the log"
+            "is damaged; to repair the log: `punch call daemon.shutdown`, then `punch verify --repair`"
         )
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
@@ -140,8 +156,9 @@ class Context:
     def change(self, method: str, **params: Any) -> dict[str, Any]:
         """`call` with the conversation and the actor of this run: for mutations."""
         with self._newness_told():
-            params |= {"actor": self.args.actor, "key": wire.taken_key()}
-            return self.call(method, conversation=self.conversation, **params)
+            params |= {"actor": self.args.actor, "conversation": self.conversation}
+            given = {name: value for name, value in params.items() if value is not None}
+            return self.send(method, given, writes=True)
 
     def check_list(self, name: str) -> None:
         """See that somebody has used this list; `default` is always there.
@@ -158,7 +175,12 @@ class Context:
             names += [one["conversation"] for one in page["conversations"]]
             cursor = page.get("next_cursor")
             if not cursor:
-                raise UnknownList(name, get_close_matches(name, names, n=_NEAR))
+                from difflib import get_close_matches
+
+                # A repository's list is also known by its directory's name alone; the newest list of that name counts.
+                known = {part: one for one in reversed(names) for part in (one.rpartition("-")[0], one)}
+                near = dict.fromkeys(known[part] for part in get_close_matches(name, known, n=_NEAR))
+                raise UnknownList(name, list(near))
 
     def version_of(self, name: str) -> int:
         """The version that a list is at; 0: nobody used it."""
@@ -172,7 +194,9 @@ class Context:
 
     def json(self, value: Any) -> None:
         """Print a value as one line of JSON."""
-        write(safe_json(msgspec.json.encode(value).decode()) + "\n")
+        import json
+
+        write(safe_json(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)) + "\n")
 
     def answer(self, value: Any, lines: Iterable[str]) -> int:
         """Print a result as JSON or as lines, as asked for; returns exit code 0."""
@@ -219,9 +243,16 @@ class Context:
     def _tell_once(self, meant: Meant) -> None:
         """Once a day and list: nobody has named it, and `default` may be where somebody looks for his tasks."""
         data_dir, name = self.target.data_dir, meant.conversation
-        if meant.file is None and not project.was_told(data_dir, name, time.time()):
+        if meant.file is None and not project.was_announced(data_dir, name, time.time()):
             self.note(f"punch: this repository's list is {name}; the one outside of repositories: -c {OUTSIDE}")
-            project.note_told(data_dir, name)
+            project.note_announced(data_dir, name)
+
+
+def _plain(value: Any) -> Any:
+    """What the library's types are in JSON."""
+    import msgspec
+
+    return msgspec.to_builtins(value)
 
 
 def ids(texts: Iterable[str] | None) -> list[str] | None:
@@ -252,6 +283,8 @@ def one_id(text: str | None) -> str | None:
 
 def loose_value(text: str) -> Any:
     """A value given on the command line: JSON, or else the word itself."""
+    import json
+
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

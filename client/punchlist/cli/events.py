@@ -1,21 +1,23 @@
 """Events for commands to print: those in the log, page by page, and those to come, by push."""
 
 from collections.abc import Iterator
-from typing import Any
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from punchlist.cli.context import Context
 from punchlist.cli.failure import tell_gap
-from punchlist.cursor import Change
-from punchlist.errors import Gap
-from punchlist_schemas.events import UnknownEvent
+from punchlist.errors import Damaged, Gap
+
+if TYPE_CHECKING:
+    from punchlist.cursor import Change
 
 _PAGE = 10_000
 
 
 def events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, Any]]:
-    """All events of the conversation (or of all), from the first, page by page."""
+    """All events of the conversation (or of all), from the first, page by page.
+
+    They end before damage in the log of one conversation; the context notes where.
+    """
     after = 0
     conversation = None if everywhere else context.known
     while True:
@@ -24,6 +26,9 @@ def events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, 
         except Gap as gap:
             after = tell_gap(gap)
             continue
+        except Damaged as damaged:
+            context.note_cut(damaged.data["seq"], "its log is damaged there")
+            return
         yield from page["events"]
         if not page["events"] or page["next"] <= after:
             return
@@ -44,8 +49,12 @@ def stream(context: Context, *, after: int | None = None, everywhere: bool = Fal
             after = tell_gap(gap)
 
 
-def wire_value(change: Change) -> dict[str, Any]:
+def wire_value(change: "Change") -> dict[str, Any]:
     """An event as it stands on the wire, also one of a type that this version does not know."""
+    import msgspec
+
+    from punchlist_schemas.events import UnknownEvent
+
     event = change.event
     shown: Any = msgspec.json.decode(event.raw) if isinstance(event, UnknownEvent) else msgspec.to_builtins(event)
     head = {name: getattr(change, name) for name in ("seq", "conversation", "version", "at", "actor")}

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from punchlist.cli.exits import CONFIGURATION, LOST_RACE, NO_DAEMON, REFUSED, USAGE
+from punchlist.cli.exit_codes import CONFIGURATION, LOST_RACE, NO_DAEMON, REFUSED, USAGE
 from punchlist.errors import ConnectionLost, DaemonUnavailable, Gap, PunchlistError, RequestRefused
 from punchlist.text import safe, safe_block
 from punchlist_schemas.project_file import DirectoryError
@@ -25,6 +25,10 @@ class FormatError(Exception):
         self.line = line
 
 
+class NotShipped(Exception):
+    """A file that goes with the packages is not part of this installation."""
+
+
 class UnknownList(Exception):
     """`-c` names a list that nobody has used; `near` are those of similar names."""
 
@@ -43,6 +47,8 @@ def _nearest(data: Facts) -> str:
 
 
 def _not_found(data: Facts) -> str:
+    if data.get("what") == "confirmation":
+        return "nothing was changed; the agent that asked gets a new token when it calls its tool again"
     shows = {"task": "punch list --all", "conversation": "punch conversations"}
     return f"{shows.get(str(data.get('what')), 'punch list')} shows what there is"
 
@@ -58,7 +64,7 @@ _NEXT: dict[str, Callable[[Facts], str]] = {
     "confirmation_required": lambda data: f"repeat with confirm={data.get('token', 'TOKEN')}",
     "storage_full": lambda data: "free space on the disk and repeat; reading goes on meanwhile",
     "outcome_unknown": lambda data: "see whether it happened: punch log -n 5",
-    "damaged": lambda data: "punch verify says what is wrong, punch verify --repair repairs the log",
+    "damaged": lambda data: "to end the daemon: punch call daemon.shutdown",
     "gap": lambda data: "punch verify says what is damaged or missing",
     "internal_error": lambda data: "the daemon's log has the details: punch status names its directory",
     "shutting_down": lambda data: "repeat in a moment",
@@ -142,6 +148,7 @@ _TELLERS: tuple[tuple[type[Exception], Callable[[Any, str], int]], ...] = (
     (TimeoutError, _teller("timed_out", "", NO_DAEMON)),
     (FormatError, _teller("unreadable_file", "nothing was imported", REFUSED)),
     (UsageError, _tell_usage),
+    (NotShipped, _teller("configuration", "install punchlist again, as a wheel", CONFIGURATION)),
     (UnknownList, _tell_unknown),
     (DirectoryError, _tell_directory),
     (PunchlistError, _teller("protocol", "punch doctor", REFUSED)),

@@ -8,11 +8,11 @@ to a missing daemon or a refusal, to the full path.
 import os
 import time
 
-from punchlist import project
+from punchlist import plain_json, project
 from punchlist.cli import render, wire
-from punchlist.cli.look import look_of, write
+from punchlist.cli.style import style_of, write
 from punchlist.launch import Target
-from punchlist.text import safe_json, task_id
+from punchlist.text import safe, safe_json, task_id
 from punchlist_schemas import directory, rendezvous
 from punchlist_schemas.project_file import DirectoryError
 
@@ -26,11 +26,15 @@ _VALUES = {
     "--socket": "socket",
     "--data-dir": "data_dir",
 }
+_OF_FINISHED = {"show", "reopen", "rm", "edit", "move"}
+"""Commands whose tasks may be finished ones: the others are offered unfinished tasks alone."""
 _FLAGS = {"--json": "json", "--all": "all", "-a": "all", "--no-autostart": "", "--line": "line"}
 
 
 def run(argv: "Sequence[str]", env: "Mapping[str, str]") -> "int | None":
     """The exit code of a command handled here, or `None` when it needs the full path."""
+    if argv and argv[0] == "complete":
+        return _complete(argv[1:], env)
     parsed = _parse(argv)
     if parsed is None:
         return None
@@ -77,7 +81,7 @@ def _conversation(options: "dict[str, str]", env: "Mapping[str, str]") -> "str |
     if meant is None:
         return name
     if meant.file is None:
-        return name if project.was_told(data_dir, name, time.time()) else None
+        return name if project.was_announced(data_dir, name, time.time()) else None
     return name if meant.is_allowed(data_dir) else None
 
 
@@ -88,16 +92,16 @@ def _list(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]
     result = conversation and wire.call(_target(options, env), "task.list", {"conversation": conversation})
     if not conversation or not result:
         return None
-    answer = wire.decode(result)
+    answer = plain_json.decode(result)
     if "damaged" in answer:
         return None  # a list that is not whole needs a word about that
     if conversation != directory.OUTSIDE and not answer.get("version"):
         return None  # a list that nobody used yet
     if "json" in options:
         return write(safe_json(result) + "\n")
-    look = look_of(env, now=int(time.time() * 1000))
-    folded = look.terminal and "all" not in options
-    lines = render.list_lines(conversation, answer["tasks"], answer["counts"], look, folded=folded)
+    style = style_of(env, now=int(time.time() * 1000))
+    folded = style.terminal and "all" not in options
+    lines = render.list_lines(conversation, answer["tasks"], answer["counts"], style, folded=folded)
     return write("\n".join(lines) + "\n")
 
 
@@ -109,13 +113,13 @@ def _show(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]
     result = conversation and wire.call(_target(options, env), "task.get", params)
     if not result:
         return None
-    answer = wire.decode(result)
+    answer = plain_json.decode(result)
     if "damaged" in answer:
         return None
     if "json" in options:
         return write(safe_json(result) + "\n")
-    look = look_of(env, now=int(time.time() * 1000))
-    return write("\n".join(render.detail_lines(answer["task"], look)) + "\n")
+    style = style_of(env, now=int(time.time() * 1000))
+    return write("\n".join(render.detail_lines(answer["task"], style)) + "\n")
 
 
 def _status(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":
@@ -141,8 +145,8 @@ def _add(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]"
         return None
     if "json" in options:
         return write(safe_json(result) + "\n")
-    look = look_of(env, now=int(time.time() * 1000))
-    return write("\n".join(render.task_lines(wire.decode(result)["task"], look)) + "\n")
+    style = style_of(env, now=int(time.time() * 1000))
+    return write("\n".join(render.task_lines(plain_json.decode(result)["task"], style)) + "\n")
 
 
 def _set(status: str) -> "Callable[[list[str], dict[str, str], Mapping[str, str]], int | None]":
@@ -155,10 +159,38 @@ def _set(status: str) -> "Callable[[list[str], dict[str, str], Mapping[str, str]
             return None
         if "json" in options:
             return write(safe_json(result) + "\n")
-        look = look_of(env, now=int(time.time() * 1000))
-        return write("\n".join(render.step_lines(wire.decode(result), look)) + "\n")
+        style = style_of(env, now=int(time.time() * 1000))
+        return write("\n".join(render.step_lines(plain_json.decode(result), style)) + "\n")
 
     return handler
+
+
+def _complete(words: "Sequence[str]", env: "Mapping[str, str]") -> int:
+    """Print what fits at the end of a command line, one `VALUE<TAB>text` a line, for shells: tasks or lists.
+
+    A shell runs this at each TAB: whatever is wrong, there is just nothing to offer.
+
+    Args:
+        words: `task` or `list`, and behind `--` the words of the command line so far, without the program.
+        env: The environment variables.
+    """
+    kind, given = words[0] if words else "", words[2:]
+    options = {_VALUES[name]: value for name, value in zip(given, given[1:], strict=False) if name in _VALUES}
+    method, member, name, text = ("conversation.list", "conversations", "conversation", "title")
+    params: dict[str, str] = {}
+    if kind == "task":
+        method, member, name = ("task.list", "tasks", "id")
+        params["conversation"] = _conversation(options, env) or ""
+    if kind not in ("task", "list") or "" in params.values():
+        return 0
+    try:
+        found = wire.call(_target(options, env), method, params)
+    except TimeoutError:
+        return 0
+    rows: list[dict[str, str]] = plain_json.decode(found)[member] if found else []
+    if kind == "task" and _OF_FINISHED.isdisjoint(given):
+        rows = [row for row in rows if row["status"] not in render.FINISHED]
+    return write("".join(f"{safe(row[name])}\t{safe(row.get(text, ''))}\n" for row in rows))
 
 
 def _change(method: str, params: "dict[str, str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "str | None":

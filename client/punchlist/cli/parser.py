@@ -1,14 +1,15 @@
-"""The argument parser, made from the table of commands."""
+"""The argument parser of one command, made from what its module declares, and the help of all of them."""
 
 import argparse
+import os
 import sys
-from collections.abc import Callable, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from punchlist.cli.exits import MEANINGS, USAGE
-from punchlist.cli.look import write
-from punchlist.cli.table import COMMANDS, COMMON, Argument, Command
+from punchlist.cli.arguments import COMMON, Argument, flag
+from punchlist.cli.exit_codes import MEANINGS, USAGE
+from punchlist.cli.index import ALIASES, COMMANDS, GROUPS, MEANT, Entry
+from punchlist.cli.style import terminal_width, write
 from punchlist.text import safe
 
 _CODES = "\n".join(f"  {code:<5}{meaning}" for code, meaning in MEANINGS.items())
@@ -21,10 +22,19 @@ examples:
   punch add Write the lexer
   punch start 1; punch done 1
   punch list
-  punch watch"""
+  punch watch
+  punch help add"""
+VERSION = flag("--version", text="print the version")
 
 
-class _Parser(argparse.ArgumentParser):
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Given its width, it does not load shutil and the archive formats behind it, at each argument's declaration."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=terminal_width(os.environ, 1) - 2)
+
+
+class Parser(argparse.ArgumentParser):
     """Says what is wrong on one line, with the nearest word there is, and where help is."""
 
     def error(self, message: str) -> NoReturn:
@@ -39,67 +49,104 @@ class _Parser(argparse.ArgumentParser):
             write(message)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is None or value in action.choices:
-            return
-        words = [str(choice) for choice in action.choices]
-        near = get_close_matches(str(value), words, n=1)
-        what = "command" if isinstance(action.choices, dict) else action.dest
-        hint = f"; did you mean {near[0]!r}?" if near else f"; choose from {', '.join(words)}"
-        raise argparse.ArgumentError(None, f"there is no {what} {value!r}{hint}")
+        if action.choices is not None and value not in action.choices:
+            words = [str(choice) for choice in action.choices]
+            hint = _nearest(str(value), words, f"choose from {', '.join(words)}")
+            raise argparse.ArgumentError(None, f"there is no {action.dest} {value!r}; {hint}")
 
 
-def build() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
-    parser = _Parser(
+def everything() -> Parser:
+    """The parser for what stands alone: its help lists all commands."""
+    width = max(map(len, COMMANDS))
+    groups = (
+        "\n".join([f"{title}:", *(f"  {one.name:<{width}}  {one.summary}" for one in entries)])
+        for title, entries in GROUPS.items()
+    )
+    parser = Parser(
         prog="punch",
-        description="Task lists for AI agents and the people who work with them.",
+        usage="punch [options] COMMAND ...",
+        description="\n\n".join(["Task lists for AI agents and the people who work with them.", *groups]),
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Formatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="store_true", help="print the version")
-    _add_all(parser.add_argument, COMMON, suppress=True)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser, title="commands")
-    for command in COMMANDS:
-        examples = "examples:\n" + "\n".join(f"  {example}" for example in command.examples)
-        one = commands.add_parser(
-            command.name,
-            aliases=command.aliases,
-            help=command.summary,
-            description=command.summary,
-            epilog=examples,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        _add_all(one.add_argument, command.arguments)
-        _add_all(one.add_argument_group("common options").add_argument, COMMON, suppress=True)
+    declare(parser, (VERSION, *COMMON))
     return parser
 
 
+def of_command(entry: Entry) -> Parser:
+    """The parser of one command."""
+    parser = Parser(
+        prog=f"punch {entry.name}",
+        description=entry.summary,
+        epilog="examples:\n" + "\n".join(f"  {example}" for example in entry.usage.examples),
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+    declare(parser, entry.usage.arguments)
+    declare(parser.add_argument_group("common options"), COMMON)
+    return parser
+
+
+def declare(parser: Any, arguments: Iterable[Argument]) -> None:
+    """Add arguments to a parser or to a group of one."""
+    for argument in arguments:
+        parser.add_argument(*argument.flags, help=argument.help.replace("%", "%%"), **argument.options)
+
+
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments with every common option present.
+    """The arguments; `command` is the name of the command, None where there is none.
 
     Raises:
         SystemExit: Help was asked for, or the arguments make no sense (code 2).
     """
-    args, unknown = build().parse_known_args(argv)
+    place = _place_of_command(argv)
+    front, rest = [word for word in argv[:place] if word != "--"], list(argv[place + 1 :])
+    if place == len(argv) or "--version" in front or "-h" in front or "--help" in front:
+        parser, command = everything(), None
+    elif argv[place] == "help":
+        parser, command = (of_command(_entry(rest[0])) if rest else everything()), None
+        front, rest = ["--help"], []
+    else:
+        entry = _entry(argv[place])
+        parser, command = of_command(entry), entry.name
+    args, unknown = parser.parse_known_args(front + rest if command or not rest else front)
     if unknown:
-        # By the command's own parser: it names the help that lists its options.
-        _Parser(prog=f"punch {args.command or ''}".rstrip()).error(f"unknown arguments: {' '.join(unknown)}")
-    for argument in COMMON:
-        name = argument.flags[-1].lstrip("-").replace("-", "_")
-        if not hasattr(args, name):
-            setattr(args, name, None if argument.takes_value else False)
+        parser.error(f"unknown arguments: {' '.join(unknown)}")
+    args.command = command
     return args
 
 
-def command_named(name: str) -> Command:
+def _place_of_command(argv: Sequence[str]) -> int:
+    """Where the command stands behind common options. An unknown one is refused: its value would be the command."""
+    known = {name: one.takes_value for one in (*COMMON, VERSION) for name in one.flags} | {
+        "-h": False,
+        "--help": False,
+    }
+    place = 0
+    while place < len(argv) and argv[place].startswith("-"):
+        word = argv[place]
+        if word == "--":
+            return place + 1
+        name, equals, _ = word.partition("=") if word.startswith("--") else (word[:2], "", "")
+        if name not in known:
+            hint = _nearest(name, known, f"before the command there are {', '.join(known)}")
+            Parser(prog="punch").error(f"there is no option {name}; {hint}")
+        place += 1 + (known[name] and not equals and word == name)
+    return min(place, len(argv))
+
+
+def _entry(word: str) -> Entry:
     """The command of this name or alias."""
-    return next(one for one in COMMANDS if name == one.name or name in one.aliases)
+    if (entry := COMMANDS.get(ALIASES.get(word, word))) is not None:
+        return entry
+    meant = MEANT.get(word)
+    hint = f"did you mean {meant!r}?" if meant else _nearest(word, COMMANDS, "punch --help lists them")
+    Parser(prog="punch").error(f"there is no command {word!r}; {hint}")
 
 
-def _add_all(add: Callable[..., object], arguments: Sequence[Argument], *, suppress: bool = False) -> None:
-    for argument in arguments:
-        # Suppressed: an option given before the command's name must not be reset by the command's own default.
-        default: dict[str, Any] = {"default": argparse.SUPPRESS} if suppress else {}
-        add(*argument.flags, help=argument.help.replace("%", "%%"), **argument.options, **default)
+def _nearest(word: str, words: Iterable[str], otherwise: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(words), n=1)
+    return f"did you mean {near[0]!r}?" if near else otherwise

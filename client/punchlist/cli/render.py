@@ -3,12 +3,14 @@
 Works on the plain JSON values of the wire contract, prints nothing, and is light enough for a shell prompt.
 """
 
-from punchlist.cli.look import Look
+from time import localtime, strftime
+
+from punchlist.cli.style import Style
 from punchlist.text import safe, safe_block
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     Task = dict[str, Any]
@@ -85,18 +87,18 @@ def status_line(counts: "dict[str, int]") -> str:
     return f"{counts.get('pending', 0) + counts.get('paused', 0)} open, {counts.get('in_progress', 0)} in progress"
 
 
-def header(conversation: str, counts: "dict[str, int]", look: Look, note: str = "") -> str:
+def header(conversation: str, counts: "dict[str, int]", style: Style, note: str = "") -> str:
     """The first line of a list: its name, its progress and what is unusual about it."""
     words = ("in_progress", "in progress"), ("blocked", "blocked"), ("paused", "paused"), ("failed", "failed")
     parts = [f"{counts[name]} {word}" for name, word in words if counts.get(name)]
     if note:
         parts.append(note)
-    dot = look.glyphs["dot"]
+    dot = style.glyphs["dot"]
     rest = "  " + f" {dot} ".join(parts) if parts else ""
     head = f"{safe(conversation)}  {progress(counts)}"
-    room = look.width - cells(head) if look.width else 0
-    tail = cut(rest, room, look.glyphs["cut"]) if not look.width or room > 0 else ""
-    return look.paint("title", cut(head, look.width, look.glyphs["cut"])) + look.paint("dim", tail)
+    room = style.width - cells(head) if style.width else 0
+    tail = cut(rest, room, style.glyphs["cut"]) if not style.width or room > 0 else ""
+    return style.paint("title", cut(head, style.width, style.glyphs["cut"])) + style.paint("dim", tail)
 
 
 def as_tree(tasks: "Iterable[Task]") -> "list[tuple[int, Task]]":
@@ -143,19 +145,19 @@ def fold(tasks: "Sequence[Task]") -> "tuple[list[Task], int]":
     return [task for task in tasks if task["id"] in keep], len(tasks) - len(keep)
 
 
-def task_lines(task: "Task", look: Look, depth: int = 0) -> "list[str]":
+def task_lines(task: "Task", style: Style, depth: int = 0) -> "list[str]":
     """One task: its line, and under it what it is doing or why it failed."""
     state = state_of(task)
     indent = "  " * (1 + min(depth, _MAX_INDENT))
-    lines = [indent + _row(task, state, look, len(indent))]
-    below = indent + " " * (len(look.glyphs[state]) + 1)
-    note = _note(task, state, look)
+    lines = [indent + _row(task, state, style, len(indent))]
+    below = indent + " " * (len(style.glyphs[state]) + 1)
+    note = _note(task, state, style)
     if note:
-        lines.append(below + look.paint("note", cut(note, look.width and max(look.width - len(below), 1))))
+        lines.append(below + style.paint("note", cut(note, style.width and max(style.width - len(below), 1))))
     return lines
 
 
-def step_lines(result: "Any", look: Look) -> "list[str]":
+def step_lines(result: "Any", style: Style) -> "list[str]":
     """A task whose status was set, and what comes of it."""
     notes: list[str] = []
     if result.get("unblocked"):
@@ -164,29 +166,29 @@ def step_lines(result: "Any", look: Look) -> "list[str]":
         following = result["next_task"]
         notes.append(f"next #{safe(following['id'])} {safe(following['title'])}")
     notes.append(f"{result['remaining']} left" if result["remaining"] else "all finished")
-    line = "    " + f" {look.glyphs['dot']} ".join(notes)
-    return [*task_lines(result["task"], look), look.paint("dim", cut(line, look.width, look.glyphs["cut"]))]
+    line = "    " + f" {style.glyphs['dot']} ".join(notes)
+    return [*task_lines(result["task"], style), style.paint("dim", cut(line, style.width, style.glyphs["cut"]))]
 
 
 def list_lines(
     conversation: str,
     tasks: "Sequence[Task]",
     counts: "dict[str, int]",
-    look: Look,
+    style: Style,
     *,
     note: str = "",
     folded: bool = False,
 ) -> "list[str]":
     """A whole list: header, tasks as a tree, and with `folded` how many old finished ones were left out."""
-    lines = [header(conversation, counts, look, note)]
+    lines = [header(conversation, counts, style, note)]
     shown, hidden = fold(tasks) if folded else (list(tasks), 0)
     for depth, task in as_tree(shown):
-        lines.extend(task_lines(task, look, depth))
+        lines.extend(task_lines(task, style, depth))
     if hidden:
-        dots = look.glyphs["cut"]
-        lines.append(look.paint("dim", cut(f"  {dots} {hidden} finished ones not shown (--all)", look.width, dots)))
+        dots = style.glyphs["cut"]
+        lines.append(style.paint("dim", cut(f"  {dots} {hidden} finished ones not shown (--all)", style.width, dots)))
     if not tasks:
-        lines.append(look.paint("dim", "  no tasks"))
+        lines.append(style.paint("dim", "  no tasks"))
     return lines
 
 
@@ -207,77 +209,109 @@ def told_once(errors: "Iterable[str]") -> "Iterable[str]":
     return (error if count == 1 else f"{error} ({count} times)" for error, count in times.items())
 
 
-def detail_lines(task: "Task", look: Look) -> "list[str]":
+def detail_lines(task: "Task", style: Style) -> "list[str]":
     """Everything about one task: its line, its members, its text."""
-    lines = [_row(task, state_of(task), look, None)]
-    for name, value in _facts(task, look):
-        lines.append(f"  {look.paint('dim', name + ':')} {value}")
+    lines = [_row(task, state_of(task), style, None)]
+    for name, value in _facts(task, style):
+        lines.append(f"  {style.paint('dim', name + ':')} {value}")
     for label, text in (("", "description"), ("result", "result_summary"), ("reason", "fail_reason")):
         if task.get(text):
             lines.append("")
             block = safe_block(str(task[text])).split("\n")
             block[0] = f"{label}: {block[0]}" if label else block[0]
             lines.extend(f"  {line}" for line in block)
+    for note in task.get("notes", ()):
+        lines.append("")
+        lines.append(style.paint("dim", f"  {safe(str(note['actor']))} {style.glyphs['dot']} {moment(note['at'])}"))
+        lines.extend(f"  {line}" for line in safe_block(str(note["text"])).split("\n"))
     return lines
 
 
-def _row(task: "Task", state: str, look: Look, used: "int | None") -> str:
+def _row(task: "Task", state: str, style: Style, used: "int | None") -> str:
     """The line of a task, in the width that is left behind `used` columns; None: whole."""
-    glyph = look.glyphs[state]
+    glyph = style.glyphs[state]
     number = f"#{safe(str(task['id']))}"
     priority = str(task.get("priority", "normal"))
-    mark = look.glyphs.get(priority, "") if priority != "normal" and state not in FINISHED else ""
-    tail = _tail(task, state, look)
+    mark = style.glyphs.get(priority, "") if priority != "normal" and state not in FINISHED else ""
+    tail = _tail(task, state, style)
     title = safe(str(task.get("title", "")))
-    if look.width and used is not None:
-        dots = look.glyphs["cut"]
-        room = max(look.width - used - len(f"{glyph} {number} ") - len(mark) - bool(mark), 1)
+    if style.width and used is not None:
+        dots = style.glyphs["cut"]
+        room = max(style.width - used - len(f"{glyph} {number} ") - len(mark) - bool(mark), 1)
         tail = cut(tail, room // _PAIR, dots)
         title = cut(title, room - cells(tail), dots)
-    style = "completed" if state == "completed" else state
-    text = look.paint("dim" if state == "completed" else "title" if state == "in_progress" else "", title)
-    parts = [look.paint(style, glyph), look.paint("dim", number)]
+    text = style.paint("dim" if state == "completed" else "title" if state == "in_progress" else "", title)
+    parts = [style.paint(state, glyph), style.paint("dim", number)]
     if mark:
-        parts.append(look.paint(priority, mark))
-    return " ".join([*parts, text]) + look.paint("dim", tail)
+        parts.append(style.paint(priority, mark))
+    return " ".join([*parts, text]) + style.paint("dim", tail)
 
 
-def _tail(task: "Task", state: str, look: Look) -> str:
+def _tail(task: "Task", state: str, style: Style) -> str:
     tail = ""
     if state == "blocked" or (state == "paused" and task.get("open_blockers")):
-        tail += f"  {look.glyphs['arrow']} " + ", ".join(f"#{safe(str(one))}" for one in task["open_blockers"])
+        tail += f"  {style.glyphs['arrow']} " + ", ".join(f"#{safe(str(one))}" for one in task["open_blockers"])
     if task.get("owner") and state != "completed":
         tail += f"  @{safe(str(task['owner']))}"
+    if state not in FINISHED:
+        tail += "".join(f"  +{safe(str(label))}" for label in task.get("labels", ()))
+        tail += f"  due {moment(task['due'])}" if task.get("due") else ""
+        tail += f"  not before {moment(task['not_before'])}" if task.get("not_before") else ""
     return tail
 
 
-def _note(task: "Task", state: str, look: Look) -> str:
+def _note(task: "Task", state: str, style: Style) -> str:
     if state == "failed":
         return safe(str(task.get("fail_reason", "")))
     if state != "in_progress":
         return ""
     doing = safe(str(task.get("active_form", "")))
     changed = task.get("status_changed_at", 0)
-    if look.now and changed:
-        elapsed = since(look.now - changed)
-        return f"{doing} {look.glyphs['dot']} {elapsed}" if doing else elapsed
+    if style.now and changed:
+        elapsed = since(style.now - changed)
+        return f"{doing} {style.glyphs['dot']} {elapsed}" if doing else elapsed
     return doing
 
 
-def _facts(task: "Task", look: Look) -> "Iterable[tuple[str, str]]":
+def moment(at: int) -> str:
+    """A time in milliseconds since 1970 as a local date, with the time of day where there is one."""
+    try:
+        text = strftime("%Y-%m-%d %H:%M", localtime(at / 1000))
+    except (OverflowError, ValueError, OSError):
+        return str(at)
+    return text.removesuffix(" 00:00")
+
+
+def _facts(task: "Task", style: Style) -> "Iterable[tuple[str, str]]":
     yield "status", str(task.get("status", "")).replace("_", " ")
-    plain = (("priority", "priority"), ("owner", "owner"), ("doing", "active_form"), ("attempts", "attempts"))
-    for name, member in plain:
+    for name, member, text in _FACTS:
         value = task.get(member)
         if value and (member, value) != ("priority", "normal"):
-            yield name, safe(str(value))
-    if task.get("parent"):
-        yield "parent", f"#{safe(str(task['parent']))}"
-    for name, member in (("blocked by", "blocked_by"), ("waits for", "open_blockers"), ("blocks", "blocks")):
-        if task.get(member):
-            yield name, ", ".join(f"#{safe(str(one))}" for one in task[member])
-    if task.get("metadata"):
-        yield "metadata", ", ".join(safe(f"{key}={value}") for key, value in task["metadata"].items())
-    if look.now:
-        yield "changed", f"{since(look.now - task.get('updated_at', 0))} ago"
+            yield name, text(value)
+    for link in task.get("links", ()):
+        yield safe(str(link["kind"])), safe(str(link["to"]))
+    if style.now:
+        yield "changed", f"{since(style.now - task.get('updated_at', 0))} ago"
     yield "version", str(task.get("version", ""))
+
+
+def _ids(ids: "list[str]") -> str:
+    return ", ".join(f"#{safe(str(one))}" for one in ids)
+
+
+_FACTS: "tuple[tuple[str, str, Callable[[Any], str]], ...]" = (
+    ("priority", "priority", safe),
+    ("owner", "owner", safe),
+    ("doing", "active_form", safe),
+    ("attempts", "attempts", str),
+    ("parent", "parent", lambda parent: _ids([parent])),
+    ("blocked by", "blocked_by", _ids),
+    ("waits for", "open_blockers", _ids),
+    ("blocks", "blocks", _ids),
+    ("due", "due", moment),
+    ("not before", "not_before", moment),
+    ("labels", "labels", lambda labels: ", ".join(map(safe, labels))),
+    ("estimate", "estimate_ms", since),
+    ("metadata", "metadata", lambda metadata: ", ".join(safe(f"{key}={value}") for key, value in metadata.items())),
+)
+"""What `punch show` tells of a task: name, member and form."""

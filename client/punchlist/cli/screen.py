@@ -2,12 +2,13 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from punchlist.cli.look import Look, terminal_width, write
 from punchlist.cli.render import cut
+from punchlist.cli.style import Style, terminal_width, write
 
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 _FALLBACK_HEIGHT = 24
@@ -23,46 +24,73 @@ def frame(lines: Sequence[str], drawn: int) -> str:
     return f"{up}\r" + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J"
 
 
-def crop(lines: Sequence[str], height: int, look: Look) -> list[str]:
+def crop(lines: Sequence[str], height: int, style: Style) -> list[str]:
     """At most `height` lines; the last one tells how many are missing."""
     if len(lines) <= height:
         return list(lines)
     kept = max(height - 1, 0)
-    more = cut(f"  {look.glyphs['cut']} {len(lines) - kept} more lines", look.width, look.glyphs["cut"])
-    return [*lines[:kept], look.paint("dim", more)]
+    more = cut(f"  {style.glyphs['cut']} {len(lines) - kept} more lines", style.width, style.glyphs["cut"])
+    return [*lines[:kept], style.paint("dim", more)]
 
 
 class Screen:
     """Draws what `content` returns; again whenever the window changes its size. Use it in a `with`, in the main thread.
 
+    Other threads may scroll it and write above it.
+
     Args:
-        look: Its width follows the window.
-        content: The lines to show, each no wider than the look's width, given how many there is room for.
+        style: Its width follows the window.
+        content: The lines to show, each no wider than its width, given how many there is room for. The first is a
+            heading, which stays when the others are scrolled.
+        most: Draw at most so many lines, below what others print; by default as many as the window has.
     """
 
-    def __init__(self, look: Look, content: Callable[[int], Sequence[str]]) -> None:
-        self._look = look
+    def __init__(self, style: Style, content: Callable[[int], Sequence[str]], most: int | None = None) -> None:
+        self._style = style
         self._content = content
+        self._most = most
         self._drawn = 0
+        self._offset = 0
+        self._lock = threading.RLock()
         self._busy = False
         self._resized = False
         self._handlers: dict[int, Handler] = {}
 
     def draw(self) -> None:
         """Show the content as it is now."""
-        self._busy = True
-        room = _height() - 1
-        lines = crop(self._content(room), room, self._look)
-        write(frame(lines, self._drawn))
-        self._drawn = len(lines)
-        self._busy = False
-        if self._resized:
-            self._redraw_all()
+        with self._lock:
+            self._busy = True
+            room = min(_height() - 1, self._most or _height())
+            lines = list(self._content(room))
+            self._offset = max(0, min(self._offset, len(lines) - room))
+            lines = crop([*lines[:1], *lines[1 + self._offset :]], room, self._style)
+            write(frame(lines, self._drawn))
+            self._drawn = len(lines)
+            self._busy = False
+            if self._resized:
+                self._redraw_all()
+
+    def scroll(self, by: int) -> None:
+        """Show what is so many lines further down, or up."""
+        with self._lock:
+            self._offset += by
+            self.draw()
+
+    def above(self, text: str) -> None:
+        """Write whole lines above what is drawn."""
+        with self._lock:
+            up = f"\x1b[{self._drawn}A" if self._drawn else ""
+            write(f"{up}\r\x1b[J{text}")
+            self._drawn = 0
+            self.draw()
 
     def _redraw_all(self) -> None:
-        # Lines that were wrapped by a narrower window can't be counted any more: begin at the top.
         self._resized = False
-        self._look.width = terminal_width({}, 1)
+        self._style.width = terminal_width({}, 1)
+        if self._most is not None:
+            self.above("")
+            return
+        # Lines that were wrapped by a narrower window can't be counted any more: begin at the top.
         self._drawn = 0
         write("\x1b[H\x1b[2J")
         self.draw()

@@ -1,15 +1,15 @@
-"""One call to a running daemon with the C accelerators alone: what `punch list` and `punch add` need, in milliseconds.
+"""One call to a running daemon without the library: what `punch list` and `punch add` need, in milliseconds.
 
 No start of a daemon, no retry, no second call: whoever gets `None` takes the full client. A change that got no answer
 may have happened; the full client then repeats it with the same key (`taken_key`).
 """
 
-import _json
 import os
 import time
 
 from punchlist import __version__, launch
 from punchlist.errors import DaemonUnavailable
+from punchlist.plain_json import decode, encode
 from punchlist_schemas.build import build_stamp
 
 TYPE_CHECKING = False
@@ -24,36 +24,6 @@ _CHUNK = 1 << 18
 _key = ""
 
 
-class _Plain:
-    """What the C scanner asks of a decoder: plain values, strict strings."""
-
-    strict = True
-    object_hook = None
-    object_pairs_hook = None
-    parse_float = float
-    parse_int = int
-    parse_constant = float
-    memo: "dict[str, str]" = {}
-
-
-_scan = _json.make_scanner(_Plain)  # pyright: ignore[reportArgumentType] - any object with these members will do
-
-
-def decode(text: str) -> "Any":
-    """The value of a JSON text that begins with it.
-
-    Raises:
-        ValueError, StopIteration: It is not JSON.
-    """
-    return _scan(text, 0)[0]
-
-
-def encode_params(params: "dict[str, str]") -> str:
-    """A JSON object of string members."""
-    quote = _json.encode_basestring_ascii
-    return "{" + ",".join(f"{quote(name)}:{quote(value)}" for name, value in params.items()) + "}"
-
-
 def taken_key() -> "str | None":
     """The key of a change that was begun here and may have happened; handed out once."""
     global _key  # noqa: PLW0603 - one process makes one change here
@@ -61,14 +31,17 @@ def taken_key() -> "str | None":
     return key or None
 
 
-def call(target: launch.Target, method: str, params: "dict[str, str]", *, writes: bool = False) -> "str | None":
+def call(
+    target: launch.Target, method: str, params: "dict[str, Any]", *, writes: bool = False, same_build: bool = False
+) -> "str | None":
     """The JSON text of a result, or `None` when anything at all is unusual.
 
     Args:
         target: The daemon.
         method: The wire's name of the call.
-        params: Its parameters, all texts.
+        params: Its parameters, plain values of JSON.
         writes: Whether it is a mutation: it gets a key, and is made only by a daemon of the same build.
+        same_build: Leave a daemon of another build to the full client, which says so.
 
     Raises:
         TimedOut: The daemon is there and does not answer.
@@ -81,12 +54,12 @@ def call(target: launch.Target, method: str, params: "dict[str, str]", *, writes
             hello = decode(_exchange(sock, 0, "daemon.hello", _INTRODUCTION, deadline))
             lock: dict[str, str] = hello.get("lock", {})
             target.check(lock.get("device", ""), lock.get("inode", ""))
+            if (writes or same_build) and hello.get("build") != build_stamp(__version__):
+                return None
             if writes:
-                if hello.get("build") != build_stamp(__version__):
-                    return None
                 _key = os.urandom(16).hex()
                 params = {**params, "key": _key}
-            result = _exchange(sock, 1, method, encode_params(params), deadline)
+            result = _exchange(sock, 1, method, encode(params), deadline)
             _key = ""
             return result
         finally:

@@ -153,7 +153,8 @@ class Host(NamedTuple):
         then: What is left for the person to do.
         entry: What the file says of our server.
         form: How the file is written.
-        moved: A variable that names the directory of the user's file, and the file's name there.
+        moved: A variable that names the directory of the user's file, and the file's name there; empty where the
+            variable names the file itself.
         own: The host's own command.
         more: Further files.
     """
@@ -181,7 +182,9 @@ class Host(NamedTuple):
             return os.path.join(place.directory, self.project or "")
         variable, name = self.moved
         directory = place.env.get(variable) if variable else None
-        return os.path.join(directory, name) if directory else place.user_file(self.user)
+        if not directory:
+            return place.user_file(self.user)
+        return os.path.join(directory, name) if name else directory
 
     def own_words(self, place: Place, *, remove: bool = False) -> list[str]:
         """What the host's own command is given; empty where it has none."""
@@ -342,6 +345,7 @@ HOSTS = (
         None,
         ("mcpServers",),
         "open its MCP servers; they show punchlist",
+        moved=("CLINE_MCP_SETTINGS_PATH", ""),
     ),
     Host(
         "amp",

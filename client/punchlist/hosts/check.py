@@ -46,7 +46,10 @@ def tools_of(command: Sequence[str], env: Mapping[str, str], timeout_s: float = 
                 start_new_session=True,
             )
         except FileNotFoundError as error:
-            raise ServerError(f"{program}: the Python that its first line names is not there") from error
+            raise ServerError(
+                f"{program}: the Python that its first line names is not there",
+                "install punchlist there anew, or put a punch that works before it in PATH",
+            ) from error
         except OSError as error:
             raise ServerError(f"{program}: {error.strerror}") from error
         with server:

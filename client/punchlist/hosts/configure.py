@@ -19,7 +19,7 @@ from punchlist.atomic import atomic_write, make_directories
 from punchlist.hosts import jsonc, tomltable
 from punchlist.hosts.catalog import Edit, FileEdits, Host, Place
 from punchlist.hosts.files import FileError, Raced, Replacement, read, remove_empty, replace_all
-from punchlist.hosts.own import OwnCommand
+from punchlist.hosts.host_command import OwnCommand
 
 _ROUNDS = 20
 """How often a change is planned anew because a host wrote to its file meanwhile."""

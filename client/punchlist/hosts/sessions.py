@@ -18,9 +18,9 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from typing import NamedTuple
 
-import msgspec
-
+from punchlist import plain_json
 from punchlist.atomic import atomic_write, make_directories
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "busybox", "tcsh", "csh", "env"})
@@ -30,11 +30,11 @@ _SESSIONS = 50
 _MAX_BYTES = 64 << 10
 
 
-class HostProcess(msgspec.Struct, frozen=True):
+class HostProcess(NamedTuple):
     """One process of a host: the key of its agent, and the keys of the sessions that it has had, oldest first."""
 
-    agent: str
-    sessions: tuple[str, ...]
+    agent: str = ""
+    sessions: tuple[str, ...] = ()
 
 
 def key_of(session: str) -> str:
@@ -149,13 +149,14 @@ class Sessions:
         try:
             file = os.open(self._path(kind, name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             with open(file, "rb") as opened:
-                return msgspec.json.decode(opened.read(_MAX_BYTES), type=HostProcess)
-        except (OSError, msgspec.MsgspecError, UnicodeError):
+                noted = HostProcess(**plain_json.members(opened.read(_MAX_BYTES), HostProcess()._asdict()))
+        except OSError:
             return None
+        return noted if noted.agent else None
 
     def _save(self, kind: str, name: str, noted: HostProcess) -> None:
         make_directories(self._directory)
-        atomic_write(self._path(kind, name), msgspec.json.encode(noted))
+        atomic_write(self._path(kind, name), plain_json.encode(noted._asdict()).encode())
         self._forget(time.time() - _KEEP_S)
 
     def _forget(self, before: float) -> None:

@@ -9,8 +9,8 @@ from mcp.shared.exceptions import MCPError
 
 from punchlist.aio import AsyncClient
 from punchlist.errors import NotFound, PunchlistError
-from punchlist.mcp.address import TEMPLATES, Address, parse, tasks_of
-from punchlist.tools.fit import fitting
+from punchlist.mcp.uris import TEMPLATES, Address, parse, tasks_of
+from punchlist.tools.budget import fitting
 from punchlist.tools.refusals import problem_of
 
 _PAGE = 100

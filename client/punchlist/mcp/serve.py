@@ -1,23 +1,19 @@
 """Runs the server: over standard input and output, or over HTTP on this machine."""
 
-import os
-import socket
-from functools import partial
 from typing import Any
 
-import uvicorn
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from punchlist.aio import AsyncClient
-from punchlist.mcp.connections import Connection, Places, most_places
-from punchlist.mcp.guard import App, Grants, Guard
+from punchlist.http.guard import App
+from punchlist.http.server import http_server
+from punchlist.http.sockets import given_sockets, loopback_sockets
+from punchlist.mcp.http_auth import Grants, Guard
 from punchlist.mcp.server import Setup, build
 from punchlist.options import Options
 
 _BODY = 1 << 20
-_HEAD = 16 << 10
-_FIRST_FD = 3
 
 SESSION_IDLE_S = 900
 """A session without a request or an open stream for this long ends, in seconds."""
@@ -54,56 +50,3 @@ def http_app(server: Server[Any], port: int, token: Grants | None) -> App:
         host="127.0.0.1", max_request_body_size=_BODY, session_idle_timeout=SESSION_IDLE_S, max_sessions=MOST_SESSIONS
     )
     return Guard(app, port, token)
-
-
-def http_server(app: App, places: Places | None = None) -> uvicorn.Server:
-    """A server for an application; it serves until SIGINT or SIGTERM. `places` bounds its connections."""
-    protocol: Any = partial(Connection, places or Places(most_places()))
-    config = uvicorn.Config(
-        app,
-        http=protocol,  # uvicorn calls it as it would one of its own classes
-        log_level="warning",
-        access_log=False,  # heads hold tokens
-        server_header=False,
-        h11_max_incomplete_event_size=_HEAD,
-        timeout_graceful_shutdown=2,
-        ws="none",
-    )
-    return uvicorn.Server(config)
-
-
-def loopback_sockets(port: int) -> list[socket.socket]:
-    """Sockets on 127.0.0.1 and, where there is one, on ::1; never on another address. Port 0 takes a free one."""
-    first = _listening(socket.AF_INET, "127.0.0.1", port)
-    try:
-        return [first, _listening(socket.AF_INET6, "::1", first.getsockname()[1])]
-    except OSError:
-        return [first]
-
-
-def _listening(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((address, port))
-        listener.listen(128)
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
-def given_sockets() -> list[socket.socket]:
-    """The sockets that systemd has opened for us, if it has.
-
-    Raises:
-        ValueError: One of them is not on the loopback.
-    """
-    if os.environ.get("LISTEN_PID") != str(os.getpid()):
-        return []
-    count = int(os.environ.get("LISTEN_FDS", "0"))
-    sockets = [socket.socket(fileno=_FIRST_FD + number) for number in range(count)]
-    for one in sockets:
-        if one.getsockname()[0] not in ("127.0.0.1", "::1"):
-            raise ValueError("the sockets from systemd must be on 127.0.0.1 or ::1")
-    return sockets

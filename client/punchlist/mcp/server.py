@@ -17,18 +17,18 @@ from mcp.shared.exceptions import MCPError
 from punchlist import __version__
 from punchlist.aio import AsyncClient
 from punchlist.errors import PunchlistError
-from punchlist.mcp import questions
+from punchlist.mcp import elicitation
 from punchlist.mcp.agents import Agent, Agents
-from punchlist.mcp.repeats import KEY, Repeats
+from punchlist.mcp.idempotency import KEY, Repeats
 from punchlist.mcp.resources import Resources
 from punchlist.mcp.updates import Updates
 from punchlist.mcp.users import EVERYBODY, GRANT, USER_KEY, Bound, Grant, Users, user_of
 from punchlist.project import own
-from punchlist.tools import repair
+from punchlist.tools import coercion
 from punchlist.tools.catalog import offered, prompt
 from punchlist.tools.model import Dialect, Problem, Reply, Tool
 from punchlist.tools.schema import annotations, output, parameters
-from punchlist.tools.toolbox import Seat
+from punchlist.tools.toolbox import ToolCaller
 from punchlist_schemas.project_file import is_conversation_id
 
 Context = ServerRequestContext[Any, Any]
@@ -119,7 +119,7 @@ class Handlers:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
         dialect, tool = offer
         try:
-            user = self._user(context, repair.user_of(tool, dict(params.arguments or {})))
+            user = self._user(context, coercion.user_of(tool, dict(params.arguments or {})))
             agent = await self._agents.of(context)
         except Problem as problem:
             return _result(dialect.refuse(problem))
@@ -136,12 +136,12 @@ class Handlers:
         context: Context,
         params: types.CallToolRequestParams,
         offer: tuple[Dialect, Tool],
-        seat: Seat,
+        seat: ToolCaller,
         bound: Bound,
     ) -> Result:
         dialect, tool = offer
         arguments = dict(params.arguments or {})
-        answer = questions.answered(params)
+        answer = elicitation.answered(params)
         if answer is not None:
             token, agreed = answer
             if not agreed:
@@ -149,11 +149,11 @@ class Handlers:
             arguments["confirm"] = token
         seat = seat._replace(answered=answer is not None)
         reply = await bound.box.call(dialect, tool.name, arguments, seat)
-        if reply.question is None or not questions.can_ask(context):
+        if reply.question is None or not elicitation.can_ask(context):
             return _result(reply)
-        if questions.is_modern(context):
-            return questions.required(reply.question)
-        if not await questions.ask(context, reply.question):
+        if elicitation.is_modern(context):
+            return elicitation.required(reply.question)
+        if not await elicitation.ask(context, reply.question):
             return _result(Reply(text=_DECLINED, data={"status": "declined"}))
         arguments["confirm"] = reply.question.token
         return _result(await bound.box.call(dialect, tool.name, arguments, seat._replace(answered=True)))
@@ -177,7 +177,7 @@ class Handlers:
             async with self.users.of(user) as bound:
                 yield bound
 
-    async def _seat(self, context: Context, agent: Agent, user: str | None, bound: Bound) -> Seat:
+    async def _seat(self, context: Context, agent: Agent, user: str | None, bound: Bound) -> ToolCaller:
         named = dict(context.meta or {}).get(CONVERSATION_KEY)
         if isinstance(named, str) and named:
             conversation = named
@@ -185,7 +185,7 @@ class Handlers:
             conversation = self.setup.conversation and own(self.setup.conversation, user)
         else:
             conversation = await _attached(bound.client, agent.session)
-        return Seat(
+        return ToolCaller(
             conversation,
             agent.name,
             user,

@@ -16,7 +16,7 @@ from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResul
 
 from punchlist.aio import AsyncClient
 from punchlist.errors import PunchlistError
-from punchlist.mcp.address import parse
+from punchlist.mcp.uris import parse
 from punchlist_schemas.events import ConversationConfigured
 
 PAUSE_S = 0.05

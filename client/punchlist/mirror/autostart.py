@@ -1,13 +1,11 @@
 """Starts `punch mirror run` where it is needed and nobody has: a hook does it, so that no one has to."""
 
 import fcntl
-import json
 import os
-import subprocess
 import sys
 
+from punchlist import plain_json
 from punchlist.atomic import PRIVATE
-from punchlist.starter import environment
 
 IDLE_S = 3_600
 """A mirror that a hook started ends when nothing changed for this long, in seconds. The next hook starts another."""
@@ -29,6 +27,10 @@ def ensure(socket: str, data_dir: str) -> bool:
     """Start a mirror if Claude Code's tasks are to be taken over and none is running; whether one was started."""
     if not _has_inbound(data_dir) or is_running(data_dir):
         return False
+    import subprocess
+
+    from punchlist.starter import environment
+
     words = ["mirror", "run", "--idle", str(IDLE_S), "--socket", socket, "--data-dir", data_dir]
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     log = os.open(os.path.join(data_dir, "mirror", "run.log"), flags, PRIVATE)
@@ -50,6 +52,6 @@ def ensure(socket: str, data_dir: str) -> bool:
 def _has_inbound(data_dir: str) -> bool:
     try:
         with open(os.path.join(data_dir, "mirror", "config.json"), "rb") as file:
-            return bool(json.loads(file.read()).get("inbound"))
-    except (OSError, ValueError, AttributeError):
+            return bool(plain_json.members(file.read(), {"inbound": ()})["inbound"])
+    except OSError:
         return False

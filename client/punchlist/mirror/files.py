@@ -138,6 +138,17 @@ class Folder:
 
         self._in_folder(remove, make=False)
 
+    def link(self, name: str, other: str) -> None:
+        """Give a file a second name.
+
+        Raises:
+            FileExistsError: The name is taken; what stands there is untouched.
+            OSError: The file is gone, or this file system has no second names.
+        """
+        self._in_folder(
+            lambda folder: os.link(name, other, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False), make=False
+        )
+
     def unsettled(self) -> list[str]:
         """The names of files beside which something was left."""
         return [name[1 : -len(_SUFFIX)] for name in self.names() if name.startswith(".") and name.endswith(_SUFFIX)]
@@ -154,16 +165,16 @@ class Folder:
         """Keep what stands beside a file, whatever it is, under a name of its own."""
         self._in_folder(lambda folder: os.rename(_beside(name), copy, src_dir_fd=folder, dst_dir_fd=folder), make=False)
 
-    def keep_copy(self, name: str, data: bytes) -> None:
+    def save_copy(self, name: str, data: bytes) -> None:
         """Write a copy under a name of its own, unless it is there already."""
 
-        def keep(folder: int) -> None:
+        def save(folder: int) -> None:
             try:
                 _write(folder, name, data, 0o600)
             except FileExistsError:
                 return
 
-        self._in_folder(keep, make=True)
+        self._in_folder(save, make=True)
 
     def _in_folder(self, action: Callable[[int], T], *, make: bool) -> T | None:
         try:
@@ -212,9 +223,10 @@ def _read(folder: int, name: str) -> bytes | None:
         return None
     except OSError as error:
         raise Trouble(f"{name} is a link or can't be opened ({error.strerror})") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Trouble(f"{name} is no regular file")
     with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Trouble(f"{name} is no regular file")
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise Trouble(f"{name} is larger than {MAX_BYTES >> 20} MiB")

@@ -21,7 +21,7 @@ from punchlist.errors import NotFound, RequestRefused
 from punchlist.mirror.files import Folder, Trouble
 from punchlist.mirror.sessions import Session, own_list, project_of, session_of
 from punchlist.taskfiles.claude import Claude
-from punchlist.taskfiles.form import Fields, Unreadable
+from punchlist.taskfiles.file_format import Fields, Unreadable
 from punchlist.taskfiles.report import Problem, Report
 
 ORIGIN = "claude_code"
@@ -98,12 +98,14 @@ class Inbound:
         """What the files say, by their number; one that can't be read (yet) is left out."""
         found: dict[str, dict[str, Any]] = {}
         for name in sorted(self._folder.names(), key=lambda name: (len(name), name)):
-            if not _FORM.is_document(name, self._name) or (data := self._folder.read(name)) is None:
+            if not _FORM.is_document(name, self._name):
                 continue
+            data = b""
             try:
+                data = self._folder.read(name) or b""
                 document = _FORM.parse(name, data)
-            except Unreadable as error:
-                if data.strip():
+            except (Unreadable, Trouble) as error:
+                if data.strip() or isinstance(error, Trouble):
                     self._tell(name, f"not taken over: {error}")
                 continue
             number = name.removesuffix(".json")
@@ -190,7 +192,7 @@ class Inbound:
         self._clear(number)
 
     def _tell(self, number: str, text: str) -> None:
-        self._report.tell(Problem("", self._path(number), "trouble", text, 0))
+        self._report.add(Problem("", self._path(number), "trouble", text, 0))
 
     def _clear(self, number: str) -> None:
         self._report.clear(self._path(number), "trouble")

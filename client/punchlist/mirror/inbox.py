@@ -110,7 +110,7 @@ class Inbox:
         self._report.clear(directory, "trouble")
 
     def _tell(self, file: str, text: str) -> None:
-        self._report.tell(Problem("", file, "trouble", text, int(time.time() * 1000)))
+        self._report.add(Problem("", file, "trouble", text, int(time.time() * 1000)))
 
 
 def _folders(directory: str) -> list[str]:

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from punchlist.taskfiles.form import Fields
+from punchlist.taskfiles.file_format import Fields
 
 Sheet = Mapping[str, Fields]
 """Tasks by id, in the order of their list."""

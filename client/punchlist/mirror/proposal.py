@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from punchlist.mirror.merge import Change, Conflict, Delete, Merge, Sheet, merge
 from punchlist.taskfiles.checklist import outside_ids
-from punchlist.taskfiles.form import Document, Fields, Form
+from punchlist.taskfiles.file_format import Document, Fields, Form
 from punchlist_schemas.things import Task
 
 NEW = "+"

@@ -18,7 +18,7 @@ from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 from punchlist.aio import AsyncClient
 from punchlist.atomic import PRIVATE, make_directories
 from punchlist.errors import PunchlistError, RequestRefused
-from punchlist.mirror.mirrored import Mirrored
+from punchlist.mirror.sync import ListSync
 from punchlist.taskfiles.config import FORMS, Config, ConfigError, Entry
 from punchlist.taskfiles.report import Problem, Report
 from punchlist_schemas.events import ConversationDeleted
@@ -62,7 +62,7 @@ class Runner:
         self._report = report
         self._reconcile_s = reconcile_s
         self._entries: tuple[Entry, ...] = ()
-        self._mirrored: dict[Key, Mirrored] = {}
+        self._mirrored: dict[Key, ListSync] = {}
         self._dirty: dict[Key, None] = {}
         self._busy: set[Key] = set()
         self._watched = anyio.Event()
@@ -124,12 +124,17 @@ class Runner:
         key = (entry.directory, entry.format, conversation)
         mirrored = self._mirrored.get(key)
         if mirrored is None:
-            mirrored = self._mirrored[key] = Mirrored(self._client, entry, conversation, self._report)
+            mirrored = ListSync(self._client, entry, conversation, self._report, lambda: self._taken(entry))
+            self._mirrored[key] = mirrored
         mirrored.is_stale = mirrored.is_stale or is_stale
         self._dirty[key] = None
         if key not in self._busy:
             self._busy.add(key)
             group.start_soon(self._work, group, key)
+
+    def _taken(self, entry: Entry) -> set[str]:
+        """The stems that have been chosen in a directory."""
+        return {one.stem for key, one in self._mirrored.items() if key[:2] == (entry.directory, entry.format)}
 
     async def _work(self, group: TaskGroup, key: Key) -> None:
         try:
@@ -158,17 +163,19 @@ class Runner:
                 self._mark(group, entry, name, is_stale=True)
 
     async def _conversations(self, entry: Entry) -> AsyncIterator[str]:
-        """All conversations there are, in the daemon and as files."""
+        """All conversations there are, in the daemon and as files of names that none of those may have."""
+        form, known = FORMS[entry.format], set[str]()
         cursor: str | None = None
         while True:
             page = await self._client.conversations(limit=_PAGE, cursor=cursor)
             for one in page.conversations:
+                known.update(form.stems(one.conversation))
                 yield one.conversation
             cursor = page.next_cursor
             if cursor is None:
                 break
-        for name in await anyio.to_thread.run_sync(_stems, entry):
-            if (found := FORMS[entry.format].conversation(name)) is not None:
+        for stem in await anyio.to_thread.run_sync(_stems_on_disk, entry):
+            if stem not in known and (found := form.conversation(stem)) is not None:
                 yield found
 
     # who says so
@@ -264,14 +271,15 @@ class Runner:
         head = os.path.join(entry.directory, *form.folder("")) if form.is_single else entry.directory
         relative = os.path.relpath(path, head)
         stem = relative.removesuffix(".json") if form.is_single else relative.split(os.sep)[0]
-        for directory, name, conversation in self._mirrored:
-            if (directory, name) == (entry.directory, entry.format) and form.stem(conversation) == stem:
+        for (directory, name, conversation), mirrored in self._mirrored.items():
+            stems = (mirrored.stem,) if mirrored.stem else form.stems(conversation)
+            if (directory, name) == (entry.directory, entry.format) and stem in stems:
                 return conversation
         found = form.conversation(stem)
         return found if found is not None and entry.holds(found) and path.endswith(".json") else None
 
     def _tell(self, text: str) -> None:
-        self._report.tell(Problem("", self._config.path, "trouble", text, 0))
+        self._report.add(Problem("", self._config.path, "trouble", text, 0))
 
 
 def _inode(path: str) -> int:
@@ -281,7 +289,7 @@ def _inode(path: str) -> int:
         return 0
 
 
-def _stems(entry: Entry) -> list[str]:
+def _stems_on_disk(entry: Entry) -> list[str]:
     """What files or folders of conversations there are in a directory."""
     form = FORMS[entry.format]
     folder = os.path.join(entry.directory, *form.folder("")) if form.is_single else entry.directory

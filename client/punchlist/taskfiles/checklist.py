@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
-from punchlist.taskfiles.form import (
+from punchlist.taskfiles.file_format import (
     FOREIGN_ID,
     MEMBER,
     Document,
@@ -18,7 +18,7 @@ from punchlist.taskfiles.form import (
     title_in,
     write,
 )
-from punchlist.taskfiles.names import conversation_of, stem_of
+from punchlist.taskfiles.file_names import conversation_of, stems_of
 from punchlist_schemas.things import Task
 
 
@@ -28,9 +28,9 @@ class Checklist:
     name = "checklist"
     is_single = True
 
-    def stem(self, conversation: str) -> str:
+    def stems(self, conversation: str) -> tuple[str, ...]:
         """The file's name."""
-        return stem_of(conversation)
+        return stems_of(conversation)
 
     def conversation(self, stem: str) -> str | None:
         """Whose it is."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
-from punchlist.taskfiles.form import (
+from punchlist.taskfiles.file_format import (
     MEMBER,
     Document,
     Fields,
@@ -17,7 +17,7 @@ from punchlist.taskfiles.form import (
     title_in,
     write,
 )
-from punchlist.taskfiles.names import conversation_of, stem_of
+from punchlist.taskfiles.file_names import conversation_of, stems_of
 from punchlist_schemas.things import Status, Task
 
 _SHOWN: dict[Status, str] = {"paused": "pending", "failed": "pending"}
@@ -33,9 +33,9 @@ class Claude:
     name = "claude"
     is_single = False
 
-    def stem(self, conversation: str) -> str:
+    def stems(self, conversation: str) -> tuple[str, ...]:
         """The file's name."""
-        return stem_of(conversation, keep_dashes=True)
+        return stems_of(conversation, keep_dashes=True)
 
     def conversation(self, stem: str) -> str | None:
         """Whose it is."""

@@ -8,7 +8,7 @@ import msgspec
 from punchlist.atomic import atomic_write, make_directories
 from punchlist.taskfiles.checklist import Checklist
 from punchlist.taskfiles.claude import Claude
-from punchlist.taskfiles.form import Form
+from punchlist.taskfiles.file_format import Form
 
 FormName = Literal["checklist", "claude"]
 FORMS: dict[FormName, Form] = {"checklist": Checklist(), "claude": Claude()}

@@ -8,7 +8,7 @@ import msgspec
 
 from punchlist.atomic import atomic_write, make_directories
 from punchlist.taskfiles.config import FORMS, Config, ConfigError, Entry
-from punchlist.taskfiles.form import Form, Unreadable
+from punchlist.taskfiles.file_format import Form, Unreadable
 
 STATUS_NAME = "mirror-status.json"
 _MAX_PROBLEMS = 1_000
@@ -56,7 +56,7 @@ class Report:
             if problem.kind == "conflict":  # a conflict outlives the process that met it
                 self._problems[problem.file, problem.kind] = problem
 
-    def tell(self, problem: Problem) -> None:
+    def add(self, problem: Problem) -> None:
         """Take note of a problem."""
         key = (problem.file, problem.kind)
         known = self._problems.get(key)

@@ -20,14 +20,14 @@ from punchlist.errors import PunchlistError
 from punchlist.options import Options
 from punchlist.project import own
 from punchlist.sync import connect
-from punchlist.tools import catalog, registry, repair, schema
+from punchlist.tools import catalog, coercion, registry, schema
+from punchlist.tools.agent_memory import Memory
 from punchlist.tools.catalog import offered
-from punchlist.tools.memory import Memory
 from punchlist.tools.model import Dialect, Problem, Question, Reply, Tool
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.registry import dialect, names
 from punchlist.tools.schema import FORMATS, Format
-from punchlist.tools.toolbox import AsyncToolbox, Seat, Toolbox
+from punchlist.tools.toolbox import AsyncToolbox, Toolbox, ToolCaller
 
 __all__ = [
     "FORMATS",
@@ -37,7 +37,7 @@ __all__ = [
     "Problem",
     "Question",
     "Reply",
-    "Seat",
+    "ToolCaller",
     "Tool",
     "Toolbox",
     "call",
@@ -94,12 +94,12 @@ def call(
     """
     options: Options = {"name": actor}
     if user is None and dialect in registry.names() and (tool := registry.dialect(dialect).tool(name)) is not None:
-        user = repair.user_of(tool, arguments)
+        user = coercion.user_of(tool, arguments)
         conversation = conversation and own(conversation, user)
     if user is not None:
         options["user"] = user
     try:
         with connect(**options) as client:
-            return Toolbox(client, Seat(conversation, actor, user), _MEMORY).call(dialect, name, arguments)
+            return Toolbox(client, ToolCaller(conversation, actor, user), _MEMORY).call(dialect, name, arguments)
     except PunchlistError as error:
         return registry.dialect(dialect).refuse(problem_of(error))

@@ -1,18 +1,22 @@
 """Whose a task is: what an agent goes on with, takes and finishes, and what others did to what it had.
 
 An agent has a task if it owns its claim. Each call that ends a claim passes the claim's fence, so that an agent that
-lost its task finishes nobody else's. What somebody began without an owner belongs to whoever began it.
+lost its task finishes nobody else's. What somebody began without an owner belongs to whoever began it: `check` sees
+each call of each dialect. A session's calls keep its claims in force (`renew`).
 """
 
-from collections.abc import Generator, Iterable
+import time
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
+from punchlist.actors import is_agents
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
-from punchlist.errors import LeaseHeld, LeaseLost, NotFound
+from punchlist.errors import LeaseHeld, LeaseLost, NotFound, RequestRefused
 from punchlist.text import clip, one_line
-from punchlist.tools import news
-from punchlist.tools.model import Desk, Problem
+from punchlist.tools import changes
+from punchlist.tools.model import Problem, ToolContext
 from punchlist.tools.refusals import problem_of
 from punchlist_schemas.events import (
     AnyEvent,
@@ -25,11 +29,15 @@ from punchlist_schemas.events import (
     TaskAdded,
     decode_event,
 )
+from punchlist_schemas.params import TaskClaim, TaskDelete, TaskEdit, TaskSetStatus
 from punchlist_schemas.results import ClaimResult, EventsResult, SetStatusResult
 from punchlist_schemas.things import FINISHED, Conversation, Status, Task
 
 LEASE_MS = 2 * 3_600_000
-"""How long an agent's claim lasts without a sign of life, in milliseconds."""
+"""How long an agent's claim lasts after the last call of its session, in milliseconds."""
+
+RENEW_S = 900.0
+"""How long a session's calls leave its claims as they are once they were renewed, in seconds."""
 
 _NAME = 60
 _LOOKED_UP = 5
@@ -44,36 +52,87 @@ _WORDS = {
 }
 
 
-def of_others(desk: Desk, tasks: Iterable[Task]) -> list[Task]:
-    """The tasks in progress whose owner is neither this agent nor one of its sub-agents."""
-    own = (desk.actor, f"{desk.actor}/")
-    return [
-        task
-        for task in tasks
-        if task.status == "in_progress" and task.owner and task.owner != own[0] and not task.owner.startswith(own[1])
-    ]
+def of_others(desk: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any], Any, dict[str, str]]:
+    """The tasks in progress that others work on: id → who has it, or who began it without an owner.
+
+    Sub-agents are no others. A serial list starts tasks by itself, for anybody, so there only owners count.
+    """
+    running = [task for task in tasks if task.status == "in_progress"]
+    found = {task.id: name_of(task.owner) for task in running if task.owner and not is_agents(task.owner, desk.actor)}
+    began: dict[str, str] = {}
+    for task in running:
+        if not task.owner and not is_agents(who := (yield from _began(desk, task)), desk.actor):
+            began[task.id] = name_of(who) or "somebody"
+    if began:
+        conversation: Conversation = yield desk.calls.info()
+        found |= {} if conversation.settings.execution == "serial" else began
+    return found
 
 
-def worked_on(tasks: Iterable[Task]) -> Problem:
-    """The refusal to drop or to take what other sessions are working on: it names each task and its owner."""
-    names = ", ".join(f"#{task.id} ({name_of(task.owner)})" for task in tasks)
+def worked_on(others: Mapping[str, str]) -> Problem:
+    """The refusal to drop what others are working on: it names each task and who has it."""
+    names = ", ".join(f"#{task} ({who})" for task, who in others.items())
     return Problem("lease_held", f"other sessions are working on {names}: leave these tasks in the list")
 
 
-def leave_claimed(desk: Desk, task_id: str) -> Generator[Call[Any], Any, None]:
-    """Called before a task is taken away from whoever works on it: set back, paused, deleted, given to somebody.
+def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]:
+    """Called before each call of a tool: none takes a task from whoever works on it, to finish it or otherwise.
+
+    What the person is asked about goes through, and so does a call with a fence, which the daemon checks.
 
     Raises:
-        Problem: Another session has claimed it. Its sub-agents' claims are an agent's own to end.
+        Problem: Another session has claimed the task, or somebody has begun it without an owner. Its sub-agents' claims
+            are an agent's own to end.
         NotFound: There is no such task.
     """
-    task: Task = yield desk.calls.get(task_id)
-    if task.fence is not None and of_others(desk, [task]):
-        how = f"leave it to them; a person frees it with: punch reopen {task.id}"
-        raise Problem("lease_held", f"task {task.id} is being worked on by {name_of(task.owner)}: {how}")
+    params = call.request.params
+    for one in _taken(params):
+        task: Task = yield desk.calls.get(one)
+        who = (yield from of_others(desk, [task])).get(one)
+        if who is not None and not task.owner:
+            text = f"{who} has begun task {one} without an owner, so it is theirs to finish: take another one"
+            raise Problem("lease_held", text)
+        if who is not None and task.fence is not None:
+            free = f"leave it to them; a person frees it with: punch reopen {one}"
+            how = "take another one" if _is_work(params) else free
+            raise Problem("lease_held", f"task {one} is being worked on by {who}: {how}")
 
 
-def mine(desk: Desk) -> Generator[Call[Any], Any, list[Task]]:
+def _taken(params: object) -> tuple[str, ...]:
+    """The tasks that a call would take from whoever works on them."""
+    match params:
+        case TaskSetStatus(task=str(task), fence=None) | TaskClaim(task=str(task)):
+            return (task,)
+        case TaskEdit(task=str(task), owner=str()):
+            return (task,)
+        case TaskDelete(ask=False):
+            return params.tasks if params.task is None else (params.task,)
+        case _:
+            return ()
+
+
+def _is_work(params: object) -> bool:
+    """Whether a call would begin or finish a task, rather than take it out of somebody's hands."""
+    if isinstance(params, TaskSetStatus):
+        return params.status in ("in_progress", *FINISHED)
+    return isinstance(params, TaskClaim)
+
+
+def renew(desk: ToolContext) -> Generator[Call[Any], Any, None]:
+    """Called with each call of a tool: keeps the session's claims on this list in force, at most every `RENEW_S`."""
+    now = time.monotonic()
+    if desk.is_nameless or (desk.mind.renewed is not None and now - desk.mind.renewed < RENEW_S):
+        return
+    desk.mind.renewed = now
+    with suppress(RequestRefused):  # what the tool asks for is refused with the reason
+        running: TaskList = yield desk.calls.list(status="in_progress", owner=desk.actor)
+        for task in running:
+            if task.fence is not None:
+                with suppress(LeaseHeld, LeaseLost, NotFound):  # it has ended meanwhile
+                    yield desk.calls.renew(task.id, desk.actor, lease_ms=LEASE_MS, fence=task.fence)
+
+
+def mine(desk: ToolContext) -> Generator[Call[Any], Any, list[Task]]:
     """The tasks that this agent is working on. Their claims are remembered, as after a restart of the process."""
     running: TaskList = yield desk.calls.list(status="in_progress")
     own = [task for task in running if task.owner == desk.actor]
@@ -86,7 +145,7 @@ def mine(desk: Desk) -> Generator[Call[Any], Any, list[Task]]:
     return own
 
 
-def take(desk: Desk, task: str | None = None) -> Generator[Call[Any], Any, ClaimResult]:
+def take(desk: ToolContext, task: str | None = None) -> Generator[Call[Any], Any, ClaimResult]:
     """Claim a task, by default the next ready one, and remember the claim.
 
     Raises:
@@ -101,24 +160,24 @@ def take(desk: Desk, task: str | None = None) -> Generator[Call[Any], Any, Claim
     return claim
 
 
-def begin(desk: Desk, task_id: str) -> Generator[Call[Any], Any, bool]:
+def begin(desk: ToolContext, task_id: str) -> Generator[Call[Any], Any, bool]:
     """Take up a certain task; returns whether it was this agent's already.
 
     Raises:
         Problem: Somebody else is working on it.
     """
     task: Task = yield desk.calls.get(task_id)
-    if task.status == "in_progress":
-        if task.owner == desk.actor:
-            return True
-        yield from _refuse_others(desk, task)
-    elif task.status != "pending":
+    if task.status == "in_progress" and task.owner == desk.actor:
+        return True
+    if task.status not in ("pending", "in_progress"):
         yield desk.calls.start(task_id)
     yield from take(desk, task_id)
     return False
 
 
-def settle(desk: Desk, task_id: str, status: Status, note: str = "") -> Generator[Call[Any], Any, SetStatusResult]:
+def settle(
+    desk: ToolContext, task_id: str, status: Status, note: str = ""
+) -> Generator[Call[Any], Any, SetStatusResult]:
     """Complete, fail, pause or reopen a task, with the fence of this agent's claim if it has one.
 
     Args:
@@ -132,13 +191,6 @@ def settle(desk: Desk, task_id: str, status: Status, note: str = "") -> Generato
         NotFound: There is no such task.
     """
     fence = desk.mind.claims.get(task_id)
-    if fence is None and status not in FINISHED:
-        yield from leave_claimed(desk, task_id)
-    elif fence is None:
-        task: Task = yield desk.calls.get(task_id)
-        if task.status == "in_progress" and task.owner != desk.actor:
-            yield from _refuse_others(desk, task)
-        fence = task.fence
     try:
         done: SetStatusResult = yield desk.calls.set_status(
             task_id,
@@ -156,13 +208,13 @@ def settle(desk: Desk, task_id: str, status: Status, note: str = "") -> Generato
     return done
 
 
-def missing(desk: Desk) -> Generator[Call[Any], Any, Problem]:
+def missing(desk: ToolContext) -> Generator[Call[Any], Any, Problem]:
     """Why there is nothing that a result could belong to: who took, finished or cleared what this agent had."""
     had = list(desk.mind.claims.items())
     desk.mind.claims.clear()
     if not had:
         tasks: TaskList = yield desk.calls.list(limit=1)
-        found = yield from news.find_back(desk, tasks.seq, lambda event: _claimed(event, desk.actor))
+        found = yield from changes.find_back(desk, tasks.seq, lambda event: _claimed(event, desk.actor))
         had = [found] if found else []
     for task, fence in reversed(had):
         if told := (yield from fate(desk, task, fence)):
@@ -170,12 +222,12 @@ def missing(desk: Desk) -> Generator[Call[Any], Any, Problem]:
     return Problem("invalid_arguments", "you have no task in progress: call next without result, or name an id")
 
 
-def fate(desk: Desk, task: str, fence: int) -> Generator[Call[Any], Any, str]:
+def fate(desk: ToolContext, task: str, fence: int) -> Generator[Call[Any], Any, str]:
     """What others did to a task after this agent claimed it, in a few words; empty if this agent ended its claim."""
     told: list[str] = []
     after = fence
     while True:
-        page: EventsResult = yield news.read(desk, after)
+        page: EventsResult = yield changes.read(desk, after)
         for recorded in page.events:
             event = decode_event(recorded.event)
             if not isinstance(event, ListCleared) and getattr(event, "task", None) != task:
@@ -215,26 +267,12 @@ def name_of(actor: str) -> str:
     return clip(one_line(actor), _NAME)
 
 
-def _refuse_others(desk: Desk, task: Task) -> Generator[Call[Any], Any, None]:
-    """Raise a problem if a task in progress is somebody else's. A serial list starts tasks by itself, for anybody."""
-    if task.owner:
-        text = f"task {task.id} is being worked on by {name_of(task.owner)}: take another one"
-        raise Problem("lease_held", text)
-    conversation: Conversation = yield desk.calls.info()
-    if conversation.settings.execution == "serial":
-        return
-    began = yield from _began(desk, task)
-    if began != desk.actor:
-        who = f"{name_of(began)} has begun task {task.id}" if began else f"somebody has begun task {task.id}"
-        raise Problem("lease_held", f"{who} without an owner, so it is theirs to finish: take another one")
-
-
-def _began(desk: Desk, task: Task) -> Generator[Call[Any], Any, str]:
+def _began(desk: ToolContext, task: Task) -> Generator[Call[Any], Any, str]:
     """Who set a task to in progress; empty if the log does not show it."""
     key = f"{task.id}@{task.status_changed_at}"
     if key not in desk.mind.began:
         tasks: TaskList = yield desk.calls.list(limit=1)
-        found = yield from news.find_back(desk, tasks.seq, lambda event: _starter(event, task.id))
+        found = yield from changes.find_back(desk, tasks.seq, lambda event: _starter(event, task.id))
         desk.mind.began[key] = found or ""
     return desk.mind.began[key]
 

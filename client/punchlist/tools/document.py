@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from punchlist.tools import registry
+from punchlist.tools.budget import compact, tokens
 from punchlist.tools.catalog import offered
-from punchlist.tools.fit import compact, tokens
 from punchlist.tools.model import Dialect, Tool
 from punchlist.tools.schema import definitions, parameters
 

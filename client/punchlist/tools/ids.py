@@ -12,9 +12,9 @@ import msgspec
 
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
-from punchlist.errors import NotFound, PunchlistError
+from punchlist.errors import NotFound
 from punchlist.taskfiles.checklist import outside_ids
-from punchlist.tools.model import Desk, Steps
+from punchlist.tools.model import ToolContext
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.params import Params, TaskAddMany
 
@@ -31,22 +31,12 @@ _SEVERAL = (
 )
 
 
-def resolving(desk: Desk, handler: Steps) -> Steps:
-    """Runs a handler with the ids in its calls made the list's own; where no task has one, the call is not found."""
-    try:
-        call = next(handler)
-        while True:
-            try:
-                result: Any = yield (yield from _resolved(desk, call))
-            except PunchlistError as error:
-                call = handler.throw(error)
-            else:
-                call = handler.send(result)
-    except StopIteration as stop:
-        return stop.value
+def resolved(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, Call[Any]]:
+    """A call with the ids in it made the list's own.
 
-
-def _resolved(desk: Desk, call: Call[Any]) -> Generator[Call[Any], Any, Call[Any]]:
+    Raises:
+        NotFound: One is no task's.
+    """
     params = call.request.params
     if not isinstance(params, Params):
         return call

@@ -12,13 +12,16 @@ import msgspec
 from punchlist.calls import Call
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.errors import ConfirmationRequired
+from punchlist.tools.agent_memory import AgentState, Memory
 from punchlist.tools.guide import rendered
-from punchlist.tools.memory import Memory, Mind
 from punchlist_schemas.things import PRIORITIES, STATUSES
 
 HIDDEN = "x-hidden"
 Hidden = msgspec.Meta(extra_json_schema={HIDDEN: True})
 """Marks an argument that works but is not advertised: a reply tells of it when it is of use."""
+
+NUMBER = "x-number"
+"""Marks a text that is advertised as an integer: a task's id, so that what is no number is just not found."""
 
 _CHOICES: tuple[tuple[str, ...], ...] = (
     PRIORITIES,
@@ -93,7 +96,7 @@ class Problem(Exception):
         self.data = data or {}
 
 
-class Desk(msgspec.Struct, frozen=True):
+class ToolContext(msgspec.Struct, frozen=True):
     """What a handler works with: who calls, on which list.
 
     Attributes:
@@ -122,7 +125,7 @@ class Desk(msgspec.Struct, frozen=True):
         return self.conversation if self.user is None else f"{self.user}\0{self.conversation}"
 
     @property
-    def mind(self) -> Mind:
+    def mind(self) -> AgentState:
         """What this agent remembers of the list."""
         return self.memory.mind(self.log, self.place, self.actor)
 
@@ -137,7 +140,7 @@ class Desk(msgspec.Struct, frozen=True):
 
 
 def confirmed(
-    desk: Desk, call: Callable[..., Call[Any]], question: str, *, confirm: str, quote: str = ""
+    desk: ToolContext, call: Callable[..., Call[Any]], question: str, *, confirm: str, quote: str = ""
 ) -> Generator[Call[Any], Any, Any]:
     """Make a call that the person has to agree to; its result, or the reply that puts the question.
 
@@ -177,7 +180,7 @@ class Tool(msgspec.Struct, frozen=True):
     name: str
     text: str
     arguments: type[Arguments]
-    run: Callable[[Desk, Any], Steps]
+    run: Callable[[ToolContext, Any], Steps]
     effect: Effect = "changes"
     output: dict[str, Any] = {}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from punchlist import errors
 from punchlist.errors import PunchlistError, RequestRefused
-from punchlist.tools.fit import joined, shorten
+from punchlist.tools.budget import joined, shorten
 from punchlist.tools.model import Problem
 
 _SENTENCE = 1_000

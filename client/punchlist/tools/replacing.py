@@ -10,14 +10,14 @@ from punchlist.cursor import TaskList
 from punchlist.errors import VersionConflict
 from punchlist.text import clip
 from punchlist.tools import claims
-from punchlist.tools.model import Desk, Problem
+from punchlist.tools.model import Problem, ToolContext
 from punchlist_schemas.params import NewTask
 
 _TRIES = 5
 _TITLE = 80
 
 
-def replace(desk: Desk, wanted: Sequence[NewTask]) -> Generator[Call[Any], Any, tuple[TaskList, list[str]]]:
+def replace(desk: ToolContext, wanted: Sequence[NewTask]) -> Generator[Call[Any], Any, tuple[TaskList, list[str]]]:
     """Make the list be these tasks, and those that other agents are working on.
 
     Returns:
@@ -29,8 +29,9 @@ def replace(desk: Desk, wanted: Sequence[NewTask]) -> Generator[Call[Any], Any, 
     titles = {one.title for one in wanted}
     for _ in range(_TRIES):
         old: TaskList = yield desk.calls.list()
-        others = claims.of_others(desk, old)
-        claimed = {task.title for task in others if task.fence is not None}
+        whose = yield from claims.of_others(desk, old)
+        others = [task for task in old if task.id in whose]
+        claimed = {task.title for task in others if task.fence is not None or not task.owner}
         kept = [task for task in others if task.title not in titles or task.title in claimed]
         new = [NewTask(title=task.title, status="in_progress") for task in kept if task.title not in titles]
         new += [msgspec.structs.replace(one, status="in_progress") if one.title in claimed else one for one in wanted]
@@ -38,8 +39,6 @@ def replace(desk: Desk, wanted: Sequence[NewTask]) -> Generator[Call[Any], Any, 
             yield desk.calls.replace(new, keep_unfinished=False, expect_version=old.version)
         except VersionConflict:
             continue  # somebody may have taken a task meanwhile
-        named = [(task, claims.name_of(task.owner)) for task in kept]
-        return old, [
-            f"#{task.id} {clip(task.title, _TITLE)} stays in progress: {who} works on it" for task, who in named
-        ]
+        named = [(f"#{task.id} {clip(task.title, _TITLE)}", whose[task.id]) for task in kept]
+        return old, [f"{what} stays in progress: {who} works on it" for what, who in named]
     raise Problem("version_conflict", "others change the list all the time: try again")

@@ -6,13 +6,13 @@ from typing import Any, Literal, cast, get_args
 
 import msgspec
 
-from punchlist.tools.model import HIDDEN, Arguments, Dialect, Tool, choices
+from punchlist.tools.model import HIDDEN, NUMBER, Arguments, Dialect, Tool, choices
 
 Format = Literal["openai", "responses", "anthropic", "mcp"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 """OpenAI's Chat Completions and Responses APIs, Anthropic's Messages API, and the Model Context Protocol."""
 
-_DROPPED = ("title", "default")
+_DROPPED = ("title", "default", NUMBER)
 _REF = "#/$defs/"
 
 
@@ -45,6 +45,8 @@ def _inlined(node: Any, components: dict[str, Any]) -> Any:
     if "anyOf" in members:  # with null, which is what leaving it out means
         rest = {name: value for name, value in members.items() if name != "anyOf"}
         members = {**rest, **next(one for one in members["anyOf"] if one != {"type": "null"})}
+    if NUMBER in members:
+        members = {**members, "type": "integer"}
     if "enum" in members:
         members = {"type": "string", **members, "enum": list(choices(members["enum"]))}
     return dict(_members(members, components))

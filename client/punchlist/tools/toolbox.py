@@ -16,20 +16,21 @@ from punchlist.calls import Call
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.errors import NotFound, PunchlistError
 from punchlist.sync import Client
-from punchlist.tools import registry
-from punchlist.tools.fit import BUDGET, shorten
+from punchlist.tools import claims, registry
+from punchlist.tools.agent_memory import Memory
+from punchlist.tools.budget import BUDGET, shorten
+from punchlist.tools.coercion import argument_names, arguments_of
 from punchlist.tools.history import ended_by_others
-from punchlist.tools.ids import resolving
-from punchlist.tools.memory import Memory
-from punchlist.tools.model import Desk, Dialect, Problem, Reply, Steps
+from punchlist.tools.ids import resolved
+from punchlist.tools.model import Dialect, Problem, Reply, Steps, ToolContext
 from punchlist.tools.refusals import problem_of
-from punchlist.tools.repair import argument_names, arguments_of
 from punchlist_schemas import rendezvous
 from punchlist_schemas.directory import OUTSIDE
 from punchlist_schemas.project_file import DirectoryError
+from punchlist_schemas.things import Damage
 
 
-class Seat(NamedTuple):
+class ToolCaller(NamedTuple):
     """For whom tools run, where a call does not say otherwise.
 
     Attributes:
@@ -53,16 +54,21 @@ class Seat(NamedTuple):
     answered: bool = False
 
 
-NOBODY = Seat()
+NOBODY = ToolCaller()
 _AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 _NO_LIST = (
     "there is no task list here: run `punch init` in the project's directory, or set PUNCHLIST_CONVERSATION to its name"
 )
 
+_CUT = (
+    "this is not the whole list: its log is damaged at position {0.seq} ({0.reason}), and later changes are missing. "
+    "It takes no changes now. Tell the user to stop the daemon and run: punch verify --repair"
+)
+
 
 def steps(  # noqa: PLR0913 - what a call is made of
-    seat: Seat, named: str | Dialect, tool_name: str, arguments: object, memory: Memory, log: str
+    seat: ToolCaller, named: str | Dialect, tool_name: str, arguments: object, memory: Memory, log: str
 ) -> Steps:
     """One call of one tool, from what the model sent to the reply, as a generator of calls to the daemon.
 
@@ -84,7 +90,7 @@ def steps(  # noqa: PLR0913 - what a call is made of
 
 
 def _steps(  # noqa: PLR0913 - as above
-    seat: Seat, dialect: Dialect, tool_name: str, arguments: object, memory: Memory, log: str
+    seat: ToolCaller, dialect: Dialect, tool_name: str, arguments: object, memory: Memory, log: str
 ) -> Steps:
     tool = dialect.tool(tool_name)
     if tool is None:
@@ -95,12 +101,47 @@ def _steps(  # noqa: PLR0913 - as above
     agent = sub_agent(getattr(prepared, "agent", "") or seat.agent)
     actor = f"{seat.actor}/{agent}" if agent else seat.actor
     calls, is_nameless = ConversationCalls(conversation, actor), seat.is_nameless and not agent
-    desk = Desk(calls, actor, seat.user, memory, dialect.names, log, is_nameless, seat.answered)
+    desk = ToolContext(calls, actor, seat.user, memory, dialect.names, log, is_nameless, seat.answered)
+    cuts: list[Damage] = []
     try:
-        reply = yield from resolving(desk, tool.run(desk, prepared))
+        yield from claims.renew(desk)
+        reply = yield from _checking(desk, tool.run(desk, prepared), cuts)
     except NotFound as error:
         raise (yield from _gone(desk, error)) from None
-    return reply if is_told else _telling(reply, conversation)
+    reply = reply if is_told else _telling(reply, "conversation", conversation)
+    return _telling(reply, "damaged", _CUT.format(cuts[0])) if cuts else reply
+
+
+def _checking(desk: ToolContext, handler: Steps, cuts: list[Damage]) -> Steps:
+    """Runs a handler; each of its calls has the list's own ids and takes nothing that another works on.
+
+    What speaks against a call is raised where the handler makes it; where an answer ends at damage goes to `cuts`.
+    """
+    try:
+        call = next(handler)
+        while True:
+            try:
+                call = yield from resolved(desk, call)
+                yield from claims.check(desk, call)
+                result: Any = yield _noting(call, cuts)
+            except (Problem, PunchlistError) as error:
+                call = handler.throw(error)
+            else:
+                call = handler.send(result)
+    except StopIteration as stop:
+        return stop.value
+
+
+def _noting(call: Call[Any], cuts: list[Damage]) -> Call[Any]:
+    pick = call.pick
+
+    def noted(result: Any) -> Any:
+        if (damaged := getattr(result, "damaged", None)) is not None:
+            cuts.append(damaged)
+        return pick(result)
+
+    call.pick = noted
+    return call
 
 
 def sub_agent(name: str) -> str:
@@ -115,14 +156,14 @@ def sub_agent(name: str) -> str:
     return name
 
 
-def _gone(desk: Desk, error: NotFound) -> Generator[Call[Any], Any, Problem]:
+def _gone(desk: ToolContext, error: NotFound) -> Generator[Call[Any], Any, Problem]:
     """What is not found, and who has ended it if it was a task."""
     problem = problem_of(error)
     by = (yield from ended_by_others(desk, error.id)) if error.what == "task" and error.id.isdecimal() else ""
     return Problem(problem.kind, f"{problem.text}: {by}", {**problem.data, "by": by}) if by else problem
 
 
-def _place(seat: Seat, dialect: Dialect) -> Generator[Call[Any], Any, tuple[str, bool]]:
+def _place(seat: ToolCaller, dialect: Dialect) -> Generator[Call[Any], Any, tuple[str, bool]]:
     """The conversation, and whether the reply need not name it: for a user the own one of what the place means."""
     if seat.conversation:
         return seat.conversation, True
@@ -146,16 +187,16 @@ def _place(seat: Seat, dialect: Dialect) -> Generator[Call[Any], Any, tuple[str,
     return name, found is None or not dialect.tells_list
 
 
-def _telling(reply: Reply, conversation: str) -> Reply:
-    """The reply with the conversation that was fallen back to."""
+def _telling(reply: Reply, member: str, said: str) -> Reply:
+    """The reply with what else has to be said: the conversation that was fallen back to, or where its list ends."""
     if isinstance(reply.data, dict):
-        data = {**cast("dict[str, Any]", reply.data), "conversation": conversation}
+        data = {**cast("dict[str, Any]", reply.data), member: said}
         if reply.text.startswith("{"):
             return msgspec.structs.replace(reply, text=msgspec.json.encode(data).decode(), data=data)
         reply = msgspec.structs.replace(reply, data=data)
-    if reply.text.startswith("["):
+    if reply.text.startswith("[") and member != "damaged":
         return reply
-    return msgspec.structs.replace(reply, text=f"{reply.text}\n(conversation: {conversation})")
+    return msgspec.structs.replace(reply, text=f"{reply.text}\n({member}: {said})")
 
 
 class Toolbox:
@@ -167,7 +208,7 @@ class Toolbox:
         memory: What other toolboxes of the same log remember, to be shared.
     """
 
-    def __init__(self, client: Client, seat: Seat = NOBODY, memory: Memory | None = None) -> None:
+    def __init__(self, client: Client, seat: ToolCaller = NOBODY, memory: Memory | None = None) -> None:
         self._client = client
         self.seat = seat
         self._memory = memory or Memory()
@@ -203,13 +244,13 @@ class AsyncToolbox:
         memory: What other toolboxes of the same log remember, to be shared.
     """
 
-    def __init__(self, client: AsyncClient, seat: Seat = NOBODY, memory: Memory | None = None) -> None:
+    def __init__(self, client: AsyncClient, seat: ToolCaller = NOBODY, memory: Memory | None = None) -> None:
         self._client = client
         self.seat = seat
         self._memory = memory or Memory()
 
     async def call(
-        self, dialect: str | Dialect, name: str, arguments: object = None, seat: Seat | None = None
+        self, dialect: str | Dialect, name: str, arguments: object = None, seat: ToolCaller | None = None
     ) -> Reply:
         """Call a tool by its name, with what the model sent."""
         running = steps(seat or self.seat, dialect, name, arguments, self._memory, await self._log())

@@ -29,16 +29,62 @@ def imported(*words: str) -> set[str]:
 
 
 FAST = ["list", "list --json", "show 1", "status --line", "add b", "add -c c b", "start 1", "done 1 --json", "pause #1"]
+ASKED_BY_SHELLS = ["complete task -- done", "complete list"]
 
 
-@pytest.mark.parametrize("words", [tuple(line.split()) for line in FAST], ids=FAST)
+@pytest.mark.parametrize(
+    "words", [tuple(line.split()) for line in (*FAST, *ASKED_BY_SHELLS)], ids=(*FAST, *ASKED_BY_SHELLS)
+)
 def test_a_command_of_every_day_imports_nothing_heavy(punch: Any, home: Path, words: tuple[str, ...]) -> None:
     punch("add", "a")
     (home / "run" / "status").write_text("1 open, 0 in progress\n")
     loaded = imported(*words)
     assert "punchlist.cli.fast" in loaded
     assert loaded.isdisjoint(HEAVY), loaded & HEAVY
-    assert "punchlist.cli.full" not in loaded
+    assert "punchlist.cli.dispatch" not in loaded
+
+
+OURS = (
+    *("", ".cli", ".cli.fast", ".cli.render", ".cli.style", ".cli.wire", ".errors", ".launch"),
+    *(".plain_json", ".project", ".text"),
+)
+SCHEMAS = ("", ".build", ".directory", ".project_file", ".rendezvous", ".repository")
+
+
+def test_adding_a_task_loads_these_modules_of_ours_and_no_other(punch: Any) -> None:
+    loaded = {name for name in imported("add", "b") if name.startswith("punchlist")}
+    assert loaded == {f"punchlist{name}" for name in OURS} | {f"punchlist_schemas{name}" for name in SCHEMAS}
+
+
+FULL = [
+    *("next", "claim", "start 1 2", "done 1 -r text", "add b -p high", "edit 1 -t t", "move 1 --to-end", "rm 1 -y"),
+    *("undo", "log", "why 1", "list --ready", "status", "conversations", "prime -c default --session s"),
+]
+
+
+@pytest.mark.parametrize("words", [tuple(line.split()) for line in FULL], ids=FULL)
+def test_a_command_that_only_calls_loads_neither_the_library_nor_an_event_loop(
+    punch: Any, words: tuple[str, ...]
+) -> None:
+    for title in ("a", "b", "c"):
+        punch("add", title)
+    loaded = imported(*words)
+    assert "punchlist.cli.dispatch" in loaded
+    heavy = {
+        "asyncio",
+        "anyio",
+        "msgspec",
+        "inspect",
+        "dataclasses",
+        "socket",
+        "subprocess",
+        "difflib",
+        "traceback",
+        "shutil",
+    }
+    assert loaded.isdisjoint(heavy), loaded & heavy
+    commands = {name for name in loaded if name.startswith("punchlist.cli.commands.")}
+    assert len(commands) == 1
 
 
 @pytest.mark.parametrize("line", ["\x1b]52;c;eA==\x07 open, 0 in progress", "1 open, 0 in progress; rm", "1 open"])

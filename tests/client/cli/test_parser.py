@@ -1,19 +1,25 @@
+from typing import Any
+
 import pytest
 
 from punchlist.cli import main
-from punchlist.cli.exits import MEANINGS
+from punchlist.cli.exit_codes import MEANINGS
+from punchlist.cli.index import COMMANDS, GROUPS
 from punchlist.cli.parser import parse
-from punchlist.cli.table import COMMANDS
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["lst"], "did you mean 'list'?"),
-        (["frobnicate"], "choose from add, list"),
+        (["frobnicate"], "punch --help lists them"),
+        (["create"], "did you mean 'add'?"),
         (["list", "--status", "complete"], "did you mean 'completed'?"),
         (["list", "--nonsense"], "--nonsense"),
         (["list", "--\x1b]52;c;eA==\x07\x9b\u202e"], r"unknown arguments: --\x1b]52;c;eA==\x07\x9b\u202e"),
+        (["--user", "bob", "list"], "there is no option --user; before the command there are -c, "),
+        (["-c", "site", "--jso", "list"], "there is no option --jso; did you mean '--json'?"),
+        (["-xsite", "list"], "there is no option -x"),
         (["show"], "required: ID"),
         (["list", "--limit", "many"], "--limit"),
         (["edit", "3"], "nothing to change"),
@@ -54,6 +60,7 @@ def test_common_options_go_before_and_after_the_command() -> None:
     before = parse(["-c", "site", "--json", "list"])
     after = parse(["list", "-c", "site", "--json"])
     assert (before.conversation, before.json) == (after.conversation, after.json) == ("site", True)
+    assert parse(["-csite", "--socket=/s", "--no-autostart", "list"]).conversation == "site"
     assert (parse(["list"]).conversation, parse(["list"]).json) == (None, False)
 
 
@@ -62,6 +69,22 @@ def test_help_and_version_exit_with_0(capfd: pytest.CaptureFixture[str]) -> None
     assert main([]) == 0
     assert main(["--version"]) == 0
     shown = capfd.readouterr().out
-    assert all(f"  {command.name} " in shown for command in COMMANDS)
+    assert all(f"  {name} " in shown for name in COMMANDS)
     assert "punch 0" in shown
     assert all(f"\n  {code:<5}{meaning}\n" in shown for code, meaning in MEANINGS.items())
+
+
+def test_help_shows_groups_and_help_of_a_command_by_either_word(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["help"]) == 0
+    shown = capfd.readouterr().out
+    assert [line for line in shown.splitlines() if line in (f"{title}:" for title in GROUPS)] == [
+        f"{title}:" for title in GROUPS
+    ]
+    assert main(["help", "ls"]) == main(["list", "--help"]) == 0
+    both = capfd.readouterr().out
+    assert both == 2 * both[: len(both) // 2]
+
+
+def test_a_double_dash_may_stand_before_the_command(punch: Any) -> None:
+    assert punch("--json", "--", "list", "--ready").json["tasks"] == []
+    assert parse(["-c", "site", "run", "--", "ls", "-c", "x"]).argv == ["ls", "-c", "x"]

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from punchlist.cli.look import Look
 from punchlist.cli.render import (
     as_tree,
     cells,
@@ -19,6 +18,7 @@ from punchlist.cli.render import (
     status_line,
     task_lines,
 )
+from punchlist.cli.style import Style
 
 NO_COUNTS = {"pending": 0, "in_progress": 0, "paused": 0, "completed": 0, "failed": 0, "blocked": 0, "ready": 0}
 
@@ -38,7 +38,7 @@ def test_a_list_reads_well() -> None:
         task("7", "Ship", status="failed", fail_reason="no credentials"),
     ]
     counts = NO_COUNTS | {"pending": 3, "in_progress": 1, "paused": 1, "completed": 1, "failed": 1, "blocked": 1}
-    assert list_lines("website", tasks, counts, Look()) == [
+    assert list_lines("website", tasks, counts, Style()) == [
         "website  1/7  1 in progress · 1 blocked · 1 paused · 1 failed",
         "  ✓ #1 Read",
         "  ● #2 Lex  @claude",
@@ -53,24 +53,24 @@ def test_a_list_reads_well() -> None:
 
 
 def test_an_empty_list_says_so() -> None:
-    assert list_lines("website", [], NO_COUNTS, Look()) == ["website  0/0", "  no tasks"]
+    assert list_lines("website", [], NO_COUNTS, Style()) == ["website  0/0", "  no tasks"]
 
 
 def test_without_unicode_the_marks_are_ascii() -> None:
     lines = list_lines(
-        "a", [task("1", status="completed"), task("2", open_blockers=["1"])], NO_COUNTS, Look(ascii_only=True)
+        "a", [task("1", status="completed"), task("2", open_blockers=["1"])], NO_COUNTS, Style(ascii_only=True)
     )
     assert lines[1:] == ["  [x] #1 Write", "  [-] #2 Write  <- #1"]
     assert "".join(lines).isascii()
 
 
 def test_a_task_in_progress_tells_since_when() -> None:
-    look = Look(now=600_000)
+    style = Style(now=600_000)
     assert (
-        task_lines(task("1", status="in_progress", active_form="Writing", status_changed_at=1), look)[1]
+        task_lines(task("1", status="in_progress", active_form="Writing", status_changed_at=1), style)[1]
         == "    Writing · 9m"
     )
-    assert task_lines(task("1", status="in_progress", status_changed_at=1), look)[1] == "    9m"
+    assert task_lines(task("1", status="in_progress", status_changed_at=1), style)[1] == "    9m"
 
 
 @pytest.mark.parametrize("width", [10, 20, 33, 80])
@@ -78,14 +78,14 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     seed = random.randrange(2**32)
     print("seed", seed)
     picks = random.Random(seed)
-    look = Look(width=width)
+    style = Style(width=width)
     for _ in range(100):
         title = "".join(picks.choices("ab 中文\u0301é🎉\x1b\u202e", k=picks.randint(1, 90)))
         one = task(
             "12", title, status=picks.choice(["pending", "in_progress", "failed"]), fail_reason=title, active_form=title
         )
         one |= {"owner": title[:20], "open_blockers": ["1", "2"]}
-        for line in list_lines(title, [one], NO_COUNTS | {"failed": 3}, look):
+        for line in list_lines(title, [one], NO_COUNTS | {"failed": 3}, style):
             assert cells(line) <= width, line
 
 
@@ -94,8 +94,8 @@ def test_colours_do_not_change_the_text() -> None:
         task("1", status="completed"),
         task("2", status="in_progress", active_form="x", priority="high", owner="o"),
     ]
-    plain = list_lines("a", tasks, NO_COUNTS, Look())
-    painted = list_lines("a", tasks, NO_COUNTS, Look(colour=True))
+    plain = list_lines("a", tasks, NO_COUNTS, Style())
+    painted = list_lines("a", tasks, NO_COUNTS, Style(colour=True))
     assert painted != plain
     assert [re.sub("\x1b\\[[0-9;]*m", "", line) for line in painted] == plain
 
@@ -103,7 +103,7 @@ def test_colours_do_not_change_the_text() -> None:
 def test_children_stand_under_their_parent_and_deep_nesting_ends() -> None:
     chain = [task(str(number), parent=str(number - 1) if number > 1 else None) for number in range(1, 3001)]
     assert [depth for depth, _ in as_tree(chain)] == list(range(3000))
-    assert list_lines("a", chain, NO_COUNTS, Look())[-1].startswith(" " * 18 + "☐")
+    assert list_lines("a", chain, NO_COUNTS, Style())[-1].startswith(" " * 18 + "☐")
 
 
 def test_every_task_is_shown_once_whatever_the_parents_say() -> None:
@@ -117,7 +117,7 @@ def test_old_finished_tasks_of_a_long_list_are_folded() -> None:
     shown, hidden = fold(tasks)
     assert [one["id"] for one in shown] == ["5", "18", "19", "20", "21", "22"]
     assert hidden == 16
-    assert list_lines("a", tasks, NO_COUNTS, Look(), folded=True)[-1] == "  … 16 finished ones not shown (--all)"
+    assert list_lines("a", tasks, NO_COUNTS, Style(), folded=True)[-1] == "  … 16 finished ones not shown (--all)"
 
 
 def test_a_short_list_is_not_folded() -> None:
@@ -144,7 +144,7 @@ def test_details_show_every_member_and_keep_lines() -> None:
         result_summary="done",
         version=4,
     )
-    assert detail_lines(one, Look()) == [
+    assert detail_lines(one, Style()) == [
         "☐ #3 Write  @ada",
         "  status: pending",
         "  owner: ada",
@@ -163,7 +163,7 @@ def test_small_words() -> None:
     assert [since(ms) for ms in (-5, 59_000, 60_000, 7_200_000, 200_000_000)] == ["0s", "59s", "1m", "2h", "2d"]
     assert progress(NO_COUNTS | {"completed": 2, "pending": 5, "blocked": 4}) == "2/7"
     assert status_line(NO_COUNTS | {"pending": 2, "paused": 1, "in_progress": 1}) == "3 open, 1 in progress"
-    assert header("a", NO_COUNTS, Look(), "at version 3") == "a  0/0  at version 3"
+    assert header("a", NO_COUNTS, Style(), "at version 3") == "a  0/0  at version 3"
 
 
 @pytest.mark.parametrize(
@@ -184,5 +184,5 @@ def test_colours_take_no_columns_and_end_where_a_text_is_cut(text: str, width: i
 
 def test_the_details_of_a_task_hold_its_whole_title_in_any_width() -> None:
     task = {"id": "1", "title": "long " * 30, "status": "pending"}
-    assert detail_lines(task, Look(width=20))[0].count("long") == 30
-    assert task_lines(task, Look(width=20))[0].count("long") < 4
+    assert detail_lines(task, Style(width=20))[0].count("long") == 30
+    assert task_lines(task, Style(width=20))[0].count("long") < 4

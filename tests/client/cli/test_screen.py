@@ -1,5 +1,5 @@
-from punchlist.cli.look import Look
 from punchlist.cli.screen import crop, frame
+from punchlist.cli.style import Style
 
 
 def test_a_frame_replaces_the_one_before() -> None:
@@ -8,5 +8,5 @@ def test_a_frame_replaces_the_one_before() -> None:
 
 
 def test_what_does_not_fit_is_counted() -> None:
-    assert crop(["a", "b"], 2, Look()) == ["a", "b"]
-    assert crop(["a", "b", "c"], 2, Look()) == ["a", "  … 2 more lines"]
+    assert crop(["a", "b"], 2, Style()) == ["a", "b"]
+    assert crop(["a", "b", "c"], 2, Style()) == ["a", "  … 2 more lines"]

@@ -5,14 +5,15 @@ import re
 import shlex
 import sys
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from punchlist import Client, connect
-from punchlist.cli.table import COMMANDS, COMMON
-from punchlist.cli.table.shape import Argument, Command
+from punchlist.cli.arguments import COMMON, Argument
+from punchlist.cli.index import COMMANDS, Entry
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.repositories import repository
 from punchlist_testing.terminal import Terminal, environment
@@ -25,25 +26,29 @@ FILE = EVIL.replace("/", "_")
 OWN = re.compile(r"\x1b\[\??[0-9;]*[A-Za-z]")
 """Sequences of the command line itself: colours and the live view."""
 
+TERMINALS = 4
+"""So many run beside each other: a command that follows or serves is waited for."""
+
 Line = tuple[dict[str, str], list[str]]
 
-STOPS = {">", "|", "&&", "<", ";"}
+PRINTING = [command for command in COMMANDS.values() if command.name != "ui"]
+"""`punch ui` draws a full screen with sequences of all kinds; tests/client/ui/test_parts.py holds what it draws."""
 
 
 def words_of(example: str, home: Path) -> list[str]:
-    """The words behind `punch` in an example of the help, up to what is the shell's."""
-    words = shlex.split(example.replace("~", str(home)))
-    end = next((index for index, word in enumerate(words) if word in STOPS), len(words))
-    return words[1:end]
+    """The words behind `punch` in an example of the help; what else is there is the shell's."""
+    ours = next(part for part in re.split(r"[<>|;]|&&", example) if re.search(r"\bpunch\b", part))
+    words = shlex.split(ours.replace("~", str(home)))
+    return words[words.index("punch") + 1 :]
 
 
-def hostile(command: Command, argument: Argument) -> list[str]:
+def hostile(command: Entry, argument: Argument) -> list[str]:
     """A command line with this argument hostile, and the others as its first example has them."""
     value = FILE if argument.complete == "file" else EVIL
     if argument.positional:
         return [command.name, *([value] if argument.options.get("nargs") != "+" else [value, "2"])]
     joined = [f"{argument.flags[-1]}={value}"] if argument.takes_value else [f"{argument.flags[-1]}={EVIL}"]
-    return [command.name, *joined, *("1" for one in command.arguments if one.positional)]
+    return [command.name, *joined, *("1" for one in command.usage.arguments if one.positional)]
 
 
 def fill(client: Client, name: str) -> None:
@@ -82,7 +87,7 @@ def process(tmp_path: Path) -> Any:
 
 
 def run_all(process: Spawned, place: Path, lines: list[Line]) -> None:
-    """Run the command lines on a terminal, each on a list of its own, and look at everything that was shown."""
+    """Run the command lines on a few terminals, each on a list of its own, and look at everything that was shown."""
     home = place / "home"
     work = repository(home / FILE)
     (home / "tasks").mkdir()
@@ -91,7 +96,6 @@ def run_all(process: Spawned, place: Path, lines: list[Line]) -> None:
         for name in {env.get("PUNCHLIST_CONVERSATION", "") for env, _ in lines} | {"website"}:
             if name.isascii() and name.isprintable() and name:
                 fill(client, name)
-    (place / "lines").write_text(json.dumps(lines))
     env = environment(
         HOME=str(home),
         XDG_CONFIG_HOME=str(home / ".config"),
@@ -102,25 +106,34 @@ def run_all(process: Spawned, place: Path, lines: list[Line]) -> None:
         PUNCHLIST_OWNER=LINE,
         TERM="xterm-256color",
     )
-    command = [sys.executable, "-m", "punchlist_testing.many_commands", str(place / "lines"), str(work)]
-    shown = Terminal(command, env, columns=120, rows=40)
-    try:
-        assert shown.finish() == 0, shown.shown[-2000:]
-    finally:
-        shown.close()
-    assert shown.shown.count("evil") > len(lines) / 3, "what is hostile is shown at all"
-    assert_harmless(shown.shown, lines)
+
+    def run(part: int) -> str:
+        file = place / f"lines{part}"
+        file.write_text(json.dumps(lines[part::TERMINALS]))
+        command = [sys.executable, "-m", "punchlist_testing.many_commands", str(file), str(work)]
+        terminal = Terminal(command, env, columns=120, rows=40)
+        try:
+            assert terminal.finish() == 0, terminal.shown[-2000:]
+        finally:
+            terminal.close()
+        return terminal.shown
+
+    with ThreadPoolExecutor() as beside:
+        shown = list(beside.map(run, range(TERMINALS)))
+    assert "".join(shown).count("evil") > len(lines) / 3, "what is hostile is shown at all"
+    for part, each in enumerate(shown):
+        assert_harmless(each, lines[part::TERMINALS])
 
 
 @pytest.mark.timeout(180)
 def test_no_example_of_any_command_shows_what_others_wrote_as_it_is(process: Spawned, tmp_path: Path) -> None:
-    examples = [(command, example) for command in COMMANDS for example in command.examples]
+    examples = [example for command in PRINTING for example in command.usage.examples]
     run_all(
         process,
         tmp_path,
         [
             ({"PUNCHLIST_CONVERSATION": f"list{number}"}, words_of(example, tmp_path / "home"))
-            for number, (_, example) in enumerate(examples)
+            for number, example in enumerate(examples)
         ],
     )
 
@@ -129,9 +142,9 @@ def test_no_example_of_any_command_shows_what_others_wrote_as_it_is(process: Spa
 def test_no_argument_of_any_command_comes_back_as_it_was_given(process: Spawned, tmp_path: Path) -> None:
     lines: list[Line] = [
         ({"PUNCHLIST_CONVERSATION": "list"}, hostile(command, argument))
-        for command in COMMANDS
-        for argument in (*command.arguments, *COMMON[:1])
+        for command in PRINTING
+        for argument in (*command.usage.arguments, *COMMON[:1])
     ]
-    lines += [({"PUNCHLIST_CONVERSATION": "list"}, hostile(COMMANDS[1], argument)) for argument in COMMON]
+    lines += [({"PUNCHLIST_CONVERSATION": "list"}, hostile(COMMANDS["list"], argument)) for argument in COMMON]
     lines += [({"PUNCHLIST_CONVERSATION": EVIL}, ["list"]), ({}, [EVIL]), ({}, ["list", f"--{EVIL}"])]
     run_all(process, tmp_path, lines)

@@ -67,6 +67,13 @@ def test_a_name_that_no_list_has_is_refused_by_what_reads_with_the_nearest_ones(
     )
 
 
+@pytest.mark.parametrize("name", ["website", "wbsite", "website-3f9a"])
+def test_a_repositorys_list_is_found_by_its_directorys_name(punch: Any, name: str) -> None:
+    punch("add", "a", "-c", "website-3f9a2c41d07e")
+    punch("add", "a", "-c", "nothing-alike")
+    assert "  did you mean website-3f9a2c41d07e? punch" in punch("list", "-c", name).err
+
+
 def test_a_list_that_is_empty_is_a_list(punch: Any) -> None:
     punch("add", "a", "-c", "website")
     punch("clear", "--yes", "-c", "website")

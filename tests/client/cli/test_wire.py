@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from punchlist import launch
+from punchlist import launch, plain_json
 from punchlist.cli import wire
 from punchlist.errors import TimedOut
 from punchlist.launch import Target
@@ -25,7 +25,7 @@ def test_a_socket_path_of_any_length_is_reached(punch: Any, home: Path, tmp_path
     (deep / "daemon.sock").symlink_to(home / "run" / "daemon.sock")
     result = wire.call(Target(str(deep / "daemon.sock")), "task.list", {"conversation": "default"})
     assert result is not None
-    assert wire.decode(result)["tasks"][0]["title"] == "a"
+    assert plain_json.decode(result)["tasks"][0]["title"] == "a"
 
 
 def stranger(_sock: object) -> tuple[int, int]:
@@ -39,28 +39,6 @@ def test_a_daemon_of_another_user_is_not_talked_to(punch: Any, home: Path, monke
     assert wire.call(Target(path), "task.list", {"conversation": "default"}) is not None
     monkeypatch.setattr(launch, "peer", stranger)
     assert wire.call(Target(path), "task.list", {"conversation": "default"}) is None
-
-
-@pytest.mark.parametrize(
-    "canonical", ["{}", "[]", "1.5", "-3", "true", "null", r'"\u00e9\u2028\\ \""', '{"a": {"b": [[], {}, "x"]}}']
-)
-def test_values_are_decoded_as_json_says(canonical: str) -> None:
-    value = json.loads(canonical)
-    for text in (json.dumps(value), json.dumps(value, ensure_ascii=False), msgspec.json.encode(value).decode()):
-        assert wire.decode(text) == value
-
-
-@pytest.mark.parametrize("text", ["", "nonsense", "{", '"a\nb"'])
-def test_what_is_no_json_is_an_error(text: str) -> None:
-    with pytest.raises((ValueError, StopIteration)):
-        wire.decode(text)
-
-
-@pytest.mark.parametrize("params", [{}, {"c": 'é"\n\\'}, {"conversation": "a", "task": "\U0001f389\x00"}])
-def test_parameters_are_encoded_as_ascii_json(params: dict[str, str]) -> None:
-    text = wire.encode_params(params)
-    assert text.isascii()
-    assert json.loads(text) == params
 
 
 def replying(*parts: bytes) -> Handler:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.cli.table import COMMANDS
+from punchlist.cli.commands.setup import COMMANDS
 from punchlist.hosts import jsonc
 from punchlist.hosts.catalog import HOSTS, Host, Place, Scope, hook_command, host_named
 from punchlist.hosts.configure import Configurator
@@ -28,8 +28,7 @@ SERVER = {"command": "/bin/punch", "args": ["mcp", "--dialect", "native"]}
 
 
 def test_the_command_line_offers_the_hosts_there_are() -> None:
-    setup = next(command for command in COMMANDS if command.name == "setup")
-    assert setup.arguments[0].options["choices"] == tuple(host.name for host in HOSTS)
+    assert COMMANDS["setup"].arguments[0].options["choices"] == tuple(host.name for host in HOSTS)
 
 
 @pytest.mark.parametrize(
@@ -133,3 +132,4 @@ def test_a_moved_configuration_is_found_where_it_is(tmp_path: Path) -> None:
         "copilot": "/c/mcp-config.json",
         "cline": "/h/.cline/data/settings/cline_mcp_settings.json",
     }
+    assert host_named("cline").path(place._replace(env={**env, "CLINE_MCP_SETTINGS_PATH": "/m.json"})) == "/m.json"

@@ -1,6 +1,7 @@
 import json
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -207,7 +208,8 @@ def test_what_a_host_writes_at_the_same_time_is_not_lost(files: Configurator, wa
     thread.start()
     try:
         for number in range(30):
-            files.edit([wanted._replace(edits=(Edit(("mcpServers", "punchlist"), {"round": number}),))])
+            with suppress(SetupError):  # the host was quicker each time
+                files.edit([wanted._replace(edits=(Edit(("mcpServers", "punchlist"), {"round": number}),))])
     finally:
         rounds.set()
         thread.join()

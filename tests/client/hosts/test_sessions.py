@@ -62,6 +62,50 @@ def test_another_session_of_the_same_process_is_another_agent(tmp_path: Path) ->
     assert [hooks.note("a"), hooks.note("b")] == [A, B]
 
 
+def test_who_goes_back_to_an_older_session_of_the_same_window_has_its_agent_again(tmp_path: Path) -> None:
+    hooks = of(tmp_path)
+    hooks.note("a", "startup")
+    assert hooks.note("c", "resume") == C
+    assert hooks.note("a", "resume") == A
+    assert of(tmp_path).agent(C) == A, "the server goes with its window"
+
+
+def test_what_was_cleared_keeps_its_agent_when_it_is_cleared_again_elsewhere(tmp_path: Path) -> None:
+    of(tmp_path).note("a", "startup")
+    assert of(tmp_path).note("b", "clear") == A
+    other = of(tmp_path, "5000-1")
+    other.note("c", "startup")
+    assert other.note("b", "clear") == A, "session b went on with the work of a"
+
+
+def test_a_process_remembers_its_newest_fifty_sessions(tmp_path: Path) -> None:
+    hooks = of(tmp_path)
+    for number in range(60):
+        hooks.note(f"s{number}", "clear" if number else "startup")
+    noted = hooks.current()
+    assert noted is not None
+    assert noted.sessions == tuple(key_of(f"s{number}") for number in range(10, 60))
+
+
+def test_a_name_whose_file_was_forgotten_while_it_was_taken_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, flock = tmp_path / "agents" / f"name-{key_of('ann')}", sessions.fcntl.flock
+    gone: list[bool] = []
+
+    def forgotten_first(file: int, operation: int) -> None:
+        if not gone:
+            gone.append(True)
+            path.unlink()
+        flock(file, operation)
+
+    monkeypatch.setattr(sessions.fcntl, "flock", forgotten_first)
+    first = of(tmp_path)
+    assert first.take("ann")
+    assert gone
+    assert not of(tmp_path).take("ann"), "the lock is on the file that has the name"
+
+
 def test_a_name_is_one_living_processs_own(tmp_path: Path) -> None:
     first, second = of(tmp_path), of(tmp_path)
     assert first.take("ann")
@@ -84,7 +128,10 @@ def test_what_is_long_gone_is_forgotten_but_no_name_in_use(tmp_path: Path) -> No
     assert not of(tmp_path).take("ann")
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"agent": 3}', b"\xff" * 100_000])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b'{"agent": 3}', b"\xff" * 100_000, b'{"agent": "x", "sessions": [' + b" " * 70_000 + b"]}"],
+)
 def test_a_spoiled_note_is_as_none(content: bytes, tmp_path: Path) -> None:
     of(tmp_path).note("a", "startup")
     (noted,) = (tmp_path / "agents").iterdir()

@@ -8,7 +8,6 @@ import os
 import random
 import subprocess
 import sys
-from collections import Counter
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -18,9 +17,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from punchlist import Client, connect
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.repositories import repository, worktree
+from punchlist_testing.work_sessions import CallTool, Told, Worker, judged_all
 
 mcp: Any = pytest.importorskip("mcp", reason="the MCP SDK is not installed: make conformance has it")
 
@@ -51,51 +50,12 @@ def hook(daemon: Spawned, session: str, directory: Path, event: str) -> str:
     return ran.stdout
 
 
-class Worker:
-    """One agent: what it adds, what it has, what it has finished, checked against every reply."""
-
-    def __init__(self, name: str, place: str, chance: random.Random) -> None:
-        self.name = name
-        self.place = place
-        """Every title begins with it: nothing of another place may be seen."""
-        self.chance = chance
-        self.task: str | None = None
-        self.done: list[str] = []
-        self.added = 0
-        self.list = ""
-
-    async def step(self, session: Any, meta: dict[str, Any] | None = None) -> None:
-        """One call, chosen at random."""
-        calls: list[tuple[str, dict[str, Any]]] = [
-            ("plan", {"tasks": [f"{self.place} {self.name} {self.added + number}" for number in (1, 2)]}),
-            ("next", {}),
-            ("next", {"result": f"by {self.name}"}),
-            ("next", {"result": f"by {self.name}"}),
-            ("tasks", {"since": "last"}),
-        ]
-        tool, arguments = self.chance.choice(calls)
+def tools_of(session: Any, meta: dict[str, Any] | None = None) -> CallTool:
+    async def call_tool(tool: str, arguments: dict[str, Any]) -> Told:
         reply = await session.call_tool(tool, arguments, meta=meta)
-        text, data = reply.content[0].text, reply.structured_content
-        self.list = data.get("conversation", self.list)
-        for title in (line.split("] ")[-1] for line in text.splitlines() if line.startswith("#")):
-            assert "done" in title or self.place in title, (self.name, text)
-        if tool == "plan":
-            self.added += 2
-        elif tool == "next":
-            self._check(arguments, reply.is_error, data, text)
+        return Told(reply.content[0].text, reply.structured_content, reply.is_error)
 
-    def _check(self, arguments: dict[str, Any], is_error: bool, data: dict[str, Any], text: str) -> None:
-        if is_error:
-            assert arguments and self.task is None, (self.name, self.task, text)
-            assert "you have no task in progress" in text
-            return
-        if arguments:
-            assert data["finished"] == self.task, (self.name, self.task, text)
-            self.done.append(data["finished"])
-            self.task = None
-        following = data["next"] and data["next"]["id"]
-        assert self.task in (None, following), (self.name, self.task, text)
-        self.task = following
+    return call_tool
 
 
 async def on_stdio(daemon: Spawned, worker: Worker, directory: Path, calls: int) -> None:
@@ -109,7 +69,7 @@ async def on_stdio(daemon: Spawned, worker: Worker, directory: Path, calls: int)
         async with mcp.Client(server, client_info=info) as client:
             while calls > 0:
                 calls -= 1
-                await worker.step(client)
+                await worker.step(tools_of(client))
                 dice = worker.chance.random()
                 if dice < _HOOKS:
                     run = partial(hook, daemon, session, directory, worker.chance.choice(["UserPromptSubmit", "Stop"]))
@@ -118,48 +78,17 @@ async def on_stdio(daemon: Spawned, worker: Worker, directory: Path, calls: int)
                     assert all(worker.place in line for line in others), told
                 elif dice < _HOOKS + _RESTARTS:
                     break
+            if not calls:
+                await worker.finish(tools_of(client))
 
 
 async def on_http(client: Any, workers: list[Worker], calls: int, chance: random.Random) -> None:
     """A session over HTTP that works for several users."""
     for _ in range(calls):
         worker = chance.choice(workers)
-        await worker.step(client, {"punchlist/user": worker.place})
-
-
-def judged(client: Client, name: str, workers: list[Worker]) -> int:
-    """Each task of a list was completed once, by whoever had it, with this worker's result; returns how many."""
-    tasks = {task.id: task for task in client.conversation(name).list()}
-    done = Counter(task for worker in workers for task in worker.done)
-    assert set(done.values()) <= {1}, done
-    assert {task.id for task in tasks.values() if task.status == "completed"} == set(done)
+        await worker.step(tools_of(client, {"punchlist/user": worker.place}))
     for worker in workers:
-        assert {tasks[one].result_summary for one in worker.done} <= {f"by {worker.name}"}
-        assert worker.task is None or tasks[worker.task].status == "in_progress"
-    held = [worker.task for worker in workers if worker.task is not None]
-    assert len(held) == len(set(held)) == sum(task.status == "in_progress" for task in tasks.values())
-    assert len(tasks) == sum(worker.added for worker in workers)
-    assert {task.title.split(" ")[0] for task in tasks.values()} <= {workers[0].place}
-    owners = {worker.name: {tasks[one].owner for one in worker.done} for worker in workers}
-    assert all(len(one) <= 1 for one in owners.values()), owners
-    seen = [owner for one in owners.values() for owner in one]
-    assert len(seen) == len(set(seen)), "two sessions, two names"
-    return len(done)
-
-
-def judged_all(daemon: Spawned, local: list[Worker], web: list[Worker]) -> int:
-    """The lists of all repositories and all users; returns how many tasks are completed."""
-    done = 0
-    with connect(socket=daemon.socket, autostart=False) as client:
-        for place in ("site", "tool"):
-            workers = [one for one in local if one.place == place]
-            lists = {one.list for one in workers}
-            assert len(lists) == 1, "a worktree shares its repository's list"
-            done += judged(client, lists.pop(), workers)
-    for user in USERS:
-        with connect(socket=daemon.socket, autostart=False, user=user) as client:
-            done += judged(client, "my:default", [one for one in web if one.place == user])
-    return done
+        await worker.finish(tools_of(client, {"punchlist/user": worker.place}))
 
 
 async def test_each_task_is_done_once_by_the_session_that_had_it_and_no_row_crosses_users(tmp_path: Path) -> None:
@@ -212,6 +141,7 @@ async def test_each_task_is_done_once_by_the_session_that_had_it_and_no_row_cros
                 for client, workers in zip(clients, web, strict=True):
                     work.start_soon(on_http, client, workers, share, random.Random(chance.random()))
             server.should_exit = True
-        done = judged_all(daemon, [one for one, _ in local.values()], [one for workers in web for one in workers])
+        workers = [one for one, _ in local.values()] + [one for more in web for one in more]
+        done = judged_all(daemon.socket, workers, USERS)
         print(f"{share * (len(local) + WEB_SESSIONS)} calls, {done} tasks completed")
         assert done

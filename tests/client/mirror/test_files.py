@@ -154,8 +154,8 @@ def test_what_is_written_into_a_displaced_file_comes_into_our_hands(tmp_path: Pa
 
 
 def test_a_copy_is_kept_once(folder: Folder) -> None:
-    folder.keep_copy("a.1.conflict", b"1")
-    folder.keep_copy("a.1.conflict", b"2")
+    folder.save_copy("a.1.conflict", b"1")
+    folder.save_copy("a.1.conflict", b"2")
     assert folder.read("a.1.conflict") == b"1"
 
 

@@ -180,5 +180,13 @@ async def test_no_link_in_the_tasks_is_followed(place: Place, claude: ClaudeHome
     (claude.tasks / SESSION).unlink()
     claude.task(SESSION, 1, "Parse")
     (claude.tasks / SESSION / "2.json").symlink_to(tmp_path / "outside" / "1.json")
+    (claude.tasks / SESSION / "3.json").mkdir()
+    claude.task(SESSION, 4, "Print")
     await sync(place, claude)
-    assert place.kinds() == ["trouble", "trouble"]
+    assert [title for _, title, _ in await shown(place)] == ["Parse", "Print"]
+    assert place.kinds() == ["trouble"] * 3
+    assert [Path(problem.file).name for problem in place.problems[1:]] == ["2.json", "3.json"]
+    (claude.tasks / SESSION / "2.json").unlink()
+    claude.task(SESSION, 2, "No link any more")
+    await sync(place, claude)
+    assert "No link any more" in [title for _, title, _ in await shown(place)]

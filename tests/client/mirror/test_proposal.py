@@ -3,7 +3,7 @@ from typing import Any
 from punchlist.mirror.merge import Add, Edit
 from punchlist.mirror.proposal import Adopted, Past, Snapshot, likeliest, read
 from punchlist.taskfiles.checklist import Checklist
-from punchlist.taskfiles.form import Document, Fields, Origin
+from punchlist.taskfiles.file_format import Document, Fields, Origin
 from punchlist_schemas.things import Task
 
 FORM = Checklist()

@@ -13,7 +13,7 @@ from anyio.to_thread import run_sync
 
 from punchlist import connect_async
 from punchlist.errors import ConfirmationRequired
-from punchlist.mirror import mirrored, runner
+from punchlist.mirror import runner, sync
 from punchlist.mirror.runner import AlreadyRunning, Runner
 from punchlist.taskfiles.config import Config, Entry, FormName
 from punchlist_schemas.events import TaskEdited
@@ -63,8 +63,8 @@ def shown(place: Place) -> list[str]:
 async def test_every_way_of_saving_is_one_edit_and_no_deletion(
     place: Place, save: Saver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mirrored, "UNREADABLE_S", 0.3)
-    monkeypatch.setattr(mirrored, "MISSING_S", 0.1)
+    monkeypatch.setattr(sync, "UNREADABLE_S", 0.3)
+    monkeypatch.setattr(sync, "MISSING_S", 0.1)
     await place.list.add_many([f"task {number}" for number in range(1, 6)])
     async with running(place, "web"):
         await until(lambda: len(shown(place)) == 5)
@@ -108,6 +108,39 @@ async def test_all_conversations_are_mirrored_also_those_to_come_from_either_sid
         await uuid.wait(lambda tasks: [task.title for task in tasks] == ["c"], timeout_s=10)
         await place.client.conversation("Upper.Case").add("d")
         await until(lambda: any(name.startswith("h-") for name in os.listdir(folder)))
+
+
+async def test_the_digits_of_a_uuid_name_the_file_of_a_list_that_is_named_so(place: Place) -> None:
+    """Also while all lists are mirrored: no second list, of the UUID with its dashes, takes the file for its own."""
+    digits = "0f9619ff8b8611d0b42d00c04fc964ff"
+    guid = place.client.conversation(digits)
+    await guid.add("a")
+    file = place.file.with_name(f"{digits}.json")
+    await place.mirrored(conversation=digits).sync()
+    async with running(place) as found:
+        assert {key[2] for key in found._mirrored} == {digits}  # pyright: ignore[reportPrivateUsage]
+        file.write_bytes(file.read_bytes().replace(b'"a"', b'"A"'))
+        await guid.wait(lambda tasks: [task.title for task in tasks] == ["A"], timeout_s=10)
+        assert found._owner(Entry(str(place.directory)), str(file)) == digits  # pyright: ignore[reportPrivateUsage]
+    assert os.listdir(file.parent) == [file.name]
+    assert [one.conversation for one in (await place.client.conversations()).conversations] == [digits]
+    assert place.problems == []
+
+
+async def test_lists_that_spell_one_uuid_differently_get_a_file_each(place: Place) -> None:
+    spellings = ["0f9619ff8b8611d0b42d00c04fc964ff", "0f9619ff-8b86-11d0-b42d-00c04fc964ff"]
+    spellings += [one.upper() for one in spellings]
+    for spelling in spellings:
+        await place.client.conversation(spelling).add(spelling)
+    folder = place.file.parent
+    async with running(place):
+        await until(lambda: folder.is_dir() and len(list(folder.glob("*.json"))) == len(spellings))
+    files = [json.loads(file.read_text()) for file in folder.iterdir()]
+    assert {(file["punchlist"]["conversation"], file["tasks"][0]["title"]) for file in files} == {
+        (spelling, spelling) for spelling in spellings
+    }
+    assert spellings[0] in {file.stem for file in folder.iterdir()}
+    assert place.problems == []
 
 
 async def test_a_named_conversation_is_mirrored_alone(place: Place) -> None:
@@ -188,15 +221,15 @@ async def test_writes_of_one_list_keep_their_distance(place: Place) -> None:
             writes.add(place.file.stat().st_ino)
         await until_titles(place, ["t199"])
         took = anyio.current_time() - began
-    assert len(writes) <= took / mirrored.WRITE_PAUSE_S + 2
+    assert len(writes) <= took / sync.WRITE_PAUSE_S + 2
     assert await place.said() == []
 
 
 async def test_people_and_files_work_one_list_and_nothing_is_lost(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mirrored, "WRITE_PAUSE_S", 0.02)
-    monkeypatch.setattr(mirrored, "UNREADABLE_S", 0.2)
+    monkeypatch.setattr(sync, "WRITE_PAUSE_S", 0.02)
+    monkeypatch.setattr(sync, "UNREADABLE_S", 0.2)
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     chance = random.Random(seed)

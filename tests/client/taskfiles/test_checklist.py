@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from punchlist.taskfiles.checklist import Checklist, outside_ids
-from punchlist.taskfiles.form import Origin, Unreadable
+from punchlist.taskfiles.file_format import Origin, Unreadable
 from punchlist_schemas.things import Task
 
 ORIGIN = Origin("website", "e", 7)

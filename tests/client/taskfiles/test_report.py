@@ -14,8 +14,8 @@ def test_a_problem_is_told_once_and_cleared(tmp_path: Path) -> None:
     Config(str(tmp_path)).add(Entry(str(tmp_path)))
     file = tmp_path / "web.json"
     file.write_text("{")
-    report.tell(problem("corrupt", str(file)))
-    report.tell(problem("corrupt", str(file)))
+    report.add(problem("corrupt", str(file)))
+    report.add(problem("corrupt", str(file)))
     assert told == [problem("corrupt", str(file))]
     assert is_corrupt("web", str(tmp_path))
     assert not is_corrupt("other", str(tmp_path))
@@ -26,9 +26,9 @@ def test_a_problem_is_told_once_and_cleared(tmp_path: Path) -> None:
 def test_a_conflict_outlives_the_process_until_its_copy_is_gone(tmp_path: Path) -> None:
     copy = tmp_path / "web.json.1.conflict"
     copy.write_text("")
-    Report(str(tmp_path), print).tell(problem("conflict", copy=str(copy)))
+    Report(str(tmp_path), print).add(problem("conflict", copy=str(copy)))
     again = Report(str(tmp_path), print)
-    again.tell(problem("trouble", "/m"))
+    again.add(problem("trouble", "/m"))
     found = status(str(tmp_path))
     assert found
     assert [one.kind for one in found.problems] == ["conflict", "trouble"]

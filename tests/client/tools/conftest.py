@@ -5,7 +5,7 @@ import pytest
 from anyio.from_thread import BlockingPortal
 
 from punchlist import Client, connect
-from punchlist.tools import Seat, Toolbox
+from punchlist.tools import Toolbox, ToolCaller
 from punchlist_testing.daemon import Running, running_daemon
 
 Open = Callable[..., Toolbox]
@@ -34,4 +34,4 @@ def client(daemon: Running) -> Generator[Client]:
 @pytest.fixture
 def box(client: Client) -> Toolbox:
     """Tools of one agent on a list of its own."""
-    return Toolbox(client, Seat("work", "ann"))
+    return Toolbox(client, ToolCaller("work", "ann"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from punchlist import connect_async
-from punchlist.tools import AsyncToolbox, Seat, Toolbox
+from punchlist.tools import AsyncToolbox, Toolbox, ToolCaller
 from punchlist.tools.adapters import agents_tools, answer_anthropic, answer_openai, answer_responses
 from punchlist_testing.daemon import running_daemon
 
@@ -76,7 +76,7 @@ async def test_an_agent_of_the_openai_sdk_works_a_list_to_its_end(
         [script.assistant_message("All done.")],
     ]
     async with running_daemon(tmp_path) as daemon, connect_async(socket=daemon.socket, autostart=False) as client:
-        box = AsyncToolbox(client, Seat("agents", "ann"))
+        box = AsyncToolbox(client, ToolCaller("agents", "ann"))
         agent: Any = sdk.Agent(name="worker", model=script.ScriptedModel(turns), tools=agents_tools("native", box))
         result: Any = await sdk.Runner.run(agent, "Work.", run_config=sdk.RunConfig(tracing_disabled=True))
         assert result.final_output == "All done."

@@ -1,21 +1,29 @@
 """Two agents of one host on one list: who has what, and what one is told of what the other did."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
 
 import pytest
 
-from punchlist import Client
+from punchlist import Client, SettingsPatch
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.sync import Conversation
-from punchlist.tools import Seat, Toolbox, claims
-from punchlist.tools.memory import Memory
-from punchlist.tools.model import Desk
+from punchlist.tools import Toolbox, ToolCaller, claims, offered
+from punchlist.tools.agent_memory import Memory
+from punchlist.tools.model import Dialect, ToolContext
 
+T = TypeVar("T")
 A, B = "claude-code/7f3c1a", "claude-code/90b2e4"
 
 
+def native(names: list[str]) -> Dialect:
+    (dialect,) = offered(("native",), names)
+    return dialect
+
+
 def agent(client: Client, name: str, memory: Memory | None = None) -> Toolbox:
-    return Toolbox(client, Seat("work", name), memory)
+    return Toolbox(client, ToolCaller("work", name), memory)
 
 
 @pytest.fixture
@@ -35,8 +43,15 @@ ENDS: list[tuple[Callable[[Conversation], object], str]] = [
 """What ends a claim of task 1, and what its owner reads."""
 
 
-def desk(name: str) -> Desk:
-    return Desk(ConversationCalls("work", name), name, None, Memory())
+def desk(name: str) -> ToolContext:
+    return ToolContext(ConversationCalls("work", name), name, None, Memory())
+
+
+def done(running: Generator[Any, Any, T]) -> T:
+    """The result of a generator that asks the daemon nothing."""
+    with pytest.raises(StopIteration) as stop:
+        next(running)
+    return stop.value.value
 
 
 def results(client: Client) -> dict[str, tuple[str, str, str]]:
@@ -104,6 +119,165 @@ def test_what_a_person_began_without_an_owner_is_nobodys_to_take_or_to_complete(
         assert a.call("native", "update", arguments).text == theirs
     assert a.call("native", "next", {"id": "1", "result": "r"}).text == theirs
     assert results(client)["1"] == ("in_progress", "", "")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("update", {"id": "1", "status": "completed", "note": "mine"}), ("next", {"id": "1", "result": "mine"})],
+)
+def test_no_result_is_written_over_that_of_another(
+    client: Client, two: tuple[Toolbox, Toolbox], tool: str, arguments: dict[str, object]
+) -> None:
+    client.conversation("work", actor="zed").complete("1", "theirs")
+    refused = two[0].call("native", tool, arguments)
+    said = "task 1 is completed already (zed completed it): its result stays, and yours was not recorded"
+    assert refused.text == f"Refused: {said}"
+    assert results(client)["1"] == ("completed", "", "theirs")
+
+
+BEGUN: list[tuple[str, str, dict[str, object]]] = [
+    ("native", "next", {"id": "1", "result": "r"}),
+    *(("native", "update", {"id": "1", "status": status}) for status in ("completed", "failed", "in_progress")),
+    *(("native", "update", {"id": "1", "status": status}) for status in ("pending", "paused", "deleted")),
+    ("native", "update", {"id": "1", "owner": "me"}),
+    *(("claude", "TaskUpdate", {"taskId": "1", "status": status}) for status in ("completed", "in_progress")),
+    *(("claude", "TaskUpdate", {"taskId": "1", "status": status}) for status in ("pending", "deleted")),
+    ("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress", "owner": "me"}),
+    ("claude", "TaskUpdate", {"taskId": "1", "owner": "me"}),
+    ("queue", "complete_task", {"task_id": "1", "result_summary": "r"}),
+    ("queue", "fail_task", {"task_id": "1", "reason": "r"}),
+    *(("queue", tool, {"task_id": "1"}) for tool in ("pause_task", "resume_task", "delete_task")),
+    *(("checklist", tool, {"taskId": "1"}) for tool in ("CompleteTask", "UncompleteTask", "DeleteTask")),
+    ("checklist", "CompleteTasks", {"taskIds": ["1"]}),
+    ("checklist", "ClearTasks", {}),
+    ("todo", "complete_todo_task", {"task_id": 1}),
+    ("todo-v1", "complete_task", {"user_id": "ann", "task_id": 1}),
+]
+"""What would finish task 1, take it up or take it away."""
+
+
+@pytest.mark.parametrize(("dialect", "tool", "arguments"), BEGUN)
+def test_no_dialect_takes_or_finishes_what_a_person_began_without_an_owner(
+    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+) -> None:
+    a, _ = two
+    zed = client.conversation("work", actor="zed")
+    zed.start("1")
+    refused = a.call(dialect, tool, arguments)
+    assert refused.refused
+    theirs = "ed has begun task 1 without an owner, so it is theirs to finish: take another one"
+    assert theirs in refused.text or "working on #1 (zed): leave these tasks in the list" in refused.text
+    assert results(client)["1"] == ("in_progress", "", "")
+    zed.reopen("1")
+    assert not a.call(dialect, tool, arguments).refused
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool", "arguments"),
+    [
+        ("claude", "TodoWrite", {"todos": [{"content": "two", "status": "pending"}]}),
+        ("claude", "TodoWrite", {"todos": [{"content": "one", "status": "completed"}, {"content": "two"}]}),
+        ("checklist", "SetTaskList", {"tasks": [{"title": "two"}]}),
+    ],
+)
+def test_a_new_list_leaves_what_a_person_began(
+    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+) -> None:
+    client.conversation("work", actor="zed").start("1")
+    told = two[0].call(dialect, tool, arguments)
+    assert "#1 one stays in progress: zed works on it" in told.text
+    assert results(client) == {"1": ("in_progress", "", ""), "2": ("pending", "", "")}
+
+
+def test_what_a_serial_list_started_is_anybodys(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    zed = client.conversation("work", actor="zed")
+    zed.configure(settings=SettingsPatch(execution="serial"))
+    zed.start("1")
+    for at, (dialect, tool, arguments) in enumerate(
+        [
+            ("checklist", "CompleteTask", {"taskId": "1"}),
+            ("claude", "TaskUpdate", {"taskId": "2", "status": "completed"}),
+            ("todo", "complete_todo_task", {"task_id": 3}),
+        ]
+    ):
+        assert results(client)[str(at + 1)] == ("in_progress", "", "")
+        assert not two[1].call(dialect, tool, arguments).refused
+
+
+Step = tuple[str, dict[str, object]]
+COMPLETED: Step = ("TaskUpdate", {"taskId": "1", "status": "completed"})
+BEGINS: list[tuple[str, Step, Step]] = [
+    ("claude", ("TaskUpdate", {"taskId": "1", "status": "in_progress"}), COMPLETED),
+    ("claude", ("TodoWrite", {"todos": [{"content": "one", "status": "in_progress"}]}), COMPLETED),
+    (
+        "queue",
+        ("resume_task", {"task_id": "1"}),
+        ("complete_task", {"task_id": "1", "result_summary": "r"}),
+    ),
+]
+"""How a session begins task 1, and how it finishes it."""
+
+
+@pytest.mark.parametrize(("dialect", "begin", "finish"), BEGINS)
+def test_what_a_session_begins_is_its_own_in_every_dialect(
+    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, begin: Step, finish: Step
+) -> None:
+    a, b = two
+    assert not a.call(dialect, *begin).refused
+    assert results(client)["1"][:2] == ("in_progress", A)
+    refused = b.call(dialect, *finish)
+    assert f"task 1 is being worked on by {A}: take another one" in refused.text
+    assert not a.call(dialect, *begin).refused, "once more changes nothing"
+    assert not agent(client, A).call(dialect, *finish).refused, "nor does a restart"
+    assert results(client)["1"][0] == "completed"
+
+
+def test_a_task_that_was_given_to_somebody_is_begun_in_their_name(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    a.call("claude", "TaskUpdate", {"taskId": "1", "owner": "researcher"})
+    assert not b.call("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}).refused
+    assert results(client)["1"][:2] == ("in_progress", "researcher")
+    assert not b.call("claude", "TaskUpdate", {"taskId": "1", "status": "completed"}).refused
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool", "arguments"),
+    [
+        ("native", "tasks", {}),
+        ("claude", "TaskList", {}),
+        ("checklist", "AddTask", {"title": "x"}),
+        ("queue", "list_tasks", {}),
+        ("todo", "list_todo_tasks", {}),
+        ("todo-v1", "list_tasks", {"user_id": "ann"}),
+    ],
+)
+def test_any_call_of_a_session_keeps_its_claims_in_force(  # noqa: PLR0913
+    client: Client,
+    two: tuple[Toolbox, Toolbox],
+    dialect: str,
+    tool: str,
+    arguments: dict[str, object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a, b = two
+    plan = client.conversation("work")
+
+    def hours() -> int:
+        return round((plan.get("1").lease_expires_at or 0) / 3_600_000 - time.time() / 3_600)
+
+    plan.take(A, "1", lease_ms=3_600_000, keep=True)
+    b.call(dialect, tool, arguments)
+    assert hours() == 1, "another session's call does not"
+    a.call(dialect, tool, arguments)
+    assert hours() == 2
+    plan.renew("1", A, lease_ms=3_600_000)
+    a.call(dialect, tool, arguments)
+    assert hours() == 1, "it asks for that every quarter of an hour alone"
+    monkeypatch.setattr(claims, "RENEW_S", 0.0)
+    a.call(dialect, tool, arguments)
+    assert hours() == 2
+    plan.release("1", A)
+    assert not a.call(dialect, tool, arguments).refused, "a claim that has ended is no fault of the call"
 
 
 TAKEN_AWAY: list[tuple[str, str, dict[str, object]]] = [
@@ -187,6 +361,24 @@ def test_a_failed_blocker_is_named_with_what_to_do(client: Client, two: tuple[To
     assert "Now #1: one" in a.call("native", "next").text
 
 
+def test_next_on_an_empty_list_says_how_to_add(client: Client) -> None:
+    box = agent(client, A)
+    assert box.call("native", "next").text.splitlines()[0] == "The list is empty: add tasks with plan."
+    alone = native(["next"])
+    assert box.call(alone, "next").text.splitlines()[0] == "The list is empty."
+    client.conversation("work").add("one")
+    client.conversation("work").complete("1")
+    assert box.call("native", "next").text.splitlines()[0] == "Nothing left: all tasks are finished."
+
+
+def test_a_cut_title_says_where_all_of_it_is(client: Client) -> None:
+    title = "t" * 150
+    client.conversation("work").add(title)
+    box = agent(client, A)
+    assert box.call("native", "next").text.splitlines()[:2] == [f"Now #1: {title[:99]}…", "(all of it: tasks ids=1)"]
+    assert title in box.call("native", "tasks", {"ids": ["1"]}).text
+
+
 def test_a_sub_agent_names_itself_and_has_work_of_its_own(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     a, _ = two
     a.call("native", "next")
@@ -195,9 +387,10 @@ def test_a_sub_agent_names_itself_and_has_work_of_its_own(client: Client, two: t
     assert "#2 done.\nNow #3" in a.call("native", "next", {"agent": "reviewer", "result": "r"}).text
     assert "Now #1" in a.call("native", "next").text
     running = client.conversation("work").list(status="in_progress")
-    assert [task.id for task in claims.of_others(desk(B), running)] == ["1", "3"]
-    assert claims.of_others(desk(A), running) == [], "a session's sub-agents are its own"
-    assert claims.worked_on(running).text == (
+    others = {"1": A, "3": f"{A}/reviewer"}
+    assert done(claims.of_others(desk(B), running)) == others
+    assert done(claims.of_others(desk(A), running)) == {}, "a session's sub-agents are its own"
+    assert claims.worked_on(others).text == (
         f"other sessions are working on #1 ({A}), #3 ({A}/reviewer): leave these tasks in the list"
     )
 
@@ -212,7 +405,7 @@ def test_a_sub_agents_name_is_refused_unless_it_is_plain(name: str, two: tuple[T
 
 def test_agents_that_share_a_name_claim_nothing_until_they_name_themselves(client: Client) -> None:
     client.conversation("work").add_many(["one", "two"])
-    shared = Toolbox(client, Seat("work", "backend", is_nameless=True))
+    shared = Toolbox(client, ToolCaller("work", "backend", is_nameless=True))
     refused = shared.call("native", "next")
     assert refused.data["refused"] == "agent_required"
     assert not shared.call("native", "tasks").refused

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from punchlist import Client, SettingsPatch, connect, tools
-from punchlist.tools import Seat, Toolbox
-from punchlist.tools.fit import MAX_TOKENS, compact, tokens
+from punchlist.tools import Toolbox, ToolCaller
+from punchlist.tools.budget import MAX_TOKENS, compact, tokens
 from punchlist_testing.daemon import Running
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "dialects"
@@ -38,7 +38,7 @@ def test_a_dialect_answers_as_its_transcript_says(name: str, daemon: Running) ->
     steps = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
     token = ""
     with connect(socket=daemon.socket, autostart=False, name="ann", user="ann") as client:
-        box = Toolbox(client, Seat("golden", "ann", "ann"))
+        box = Toolbox(client, ToolCaller("golden", "ann", "ann"))
         for step in steps:
             reply = box.call(spoken[step["tool"]], step["tool"], filled(step["arguments"], token))
             text, data = reply.text, json.loads(compact(reply.data))
@@ -63,7 +63,7 @@ def test_each_tool_is_in_the_transcript(name: str) -> None:
 def test_a_long_list_is_cut_and_says_how_to_get_the_rest(name: str, client: Client) -> None:
     plan = client.conversation("long")
     plan.add_many([f"Task number {number} of a list that is far too long for one reply" for number in range(3_000)])
-    box = Toolbox(client, Seat("long", "ann"))
+    box = Toolbox(client, ToolCaller("long", "ann"))
     reply = box.call(name, LISTERS[name], USERS.get(name))
     assert tokens(reply.text) <= MAX_TOKENS
     assert tokens(compact(reply.data)) <= MAX_TOKENS
@@ -79,7 +79,7 @@ def test_a_long_list_is_cut_and_says_how_to_get_the_rest(name: str, client: Clie
 def test_texts_of_the_greatest_length_stay_below_the_ceiling(name: str, client: Client) -> None:
     plan = client.conversation("wide")
     ids = [plan.add("W" * 500, description="d" * 65_000).id for _ in range(6)]
-    box = Toolbox(client, Seat("wide", "ann"))
+    box = Toolbox(client, ToolCaller("wide", "ann"))
     readers = {"native": ("tasks", {"ids": ids}), "claude": ("TaskGet", {"taskId": "1"})}
     readers |= {"todo": ("get_todo_task", {"task_id": 1})}
     listed = (LISTERS[name], USERS.get(name, {}))
@@ -172,7 +172,7 @@ def test_an_existing_list_does_not_become_serial_by_a_tool_of_the_queue(client: 
 
 
 def test_two_agents_are_never_given_the_same_task(client: Client, box: Toolbox) -> None:
-    other = Toolbox(client, Seat("work", "bob"))
+    other = Toolbox(client, ToolCaller("work", "bob"))
     box.call("native", "plan", {"tasks": ["One", "Two"]})
     first, second = box.call("native", "next"), other.call("native", "next")
     assert {first.data["next"]["id"], second.data["next"]["id"]} == {"1", "2"}
@@ -184,7 +184,7 @@ def test_a_reply_of_next_stays_within_120_tokens(client: Client, box: Toolbox) -
     for number in range(2, 11):
         client.conversation("work").edit(str(number), add_blocked_by=["1"])
     box.call("native", "update", {"id": "1", "status": "in_progress"})
-    Toolbox(client, Seat("work", "bob")).call("claude", "TaskUpdate", {"taskId": "3", "subject": "by bob"})
+    Toolbox(client, ToolCaller("work", "bob")).call("claude", "TaskUpdate", {"taskId": "3", "subject": "by bob"})
     client.conversation("work", actor="carl").edit("4", description="by carl")
     reply = box.call("native", "next", {"result": "r" * 5_000})
     assert "unblocked" in reply.text
@@ -209,7 +209,7 @@ def test_next_goes_on_with_what_was_started_in_another_dialect(box: Toolbox) -> 
 
 
 def test_next_never_takes_the_task_of_another_agent(client: Client, box: Toolbox) -> None:
-    other = Toolbox(client, Seat("work", "bob"))
+    other = Toolbox(client, ToolCaller("work", "bob"))
     box.call("native", "plan", {"tasks": ["One"]})
     box.call("native", "next")
     assert "Nothing ready: 1 in progress" in other.call("native", "next").text

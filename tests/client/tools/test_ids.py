@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from punchlist import Client
-from punchlist.taskfiles.form import FOREIGN_ID
+from punchlist.taskfiles.file_format import FOREIGN_ID
 from punchlist.tools import Toolbox
 
 GUID = "aa11bb22cc33dd44ee55ff6600112233"
@@ -33,10 +33,56 @@ def test_an_id_that_no_list_can_have_is_not_found_in_the_words_of_the_dialect(
     assert (reply.text, reply.refused) == (text, True)
 
 
-@pytest.mark.parametrize("strange", ["0", "-1", "1.5", "x" * 5_000, "12345678901234567890123", "💥", "#", "a b"])
-def test_any_other_strange_id_is_not_found_as_well(strange: str, box: Toolbox) -> None:
+STRANGE: list[Any] = [
+    "0",
+    "-1",
+    "1.5",
+    "x" * 5_000,
+    "12345678901234567890123",
+    "💥",
+    "#",
+    "a b",
+    0,
+    -1,
+    1.5,
+    2**60,
+    10**40,
+    "abc",
+    GUID,
+]
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_any_other_strange_id_is_not_found_as_well(strange: Any, box: Toolbox) -> None:
     box.call("checklist", "AddTask", {"title": "One"})
     assert box.call("checklist", "CompleteTask", {"taskId": strange}).data == {"ok": False, "error": "Task not found"}
+    not_found = {"status": "error", "error": f"task {str(strange)[:60]} not found"}
+    for tool in ("get_todo_task", "complete_todo_task", "delete_todo_task"):
+        assert box.call("todo", tool, {"task_id": strange}).data == not_found
+    assert box.call("todo", "update_todo_task", {"task_id": strange, "title": "x"}).data == not_found
+    assert box.call("todo", "delete_todo_task", {"task_id": 1, "also": [strange]}).data == not_found
+    for tool, more in (("complete_task", {}), ("delete_task", {}), ("update_task", {"title": "x"})):
+        assert box.call("todo-v1", tool, {"user_id": "ann", "task_id": strange, **more}).data == not_found
+
+
+@pytest.mark.parametrize(
+    ("name", "tool", "arguments"),
+    [
+        ("checklist", "CompleteTask", {"taskId": "#1"}),
+        ("claude", "TaskUpdate", {"taskId": "#1", "status": "completed"}),
+        ("native", "update", {"id": "#1", "status": "completed"}),
+        ("queue", "complete_task", {"task_id": "#1", "result_summary": "r"}),
+        ("todo", "complete_todo_task", {"task_id": "#1"}),
+        ("todo-v1", "complete_task", {"user_id": "ann", "task_id": "#1"}),
+    ],
+)
+def test_an_id_as_replies_show_it_is_taken(
+    name: str, tool: str, arguments: dict[str, Any], client: Client, box: Toolbox
+) -> None:
+    box.call("checklist", "AddTask", {"title": "One"})
+    assert not (reply := box.call(name, tool, arguments)).refused
+    assert "##" not in reply.text
+    assert client.conversation("work").get("1").status == "completed"
 
 
 def test_a_strange_id_among_edges_is_refused_and_the_others_are_done(box: Toolbox) -> None:
@@ -77,7 +123,7 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
         {"taskId": "1", "subject": "x" * 501},
         "subject is wrong: expected at most 500 characters",
     ),
-    ("todo", "get_todo_task", {"task_id": 0}, "task_id is wrong: expected an integer of at least 1"),
+    ("todo", "get_todo_task", {"task_id": True}, "task_id is wrong: expected the id of one task"),
     (
         "queue",
         "fail_task",

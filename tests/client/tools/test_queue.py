@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from punchlist import Client, SettingsPatch
-from punchlist.tools import Seat, Toolbox
+from punchlist.tools import Toolbox, ToolCaller
 
 
 def add(box: Toolbox, *descriptions: str) -> list[Any]:
@@ -28,7 +28,7 @@ def test_a_list_that_was_only_attached_or_written_to_becomes_a_queue(client: Cli
     client.conversation("attached").attach("sess-1")
     client.conversation("chat").append_message("user", "hi")
     for name in ("attached", "chat"):
-        box = Toolbox(client, Seat(name, "ann"))
+        box = Toolbox(client, ToolCaller(name, "ann"))
         assert add(box, "One")[0]["nextTask"]["status"] == "in_progress"
         assert client.conversation(name).info().settings.execution == "serial"
 
@@ -84,7 +84,7 @@ def test_an_interruption_runs_at_once_and_the_interrupted_task_after_it(client: 
 def test_a_paused_task_is_found_again_by_another_session(client: Client, box: Toolbox) -> None:
     add(box, "one", "two")
     box.call("queue", "pause_task", {"task_id": "1"})
-    listed = Toolbox(client, Seat("work", "bob")).call("queue", "list_tasks").data
+    listed = Toolbox(client, ToolCaller("work", "bob")).call("queue", "list_tasks").data
     assert listed["paused"] == [{"id": "1", "description": "one"}]
     assert listed["note"] == "Nothing is in progress: task 1 is paused; resume_task 1 goes on with it."
     assert box.call("queue", "resume_task", {"task_id": "2"}).data["nextTask"]["id"] == "2"
@@ -126,7 +126,7 @@ def test_a_repeated_completion_never_overwrites_and_says_who_was_first(client: C
     add(box, "one", "two")
     assert not complete(box, "1", "FIRST").refused
     assert not complete(box, "1", "FIRST").refused
-    second = complete(Toolbox(client, Seat("work", "bob")), "1", "SECOND")
+    second = complete(Toolbox(client, ToolCaller("work", "bob")), "1", "SECOND")
     assert second.refused
     assert second.data["error"] == (
         "task 1 is completed already (ann completed it), and what was said then stays: FIRST"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from punchlist import Client
-from punchlist.tools import Seat, Toolbox
+from punchlist.tools import Toolbox, ToolCaller
 
 REPLACERS: list[tuple[str, str, dict[str, Any]]] = [
     ("checklist", "SetTaskList", {"tasks": [{"title": "New"}]}),
@@ -19,7 +19,7 @@ REPLACERS: list[tuple[str, str, dict[str, Any]]] = [
 def test_a_task_that_another_agent_works_on_stays_when_the_list_is_replaced(
     name: str, tool: str, arguments: dict[str, Any], client: Client, box: Toolbox
 ) -> None:
-    other = Toolbox(client, Seat("work", "bob"))
+    other = Toolbox(client, ToolCaller("work", "bob"))
     other.call("native", "plan", {"tasks": ["One", "Two"]})
     other.call("native", "next")
     reply = box.call(name, tool, arguments)
@@ -32,7 +32,7 @@ def test_a_task_that_another_agent_works_on_stays_when_the_list_is_replaced(
 
 
 def test_the_list_is_not_cleared_while_another_agent_works_on_it(client: Client, box: Toolbox) -> None:
-    other = Toolbox(client, Seat("work", "bob"))
+    other = Toolbox(client, ToolCaller("work", "bob"))
     other.call("native", "plan", {"tasks": ["One", "Two"]})
     other.call("native", "next")
     refused = box.call("checklist", "ClearTasks")

@@ -4,7 +4,7 @@ from typing import Any, cast
 import pytest
 
 from punchlist import tools
-from punchlist.tools.fit import compact, tokens
+from punchlist.tools.budget import compact, tokens
 from punchlist.tools.schema import FORMATS, parameters, python_source
 
 ALL = [(name, tool) for name in tools.names() for tool in tools.dialect(name).tools]

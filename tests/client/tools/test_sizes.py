@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from punchlist import Client, tools
-from punchlist.tools import Seat, Toolbox
-from punchlist.tools.fit import MAX_TOKENS, compact, tokens
+from punchlist.tools import Toolbox, ToolCaller
+from punchlist.tools.budget import MAX_TOKENS, compact, tokens
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "agents.md"
 MARKS = ("<!-- sizes -->\n", "<!-- /sizes -->")
@@ -34,7 +34,7 @@ FINISH: dict[str, tuple[str, dict[str, Any]]] = {
 
 def filled(client: Client, name: str, count: int) -> Toolbox:
     """A list as they are: some words each, a sentence to explain, some of it done by one of two agents."""
-    box = Toolbox(client, Seat(f"{name}-{count}", "ann"))
+    box = Toolbox(client, ToolCaller(f"{name}-{count}", "ann"))
     steps = [
         {"title": f"Write part {number} of the guide", "description": "Short sentences, an example for each rule."}
         for number in range(1, count + 1)

@@ -5,7 +5,7 @@ import pytest
 import punchlist
 from punchlist import Client, connect, connect_async
 from punchlist.options import Options
-from punchlist.tools import AsyncToolbox, Seat, Toolbox
+from punchlist.tools import AsyncToolbox, Toolbox, ToolCaller
 from punchlist_testing.daemon import Running, Spawned, running_daemon
 from punchlist_testing.repositories import repository, worktree
 
@@ -57,13 +57,15 @@ def test_in_a_repository_tools_and_all_its_worktrees_work_on_its_own_list(
 ) -> None:
     website, other = repository(tmp_path / "website"), repository(tmp_path / "other")
     linked = worktree(website, tmp_path / "fix")
-    made = Toolbox(client, Seat(directory=str(website))).call(
+    made = Toolbox(client, ToolCaller(directory=str(website))).call(
         "claude", "TaskCreate", {"subject": "A", "description": "d"}
     )
     assert "(conversation: website-" in made.text
     monkeypatch.chdir(linked)
     assert "#1: A" in Toolbox(client).call("claude", "TaskList").text
-    assert "No tasks found." in Toolbox(client, Seat(directory=str(other))).call("claude", "TaskList").text
+    assert "No tasks found." in Toolbox(client, ToolCaller(directory=str(other))).call("claude", "TaskList").text
+    gone = Toolbox(client, ToolCaller(directory=str(website / "gone"))).call("claude", "TaskList")
+    assert gone.refused and f"The project's directory {website / 'gone'} is gone" in gone.text
 
 
 def test_two_users_in_one_repository_each_have_their_own_list_of_its_name(daemon: Running, tmp_path: Path) -> None:
@@ -74,7 +76,7 @@ def test_two_users_in_one_repository_each_have_their_own_list_of_its_name(daemon
         if user:
             options["user"] = user
         with connect(**options) as client:
-            box = Toolbox(client, Seat(user=user, directory=place))
+            box = Toolbox(client, ToolCaller(user=user, directory=place))
             reply = box.call("claude", "TaskCreate", {"subject": f"For {user}", "description": "d"})
             assert not reply.refused, reply.text
             assert "Task #1 created" in reply.text, "nobody's list is in the way of another's"
@@ -86,9 +88,9 @@ def test_two_users_in_one_repository_each_have_their_own_list_of_its_name(daemon
 
 def test_outside_of_a_project_a_user_has_the_own_list_default(daemon: Running) -> None:
     with connect(socket=daemon.socket, autostart=False, user="alice") as client:
-        Toolbox(client, Seat(user="alice")).call("checklist", "AddTask", {"title": "Mine"})
+        Toolbox(client, ToolCaller(user="alice")).call("checklist", "AddTask", {"title": "Mine"})
         with punchlist.conversation("scoped"):
-            Toolbox(client, Seat(user="alice")).call("checklist", "AddTask", {"title": "There"})
+            Toolbox(client, ToolCaller(user="alice")).call("checklist", "AddTask", {"title": "There"})
         found = {one.conversation for one in client.conversations().conversations}
         assert found == {"of:alice:default", "of:alice:scoped"}
 
@@ -101,7 +103,7 @@ def test_a_project_file_that_names_a_list_of_the_users_own_is_refused_until_it_i
         with connect(socket=daemon.socket, autostart=False, user=user) as client:
             if refused:
                 client.conversation("my:taxes").add("Secret")
-            reply = Toolbox(client, Seat(user=user)).call("native", "tasks")
+            reply = Toolbox(client, ToolCaller(user=user)).call("native", "tasks")
             assert (reply.refused, "Secret" in reply.text) == (refused, False), "bob's leave is not alice's"
 
 
@@ -146,7 +148,7 @@ def test_changes_are_recorded_for_the_agent(client: Client, box: Toolbox) -> Non
 
 def test_a_toolbox_goes_on_after_the_daemon_was_killed(process: Spawned) -> None:
     with connect(socket=process.socket, autostart=False, timeout_s=0.3) as client:
-        box = Toolbox(client, Seat("work", "ann"))
+        box = Toolbox(client, ToolCaller("work", "ann"))
         assert not box.call("claude", "TaskCreate", {"subject": "One", "description": "d"}).refused
         process.kill()
         down = box.call("claude", "TaskList")
@@ -158,7 +160,7 @@ def test_a_toolbox_goes_on_after_the_daemon_was_killed(process: Spawned) -> None
 
 def test_on_a_connection_that_confirms_the_token_is_taken_by_each_dialect(daemon: Running) -> None:
     with connect(socket=daemon.socket, autostart=False, confirm=True) as client:
-        box = Toolbox(client, Seat("work", "ann"))
+        box = Toolbox(client, ToolCaller("work", "ann"))
         deleters: list[tuple[str, str, dict[str, str]]] = [
             ("claude", "TaskUpdate", {"taskId": "1", "status": "deleted"}),
             ("checklist", "ClearTasks", {}),
@@ -178,8 +180,8 @@ def test_on_a_connection_that_confirms_the_token_is_taken_by_each_dialect(daemon
 
 async def test_the_asyncio_face_runs_the_same_tools(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon, connect_async(socket=daemon.socket, autostart=False) as client:
-        box = AsyncToolbox(client, Seat("work", "ann"))
+        box = AsyncToolbox(client, ToolCaller("work", "ann"))
         assert (await box.call("claude", "TaskGet", {"id": 9})).text == "task 9 not found"
         assert (await box.call("claude", "TaskList")).text == "No tasks found."
-        elsewhere = await box.call("claude", "TaskList", seat=Seat("elsewhere"))
+        elsewhere = await box.call("claude", "TaskList", seat=ToolCaller("elsewhere"))
         assert elsewhere.text == "No tasks found."

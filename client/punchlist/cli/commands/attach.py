@@ -1,7 +1,19 @@
 """`punch attach` and `punch detach`: let the id of a host's session find a list, so that a resume finds it again."""
 
+from punchlist.cli.arguments import Argument, Usage
 from punchlist.cli.context import Context
 from punchlist.text import safe
+
+COMMANDS = {
+    "attach": Usage(
+        (Argument(("session",), "the outside id", {"metavar": "SESSION"}),),
+        ("punch attach 7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66 -c website",),
+    ),
+    "detach": Usage(
+        (Argument(("session",), "the outside id", {"metavar": "SESSION"}),),
+        ("punch detach 7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66",),
+    ),
+}
 
 
 def run_attach(context: Context) -> int:

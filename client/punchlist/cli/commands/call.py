@@ -5,10 +5,22 @@ from typing import Any, cast
 
 import msgspec
 
+from punchlist.cli.arguments import Argument, Usage, flag
 from punchlist.cli.context import Context, loose_value
 from punchlist.cli.failure import UsageError
 from punchlist.text import safe_block
 from punchlist_schemas.methods import METHODS
+
+COMMANDS = {
+    "call": Usage(
+        (
+            Argument(("method",), "the method's name", {"nargs": "?"}, "method"),
+            Argument(("params",), "NAME=VALUE (JSON or a word), or one JSON object", {"nargs": "*"}),
+            flag("--list", text="list the methods"),
+        ),
+        ("punch call task.get task=3", "punch call daemon.status", "punch call --list"),
+    ),
+}
 
 
 def run_call(context: Context) -> int:
@@ -32,7 +44,7 @@ def run_call(context: Context) -> int:
     if "actor" in fields and args.actor:
         params.setdefault("actor", args.actor)
     result = context.caller.call(row.name, params)
-    if args.json or not context.look.terminal:
+    if args.json or not context.style.terminal:
         context.json(result)
     else:
         context.lines([safe_block(msgspec.json.format(msgspec.json.encode(result)).decode())])

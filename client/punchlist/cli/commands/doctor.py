@@ -6,18 +6,24 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from punchlist.cli.arguments import Usage
 from punchlist.cli.context import Context
 from punchlist.cli.render import told_once
-from punchlist.errors import DaemonUnavailable, PunchlistError
+from punchlist.errors import DaemonUnavailable, Damaged, PunchlistError
 from punchlist.launch import Target
 from punchlist.sync_link import Caller
 from punchlist.text import one_line, safe
 from punchlist_schemas.rendezvous import status_path
 
+COMMANDS = {
+    "doctor": Usage((), ("punch doctor",)),
+}
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from punchlist_schemas.directory import Meant
 
+_LISTS = 100
 _MIN_FREE_BYTES = 256 << 20
 _LARGE_LOG_BYTES = 1 << 30
 _LARGE_WAL_BYTES = 64 << 20
@@ -42,9 +48,9 @@ def run_doctor(context: Context) -> int:
         context.json([finding._asdict() for finding in findings])
     else:
         for one in findings:
-            context.lines([f"{context.look.paint(one.state, f'{one.state:>4}')}  {one.check}: {safe(one.found)}"])
+            context.lines([f"{context.style.paint(one.state, f'{one.state:>4}')}  {one.check}: {safe(one.found)}"])
             if one.advice:
-                context.lines([f"      {context.look.glyphs['to']} {safe(one.advice)}"])
+                context.lines([f"      {context.style.glyphs['to']} {safe(one.advice)}"])
     return int(any(finding.state == "fail" for finding in findings))
 
 
@@ -92,14 +98,14 @@ def _is_used(target: Target, meant: "Meant") -> bool:
 
 def _hosts() -> Iterator[Finding]:
     """What the hosts' configurations say of us: the command is there and serves, the hooks are quoted."""
-    from punchlist.cli import extra
+    from punchlist.cli import mcp_extra
     from punchlist.hosts import health
 
     found = list(health.installed(os.environ, os.getcwd()))
-    if extra.is_installed():
+    if mcp_extra.is_installed():
         yield Finding("extra mcp", "ok", "installed")
     else:
-        yield Finding("extra mcp", "warn" if found else "ok", extra.MISSING, extra.install())
+        yield Finding("extra mcp", "warn" if found else "ok", mcp_extra.MISSING, mcp_extra.install())
     for one in found:
         trouble, advice = health.trouble(one, os.environ)
         if trouble:
@@ -152,6 +158,7 @@ def _daemon(target: Target) -> Iterator[Finding]:
             client.open()
             hello: dict[str, Any] = client.call("daemon.hello")
             status: dict[str, Any] = client.call("daemon.status")
+            lists = list(_lists(client))
     except PunchlistError as error:
         if isinstance(error, DaemonUnavailable) and error.temporary and (pid := holder(target.data_dir)):
             yield _elsewhere(target, pid)
@@ -168,7 +175,25 @@ def _daemon(target: Target) -> Iterator[Finding]:
         advice = "set PUNCHLIST_DATA_DIR for both, or restart the daemon"
         yield Finding("data in use", "warn", f"the daemon keeps its data in {status['data_dir']}", advice)
     yield from _figures(status)
+    yield from lists
     yield status_file(target.socket)
+
+
+def _lists(client: Caller) -> Iterator[Finding]:
+    """Whether the newest lists can be shown whole; what lies before their snapshots only `punch verify` reads."""
+    names = [one["conversation"] for one in client.call("conversation.list", {"limit": _LISTS})["conversations"]]
+    found = 0
+    for name in names:
+        try:
+            cut = client.call("conversation.get", {"conversation": name})["conversation"].get("damaged")
+            said = cut and f"{name} is damaged at position {cut['seq']} ({cut['reason']})"
+        except Damaged as damaged:
+            said = damaged.message
+        if said:
+            found += 1
+            yield Finding("list", "fail", said, "to repair the log: punch call daemon.shutdown; punch verify --repair")
+    if not found:
+        yield Finding("lists", "ok", f"the newest {len(names)} can be shown whole; punch verify checks every event")
 
 
 def holder(data_dir: str) -> int | None:

@@ -4,8 +4,9 @@ import os
 import secrets
 import subprocess
 
+from punchlist.cli.arguments import Argument, Usage, flag
 from punchlist.cli.context import Context
-from punchlist.cli.exits import REFUSED
+from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import UsageError, tell
 from punchlist.errors import PunchlistError
 from punchlist.sync import connect
@@ -13,6 +14,17 @@ from punchlist.text import safe
 from punchlist_schemas import directory, project_file, repository
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.repository import Repository
+
+COMMANDS = {
+    "init": Usage(
+        (
+            Argument(("name",), "the list (the repository's own, or a fresh one)", {"metavar": "NAME", "nargs": "?"}),
+            flag("--commit", text="commit the file, and nothing else, to the git repository"),
+            flag("--trust", text="let the project file that came with a clone name its list"),
+        ),
+        ("punch init", "punch init --commit", "punch init website", "punch init --trust"),
+    ),
+}
 
 _GIT_S = 60
 

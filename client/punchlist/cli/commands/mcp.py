@@ -5,9 +5,11 @@ import os
 import signal
 from argparse import Namespace
 
-from punchlist.cli import extra
+from punchlist.cli import mcp_extra
+from punchlist.cli.argument_types import port
+from punchlist.cli.arguments import Argument, Usage, flag, names, value
 from punchlist.cli.context import Context
-from punchlist.cli.exits import CONFIGURATION
+from punchlist.cli.exit_codes import CONFIGURATION
 from punchlist.cli.failure import UsageError, tell
 from punchlist.hosts.sessions import Sessions, host_process, session_of
 from punchlist.options import Options
@@ -15,6 +17,28 @@ from punchlist.project import host_directory
 from punchlist.tools.catalog import offered
 from punchlist.tools.model import Problem
 from punchlist_schemas.rendezvous import data_dir
+
+COMMANDS = {
+    "mcp": Usage(
+        (
+            value("--dialect", text="which tools, repeatable (native)", metavar="DIALECT", action="append"),
+            value("--tools", text="only these tools (all)", metavar="NAME,NAME", type=names),
+            value("--user", text="only this user's lists (calls name users)", metavar="NAME"),
+            flag("--http", text="over HTTP on this machine instead of standard input and output"),
+            value("--port", text="for --http: the port (8321)", metavar="PORT", type=port, default=8321),
+            Argument(
+                ("--token-file",), "for --http: where the token is (made if missing)", {"metavar": "FILE"}, "file"
+            ),
+            Argument(
+                ("--users",),
+                "for --http: tokens and the users each may name (one token for all)",
+                {"metavar": "FILE"},
+                "file",
+            ),
+        ),
+        ("punch mcp --dialect claude -c website", "punch mcp --http --port 8321"),
+    ),
+}
 
 _NAME = 128
 
@@ -24,13 +48,13 @@ def run_mcp(context: Context) -> int:
     args = context.args
     dialects = tuple(args.dialect or ("native",))
     _check(args, dialects)
-    if not extra.is_installed():
-        tell("configuration", extra.MISSING, extra.install())
+    if not mcp_extra.is_installed():
+        tell("configuration", mcp_extra.MISSING, mcp_extra.install())
         return CONFIGURATION
     import anyio
 
     from punchlist.mcp.agents import Agents
-    from punchlist.mcp.guard import Token
+    from punchlist.mcp.http_auth import Token
     from punchlist.mcp.serve import over_http, over_stdio
     from punchlist.mcp.server import Setup
     from punchlist.mcp.users import UsersFile

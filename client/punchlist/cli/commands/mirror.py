@@ -6,13 +6,28 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from punchlist.cli.argument_types import milliseconds
+from punchlist.cli.arguments import Argument, Usage, choice, flag, value
 from punchlist.cli.context import Context
-from punchlist.cli.exits import CONFIGURATION, LOST_RACE, REFUSED
+from punchlist.cli.exit_codes import CONFIGURATION, LOST_RACE, REFUSED
 from punchlist.cli.failure import UsageError, tell
 from punchlist.options import Options
 from punchlist.taskfiles.config import Config, ConfigError, Entry
 from punchlist.taskfiles.report import Problem, Report, status
 from punchlist.text import safe
+
+COMMANDS = {
+    "mirror": Usage(
+        (
+            choice("action", text="add, list, remove or run", choices=("add", "list", "remove", "run")),
+            Argument(("directory",), "where the files are", {"metavar": "DIRECTORY", "nargs": "?"}, "file"),
+            flag("--all", text="all lists, also future ones"),
+            choice("--format", text="one file for each list, or one for each task", choices=("checklist", "claude")),
+            value("--idle", text="run: stop after this long without a change", metavar="TIME", type=milliseconds),
+        ),
+        ("punch mirror add . -c website", "punch mirror add ~/tasks --all", "punch mirror run", "punch mirror list"),
+    ),
+}
 
 if TYPE_CHECKING:
     import anyio

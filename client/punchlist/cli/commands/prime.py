@@ -10,23 +10,33 @@ code 0 and a line on standard error.
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-import msgspec
-
-from punchlist import project
-from punchlist.calls import ClientCalls
+from punchlist import plain_json, project
+from punchlist.actors import is_agents
+from punchlist.cli.arguments import Usage, flag, value
 from punchlist.cli.context import Context
-from punchlist.conversation_calls import ConversationCalls
-from punchlist.cursor import Change, TaskList
 from punchlist.errors import PunchlistError, WrongEpoch
-from punchlist.hosts.briefing import briefing, news, reminder
-from punchlist.hosts.looked import Looked, Looks
+from punchlist.hosts.briefing import briefing, reminder, what_changed
+from punchlist.hosts.read_positions import ReadPosition, ReadPositions
 from punchlist.hosts.sessions import Sessions, agent_name, host_process
 from punchlist.mirror import autostart
 from punchlist.text import safe_block
 from punchlist_schemas.project_file import DirectoryError, is_conversation_id
-from punchlist_schemas.things import Task
+
+COMMANDS = {
+    "prime": Usage(
+        (
+            value(
+                "--session",
+                text="the session whose last look counts; if it is attached, its list is used",
+                metavar="ID",
+            ),
+            flag("--hook", text="read a hook's event from standard input, never fail"),
+        ),
+        ("punch prime", "punch prime --session 7f3c2d10"),
+    ),
+}
 
 HOST = "claude-code"
 """The name by which the host's MCP client introduces itself, and so the beginning of its agents' names."""
@@ -35,7 +45,7 @@ _MAX_STDIN = 1 << 20
 _MAX_CHANGES = 1_000
 
 
-class HookInput(msgspec.Struct, frozen=True):
+class HookInput(NamedTuple):
     """What we use of a hook's input."""
 
     session_id: str = ""
@@ -53,14 +63,15 @@ def run_prime(context: Context) -> int:
         except (PunchlistError, DirectoryError, OSError) as error:
             context.note(f"punchlist: {safe_block(str(error)).splitlines()[0]}")
             return 0
+        finally:
+            if context.cut:
+                context.note(f"punchlist: {context.cut}")
+                context.cut = ""
     return _prime(context, context.args.session or "", context.args.actor or "", "", briefing)
 
 
 def _hook_input() -> HookInput:
-    try:
-        return msgspec.json.decode(sys.stdin.buffer.read(_MAX_STDIN), type=HookInput)
-    except (msgspec.MsgspecError, UnicodeError):
-        return HookInput()
+    return HookInput(**plain_json.members(sys.stdin.buffer.read(_MAX_STDIN), HookInput()._asdict()))
 
 
 def _run_hook(context: Context, given: HookInput) -> int:
@@ -73,62 +84,60 @@ def _run_hook(context: Context, given: HookInput) -> int:
         own = agent_name(HOST, Sessions(context.target.data_dir, host_process()).note(session, given.source))
     if given.hook_event_name == "Stop":
         return _stop(context, session, own, given)
-    return _prime(context, session, own, given.cwd, news if given.hook_event_name == "UserPromptSubmit" else briefing)
+    return _prime(
+        context, session, own, given.cwd, what_changed if given.hook_event_name == "UserPromptSubmit" else briefing
+    )
 
 
 def _prime(  # noqa: PLR0913 - who asks, where, and what for
-    context: Context, session: str, own: str, cwd: str, tell: Callable[[str, TaskList, list[Change]], str]
+    context: Context, session: str, own: str, cwd: str, tell: Callable[[str, list[Any], list[Any]], str]
 ) -> int:
     name = _conversation(context, session, cwd)
-    looks = Looks(context.target.data_dir)
-    looked = looks.of(session, name) if session else Looked()
-    epoch = context.caller.open().epoch
+    looks = ReadPositions(context.target.data_dir)
+    looked = looks.of(session, name) if session else ReadPosition()
     # Changes are read before the list: what happens in between is then shown with the list and told once more.
-    changes = [one for one in _changes(context, name, looked, epoch) if not _is_own(one.actor, own)]
-    tasks = context.caller.run(ConversationCalls(name).list())
-    text = tell(name, tasks, changes)
+    epoch, changes = _changes(context, name, looked) if session else ("", [])
+    listed = context.call("task.list", conversation=name)
+    text = tell(name, listed["tasks"], [one for one in changes if not is_agents(one["actor"], own)])
     if text:
         context.lines([text])
-    if session and (looked.epoch, looked.seq) != (epoch, tasks.seq):
-        looks.save(session, name, msgspec.structs.replace(looked, epoch=epoch, seq=tasks.seq))
+    if session and (looked.epoch, looked.seq) != (epoch, listed["seq"]):
+        looks.save(session, name, looked._replace(epoch=epoch, seq=listed["seq"]))
     return 0
 
 
-def _changes(context: Context, name: str, looked: Looked, epoch: str) -> list[Change]:
-    if looked.seq is None or looked.epoch != epoch:
-        return []
+def _changes(context: Context, name: str, looked: ReadPosition) -> tuple[str, list[dict[str, Any]]]:
+    """The epoch of the log that is served by now, and what happened in the list since the session looked."""
+    if looked.seq is None:
+        return context.call("daemon.status")["epoch"], []
     try:
-        return context.caller.run(ClientCalls().read(looked.seq, name, limit=_MAX_CHANGES, epoch=epoch))
-    except WrongEpoch:
-        return []
+        read = context.call("event.read", conversation=name, after=looked.seq, limit=_MAX_CHANGES, epoch=looked.epoch)
+    except WrongEpoch as wrong:
+        return wrong.expected or "", []
+    return read["epoch"], read["events"]
 
 
 def _stop(context: Context, session: str, own: str, given: HookInput) -> int:
     if given.stop_hook_active or not session:
         return 0
     name = _conversation(context, session, given.cwd)
-    looks = Looks(context.target.data_dir)
+    looks = ReadPositions(context.target.data_dir)
     looked = looks.of(session, name)
-    tasks = context.caller.run(ConversationCalls(name).list(status="in_progress"))
-    ours = [task for task in tasks if _is_own(task.owner, own)]
+    tasks = context.call("task.list", conversation=name, status="in_progress")["tasks"]
+    ours = [task for task in tasks if is_agents(task.get("owner", ""), own)]
     fresh = [task for task in ours if _mark(task) not in looked.reminded]
     if not fresh:
         if not tasks:
-            context.client.conversation(name, actor=own).end_turn()
+            context.send("turn.end", {"conversation": name, "actor": own}, writes=True)
         return 0
     reminded = tuple(_mark(task) for task in ours)
-    looks.save(session, name, msgspec.structs.replace(looked, reminded=reminded))
+    looks.save(session, name, looked._replace(reminded=reminded))
     context.json({"decision": "block", "reason": reminder(name, fresh)})
     return 0
 
 
-def _is_own(actor: str, own: str) -> bool:
-    """Whether somebody is this session's agent or one of its sub-agents."""
-    return bool(own) and (actor == own or actor.startswith(f"{own}/"))
-
-
-def _mark(task: Task) -> str:
-    return f"{task.id}@{task.status_changed_at}"
+def _mark(task: dict[str, Any]) -> str:
+    return f"{task['id']}@{task['status_changed_at']}"
 
 
 def _conversation(context: Context, session: str, cwd: str) -> str:

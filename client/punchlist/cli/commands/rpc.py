@@ -4,7 +4,15 @@ import os
 import threading
 from socket import SHUT_WR, socket
 
+from punchlist.cli.arguments import Argument, Usage
 from punchlist.cli.context import Context
+
+COMMANDS = {
+    "rpc": Usage(
+        (Argument(("--stdio",), "over standard input and output", {"action": "store_true", "required": True}),),
+        ("ssh host punch rpc --stdio",),
+    ),
+}
 
 _CHUNK = 1 << 16
 

@@ -5,13 +5,42 @@ import os
 import signal
 
 from punchlist.aio import connect_async
+from punchlist.cli.argument_types import milliseconds, positive
+from punchlist.cli.arguments import Argument, Usage, flag, value
 from punchlist.cli.context import Context
-from punchlist.cli.exits import INTERRUPTED, REFUSED
+from punchlist.cli.exit_codes import INTERRUPTED, REFUSED
 from punchlist.cli.runner.command import Command
+from punchlist.cli.runner.display import Show
 from punchlist.cli.runner.lanes import Lanes, Plan
-from punchlist.cli.runner.show import Show
 from punchlist.options import Options
 from punchlist_schemas.rendezvous import data_dir, socket_path
+
+COMMANDS = {
+    "run": Usage(
+        (
+            Argument(
+                ("argv",),
+                "the command; it reads the task as JSON from its standard input and its text from PUNCHLIST_TITLE and "
+                "PUNCHLIST_DESCRIPTION; {title}, {description}, {prompt} (both) and {id} are filled into its words",
+                {"metavar": "COMMAND", "nargs": "+"},
+                "command",
+            ),
+            value(
+                "-j", "--jobs", text="number of commands at a time (default: 1)", metavar="N", type=positive, default=1
+            ),
+            flag("-k", "--keep-going", text="go on after a failure, also where the list stops"),
+            value("--timeout", text="stop a command after this time: 90s, 10m", metavar="TIME", type=milliseconds),
+            flag("-f", "--follow", text="wait for new tasks"),
+            value("-o", "--owner", text="who takes the tasks (PUNCHLIST_OWNER, else: punch-run-PID)", metavar="NAME"),
+            Argument(("--log-dir",), "where the output of each task is kept", {"metavar": "DIR"}, "file"),
+        ),
+        (
+            "punch run -- ./do.sh",
+            'punch run --timeout 10m -- claude -p "Do the task that standard input describes"',
+            "punch run -j 4 --follow -- ./do.sh",
+        ),
+    ),
+}
 
 
 def run_run(context: Context) -> int:
@@ -21,7 +50,7 @@ def run_run(context: Context) -> int:
 
 async def _run(context: Context) -> int:
     target, args = context.target, context.args
-    show = Show(context.look)
+    show = Show(context.style)
     options: Options = {"name": "punch run", "autostart": target.autostart}
     async with connect_async(**options | target.options) as client:
         conversation = client.conversation(context.conversation if args.follow else context.known, actor=args.actor)

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from punchlist.atomic import atomic_write, make_directories
+from punchlist.cli.arguments import Usage, choice, flag
 from punchlist.cli.context import Context
-from punchlist.cli.exits import CONFIGURATION, REFUSED
+from punchlist.cli.exit_codes import CONFIGURATION, REFUSED
 from punchlist.cli.failure import tell
-from punchlist.cli.units import (
+from punchlist.cli.systemd_units import (
     HARDENING,
     SERVICE,
     SOCKET,
+    WEB_SERVICE,
+    WEB_SOCKET,
     Places,
     UnitError,
     program_paths,
@@ -23,7 +26,20 @@ from punchlist.errors import PunchlistError
 from punchlist.launch import Target
 from punchlist.sync_link import Caller
 
-_WANTED = f"sockets.target.wants/{SOCKET}"
+COMMANDS = {
+    "service": Usage(
+        (
+            choice("action", text="install, status or uninstall", choices=("install", "status", "uninstall")),
+            flag("--now", text="start, or stop, it at once"),
+            flag("--web", text="install: serve the lists over HTTP too (punch web), from the first request on"),
+            flag("--hardened", text="install: hide everything from the daemon but its own data"),
+            flag("--print", text="install: print the units, change nothing"),
+        ),
+        ("punch service install --now", "punch service install --web --now", "punch service status"),
+    ),
+}
+
+_WANTS = "sockets.target.wants/"
 _LEAVE_S = 10.0
 _MANAGER_S = 90
 _LINGER = "to have it without being logged in: loginctl enable-linger"
@@ -77,22 +93,28 @@ def _directory() -> Path:
     return Path(config if config.startswith("/") else Path.home() / ".config") / "systemd" / "user"
 
 
-def _units(target: Target, hardened: bool) -> dict[str, str]:
+def _units(target: Target, *, hardened: bool, web: bool) -> dict[str, str]:
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    return rendered(
-        Places(target.socket, target.data_dir, runtime_dir=runtime, programs=program_paths()), hardened=hardened
-    )
+    places = Places(target.socket, target.data_dir, runtime_dir=runtime, programs=program_paths())
+    return rendered(places, hardened=hardened, web=web)
+
+
+def _is_installed(name: str) -> bool:
+    return (_directory() / name).exists()
 
 
 def _install(context: Context) -> int:
-    units = _units(context.target, context.args.hardened)
+    web = bool(context.args.web)
+    units = _units(context.target, hardened=context.args.hardened, web=web)
     if context.args.print:
         context.lines(f"# {_directory() / name}\n{text}" for name, text in units.items())
         return 0
     make_directories(context.target.data_dir)
     for name, text in units.items():
         context.lines([f"{_write(_directory() / name, text)} {_directory() / name}"])
-    context.lines([f"{_enable()} {_directory() / _WANTED}"])
+    sockets = [SOCKET, WEB_SOCKET] if web else [SOCKET]
+    for name in sockets:
+        context.lines([f"{_enable(name)} {_directory() / _WANTS / name}"])
     manager = _Manager()
     if manager.trouble:
         return _without_manager(context, manager.trouble)
@@ -100,7 +122,7 @@ def _install(context: Context) -> int:
     if context.args.now:
         if manager.show(SOCKET).get("ActiveState") != "active":
             _ask_to_leave(context)
-        steps += [("start", SOCKET), ("try-restart", SERVICE)]
+        steps += [("start", *sockets), ("try-restart", SERVICE, *([WEB_SERVICE] if web else []))]
     for step in steps:
         if trouble := manager.do(*step):
             tell("manager", f"systemctl --user {' '.join(step)}: {trouble}", f"see: journalctl --user -u {SERVICE}")
@@ -130,13 +152,13 @@ def _write(path: Path, text: str) -> str:
     return "wrote" if before is None else "rewrote"
 
 
-def _enable() -> str:
+def _enable(name: str) -> str:
     """What `systemctl --user enable` does, which needs a manager for it."""
-    link = _directory() / _WANTED
+    link = _directory() / _WANTS / name
     if link.is_symlink() or link.exists():
         return "unchanged"
     make_directories(str(link.parent))
-    link.symlink_to(f"../{SOCKET}")
+    link.symlink_to(f"../{name}")
     return "linked"
 
 
@@ -158,9 +180,11 @@ def _ask_to_leave(context: Context) -> None:
 
 def _uninstall(context: Context) -> int:
     manager = _Manager()
-    if context.args.now and (trouble := manager.do("stop", SOCKET, SERVICE)) and not manager.trouble:
+    running = [SOCKET, SERVICE, *([WEB_SOCKET, WEB_SERVICE] if _is_installed(WEB_SOCKET) else [])]
+    if context.args.now and (trouble := manager.do("stop", *running)) and not manager.trouble:
         context.note(f"systemctl --user stop: {trouble}")
-    found = [path for name in (_WANTED, HARDENING, SERVICE, SOCKET) if os.path.lexists(path := _directory() / name)]
+    names = (_WANTS + SOCKET, _WANTS + WEB_SOCKET, HARDENING, SERVICE, SOCKET, WEB_SERVICE, WEB_SOCKET)
+    found = [path for name in names if os.path.lexists(path := _directory() / name)]
     for path in found:
         path.unlink()
         context.lines([f"removed {path}"])
@@ -179,15 +203,15 @@ def _uninstall(context: Context) -> int:
 
 
 def _status(context: Context) -> int:
-    hardened = (_directory() / HARDENING).exists()
-    files = {name: _state(_directory() / name, text) for name, text in _units(context.target, hardened).items()}
+    units = _units(context.target, hardened=_is_installed(HARDENING), web=_is_installed(WEB_SOCKET))
+    files = {name: _state(_directory() / name, text) for name, text in units.items()}
     manager = _Manager()
     found: dict[str, Any] = {"files": files, "manager": manager.trouble or "answers"}
     lines = [f"{_directory() / name}: {state}" for name, state in files.items()]
     if manager.trouble:
         lines.append(f"no user manager answers ({manager.trouble})")
     else:
-        found["units"] = {unit: manager.show(unit) for unit in (SOCKET, SERVICE)}
+        found["units"] = {unit: manager.show(unit) for unit in units if unit != HARDENING}
         lines += [_unit_line(unit, shown) for unit, shown in found["units"].items()]
     context.answer(found, lines)
     active = found.get("units", {}).get(SOCKET, {}).get("ActiveState") == "active"

@@ -5,12 +5,20 @@ from typing import Any
 
 import msgspec
 
+from punchlist.cli.arguments import Argument, Usage
 from punchlist.cli.context import Context
 from punchlist.cli.failure import UsageError
-from punchlist.cli.look import Look
+from punchlist.cli.style import Style
 from punchlist.settings import WrongSetting, changes, current, meaning
 from punchlist.text import safe
 from punchlist_schemas.things import Conversation
+
+COMMANDS = {
+    "set": Usage(
+        (Argument(("settings",), "NAME=VALUE; none: show all", {"metavar": "NAME=VALUE", "nargs": "*"}),),
+        ("punch set", "punch set execution=serial on_failure=stop", 'punch set auto_clear=idle title="Release 1.0"'),
+    ),
+}
 
 
 def run_set(context: Context) -> int:
@@ -27,11 +35,11 @@ def run_set(context: Context) -> int:
     values = current(shown.title, shown.settings)
     named = {*wanted.get("settings", ()), *({"title"} & wanted.keys())} or values.keys()
     told = {"conversation": shown.conversation, **values}
-    return context.answer(told, _lines({name: values[name] for name in values if name in named}, context.look))
+    return context.answer(told, _lines({name: values[name] for name in values if name in named}, context.style))
 
 
-def _lines(values: dict[str, Any], look: Look) -> Iterable[str]:
+def _lines(values: dict[str, Any], style: Style) -> Iterable[str]:
     shown = {name: f"{name}={safe(str(value))}" for name, value in values.items()}
     width = max(len(text) for name, text in shown.items() if name != "title") if len(shown) > 1 else 0
     for name, text in shown.items():
-        yield f"{text:<{width}}  {look.paint('dim', meaning(name, values[name]))}"
+        yield f"{text:<{width}}  {style.paint('dim', meaning(name, values[name]))}"

@@ -5,18 +5,34 @@ import shlex
 import shutil
 import sys
 
-from punchlist.cli import extra
+from punchlist.cli.arguments import Usage, choice, flag
 from punchlist.cli.context import Context
-from punchlist.cli.exits import CONFIGURATION, REFUSED
+from punchlist.cli.exit_codes import CONFIGURATION, REFUSED
 from punchlist.cli.failure import UsageError, tell
-from punchlist.hosts.catalog import Host, Place, host_named
+from punchlist.hosts.catalog import HOSTS, Host, Place, host_named
 from punchlist.hosts.check import ServerError, tools_of
 from punchlist.hosts.configure import Change, Configurator, SetupError
-from punchlist.hosts.own import OwnCommand
+from punchlist.hosts.host_command import OwnCommand
 from punchlist.mirror import autostart
 from punchlist.taskfiles.config import Config, ConfigError
 from punchlist.text import safe, safe_block
 from punchlist_schemas.project_file import is_conversation_id
+
+_HOSTS = tuple(host.name for host in HOSTS)
+
+COMMANDS = {
+    "setup": Usage(
+        (
+            choice("host", text="which host", choices=_HOSTS),
+            choice("--scope", text="this user, or this directory", choices=("user", "project"), default="user"),
+            flag("--allow", text="claude-code: let the model call punchlist's tools without asking"),
+            flag("--tasks", text="claude-code: also copy its own task lists into punchlist"),
+            flag("--print", "--dry-run", text="only show the difference"),
+            flag("--remove", text="take it back"),
+        ),
+        ("punch setup claude-code", "punch setup vscode --scope project", "punch setup codex --remove"),
+    ),
+}
 
 
 def run_setup(context: Context) -> int:
@@ -43,7 +59,7 @@ def run_setup(context: Context) -> int:
         return CONFIGURATION
     except ServerError as error:
         line = shlex.join([place.punch, *place.arguments])
-        advice = error.advice or (extra.install() if not extra.is_installed() else f"run it to see more: {line}")
+        advice = error.advice or f"run it to see more: {line}"
         tell("server", f"the MCP server does not start, so nothing was changed: {error}", advice)
         return REFUSED
     lines = _lines(context, host, changes, files) if is_whole else tasks or ["nothing to remove"]

@@ -2,11 +2,28 @@
 
 from typing import Any, NamedTuple
 
+from punchlist.cli.arguments import TASKS, Usage, flag, value
 from punchlist.cli.context import Context, ids
-from punchlist.cli.exits import REFUSED
+from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import tell, tell_refusal
 from punchlist.cli.render import step_lines
 from punchlist.errors import LeaseHeld, RequestRefused
+
+_FORCE = flag("--force", text="also tasks that somebody else has claimed")
+
+COMMANDS = {
+    "start": Usage((TASKS,), ("punch start 3",)),
+    "done": Usage(
+        (TASKS, value("-r", "--result", text="what came out of it"), _FORCE),
+        ("punch done 1 2 3", 'punch done 3 --result "in docs/copy.md"'),
+    ),
+    "fail": Usage(
+        (TASKS, value("-r", "--reason", text="why it failed"), _FORCE), ('punch fail 3 --reason "no credentials"',)
+    ),
+    "pause": Usage((TASKS,), ("punch pause 3",)),
+    "resume": Usage((TASKS,), ("punch resume 3",)),
+    "reopen": Usage((TASKS,), ("punch reopen 3",)),
+}
 
 
 class _Step(NamedTuple):
@@ -46,7 +63,7 @@ def _run(context: Context) -> int:
         except RequestRefused as error:
             code = tell_refusal(error, context.args.command)
         else:
-            context.answer(result, step_lines(result, context.look))
+            context.answer(result, step_lines(result, context.style))
     return code
 
 

@@ -2,11 +2,83 @@
 
 from typing import Any
 
+from punchlist.cli.argument_types import positive, when, work
+from punchlist.cli.arguments import TASK, TASKS, YES, Argument, Usage, choice, flag, value
 from punchlist.cli.context import Context, ids, loose_value, one_id
-from punchlist.cli.exits import REFUSED
+from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import UsageError
-from punchlist.cli.render import task_lines
+from punchlist.cli.render import detail_lines, task_lines
 from punchlist.text import safe
+from punchlist_schemas.vocabulary import PRIORITIES, STATUSES
+
+_MEMBERS = (
+    value("-d", "--description", text="longer text"),
+    choice("-p", "--priority", text="how urgent it is", choices=PRIORITIES),
+    value("-o", "--owner", text="who does it", metavar="NAME"),
+    value("--active-form", text='what to show while it is in progress: "Writing the lexer"'),
+    value("--parent", text="the task it is a part of", metavar="ID"),
+    value("--label", text="a word to find it by, repeatable", metavar="LABEL", action="append"),
+    value("--due", text="when it should be done: 2026-12-24, 3d", metavar="TIME", type=when),
+    value("--after-date", text="defer it: it is not ready before this time", metavar="TIME", type=when),
+    value("--estimate", text="how much work it is: 30m, 4h", metavar="TIME", type=work),
+    value(
+        "--link",
+        text="where it leads, repeatable: url=…, path=src/a.py:12, commit=…, discovered-from=3, relates-to=4",
+        metavar="KIND=TARGET",
+        action="append",
+    ),
+    value("--meta", text="metadata, repeatable; the value is JSON or a word", metavar="KEY=VALUE", action="append"),
+)
+_PLACES = (
+    value("--before", text="in front of this task", metavar="ID"),
+    value("--after", text="behind this task", metavar="ID"),
+)
+
+COMMANDS = {
+    "add": Usage(
+        (
+            Argument(("title",), "what is to be done", {"nargs": "+"}),
+            *_MEMBERS,
+            value("-b", "--blocked-by", text="tasks to be done before it", metavar="ID", action="append"),
+            value("--blocks", text="tasks that wait for it", metavar="ID", action="append"),
+            choice("--status", text="its status (pending)", choices=STATUSES),
+            *_PLACES,
+        ),
+        (
+            "punch add Write the lexer",
+            "punch add Renew the certificate --label ops --due 2026-12-24 --after-date 3d",
+            'punch add "Ship it" --priority high --blocked-by 1 --blocked-by 2',
+        ),
+    ),
+    "edit": Usage(
+        (
+            TASK,
+            value("-t", "--title", text="what is to be done"),
+            *_MEMBERS,
+            value("-b", "--blocked-by", text="wait for this task too", metavar="ID", action="append"),
+            value("--unlabel", text="take this label away, repeatable", metavar="LABEL", action="append"),
+            value("--unblock-from", text="no longer wait for this task", metavar="ID", action="append"),
+        ),
+        ('punch edit 3 --title "Write the parser" --owner ""', "punch edit 3 --blocked-by 2 --meta pr=117"),
+    ),
+    "note": Usage(
+        (TASK, Argument(("text",), "what to add; it stays as it is written", {"nargs": "+"})),
+        ('punch note 3 "the vendor answers on Monday"',),
+    ),
+    "move": Usage(
+        (TASK, *_PLACES, flag("--to-end", text="to the end")), ("punch move 5 --before 2", "punch move 5 --to-end")
+    ),
+    "rm": Usage((TASKS, YES), ("punch rm 3", "punch rm 4 5 --yes")),
+    "clear": Usage((YES,), ("punch clear --yes",)),
+    "undo": Usage(
+        (
+            value("-n", "--count", text="how many calls (1; with --of all of theirs)", metavar="N", type=positive),
+            value("--of", text="take back the calls of this actor alone", metavar="NAME"),
+            flag("--preview", text="only show what would happen"),
+        ),
+        ("punch undo --preview", "punch undo -n 3", "punch undo --of claude"),
+    ),
+}
 
 _TEXTS = ("description", "priority", "owner", "active_form")
 
@@ -19,6 +91,11 @@ def run_add(context: Context) -> int:
         title=" ".join(args.title),
         parent=one_id(args.parent),
         metadata=_metadata(args.meta),
+        labels=args.label,
+        links=_links(args.link),
+        due=args.due or None,
+        not_before=args.after_date or None,
+        estimate_ms=args.estimate or None,
         blocked_by=ids(args.blocked_by),
         blocks=ids(args.blocks),
         status=args.status,
@@ -26,7 +103,7 @@ def run_add(context: Context) -> int:
         after=one_id(args.after),
         **{name: getattr(args, name) for name in _TEXTS},
     )
-    return context.answer(result, task_lines(result["task"], context.look))
+    return context.answer(result, task_lines(result["task"], context.style))
 
 
 def run_edit(context: Context) -> int:
@@ -39,6 +116,10 @@ def run_edit(context: Context) -> int:
         members["parent"] = one_id(args.parent) if args.parent.strip() else None
     if args.meta:
         members["metadata"] = _metadata(args.meta)
+    times = {"due": args.due, "not_before": args.after_date, "estimate_ms": args.estimate}
+    members |= {name: given or None for name, given in times.items() if given is not None}
+    lists = {"add_labels": args.label, "remove_labels": args.unlabel, "links": _links(args.link)}
+    members |= {name: given for name, given in lists.items() if given is not None}
     members |= {
         name: found
         for name, given in (("add_blocked_by", args.blocked_by), ("remove_blocked_by", args.unblock_from))
@@ -49,8 +130,15 @@ def run_edit(context: Context) -> int:
     head = {"conversation": context.known, "task": one_id(args.task)}
     if args.actor:
         head["actor"] = args.actor
-    result = context.caller.call("task.edit", {**head, **members})
-    return context.answer(result, task_lines(result["task"], context.look))
+    result = context.send("task.edit", {**head, **members}, writes=True)
+    return context.answer(result, task_lines(result["task"], context.style))
+
+
+def run_note(context: Context) -> int:
+    """Add a note to a task."""
+    args = context.args
+    result = context.change("task.note", task=one_id(args.task), text=" ".join(args.text))
+    return context.answer(result, detail_lines(result["task"], context.style))
 
 
 def run_move(context: Context) -> int:
@@ -60,7 +148,7 @@ def run_move(context: Context) -> int:
     if sum(place is not None for place in places.values()) != 1:
         raise UsageError("say where to: one of --before, --after, --to-end")
     result = context.change("task.move", task=one_id(args.task), **places)
-    return context.answer(result, task_lines(result["task"], context.look))
+    return context.answer(result, task_lines(result["task"], context.style))
 
 
 def run_rm(context: Context) -> int:
@@ -70,17 +158,17 @@ def run_rm(context: Context) -> int:
         return _left_alone(context)
     result = context.change("task.delete", tasks=tasks)
     gone = ", ".join(f"#{safe(one)}" for one in result["deleted"])
-    return context.answer(result, [f"deleted {gone}", context.look.paint("dim", "  back again: punch undo")])
+    return context.answer(result, [f"deleted {gone}", context.style.paint("dim", "  back again: punch undo")])
 
 
 def run_clear(context: Context) -> int:
     """Remove all tasks."""
-    if not context.args.yes and not context.look.terminal:
+    if not context.args.yes and not context.style.terminal:
         raise UsageError("clear empties the list: add --yes")
     if not context.confirmed(f"Remove all tasks of {safe(context.known)}?"):
         return _left_alone(context)
     result = context.change("list.clear")
-    lines = [f"removed {result['cleared']} tasks", context.look.paint("dim", "  back again: punch undo")]
+    lines = [f"removed {result['cleared']} tasks", context.style.paint("dim", "  back again: punch undo")]
     return context.answer(result, lines)
 
 
@@ -96,6 +184,19 @@ def run_undo(context: Context) -> int:
 def _left_alone(context: Context) -> int:
     context.note("nothing was changed")
     return REFUSED
+
+
+def _links(pairs: list[str] | None) -> list[dict[str, str]] | None:
+    """Links from KIND=TARGET; an empty one is none, so that an edit can take all of them away."""
+    if pairs is None:
+        return None
+    found: list[dict[str, str]] = []
+    for pair in filter(None, pairs):
+        kind, _, target = pair.partition("=")
+        if not kind or not target:
+            raise UsageError(f"a link is KIND=TARGET, not {pair!r}")
+        found.append({"kind": kind, "to": target})
+    return found
 
 
 def _metadata(pairs: list[str] | None) -> dict[str, Any] | None:

@@ -4,12 +4,36 @@ import json
 
 import msgspec
 
+from punchlist.cli.arguments import Argument, Usage, choice, flag, names, value
 from punchlist.cli.context import Context
 from punchlist.cli.failure import UsageError
 from punchlist.tools import registry, schema
+from punchlist.tools.budget import compact, tokens
 from punchlist.tools.catalog import offered
-from punchlist.tools.fit import compact, tokens
 from punchlist.tools.model import Problem
+
+COMMANDS = {
+    "tools": Usage(
+        (
+            Argument(
+                ("dialect",), "native, claude, checklist, queue, todo or todo-v1", {"metavar": "DIALECT", "nargs": "?"}
+            ),
+            choice(
+                "--format",
+                text="for which API (mcp)",
+                choices=("mcp", "openai", "responses", "anthropic", "python"),
+                default="mcp",
+            ),
+            value("--tools", text="only these tools", metavar="NAME,NAME", type=names),
+            flag("--prompt", text="print the section for the model's prompt instead"),
+        ),
+        (
+            "punch tools",
+            "punch tools native --format anthropic",
+            "punch tools queue --tools add_task,list_tasks,complete_task --prompt",
+        ),
+    ),
+}
 
 
 def run_tools(context: Context) -> int:

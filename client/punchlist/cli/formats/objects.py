@@ -5,24 +5,13 @@ from typing import Any
 
 from punchlist.cli.failure import FormatError
 from punchlist.cli.formats.document import Document, Plan, as_list, as_object, checked, load_json
+from punchlist_schemas.params import NewTask
 
 EXPORT_VERSION = 1
 _TODO_PRIORITIES = {"high": "high", "medium": "normal", "low": "low", "": "normal"}
 _TODO_STATUSES = ("pending", "in_progress", "completed")
 _FOLDER_STATUSES = (*_TODO_STATUSES, "deleted")
-_OWN_MEMBERS = (
-    "title",
-    "description",
-    "status",
-    "priority",
-    "active_form",
-    "owner",
-    "parent",
-    "blocked_by",
-    "metadata",
-    "result_summary",
-    "fail_reason",
-)
+_OWN_MEMBERS = tuple(name for name in NewTask.__struct_fields__ if name != "ref")
 
 
 def parse_todos(document: Document) -> Plan:

@@ -28,6 +28,18 @@ _READ_AS_PROGRAM = re.compile(r"-[A-Za-z]*[ceEr]|--(command|eval|run|print)")
 _SHELLS_FOR_ALL = frozenset({"ssh", "watch", "eval", "xargs", "parallel"})
 """Programs that hand all their words to a shell, or make commands of them."""
 
+_READ_SETTINGS = frozenset(
+    "make gmake just ninja rake awk gawk mawk sed dc ed ex vi vim nvim view less more "
+    "sqlite3 psql mysql lua tclsh expect gdb tmux screen at batch npx".split()
+)
+"""Programs whose words may be settings or commands that run something: `make 'X:=$(shell …)'`, `vim +!…`."""
+
+_WRAPPERS = frozenset(
+    "env sudo doas nice nohup setsid timeout time stdbuf exec chroot unshare nsenter flock script strace ltrace "
+    "systemd-run runuser command ionice taskset chrt".split()
+)
+"""Programs that run the first word that is neither option nor setting."""
+
 
 class Unfit(Exception):
     """The text of a task can't be passed as this argument."""
@@ -69,6 +81,11 @@ class Command:
         before = [os.path.basename(word) for word in self.words[:place]]
         if not _SHELLS_FOR_ALL.isdisjoint(before):
             return next(name for name in before if name in _SHELLS_FOR_ALL)
+        programs = before if before[0] in _WRAPPERS else before[:1]
+        if not _READ_SETTINGS.isdisjoint(programs):
+            return next(name for name in programs if name in _READ_SETTINGS)
+        if before[-1] in _WRAPPERS or (before[0] in _WRAPPERS and not any(map(shutil.which, self.words[1:place]))):
+            return before[-1] if before[-1] in _WRAPPERS else before[0]
         interpreter = next((at for at, name in enumerate(before) if _INTERPRETER.fullmatch(name)), None)
         if interpreter is None:
             return None

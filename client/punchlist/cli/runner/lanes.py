@@ -12,7 +12,7 @@ from punchlist.aio import AsyncConversation
 from punchlist.cli.failure import UsageError
 from punchlist.cli.runner.child import Child, Ending, environment
 from punchlist.cli.runner.command import Command, Unfit
-from punchlist.cli.runner.show import LogFile, Show
+from punchlist.cli.runner.display import LogFile, Show
 from punchlist.errors import LeaseHeld, LeaseLost, RequestRefused
 from punchlist.work import FOLLOW_MS, AsyncWork, Terms
 from punchlist_schemas.things import Task

@@ -11,9 +11,9 @@ from punchlist.errors import Blocked, RequestRefused
 from punchlist.taskfiles.report import is_corrupt
 from punchlist.text import one_line
 from punchlist.tools import claims
-from punchlist.tools.fit import compact, fitting, more, shorten
+from punchlist.tools.budget import compact, fitting, more, shorten
 from punchlist.tools.history import completed_by_others
-from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
+from punchlist.tools.model import Arguments, Confirm, Dialect, Listing, Problem, Reply, Steps, Tool, ToolContext
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
@@ -84,7 +84,7 @@ def _json(data: dict[str, Any], *, refused: bool = False) -> Reply:
     return Reply(text=compact(data), data=data, refused=refused)
 
 
-def _tasks(desk: Desk, tasks: Iterable[Task], offset: int = 0, note: str = "") -> Reply:
+def _tasks(desk: ToolContext, tasks: Iterable[Task], offset: int = 0, note: str = "") -> Reply:
     shown, left_out = fitting(tasks, item)
     data: dict[str, Any] = {"tasks": shown} | ({"note": shorten(note, _IN_A_LIST)} if note else {})
     if left_out:
@@ -92,17 +92,17 @@ def _tasks(desk: Desk, tasks: Iterable[Task], offset: int = 0, note: str = "") -
     return _json(data)
 
 
-def _list(desk: Desk, args: Listing) -> Steps:
+def _list(desk: ToolContext, args: Listing) -> Steps:
     tasks: TaskList = yield desk.calls.list(offset=args.offset)
     return _tasks(desk, tasks, args.offset)
 
 
-def _add(desk: Desk, args: AddTask) -> Steps:
+def _add(desk: ToolContext, args: AddTask) -> Steps:
     task: Task = yield desk.calls.add(one_line(args.title), description=args.description)
     return _json(item(task))
 
 
-def _complete(desk: Desk, args: OneTask) -> Steps:
+def _complete(desk: ToolContext, args: OneTask) -> Steps:
     before = yield from completed_by_others(desk, args.task_id)
     result: SetStatusResult = yield desk.calls.complete(args.task_id)
     following = None if result.next_task is None else item(result.next_task)
@@ -110,19 +110,17 @@ def _complete(desk: Desk, args: OneTask) -> Steps:
     return _json(data | ({"note": f"{before} before"} if before else {}))
 
 
-def _uncomplete(desk: Desk, args: OneTask) -> Steps:
-    yield from claims.leave_claimed(desk, args.task_id)
+def _uncomplete(desk: ToolContext, args: OneTask) -> Steps:
     result: SetStatusResult = yield desk.calls.reopen(args.task_id)
     return _json({"ok": True, "task": item(result.task)})
 
 
-def _delete(desk: Desk, args: DeleteTask) -> Steps:
-    yield from claims.leave_claimed(desk, args.task_id)
+def _delete(desk: ToolContext, args: DeleteTask) -> Steps:
     yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
     return _json({"ok": True})
 
 
-def _complete_all(desk: Desk, args: CompleteTasks) -> Steps:
+def _complete_all(desk: ToolContext, args: CompleteTasks) -> Steps:
     wanted = list(dict.fromkeys(args.task_ids))
     if not wanted:
         raise Problem("invalid_arguments", "taskIds must be a non-empty array of task ids.")
@@ -141,18 +139,19 @@ def _complete_all(desk: Desk, args: CompleteTasks) -> Steps:
             except Blocked as error:
                 errors[one] = _sentence(problem_of(error))
                 blocked.append(one)  # another one of them may be what it waits for
-            except RequestRefused as error:
-                errors[one] = _sentence(problem_of(error))
+            except (Problem, RequestRefused) as error:
+                errors[one] = _sentence(error if isinstance(error, Problem) else problem_of(error))
         waiting = blocked if len(blocked) < len(waiting) else []
     failed = [{"id": one, "error": errors[one]} for one in wanted if one not in completed]
     return _json(
         {
-            "ok": True,
+            "ok": not failed,
             "completed": completed,
             "failed": failed,
             "nextTask": _following(last, tasks),
             "remaining": tasks.remaining if last is None else last.remaining,
-        }
+        },
+        refused=bool(failed),
     )
 
 
@@ -169,7 +168,7 @@ def _following(last: SetStatusResult | None, tasks: TaskList) -> dict[str, Any] 
     return next((item(task) for task in ready), None)
 
 
-def _set(desk: Desk, args: SetTaskList) -> Steps:
+def _set(desk: ToolContext, args: SetTaskList) -> Steps:
     if not args.tasks:
         raise Problem("invalid_arguments", "tasks must be a non-empty array of task objects.")
     new = [NewTask(title=one_line(one.title), description=one.description) for one in args.tasks]
@@ -178,9 +177,9 @@ def _set(desk: Desk, args: SetTaskList) -> Steps:
     return _tasks(desk, tasks, note="; ".join(kept))
 
 
-def _clear(desk: Desk, args: ClearTasks) -> Steps:
+def _clear(desk: ToolContext, args: ClearTasks) -> Steps:
     tasks: TaskList = yield desk.calls.list()
-    if others := claims.of_others(desk, tasks):
+    if others := (yield from claims.of_others(desk, tasks)):
         raise claims.worked_on(others)
     yield desk.calls.clear(confirm=args.confirm or None, expect_version=tasks.version)
     return _json({"ok": True})
@@ -215,7 +214,7 @@ for each step> before you begin.
 def _with_readable_mirror(tool: Tool) -> Tool:
     """The tool, refused as long as the conversation's mirror file can't be read: what it proposes is not known."""
 
-    def run(desk: Desk, args: Any) -> Steps:
+    def run(desk: ToolContext, args: Any) -> Steps:
         if is_corrupt(desk.conversation, data_dir(os.environ)):
             raise Problem("damaged", "the mirror file of this conversation can't be read: punch doctor names it")
         return (yield from tool.run(desk, args))

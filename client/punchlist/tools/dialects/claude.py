@@ -1,6 +1,7 @@
 """`claude`: the task tools of Claude Code, with its names and texts."""
 
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -10,11 +11,11 @@ from punchlist.cursor import TaskList
 from punchlist.errors import DependencyCycle, NotFound, RequestRefused
 from punchlist.text import one_line
 from punchlist.tools import claims
-from punchlist.tools.fit import LONG_TEXT, MANY_IDS, compact, fitting, joined, more, shorten
+from punchlist.tools.budget import LONG_TEXT, MANY_IDS, compact, fitting, joined, more, shorten
+from punchlist.tools.coercion import argument_names
 from punchlist.tools.history import ended_by_others
-from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
+from punchlist.tools.model import Arguments, Confirm, Dialect, Listing, Problem, Reply, Steps, Tool, ToolContext
 from punchlist.tools.refusals import problem_of
-from punchlist.tools.repair import argument_names
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import SetStatusResult
@@ -71,7 +72,7 @@ class TodoWrite(Arguments, frozen=True):
     todos: Annotated[tuple[Todo, ...], Meta(description="The whole new list")]
 
 
-def _create(desk: Desk, args: TaskCreate) -> Steps:
+def _create(desk: ToolContext, args: TaskCreate) -> Steps:
     members: dict[str, Any] = {
         "description": args.description,
         "active_form": args.active_form,
@@ -93,7 +94,7 @@ def _create(desk: Desk, args: TaskCreate) -> Steps:
     return Reply(text=text, data={"task": {"id": task.id, "subject": task.title}})
 
 
-def _get(desk: Desk, args: TaskGet) -> Steps:
+def _get(desk: ToolContext, args: TaskGet) -> Steps:
     task: Task = yield desk.calls.get(args.task_id)
     lines = [
         f"Task #{task.id}: {task.title}",
@@ -124,7 +125,7 @@ def _labelled(label: str, text: str) -> list[str]:
     return [f"{label}: {text}"] if text else []
 
 
-def _list(desk: Desk, args: Listing) -> Steps:
+def _list(desk: ToolContext, args: Listing) -> Steps:
     tasks: TaskList = yield desk.calls.list(offset=args.offset)
     rows, left_out = fitting(tasks, _row)
     lines = [list_line(task) for task in tasks[: len(rows)]]
@@ -175,9 +176,7 @@ class _Done(Struct):
     change: dict[str, Any] = {}
 
 
-def _update(desk: Desk, args: TaskUpdate) -> Steps:
-    if args.owner or args.status in ("pending", "deleted"):
-        yield from claims.leave_claimed(desk, args.task_id)
+def _update(desk: ToolContext, args: TaskUpdate) -> Steps:
     if args.status == "deleted":
         yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
         data = {"success": True, "taskId": args.task_id, "updatedFields": ["deleted"]}
@@ -195,18 +194,23 @@ def _update(desk: Desk, args: TaskUpdate) -> Steps:
     except NotFound as error:
         by = yield from ended_by_others(desk, error.id)
         done.refused.append(problem_of(error).text + (f": {by}" if by else ""))
+    except Problem as problem:
+        done.refused.append(problem.text)
     except RequestRefused as error:
         done.refused.append(problem_of(error, argument_names(TaskUpdate), unblocks=True).text)
     return _told(args, done)
 
 
 def _change(
-    desk: Desk, args: TaskUpdate, members: dict[str, Any], edges: dict[str, Any], done: _Done
+    desk: ToolContext, args: TaskUpdate, members: dict[str, Any], edges: dict[str, Any], done: _Done
 ) -> Generator[Call[Any], Any, None]:
     """Edges, status, members: what is most often refused comes before what never is, so that little is done by half."""
     before: Task = yield desk.calls.get(args.task_id)
     yield from _edit_edges(desk, args.task_id, edges, done)
     is_cleared = False
+    if args.status == "in_progress" and not (args.owner or before.owner or desk.is_nameless):
+        # Claimed, so that it is this session's to finish, and nobody's once the session is gone.
+        yield from claims.begin(desk, before.id)
     if args.status and args.status != "deleted":
         result: SetStatusResult = yield desk.calls.set_status(args.task_id, args.status)
         done.updated.add("status")
@@ -246,7 +250,7 @@ def _own(member: str) -> str:
     return {"title": "subject", "active_form": "activeForm"}.get(member, member)
 
 
-def _edit_edges(desk: Desk, task: str, edges: dict[str, Any], done: _Done) -> Generator[Call[Any], Any, None]:
+def _edit_edges(desk: ToolContext, task: str, edges: dict[str, Any], done: _Done) -> Generator[Call[Any], Any, None]:
     if not edges:
         return
     try:
@@ -265,12 +269,17 @@ def _edit_edges(desk: Desk, task: str, edges: dict[str, Any], done: _Done) -> Ge
                 done.refused.append(f"{_EDGES[name]} {other}: {problem_of(error).text}")
 
 
-def _write(desk: Desk, args: TodoWrite) -> Steps:
+def _write(desk: ToolContext, args: TodoWrite) -> Steps:
     wanted = [
         NewTask(title=one_line(todo.content), status=todo.status, active_form=todo.active_form) for todo in args.todos
     ]
     old, kept = yield from replace(desk, wanted)
     new: TaskList = yield desk.calls.list()
+    begun = {one.title for one in wanted if one.status == "in_progress"}
+    for task in new:
+        if task.title in begun and task.status == "in_progress" and not (task.owner or desk.is_nameless):
+            with suppress(Problem, RequestRefused):  # others work on it, and the reply says so
+                yield from claims.take(desk, task.id)
     parts: list[str] = []
     for label, tasks in (("Old", old), ("New", new)):
         lines, left_out = fitting(tasks, list_line, budget=16_000)
@@ -301,7 +310,7 @@ with addBlockedBy.
 - After completing one, take the lowest pending task that is not blocked.[ {TaskList} shows what others have changed.]
 - Keep a task in_progress if you are stuck[, and {TaskCreate} one that describes what has to be resolved]."""
 
-_TOOLS: tuple[tuple[str, str, type[Arguments], Callable[[Desk, Any], Steps], Any], ...] = (
+_TOOLS: tuple[tuple[str, str, type[Arguments], Callable[[ToolContext, Any], Steps], Any], ...] = (
     (
         "TaskCreate",
         "Create a task in the task list. It starts pending; its ID is in the reply.",

@@ -11,12 +11,12 @@ from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import Gap, WrongEpoch
 from punchlist.text import clip, one_line
-from punchlist.tools import claims, news, words
-from punchlist.tools.fit import fitting, joined, shorten
+from punchlist.tools import changes, claims, phrases
+from punchlist.tools.budget import fitting, joined, shorten
+from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
     Arguments,
     Confirm,
-    Desk,
     Dialect,
     Hidden,
     Offset,
@@ -24,11 +24,12 @@ from punchlist.tools.model import (
     Reply,
     Steps,
     Tool,
+    ToolContext,
     confirmed,
 )
 from punchlist_schemas.params import NewTask
-from punchlist_schemas.results import EventsResult
-from punchlist_schemas.things import FINISHED, Priority, Status, Task
+from punchlist_schemas.results import EventsResult, TaskExplainResult
+from punchlist_schemas.things import FINISHED, Priority, Reason, Status, Task
 
 Ids = tuple[str, ...]
 Agent = Annotated[str, Hidden]
@@ -98,7 +99,7 @@ class Wait(Arguments, frozen=True):
     agent: Agent = ""
 
 
-def _plan(desk: Desk, args: Plan) -> Steps:
+def _plan(desk: ToolContext, args: Plan) -> Steps:
     if not args.tasks:
         raise Problem("invalid_arguments", "tasks is required: at least one task with a title")
     new = [
@@ -111,7 +112,7 @@ def _plan(desk: Desk, args: Plan) -> Steps:
         )
         for step in args.tasks
     ]
-    yield from news.seen(desk)
+    yield from changes.seen(desk)
     if args.replace:
         replace = partial(desk.calls.replace, new, keep_unfinished=False)
         listed = yield from confirmed(desk, replace, "", confirm=args.confirm)
@@ -123,16 +124,16 @@ def _plan(desk: Desk, args: Plan) -> Steps:
     open_ = [task for task in listed if task.status not in FINISHED]
     ready = [task.id for task in open_ if task.status == "pending" and not task.open_blockers]
     verb = "The list is" if args.replace else "Added"
-    text = f"{verb} {words.span(ids)}. Ready: {words.some(ready) or 'none'}. Call next to begin."
+    text = f"{verb} {phrases.span(ids)}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
     return Reply(text=text, data={"added": ids[:1_000], "ready": ready[:1_000]})
 
 
-def _asked(desk: Desk, reply: Reply, titles: set[str]) -> Steps:
+def _asked(desk: ToolContext, reply: Reply, titles: set[str]) -> Steps:
     """The question before unfinished tasks are dropped."""
     assert reply.question is not None, "it was asked"
     tasks: TaskList = yield desk.calls.list(status=("pending", "in_progress", "paused"))
     dropped = [task.id for task in tasks if task.title not in titles]
-    question = f"Replace the list and drop {len(dropped)} unfinished tasks ({words.span(dropped)})? (yes/no)"
+    question = f"Replace the list and drop {len(dropped)} unfinished tasks ({phrases.span(dropped)})? (yes/no)"
     note = f" {reply.data['note']}" if "note" in reply.data else ""
     token = reply.question.token
     how = f"To do it, repeat the call with confirm={token}; or leave replace out."
@@ -145,14 +146,14 @@ def _asked(desk: Desk, reply: Reply, titles: set[str]) -> Steps:
     )
 
 
-def _next(desk: Desk, args: Next) -> Steps:
+def _next(desk: ToolContext, args: Next) -> Steps:
     finishes = bool(args.result or args.failed)
     if args.result and args.failed:
         raise Problem("invalid_arguments", "give result or failed, not both: nothing was changed")
     if args.id and not finishes:
         text = f"id needs result or failed; to take task {args.id}: update with status in_progress"
         raise Problem("invalid_arguments", text)
-    last = yield from news.seen(desk)
+    last = yield from changes.seen(desk)
     own = yield from claims.mine(desk)
     if own and not finishes:
         return (yield from _answer(desk, last, ["You are at it already."], {}, own[0]))
@@ -165,49 +166,56 @@ def _next(desk: Desk, args: Next) -> Steps:
         if not args.id and not own:
             raise (yield from claims.missing(desk))
         current = args.id or own[0].id
+        yield from _refuse_second(desk, current, args.result)
         done = yield from claims.settle(
             desk, current, "failed" if args.failed else "completed", args.failed or args.result
         )
-        lines.append(words.finished(done))
+        lines.append(phrases.finished(done))
         data |= {"finished": current, "unblocked": done.unblocked[:100]}
     claim = yield from claims.take(desk)
     return (yield from _answer(desk, last, lines, data, claim.task))
 
 
-def _answer(desk: Desk, last: int | None, lines: list[str], data: dict[str, Any], task: Task | None) -> Steps:
+def _refuse_second(desk: ToolContext, task_id: str, result: str) -> Generator[Call[Any], Any, None]:
+    """Raise a problem if somebody else has completed the task already: their result stays."""
+    if result and task_id not in desk.mind.claims and (by := (yield from completed_by_others(desk, task_id))):
+        text = f"task {task_id} is completed already ({by}): its result stays, and yours was not recorded"
+        raise Problem("illegal_transition", text)
+
+
+def _answer(desk: ToolContext, last: int | None, lines: list[str], data: dict[str, Any], task: Task | None) -> Steps:
     """The reply of `next`: the task, how many remain, and in a line what others have changed."""
     tasks: TaskList = yield desk.calls.list(limit=1)
     if task is not None:
-        lines += words.current(task, _TITLE)
-        data["next"] = {"id": task.id, "title": task.title, "description": clip(task.description, words.BRIEF)}
+        lines += phrases.current(task, _TITLE)
+        data["next"] = {"id": task.id, "title": task.title, "description": clip(task.description, phrases.BRIEF)}
     else:
-        failed: list[Task] = []
+        failed: list[Reason] = []
         if tasks.counts.blocked and tasks.counts.failed:
-            stuck: TaskList = yield desk.calls.list(status=("pending", "failed"))
-            waited_for = {one for task in stuck for one in task.open_blockers}
-            failed = [task for task in stuck if task.status == "failed" and task.id in waited_for]
-        lines.append(words.nothing(tasks.counts, failed))
+            told: TaskExplainResult = yield desk.calls.explain()
+            failed = [reason for reason in told.reasons if reason.kind == "failed"]
+        lines.append(phrases.nothing(tasks.counts, failed, desk.names.get("plan", "")))
     lines.append(f"{tasks.remaining} left, seq {tasks.seq}.")
     others = yield from _others(desk, last)
     return Reply(text="\n".join(lines + others), data={"next": None, **data, "remaining": tasks.remaining})
 
 
-def _others(desk: Desk, last: int | None) -> Generator[Call[Any], Any, list[str]]:
+def _others(desk: ToolContext, last: int | None) -> Generator[Call[Any], Any, list[str]]:
     """A line about what others have done since the agent last looked, which it has seen with this."""
     if last is None:
         tasks: TaskList = yield desk.calls.list(limit=1)
-        news.mark(desk, tasks.seq)
+        changes.note_seen(desk, tasks.seq)
         return []
-    told = yield from news.since(desk, last)
-    news.mark(desk, told.seq)
+    told = yield from changes.since(desk, last)
+    changes.note_seen(desk, told.seq)
     touched = [*told.changed, *told.gone]
     if not touched:
         return []
-    return [f"Others changed {words.some(touched)}: tasks since={last} tells."]
+    return [f"Others changed {phrases.some(touched)}: tasks since={last} tells."]
 
 
-def _update(desk: Desk, args: Update) -> Steps:
-    last = yield from news.seen(desk)
+def _update(desk: ToolContext, args: Update) -> Steps:
+    last = yield from changes.seen(desk)
     members: dict[str, Any] = {
         "title": one_line(args.title),
         "description": args.description,
@@ -220,8 +228,6 @@ def _update(desk: Desk, args: Update) -> Steps:
     if not given and not args.status:
         raise Problem("invalid_arguments", "nothing to update: give a status or another member")
     text = f"#{args.id} updated."
-    if args.status == "deleted" or args.owner:
-        yield from claims.leave_claimed(desk, args.id)
     if args.status == "deleted":
         yield desk.calls.delete(args.id, confirm=args.confirm or None)
         desk.mind.claims.pop(args.id, None)
@@ -240,88 +246,89 @@ def _names(args: Update) -> list[str]:
     return [name for name in names if getattr(args, name)]
 
 
-def _set_status(desk: Desk, args: Update, status: Status) -> Generator[Call[Any], Any, str]:
+def _set_status(desk: ToolContext, args: Update, status: Status) -> Generator[Call[Any], Any, str]:
     if status == "in_progress":
         # Claimed, so that nobody else's `next` hands it out.
         is_own = yield from claims.begin(desk, args.id)
         return f"#{args.id} is yours{' already' if is_own else ''}."
+    yield from _refuse_second(desk, args.id, args.note if status == "completed" else "")
     done = yield from claims.settle(desk, args.id, status, args.note)
-    return words.finished(done) if status in FINISHED else f"#{args.id} {done.task.status}."
+    return phrases.finished(done) if status in FINISHED else f"#{args.id} {done.task.status}."
 
 
-def _tasks(desk: Desk, args: Tasks) -> Steps:
+def _tasks(desk: ToolContext, args: Tasks) -> Steps:
     if args.ids:
         return (yield from _details(desk, args.ids))
     if args.since:
         after = yield from _after(desk, args.since)
         if after is not None:
-            told = yield from news.since(desk, after)
+            told = yield from changes.since(desk, after)
             if not told.everything:
                 return (yield from _changes(desk, told))
     statuses = None if args.all else ("pending", "in_progress", "paused")
     tasks: TaskList = yield desk.calls.list(status=statuses, offset=args.offset)
-    news.mark(desk, tasks.seq)
-    shown, _ = fitting(tasks[:_ROWS], words.line)
-    head = f"{words.summary(tasks.counts)}, seq {tasks.seq}"
+    changes.note_seen(desk, tasks.seq)
+    shown, _ = fitting(tasks[:_ROWS], phrases.line)
+    head = f"{phrases.summary(tasks.counts)}, seq {tasks.seq}"
     left_out = len(tasks) - len(shown)
     foot = [f"… {left_out} more: tasks offset={args.offset + len(shown)}"] if left_out else []
-    data = {"tasks": [words.row(task) for task in tasks[: len(shown)]], "left_out": left_out, "seq": tasks.seq}
+    data = {"tasks": [phrases.row(task) for task in tasks[: len(shown)]], "left_out": left_out, "seq": tasks.seq}
     return Reply(text="\n".join([head, *shown, *foot]), data=data)
 
 
-def _after(desk: Desk, text: str) -> Generator[Call[Any], Any, int | None]:
+def _after(desk: ToolContext, text: str) -> Generator[Call[Any], Any, int | None]:
     if text == "last":
-        return (yield from news.seen(desk))
+        return (yield from changes.seen(desk))
     if not text.isdecimal():
         raise Problem("invalid_arguments", 'since must be "last" or the seq of an earlier reply')
     return int(text)
 
 
-def _changes(desk: Desk, told: news.News) -> Steps:
+def _changes(desk: ToolContext, told: changes.Changes) -> Steps:
     tasks: TaskList = yield desk.calls.list()
-    news.mark(desk, told.seq)
+    changes.note_seen(desk, told.seq)
     changed = [task for task in tasks if task.id in told.changed]
     gone = [one for one in told.gone if one not in {task.id for task in tasks}]
     if not changed and not gone:
         return Reply(text=f"Nothing changed, seq {told.seq}.", data={"tasks": [], "gone": [], "seq": told.seq})
 
     def render(task: Task) -> str:
-        return f"{words.line(task)} — by {told.changed[task.id]}"
+        return f"{phrases.line(task)} — by {told.changed[task.id]}"
 
     shown, _ = fitting(changed[:_ROWS], render)
     left_out = len(changed) - len(shown)
     foot = [f"gone: {joined(gone, '#')}"] if gone else []
     foot += [f"… {left_out} more: call tasks for the list"] if left_out else []
-    data = {"tasks": [words.row(task) for task in changed[: len(shown)]], "gone": gone[:1_000], "seq": told.seq}
+    data = {"tasks": [phrases.row(task) for task in changed[: len(shown)]], "gone": gone[:1_000], "seq": told.seq}
     return Reply(text="\n".join([f"{len(changed)} changed, seq {told.seq}", *shown, *foot]), data=data)
 
 
-def _details(desk: Desk, ids: Ids) -> Steps:
+def _details(desk: ToolContext, ids: Ids) -> Steps:
     tasks: list[Task] = []
     for one in ids[:_DETAILS]:
         tasks.append((yield desk.calls.get(one)))
     share = 30_000 // len(tasks)
-    blocks = ["\n".join(words.detail(task, share)) for task in tasks]
+    blocks = ["\n".join(phrases.detail(task, share)) for task in tasks]
     note = [f"… {len(ids) - _DETAILS} more: at most {_DETAILS} at once"] if len(ids) > _DETAILS else []
-    data = [words.row(task) | {"description": shorten(task.description, share)} for task in tasks]
+    data = [phrases.row(task) | {"description": shorten(task.description, share)} for task in tasks]
     return Reply(text="\n\n".join([*blocks, *note]), data={"tasks": data})
 
 
-def _wait(desk: Desk, args: Wait) -> Steps:
-    after = yield from news.seen(desk)
+def _wait(desk: ToolContext, args: Wait) -> Steps:
+    after = yield from changes.seen(desk)
     if after is None:
         tasks: TaskList = yield desk.calls.list(limit=1)
         after = tasks.seq
     position, deadline = after, time.monotonic() + args.seconds
     while (left_ms := int((deadline - time.monotonic()) * 1_000)) > 0:
         try:
-            result: EventsResult = yield news.wait(desk, position, left_ms)
+            result: EventsResult = yield changes.wait(desk, position, left_ms)
         except (Gap, WrongEpoch):
             return (yield from _tasks(desk, Tasks()))
-        if news.is_others(desk, result):
+        if changes.is_others(desk, result):
             return (yield from _tasks(desk, Tasks(since=str(after))))
         position = max(position, result.next)
-    news.mark(desk, position)
+    changes.note_seen(desk, position)
     text = f"Nothing changed within {args.seconds} s, seq {position}."
     return Reply(text=text, data={"tasks": [], "gone": [], "seq": position})
 

@@ -1,6 +1,6 @@
 """`queue`: one task after the other; completing the current one starts the next."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -10,11 +10,21 @@ from punchlist.cursor import TaskList
 from punchlist.errors import Blocked, IllegalTransition, VersionConflict
 from punchlist.text import clip, one_line
 from punchlist.tools import claims
-from punchlist.tools.fit import BUDGET, LONG_TEXT, MANY_IDS, compact, fitting, more, shorten
+from punchlist.tools.budget import BUDGET, LONG_TEXT, MANY_IDS, compact, fitting, more, shorten
 from punchlist.tools.history import ended
-from punchlist.tools.model import Arguments, Confirm, Desk, Dialect, Listing, Problem, Reply, Steps, Tool
-from punchlist_schemas.results import ConversationResult, SetStatusResult
-from punchlist_schemas.things import FINISHED, PRIORITIES, Conversation, Metadata, Priority, SettingsPatch, Status, Task
+from punchlist.tools.model import Arguments, Confirm, Dialect, Listing, Problem, Reply, Steps, Tool, ToolContext
+from punchlist_schemas.results import ConversationResult, SetStatusResult, TaskExplainResult
+from punchlist_schemas.things import (
+    FINISHED,
+    PRIORITIES,
+    Conversation,
+    Metadata,
+    Priority,
+    Reason,
+    SettingsPatch,
+    Status,
+    Task,
+)
 
 _TITLE = 80
 _IN_A_LIST = 4_000
@@ -109,7 +119,7 @@ def _place(task: Task) -> tuple[bool, int]:
     return (task.status != "in_progress", -PRIORITIES.index(task.priority))
 
 
-def _now(desk: Desk, data: dict[str, Any], note: str = "", *, handed: bool = True) -> Steps:
+def _now(desk: ToolContext, data: dict[str, Any], note: str = "", *, handed: bool = True) -> Steps:
     """A reply with the task that is to be worked on now, and where there is none, why."""
     info: Conversation = yield desk.calls.info()
     running: TaskList = yield desk.calls.list(status="in_progress")
@@ -121,37 +131,34 @@ def _now(desk: Desk, data: dict[str, Any], note: str = "", *, handed: bool = Tru
     if is_serial and running and not own:
         notes.append(f"Task {running[0].id} is current, and {clip(one_line(running[0].owner), _NAME)} works on it.")
     elif not own and (info.counts.pending or info.counts.paused):
-        tasks: TaskList = yield desk.calls.list(status=("pending", "paused", "failed"))
-        notes.append(_idle(desk, info, sorted(tasks, key=_place)))
+        told: TaskExplainResult = yield desk.calls.explain()
+        notes.append(_idle(desk, info, told))
     return _json(data | ({"note": " ".join(notes)} if notes else {}))
 
 
-def _idle(desk: Desk, info: Conversation, tasks: Sequence[Task]) -> str:
+def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str:
     """Why nothing is in progress although there is something to be done, and what would change that."""
     resume = desk.tool("resume_task")
-    pending = [task for task in tasks if task.status == "pending"]
-    paused = [task for task in tasks if task.status == "paused"]
-    failed = [task for task in tasks if task.status == "failed"]
-    ready = next((task for task in pending if not task.open_blockers), None)
-    if info.settings.on_failure == "stop" and failed:
-        reason = f" ({clip(one_line(failed[0].fail_reason), _BESIDE)})" if failed[0].fail_reason else ""
-        return f"The queue has stopped: task {failed[0].id} has failed{reason}. Complete or delete it to go on."
-    if info.settings.execution != "serial" and ready is not None:
+    first: dict[str, Reason] = {reason.kind: reason for reason in reversed(told.reasons)}
+    if (stopped := first.get("stopped")) is not None:
+        reason = f" ({clip(one_line(stopped.fail_reason), _BESIDE)})" if stopped.fail_reason else ""
+        return f"The queue has stopped: task {stopped.by} has failed{reason}. Complete or delete it to go on."
+    if info.settings.execution != "serial" and told.next is not None:
         return (
-            f"This list is not serial, since others had put tasks on it: none starts by itself. {resume} {ready.id} "
-            f"starts one; punch set execution=serial -c {desk.conversation} makes the list a queue."
+            "This list is not serial, since others had put tasks on it: none starts by itself. "
+            f"{resume} {told.next.id} starts one; "
+            f"punch set execution=serial -c {desk.conversation} makes the list a queue."
         )
-    if paused:
-        return f"Nothing is in progress: task {paused[0].id} is paused; {resume} {paused[0].id} goes on with it."
-    if ready is not None:
-        return f"Nothing is in progress; {resume} {ready.id} starts the next task."
-    blockers = {one for task in pending for one in task.open_blockers}
-    culprit = next((task for task in failed if task.id in blockers), None)
-    cause = f": task {culprit.id} has failed. Complete or delete it" if culprit else " for others"
-    return f"No task can start: {len(pending)} wait{cause}."
+    if (paused := first.get("paused")) is not None:
+        return f"Nothing is in progress: task {paused.by} is paused; {resume} {paused.by} goes on with it."
+    if told.next is not None:
+        return f"Nothing is in progress; {resume} {told.next.id} starts the next task."
+    failed = first.get("failed")
+    cause = f": task {failed.by} has failed. Complete or delete it" if failed is not None else " for others"
+    return f"No task can start: {info.counts.pending} wait{cause}."
 
 
-def _prepared(desk: Desk) -> Generator[Call[Any], Any, Conversation]:
+def _prepared(desk: ToolContext) -> Generator[Call[Any], Any, Conversation]:
     """The list, serial if it is new or nobody has put a task on it yet: one that is worked on keeps its ways."""
     serial = SettingsPatch(execution="serial")
     if desk.place not in desk.memory.prepared:
@@ -168,7 +175,7 @@ def _prepared(desk: Desk) -> Generator[Call[Any], Any, Conversation]:
     return (yield desk.calls.info())
 
 
-def _add(desk: Desk, args: AddTask) -> Steps:
+def _add(desk: ToolContext, args: AddTask) -> Steps:
     title, description = split(args.description)
     info: Conversation = yield from _prepared(desk)
     counts, settings = info.counts, info.settings
@@ -189,7 +196,7 @@ def _add(desk: Desk, args: AddTask) -> Steps:
     return (yield from _now(desk, data))
 
 
-def _list(desk: Desk, args: Listing) -> Steps:
+def _list(desk: ToolContext, args: Listing) -> Steps:
     info: Conversation = yield desk.calls.info()
     tasks: TaskList = yield desk.calls.list(status=("pending", "in_progress", "paused", "failed"))
     queue = sorted((task for task in tasks if task.status in ("pending", "in_progress")), key=_place)
@@ -204,7 +211,8 @@ def _list(desk: Desk, args: Listing) -> Steps:
     if left_out:
         data |= {"omitted": left_out, "hint": more(left_out, args.offset + len(shown), desk.tool("list_tasks"))}
     if not info.counts.in_progress and (info.counts.pending or info.counts.paused):
-        data["note"] = _idle(desk, info, [*queue, *(task for task in tasks if task.status in ("paused", "failed"))])
+        told: TaskExplainResult = yield desk.calls.explain()
+        data["note"] = _idle(desk, info, told)
     return _json({"tasks": shown, **data})
 
 
@@ -213,7 +221,7 @@ def _beside(task: Task) -> dict[str, Any]:
     return {"id": task.id, "description": shorten(joint(task), _BESIDE), **reason}
 
 
-def _finish(desk: Desk, task_id: str, status: Status, text: str) -> Generator[Call[Any], Any, SetStatusResult]:
+def _finish(desk: ToolContext, task_id: str, status: Status, text: str) -> Generator[Call[Any], Any, SetStatusResult]:
     """Complete or fail a task that is not in this state yet: what came of it is never overwritten.
 
     Raises:
@@ -238,7 +246,7 @@ def _finish(desk: Desk, task_id: str, status: Status, text: str) -> Generator[Ca
     return (yield desk.calls.set_status(task_id, status, **texts))
 
 
-def _complete(desk: Desk, args: CompleteTask) -> Steps:
+def _complete(desk: ToolContext, args: CompleteTask) -> Steps:
     running: TaskList = yield desk.calls.list(status="in_progress", limit=1)
     result: SetStatusResult = yield from _finish(desk, args.task_id, "completed", args.result_summary)
     done, note = result.task, ""
@@ -248,20 +256,19 @@ def _complete(desk: Desk, args: CompleteTask) -> Steps:
     return (yield from _now(desk, data, note))
 
 
-def _fail(desk: Desk, args: FailTask) -> Steps:
+def _fail(desk: ToolContext, args: FailTask) -> Steps:
     result: SetStatusResult = yield from _finish(desk, args.task_id, "failed", args.reason)
     task = result.task
     again = "" if task.status == "failed" else f"Task {task.id} failed and is tried again: it is {task.status}."
     return (yield from _now(desk, {"success": True, "message": again or f"Task {task.id} marked failed."}))
 
 
-def _pause(desk: Desk, args: OneTask) -> Steps:
-    yield from claims.leave_claimed(desk, args.task_id)
+def _pause(desk: ToolContext, args: OneTask) -> Steps:
     result: SetStatusResult = yield desk.calls.pause(args.task_id)
     return (yield from _now(desk, {"success": True, "message": f"Task {result.task.id} paused."}, handed=False))
 
 
-def _resume(desk: Desk, args: OneTask) -> Steps:
+def _resume(desk: ToolContext, args: OneTask) -> Steps:
     task: Task = yield desk.calls.get(args.task_id)
     if task.status in FINISHED:
         why = shorten(task.result_summary or task.fail_reason, _BESIDE)
@@ -276,17 +283,20 @@ def _resume(desk: Desk, args: OneTask) -> Steps:
         message = f"Task {task.id} {'resumed' if task.status == 'paused' else 'waits already'}."
         note = f"Its turn comes after task {running[0].id}, which is current."
         return _json({"success": True, "message": message, "note": note})
-    result: SetStatusResult = yield desk.calls.resume(task.id)
-    return _json({"success": True, "message": f"Task {task.id} resumed.", "nextTask": _handed(result.task)})
+    if info.settings.execution == "serial" or desk.is_nameless:
+        yield desk.calls.resume(task.id)
+    else:
+        yield from claims.begin(desk, task.id)
+    resumed: Task = yield desk.calls.get(task.id)
+    return _json({"success": True, "message": f"Task {task.id} resumed.", "nextTask": _handed(resumed)})
 
 
-def _prioritize(desk: Desk, args: PrioritizeTask) -> Steps:
+def _prioritize(desk: ToolContext, args: PrioritizeTask) -> Steps:
     task: Task = yield desk.calls.edit(args.task_id, priority=args.priority)
     return _json({"success": True, "message": f"Task {task.id} priority set to {args.priority}."})
 
 
-def _delete(desk: Desk, args: DeleteTask) -> Steps:
-    yield from claims.leave_claimed(desk, args.task_id)
+def _delete(desk: ToolContext, args: DeleteTask) -> Steps:
     (deleted,) = yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
     return (yield from _now(desk, {"success": True, "message": f"Task {deleted} deleted."}))
 

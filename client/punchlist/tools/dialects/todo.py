@@ -7,11 +7,11 @@ from msgspec import Meta
 
 from punchlist.cursor import TaskList
 from punchlist.text import one_line
-from punchlist.tools.fit import BUDGET, compact, fitting, more, shorten
+from punchlist.tools.budget import BUDGET, compact, fitting, more, shorten
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
+    NUMBER,
     Arguments,
-    Desk,
     Dialect,
     Hidden,
     Listing,
@@ -20,13 +20,14 @@ from punchlist.tools.model import (
     Steps,
     Token,
     Tool,
+    ToolContext,
     confirmed,
 )
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Status, Task
 
-TaskId = Annotated[int, Meta(description="The task's number", ge=1)]
-Also = tuple[int, ...]
+TaskId = Annotated[str, Meta(description="The task's number", extra_json_schema={NUMBER: True, "minimum": 1})]
+Also = tuple[Annotated[str, Meta(extra_json_schema={NUMBER: True})], ...]
 UserWords = Annotated[str, Hidden]
 _IN_A_REPLY = 20_000
 
@@ -87,7 +88,7 @@ _WANTED: dict[str, tuple[Status, ...]] = {
 """Filter → the statuses that it keeps: each task is either pending or completed, so that the counts add up."""
 
 
-def rows(desk: Desk, status: str, offset: int, tool: str) -> Steps:
+def rows(desk: ToolContext, status: str, offset: int, tool: str) -> Steps:
     """The tasks that a filter keeps. Where they don't fit, a last row of the same form tells how many are left out."""
     tasks: TaskList = yield desk.calls.list(status=_WANTED.get(status), offset=offset)
     shown, left_out = fitting(tasks, row, BUDGET)
@@ -97,11 +98,11 @@ def rows(desk: Desk, status: str, offset: int, tool: str) -> Steps:
     return _reply(shown)
 
 
-def delete_confirmed(desk: Desk, number: int, also: tuple[int, ...], confirm: str, words: str) -> Steps:
+def delete_confirmed(desk: ToolContext, number: str, also: tuple[str, ...], confirm: str, words: str) -> Steps:
     """Deletes tasks once the user has agreed, with one question for all of them."""
-    task: Task = yield desk.calls.get(str(number))
-    ids = list(dict.fromkeys((task.id, *map(str, also))))
-    named = f"task {number}" if len(ids) == 1 else f"tasks {', '.join(ids)}"
+    task: Task = yield desk.calls.get(number)
+    ids = list(dict.fromkeys((task.id, *also)))
+    named = f"task {task.id}" if len(ids) == 1 else f"tasks {', '.join(ids)}"
     question = f"Are you sure you want to delete {named}? (yes/no)"
     gone = yield from confirmed(desk, partial(desk.calls.delete, *ids), question, confirm=confirm, quote=words)
     if isinstance(gone, Reply):
@@ -115,32 +116,32 @@ def renaming(task: Task, title: str) -> str:
     return f'Are you sure you want to rename task {task.id} to "{shorten(title, 500)}"? (yes/no)'
 
 
-def _create_todo(desk: Desk, args: CreateTodo) -> Steps:
+def _create_todo(desk: ToolContext, args: CreateTodo) -> Steps:
     task: Task = yield desk.calls.add(one_line(args.title))
     return _reply(_full(task))
 
 
-def _get_todo(desk: Desk, args: OneTask) -> Steps:
-    task: Task = yield desk.calls.get(str(args.task_id))
+def _get_todo(desk: ToolContext, args: OneTask) -> Steps:
+    task: Task = yield desk.calls.get(args.task_id)
     return _reply(_full(task))
 
 
-def _list_todos(desk: Desk, args: Listing) -> Steps:
+def _list_todos(desk: ToolContext, args: Listing) -> Steps:
     return (yield from rows(desk, "all", args.offset, "list_todo_tasks"))
 
 
-def _complete_todo(desk: Desk, args: OneTask) -> Steps:
-    before = yield from completed_by_others(desk, str(args.task_id))
-    result: SetStatusResult = yield desk.calls.complete(str(args.task_id))
+def _complete_todo(desk: ToolContext, args: OneTask) -> Steps:
+    before = yield from completed_by_others(desk, args.task_id)
+    result: SetStatusResult = yield desk.calls.complete(args.task_id)
     return _reply(_full(result.task) | ({"note": f"{before} before"} if before else {}))
 
 
-def _delete_todo(desk: Desk, args: DeleteTodo) -> Steps:
+def _delete_todo(desk: ToolContext, args: DeleteTodo) -> Steps:
     return (yield from delete_confirmed(desk, args.task_id, args.also, args.confirm, args.user_words))
 
 
-def _update_todo(desk: Desk, args: UpdateTodo) -> Steps:
-    task: Task = yield desk.calls.get(str(args.task_id))
+def _update_todo(desk: ToolContext, args: UpdateTodo) -> Steps:
+    task: Task = yield desk.calls.get(args.task_id)
     title = one_line(args.title)
     rename = partial(desk.calls.edit, task.id, title=title)
     if title == task.title:

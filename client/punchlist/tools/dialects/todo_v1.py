@@ -8,7 +8,7 @@ from msgspec import Meta
 from punchlist.text import one_line
 from punchlist.tools.dialects.todo import Also, TaskId, UserWords, delete_confirmed, outcome, refuse, renaming, rows
 from punchlist.tools.history import completed_by_others
-from punchlist.tools.model import Arguments, Desk, Dialect, Offset, Problem, Reply, Steps, Token, Tool, confirmed
+from punchlist.tools.model import Arguments, Dialect, Offset, Problem, Reply, Steps, Token, Tool, ToolContext, confirmed
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Task
 
@@ -58,39 +58,39 @@ class UpdateTask(UsersTask, frozen=True):
     user_words: UserWords = ""
 
 
-def _own(desk: Desk, args: Users) -> None:
+def _own(desk: ToolContext, args: Users) -> None:
     if desk.user is not None and args.user_id != desk.user:
         raise Problem("forbidden", f"user_id must be {desk.user!r}, the user of this connection")
 
 
-def _add(desk: Desk, args: AddTask) -> Steps:
+def _add(desk: ToolContext, args: AddTask) -> Steps:
     _own(desk, args)
     task: Task = yield desk.calls.add(one_line(args.title), description=args.description)
     return outcome(task, "created")
 
 
-def _list(desk: Desk, args: ListTasks) -> Steps:
+def _list(desk: ToolContext, args: ListTasks) -> Steps:
     _own(desk, args)
     return (yield from rows(desk, args.status, args.offset, "list_tasks"))
 
 
-def _complete(desk: Desk, args: UsersTask) -> Steps:
+def _complete(desk: ToolContext, args: UsersTask) -> Steps:
     _own(desk, args)
-    before = yield from completed_by_others(desk, str(args.task_id))
-    result: SetStatusResult = yield desk.calls.complete(str(args.task_id))
+    before = yield from completed_by_others(desk, args.task_id)
+    result: SetStatusResult = yield desk.calls.complete(args.task_id)
     return outcome(result.task, "completed", f"{before} before" if before else "")
 
 
-def _delete(desk: Desk, args: DeleteTask) -> Steps:
+def _delete(desk: ToolContext, args: DeleteTask) -> Steps:
     _own(desk, args)
     return (yield from delete_confirmed(desk, args.task_id, args.also, args.confirm, args.user_words))
 
 
-def _update(desk: Desk, args: UpdateTask) -> Steps:
+def _update(desk: ToolContext, args: UpdateTask) -> Steps:
     _own(desk, args)
     if not args.title and not args.description:
         raise Problem("invalid_arguments", "title or description is required")
-    task: Task = yield desk.calls.get(str(args.task_id))
+    task: Task = yield desk.calls.get(args.task_id)
     title = one_line(args.title)
     changes: dict[str, Any] = {"title": title} if title else {}
     changes |= {"description": args.description} if args.description else {}

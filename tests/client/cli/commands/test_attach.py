@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+
 SESSION = "7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66"
 
 
@@ -9,6 +11,15 @@ def test_an_attached_session_finds_the_list_until_it_is_detached(punch: Any) -> 
     assert punch("list", "-c", SESSION, "--json").json["tasks"][0]["title"] == "a"
     assert punch("detach", SESSION).lines == [f"{SESSION} no longer finds website"]
     assert punch("list", "-c", SESSION).err.startswith(f"error: not_found: there is no list {SESSION}\n")
+
+
+@pytest.mark.parametrize("session", ["x" * 10_000, "a\x1b[2J", "../up", "", "\udcff"])
+def test_a_session_that_can_be_no_id_is_refused_and_not_shown(session: str, punch: Any) -> None:
+    punch("add", "a", "-c", "website")
+    for refused in (punch("attach", session, "-c", "website"), punch("list", "-c", session)):
+        assert refused.code != 0 and refused.err.startswith("error: ")
+        assert not session or session not in refused.out + refused.err
+    assert punch("log", "-c", "website", "--json").out.count("ttached") == 0
 
 
 def test_attaching_again_moves_the_session(punch: Any) -> None:

@@ -22,15 +22,29 @@ def test_a_task_is_given_back_by_its_owner_alone(punch: Any) -> None:
 
 
 def test_next_completes_what_is_mine_and_takes_another(punch: Any) -> None:
-    for title in "abc":
+    for title in "abcd":
         punch("add", title)
     assert punch("next", "-o", "ann").out == "  ● #1 a  @ann\n"
     assert punch("next", "-o", "ann", "-r", "in a.txt").out == "  ✓ #1 a\n  ● #2 b  @ann\n"
     assert punch("show", "1", "--json").json["task"]["result_summary"] == "in a.txt"
+    assert punch("next", "-o", "ann", "--done").out == "  ✓ #2 b\n  ● #3 c  @ann\n"
     punch("claim", "-o", "ann")
-    assert "--done ID" in punch("next", "-o", "ann").err
-    assert punch("next", "-o", "ann", "--done", "3").code == 1
+    assert "--done ID" in punch("next", "-o", "ann", "--done").err
+    assert punch("next", "-o", "ann", "--done", "").code == 2
+    told = punch("next", "-o", "ann", "--done", "3")
+    assert (told.code, told.err.splitlines()[0]) == (1, "error: nothing_ready: there is no task to be had")
     assert punch("show", "3", "--json").json["task"]["status"] == "completed"
+
+
+def test_next_by_itself_completes_nothing_and_shows_what_is_mine(punch: Any) -> None:
+    punch("add", "a")
+    punch("add", "b")
+    assert punch("next", "-o", "ann").out == "  ● #1 a  @ann\n"
+    again = punch("next", "-o", "ann")
+    assert (again.code, again.out) == (0, "  ● #1 a  @ann\n")
+    assert again.err == "ann has this in progress; --done completes it and takes the next task\n"
+    assert punch("next", "-o", "ann", "--json").json["task"]["id"] == "1"
+    assert [task["status"] for task in punch("list", "--json").json["tasks"]] == ["in_progress", "pending"]
 
 
 def test_next_takes_nothing_when_what_is_said_to_be_done_is_not_in_progress(punch: Any) -> None:
@@ -47,12 +61,22 @@ def test_a_duration_that_is_none_is_refused(punch: Any) -> None:
     assert "'48h' is not between 1s and 24h" in punch("claim", "--lease", "48h").err
 
 
-def test_next_tells_what_it_completed_where_nothing_is_left(punch: Any) -> None:
+def test_the_end_of_the_work_is_no_failure(punch: Any) -> None:
     punch("add", "a")
     punch("claim", "-o", "ann")
+    told = punch("next", "-o", "ann", "--done")
+    assert (told.code, told.out, told.err) == (0, "  ✓ #1 a\nall tasks are finished\n", "")
+    assert punch("next", "-o", "ann", "--json").json["task"] is None
+    assert punch("next", "-o", "ann", "--json").code == 0
+
+
+def test_an_empty_list_says_how_to_add(punch: Any) -> None:
     told = punch("next", "-o", "ann")
-    assert (told.code, told.out) == (1, "  ✓ #1 a\n")
-    assert told.err.startswith("error: nothing_ready: ")
+    assert (told.code, told.out) == (1, "")
+    assert told.err.endswith(" is empty\n  punch add TITLE adds a task\n")
+    assert told.err.startswith("error: nothing_ready: the list ")
+    assert punch("next", "-o", "ann", "--json").code == 1
+    assert punch("next", "-o", "ann", "--done").code == 1
 
 
 def test_a_result_of_nothing_is_refused_and_takes_nothing(punch: Any) -> None:

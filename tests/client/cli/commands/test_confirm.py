@@ -24,3 +24,10 @@ def test_a_person_answers_the_question_of_a_tool(punch: Any, daemon: Running) ->
         assert not client.conversation("elsewhere").list()
         again = punch("confirm", token, "--yes")
         assert again.code == 1 and "no such token" in again.err
+
+
+def test_a_token_that_is_none_says_how_to_get_another(punch: Any) -> None:
+    told = punch("confirm", "deadbeef", "--yes")
+    assert told.code == 1
+    advice = "nothing was changed; the agent that asked gets a new token when it calls its tool again"
+    assert told.err.splitlines()[1].strip() == advice

@@ -1,15 +1,19 @@
 import fcntl
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from msgspec.structs import replace
 
 from punchlist.cli.commands import doctor
 from punchlist.taskfiles.config import Config, Entry
 from punchlist.taskfiles.report import Report
-from punchlist_testing.daemon import Spawned
+from punchlist_testing.daemon import Spawned, running_daemon
+from punchlist_testing.engine import Peer
 from punchlist_testing.peer import HELLO, Request, Session, scripted_peer
 from punchlist_testing.repositories import repository
 
@@ -43,6 +47,29 @@ def test_a_project_file_that_may_not_choose_its_list_is_a_fault(
     assert f"punch init --trust in {clone}" in outcome.out
     punch("init", "--trust")
     assert states(punch("doctor", "--json"))["project"] == "ok"
+
+
+@pytest.fixture
+def damaged(home: Path) -> None:
+    """A data directory with the lists `a` and `b`; of `a` the event behind its first task is spoiled."""
+
+    async def write() -> None:
+        async with running_daemon(home) as daemon:
+            peer = await Peer.open(daemon.socket)
+            for name, title in (("a", "first"), ("a", "second"), ("b", "first")):
+                await peer.result("task.add", conversation=name, title=title)
+            peer.close()
+
+    anyio.run(write)
+    with closing(sqlite3.connect(home / "data" / "log.db", isolation_level=None)) as connection:
+        connection.execute("DELETE FROM snapshots").close()
+        connection.execute("UPDATE log SET body = CAST(replace(body, 'second', 'secund') AS BLOB)").close()
+
+
+def test_a_damaged_list_is_a_fault_and_the_way_out_is_named(damaged: None, punch: Any) -> None:
+    seen = punch("doctor")
+    assert seen.code == 1 and "fail  list: a is damaged at position 3 (its checksum does not match)\n" in seen.out
+    assert "punch call daemon.shutdown; punch verify --repair" in seen.out and "list: b" not in seen.out
 
 
 def test_without_a_daemon_it_says_so_and_starts_none(run: Any, home: Path) -> None:
@@ -120,7 +147,8 @@ def test_a_daemon_of_another_version_elsewhere_and_with_errors_is_told(
 ) -> None:
     def handler(session: Session, request: Request) -> None:
         errors = ["no space left", "a bad page", "no space left"]
-        session.answer(request, {"data_dir": "/else/where", "log_bytes": 1, "wal_bytes": 0, "last_errors": errors})
+        status = {"data_dir": "/else/where", "log_bytes": 1, "wal_bytes": 0, "last_errors": errors}
+        session.answer(request, status | {"conversations": []})
 
     with scripted_peer(home, handler, replace(HELLO, version="0.0.1")) as peer:
         monkeypatch.setenv("PUNCHLIST_SOCKET", peer.socket)

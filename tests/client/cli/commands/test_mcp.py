@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.cli import extra
+from punchlist.cli import mcp_extra
 from punchlist_testing.terminal import terminal
 
 
@@ -26,7 +26,7 @@ def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, module, None)
     told = run("mcp")
     assert told.code == 78
-    assert told.err == f"error: configuration: {extra.MISSING}\n  {extra.install()}\n"
+    assert told.err == f"error: configuration: {mcp_extra.MISSING}\n  {mcp_extra.install()}\n"
 
 
 @pytest.mark.usefixtures("home")

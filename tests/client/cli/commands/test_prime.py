@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,12 @@ AGENT = agent_name("claude-code", key_of(SESSION))
 @pytest.fixture(autouse=True)
 def _project(run: Any) -> None:
     run("init", "default")
+
+
+@pytest.fixture(autouse=True)
+def this_process_is_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command runs in this process; above it there may be nothing but shells, which are no host."""
+    monkeypatch.setattr(os, "getppid", os.getpid)
 
 
 def hook(punch: Any, event: str, session: str = SESSION, **members: Any) -> Any:
@@ -125,6 +132,16 @@ def test_a_hook_never_stands_in_the_way(run: Any, punch: Any, daemon: Running) -
     assert gone.err.startswith("punchlist: ")
 
 
+def test_after_a_restored_log_the_looks_into_the_other_one_count_for_nothing(punch: Any, daemon: Running) -> None:
+    punch("add", "Write")
+    assert hook(punch, "SessionStart").lines[1:] == ['  #1 "Write" [pending]']
+    (look,) = Path(daemon.data_dir, "looked").iterdir()
+    known = json.loads(look.read_bytes())
+    look.write_text(json.dumps(known | {"epoch": "another", "seq": 0}))
+    assert hook(punch, "UserPromptSubmit").out == ""
+    assert json.loads(look.read_bytes()) == known
+
+
 def test_outside_of_a_project_a_hook_says_nothing_and_a_person_what_to_do(punch: Any, home: Path) -> None:
     punch("add", "Private", "-c", "default")
     (home / ".punchlist.toml").unlink()
@@ -148,6 +165,21 @@ def test_a_session_that_changes_its_directory_keeps_its_list(
     assert hook(punch, "SessionStart", session="three", cwd=str(other)).out == ""
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(website))
     assert "Write" in hook(punch, "SessionStart", session="four", cwd=str(other)).out
+
+
+def test_a_hook_of_a_project_that_is_gone_takes_no_other_list(
+    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    punch("add", "Private")  # into the list of the directory that the project was in
+    gone = str(home / "website")
+    for event in ("SessionStart", "UserPromptSubmit", "Stop"):
+        told = hook(punch, event, cwd=gone)
+        assert (told.code, told.out) == (0, "")
+        assert told.err == f"punchlist: The project's directory {gone} is gone\n"
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", gone)
+    assert hook(punch, "SessionStart", cwd=str(home)).out == ""
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(home))
+    assert "Private" in hook(punch, "SessionStart", cwd=gone).out
 
 
 def test_a_cloned_repository_can_not_put_a_private_list_into_the_context(

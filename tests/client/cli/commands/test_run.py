@@ -62,10 +62,10 @@ def test_a_mistyped_command_ends_the_runner_and_touches_no_task(plan: Any, tmp_p
 def test_a_title_that_reads_as_an_option_fails_its_task_and_never_reaches_the_command(
     punch: Any, tmp_path: Path
 ) -> None:
-    punch("add", "--", f"--eval=$(shell touch {tmp_path}/PWNED)")
-    done = punch("run", "--", "make", "{title}")
+    punch("add", "--", f"--checkpoint-action=exec=touch {tmp_path}/PWNED")
+    done = punch("run", "--", "tar", "-cf", "/dev/null", "--checkpoint=1", "{title}", "/etc/hostname")
     assert done.code == 1
-    assert task(punch, 1)["fail_reason"].startswith("{title} begins with a dash, and make could read it as an option")
+    assert task(punch, 1)["fail_reason"].startswith("{title} begins with a dash, and tar could read it as an option")
     assert not (tmp_path / "PWNED").exists()
 
 

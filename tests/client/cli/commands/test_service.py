@@ -138,3 +138,15 @@ def test_the_units_are_for_us_alone_whatever_the_umask(run: Any, units: Path, ho
         os.umask(before)
     made = [home / ".config", *(home / ".config").rglob("*"), home / "data"]
     assert {oct(path.lstat().st_mode & 0o077) for path in made if not path.is_symlink()} == {"0o0"}
+
+
+def test_the_web_server_gets_a_socket_and_a_service_too_and_goes_with_them(run: Any, units: Path, home: Path) -> None:
+    assert run("service", "install", "--web").code == 0
+    web = ["punchlist-web.service", "punchlist-web.socket", "sockets.target.wants/punchlist-web.socket"]
+    assert installed(units) == sorted([*NAMES, *web])
+    command = f"web --idle-exit 10m --socket {home}/run/daemon.sock --data-dir {home}/data"
+    assert command in (units / "punchlist-web.service").read_text()
+    status = run("service", "status")
+    assert f"{units / 'punchlist-web.socket'}: installed" in status.lines
+    assert run("service", "uninstall").code == 0
+    assert installed(units) == []

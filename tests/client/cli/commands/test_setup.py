@@ -53,8 +53,11 @@ MISSING = "import sys; sys.exit('error: configuration: it needs the extra mcp\\n
             MISSING,
             "configuration: it needs the extra mcp\n  /py -m pip install x[mcp]\n",
         ),
-        ("raise RuntimeError('broken')", "RuntimeError: broken\n"),
-        ("print('hello')", "it prints 'hello' on its standard output, which is for messages alone\n"),
+        ("raise RuntimeError('broken')", "RuntimeError: broken\n  run it to see more: "),
+        (
+            "print('hello')",
+            "it prints 'hello' on its standard output, which is for messages alone\n  run it to see more: ",
+        ),
     ],
 )
 def test_nothing_is_written_where_the_server_does_not_start(run: Any, home: Path, source: str, told: str) -> None:
@@ -71,7 +74,11 @@ def test_nothing_is_written_where_the_server_does_not_start(run: Any, home: Path
 @pytest.mark.parametrize(
     ("mode", "first_line", "told"),
     [
-        (0o755, "#!/no/such/python", "the Python that its first line names is not there"),
+        (
+            0o755,
+            "#!/no/such/python",
+            "the Python that its first line names is not there\n  install punchlist there anew",
+        ),
         (0o644, "#!/bin/sh", "punch: not executable\n  chmod +x "),
     ],
 )
@@ -200,6 +207,7 @@ def test_a_host_without_a_file_for_projects_says_so(run: Any) -> None:
 def test_print_changes_nothing(run: Any, home: Path) -> None:
     before = tree(home)
     shown = run("setup", "codex", "--print", "-c", "website")
+    assert run("setup", "codex", "--dry-run", "-c", "website").out == shown.out
     assert '+args = ["mcp", "--dialect", "native", "--conversation", "website"]' in shown.lines
     assert tree(home) == before
 

@@ -99,3 +99,50 @@ def test_errors_show_hostile_words_escaped(punch: Any) -> None:
     assert refused.code == 1
     assert "\x1b" not in refused.err
     assert "\u202e" not in refused.err
+
+
+def test_labels_dates_links_and_an_estimate_are_set_shown_and_cleared(punch: Any) -> None:
+    added = punch("add", "a", "--label", "ops", "--label", "needs review", "--due", "2126-12-24", "--estimate", "90m")
+    assert added.lines == ["  ☐ #1 a  +ops  +needs review  due 2126-12-24"]
+    punch("edit", "1", "--after-date", "2126-12-01 08:30", "--link", "path=src/a.py:12", "--link", "relates-to=1")
+    shown = punch("show", "1").out
+    for line in ("due: 2126-12-24", "not before: 2126-12-01 08:30", "labels: ops, needs review", "path: src/a.py:12"):
+        assert f"  {line}\n" in shown
+    assert punch("why", "1").lines[1] == "  ← it is deferred until 2126-12-01 08:30"
+    cleared = ("--due", "", "--after-date", "", "--estimate", "", "--link", "", "--unlabel", "ops")
+    task = punch("edit", "1", *cleared, "--json").json["task"]
+    assert {"due", "not_before", "estimate_ms", "links"}.isdisjoint(task)
+    assert task["labels"] == ["needs review"]
+
+
+@pytest.mark.parametrize("text", ["2026-02-30", "soon", "1969-01-01", "99999-01-01", "-3d"])
+def test_a_day_that_does_not_exist_is_refused_with_an_example(punch: Any, text: str) -> None:
+    refused = punch("add", "a", f"--due={text}")
+    assert refused.code == 2
+    assert "write 2026-12-24" in refused.err
+
+
+def test_notes_are_added_with_actor_and_time_and_told_in_the_log(punch: Any) -> None:
+    punch("add", "a")
+    punch("note", "1", "first", "line", "--actor", "ann")
+    shown = punch("note", "1", "second\x1b[31m").lines
+    assert shown[-1] == "  second\\x1b[31m"
+    assert [line.strip() for line in shown if "ann" in line or "first" in line][-1] == "first line"
+    assert "#1 note: first line" in punch("log").out
+    assert punch("note", "9", "x").code == 1
+    punch("undo")
+    assert [each["text"] for each in punch("show", "1", "--json").json["task"]["notes"]] == ["first line"]
+
+
+def test_a_list_is_narrowed_by_label_parent_due_date_and_text(punch: Any) -> None:
+    punch("add", "a", "--label", "ops", "--due", "1d")
+    punch("add", "b", "--parent", "1", "--due", "9d", "--label", "ops", "--label", "ui")
+    punch("add", "c", "-d", "Über alles")
+    for words, expected in (
+        (("--label", "ops"), ["1", "2"]),
+        (("--label", "ops", "--label", "ui"), ["2"]),
+        (("--parent", "#1"), ["2"]),
+        (("--due", "7d"), ["1"]),
+        (("--text", "über"), ["3"]),
+    ):
+        assert [task["id"] for task in punch("list", *words, "--json").json["tasks"]] == expected

@@ -60,6 +60,14 @@ def test_a_dash_that_only_two_placeholders_make_together_is_rejected() -> None:
         ("bash -x|{title}", "bash"),
         ("sh|./{title}", "sh"),
         ("xargs sh|{title}", "xargs"),
+        ("make|{title}", "make"),
+        ("nice make -C .|T={title}", "make"),
+        ("env A=1|{title}", "env"),
+        ("timeout 5|{title}", "timeout"),
+        ("sudo -u nobody-here|{title}", "sudo"),
+        ("nice timeout|{title}", "timeout"),
+        ("awk|{title}", "awk"),
+        ("vim|{title}", "vim"),
         ("|{title}", "punch run"),
         ("|./{title}", "punch run"),
     ],
@@ -81,6 +89,12 @@ def test_a_shell_may_be_given_a_task_as_an_argument_and_its_id_anywhere() -> Non
     ]
     assert Command(["python3", "-m", "pytest", "{title}"]).for_task(task())[3] == "t"
     assert Command(["echo", "-e", "{title}"]).for_task(task()) == ["echo", "-e", "t"]
+    for words in (
+        ["env", "A=1", "echo", "{title}"],
+        ["nice", "-n", "5", "echo", "-p", "{title}"],
+        ["echo", "make", "{title}"],
+    ):
+        assert Command(words).for_task(task())[-1] == "t", "the program is yours, and the text an argument of it"
 
 
 def test_an_empty_argument_is_rejected_with_the_placeholder_that_is_never_empty() -> None:

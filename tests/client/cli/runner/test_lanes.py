@@ -13,10 +13,10 @@ import anyio
 import pytest
 
 from punchlist import Client, connect_async
-from punchlist.cli.look import Look
 from punchlist.cli.runner.command import Command
+from punchlist.cli.runner.display import Show
 from punchlist.cli.runner.lanes import Lanes, Plan
-from punchlist.cli.runner.show import Show
+from punchlist.cli.style import Style
 from punchlist.work import AsyncWork
 from punchlist_schemas.things import Task
 from punchlist_testing.daemon import Spawned
@@ -101,7 +101,7 @@ async def test_a_lane_stays_until_the_end_of_anothers_task_is_settled(
         ended.set()
         await complete(work, result)
 
-    async def look(lanes: Lanes, work: AsyncWork) -> Task | None:
+    async def style(lanes: Lanes, work: AsyncWork) -> Task | None:
         task = await claimed(lanes, work)
         if task is None:  # it hears of that only when the other one's command is over
             with anyio.fail_after(10):
@@ -109,7 +109,7 @@ async def test_a_lane_stays_until_the_end_of_anothers_task_is_settled(
         return task
 
     monkeypatch.setattr(AsyncWork, "complete", telling)
-    monkeypatch.setattr(Lanes, "_claimed", look)
+    monkeypatch.setattr(Lanes, "_claimed", style)
     meet = 'test "$1" = 1 && exit; cd "$0"; touch "$1"; '
     meet += "for i in $(seq 100); do test $(ls | wc -l) = 2 && exit; sleep 0.05; done; exit 1"
     place = tmp_path / "met"
@@ -121,6 +121,6 @@ async def test_a_lane_stays_until_the_end_of_anothers_task_is_settled(
         await conversation.add("first")
         for title in "xy":
             await conversation.add(title, blocked_by=["1"])
-        lanes = Lanes(conversation, plan, Show(Look()))
+        lanes = Lanes(conversation, plan, Show(Style()))
         await lanes.run()
     assert (lanes.done, lanes.failed) == (3, 0)

@@ -1,0 +1,100 @@
+"""Durations and counts as people write them on a command line."""
+
+from argparse import ArgumentTypeError
+
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_MAX_PORT = 65_535
+_MIN_LEASE_MS, _MAX_LEASE_MS = 1_000, 86_400_000
+
+
+def milliseconds(text: str) -> int:
+    """`90`, `90s`, `1.5m`, `500ms`, `2h` as milliseconds; a bare number is seconds.
+
+    Raises:
+        ArgumentTypeError: It is none.
+    """
+    number = text.strip().rstrip("smhd")
+    unit = text.strip()[len(number) :] or "s"
+    try:
+        value = float(number)
+    except ValueError:
+        value = -1.0
+    if unit not in _UNITS_MS or not 0 <= value < 1e9:  # noqa: PLR2004 - a bound of sense, against overflow
+        raise ArgumentTypeError(f"{text!r} is not a duration; write 90s, 10m or 2h")
+    return round(value * _UNITS_MS[unit])
+
+
+def when(text: str) -> int:
+    """A time as milliseconds since 1970 UTC: `2026-12-24`, `2026-12-24 18:00` (local), or `3d` from now; empty is 0.
+
+    Raises:
+        ArgumentTypeError: It is none, or the calendar has no such day.
+    """
+    from datetime import datetime
+
+    if not text.strip():
+        return 0
+    try:
+        at = round(datetime.fromisoformat(text.strip()).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        try:
+            at = round(datetime.now().timestamp() * 1000) + milliseconds(text)
+        except ArgumentTypeError:
+            at = 0
+    if at <= 0:
+        raise ArgumentTypeError(f"{text!r} is no time; write 2026-12-24, '2026-12-24 18:00', or 3d for in three days")
+    return at
+
+
+def work(text: str) -> int:
+    """An estimate as milliseconds; empty is 0.
+
+    Raises:
+        ArgumentTypeError: It is no duration.
+    """
+    return milliseconds(text) if text.strip() else 0
+
+
+def lease(text: str) -> int:
+    """How long a claim may last, in milliseconds: 1 s to 24 h.
+
+    Raises:
+        ArgumentTypeError: It is not a duration, or out of these bounds.
+    """
+    value = milliseconds(text)
+    if not _MIN_LEASE_MS <= value <= _MAX_LEASE_MS:
+        raise ArgumentTypeError(f"{text!r} is not between 1s and 24h")
+    return value
+
+
+def whole(text: str) -> int:
+    """A count, a version or another number that may be 0.
+
+    Raises:
+        ArgumentTypeError: It is none.
+    """
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"{text!r} must be a whole number, 0 or more")
+    return int(text)
+
+
+def port(text: str) -> int:
+    """A port of TCP that can be named in an address.
+
+    Raises:
+        ArgumentTypeError: It is none.
+    """
+    if not text.isdecimal() or not 1 <= int(text) <= _MAX_PORT:
+        raise ArgumentTypeError(f"{text!r} is not a port from 1 to {_MAX_PORT}")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """A count of at least one.
+
+    Raises:
+        ArgumentTypeError: It is none.
+    """
+    if not text.isdecimal() or not int(text):
+        raise ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
+    return int(text)

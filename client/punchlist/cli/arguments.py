@@ -1,0 +1,72 @@
+"""How a command declares its arguments: a table `COMMANDS` in its module, from its name to its `Usage`."""
+
+from typing import Any, NamedTuple
+
+
+class Argument(NamedTuple):
+    """One positional argument (its name without a dash) or option.
+
+    `complete` names what shells offer for it: `file`, `task`, `list`, `method`, or nothing; choices offer themselves.
+    """
+
+    flags: tuple[str, ...]
+    help: str
+    options: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    complete: str = ""
+
+    @property
+    def positional(self) -> bool:
+        """Whether it is given by position."""
+        return not self.flags[0].startswith("-")
+
+    @property
+    def takes_value(self) -> bool:
+        """Whether a value follows it."""
+        return not str(self.options.get("action", "")).startswith("store_")
+
+
+class Usage(NamedTuple):
+    """The arguments of a command and examples for its help."""
+
+    arguments: tuple[Argument, ...] = ()
+    examples: tuple[str, ...] = ()
+
+
+def flag(*flags: str, text: str) -> Argument:
+    """An option that is given or not."""
+    return Argument(flags, text, {"action": "store_true"})
+
+
+def value(*flags: str, text: str, metavar: str = "TEXT", complete: str = "", **options: Any) -> Argument:
+    """An option with a value."""
+    return Argument(flags, text, {"metavar": metavar, **options}, complete or ("task" if metavar == "ID" else ""))
+
+
+def choice(*flags: str, text: str, choices: tuple[str, ...], **options: Any) -> Argument:
+    """One of several words, by position or as an option."""
+    return Argument(flags, text, {"choices": choices, **options})
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names as people write them after one option: `one,two`."""
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+TASK = Argument(("task",), "the task: 3 or #3", {"metavar": "ID"}, "task")
+TASKS = Argument(("tasks",), "one or more tasks: 3 or #3", {"metavar": "ID", "nargs": "+"}, "task")
+YES = flag("-y", "--yes", text="do not ask")
+
+COMMON = (
+    value(
+        *("-c", "--conversation"),
+        text="the list (PUNCHLIST_CONVERSATION, else the project's)",
+        metavar="ID",
+        complete="list",
+    ),
+    flag("--json", text="print JSON for programs"),
+    value("--actor", text="who does this, as recorded in the log (undo without --of: whose calls)", metavar="NAME"),
+    value("--socket", text="the daemon's socket (PUNCHLIST_SOCKET)", metavar="PATH", complete="file"),
+    value("--data-dir", text="the data directory (PUNCHLIST_DATA_DIR)", metavar="PATH", complete="file"),
+    flag("--no-autostart", text="fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)"),
+)
+"""What every command accepts, before or after its name."""

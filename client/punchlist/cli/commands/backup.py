@@ -1,0 +1,208 @@
+"""`punch backup`, `punch verify` and `punch restore`: what keeps a log, or brings it back.
+
+A log that nobody serves is the daemon's program's business all the same: it is run once, for a report.
+"""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from punchlist.atomic import make_directories
+from punchlist.cli.arguments import Argument, Usage, flag
+from punchlist.cli.context import Context
+from punchlist.cli.exit_codes import FAULT, REFUSED
+from punchlist.cli.failure import UsageError, tell
+from punchlist.errors import DaemonUnavailable, Damaged
+from punchlist.starter import environment
+from punchlist.sync_link import Caller
+from punchlist.text import safe
+
+_FILE: dict[str, Any] = {"metavar": "FILE"}
+
+COMMANDS = {
+    "backup": Usage(
+        (
+            Argument(
+                ("file",),
+                "the file to write; it must not exist (DATA_DIR/backups/punchlist-DATE-TIME.db)",
+                {**_FILE, "nargs": "?"},
+                "file",
+            ),
+        ),
+        ("punch backup", "punch backup /media/stick/punchlist.db"),
+    ),
+    "verify": Usage(
+        (
+            Argument(("file",), "a log or backup nobody has open (the log in use)", {**_FILE, "nargs": "?"}, "file"),
+            flag(
+                "--repair", text="repair the log, while no daemon runs: copy it, cut out the damage, list what is lost"
+            ),
+        ),
+        ("punch verify", "punch verify /media/stick/punchlist.db", "punch verify --repair"),
+    ),
+    "restore": Usage((Argument(("file",), "the backup", _FILE, "file"),), ("punch restore /media/stick/punchlist.db",)),
+}
+
+_LONG_BYTES = 64 << 20
+_MIB = 1 << 20
+_SHOWN = 100
+
+
+def run_backup(context: Context) -> int:
+    """Let the daemon copy its log."""
+    status = context.call("daemon.status")
+    path = context.args.file and os.path.abspath(context.args.file)
+    if path is None:
+        folder = os.path.join(status["data_dir"], "backups")
+        make_directories(folder)
+        path = os.path.join(folder, time.strftime("punchlist-%Y%m%d-%H%M%S.db"))
+    _announce(context, "copying and checking", status["log_bytes"])
+    made = context.call("daemon.backup", path=path)
+    lines = [
+        f"{safe(made['path'])}: {_held(made)}, {made['bytes'] / _MIB:.1f} MiB",
+        "every checksum, chain and group in the copy was checked; to bring it back: punch restore FILE",
+    ]
+    return context.answer(made, lines)
+
+
+def run_verify(context: Context) -> int:
+    """Look through a file, or through the log; exit code 1 when something is damaged. With `--repair` repair it."""
+    if context.args.repair:
+        if context.args.file is not None:
+            raise UsageError("--repair repairs the log in use, not another file: leave FILE out")
+        return _repaired(context)
+    if context.args.file is not None:
+        return _verified(context, os.path.abspath(context.args.file))
+    path = os.path.join(context.target.data_dir, "log.db")
+    try:
+        with Caller(socket=context.target.socket, autostart=False) as client:
+            client.open()  # a daemon that is not there is an answer, not an interruption to be waited out
+            status: dict[str, Any] = client.call("daemon.status")
+            if os.path.realpath(status["data_dir"]) == os.path.realpath(context.target.data_dir):
+                _announce(context, "copying", status["log_bytes"])
+                return _verified_copy(context, client, path)
+    except DaemonUnavailable:
+        pass  # then the log is nobody's, or its lock tells
+    return _verified(context, path)
+
+
+def _verified_copy(context: Context, client: Caller, path: str) -> int:
+    """Look through a copy of a log in use; its place is one that the daemon can surely write to."""
+    with tempfile.TemporaryDirectory(prefix="verify-", dir=os.path.dirname(path)) as directory:
+        copy = os.path.join(directory, "copy.db")
+        held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)  # what is not locked, the next daemon takes for a killed program's
+            client.call("daemon.backup", {"path": copy, "check": False})
+            return _verified(context, copy, path)
+        except Damaged as error:
+            tell(error.kind, error.message, "look at the file itself: punch call daemon.shutdown; punch verify")
+            return REFUSED
+        finally:
+            os.close(held)
+
+
+def _verified(context: Context, path: str, shown: str | None = None) -> int:
+    code, report = _punchlistd("--verify", path)
+    if report is None or "error" in report:
+        return _failed(code, report)
+    report["path"] = shown or path
+    is_own = context.args.file is None
+    context.answer(
+        report, _told(report, "to repair it: punch call daemon.shutdown; punch verify --repair" if is_own else "")
+    )
+    return REFUSED if code else 0
+
+
+def _told(report: dict[str, Any], advice: str) -> Iterator[str]:
+    problems = report["problems"]
+    yield from _problems("damaged", problems)
+    many = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
+    verdict = many if problems else "sound, and what is derived from it is what a replay gives"
+    yield f"{safe(report['path'])}: {_held({**report, 'seq': report['head']})}: {verdict}"
+    if problems and advice:
+        yield advice
+
+
+def _repaired(context: Context) -> int:
+    """Repair the log, which no daemon may have open."""
+    code, report = _punchlistd("--repair", "--data-dir", context.target.data_dir)
+    if report is None or "error" in report:
+        return _failed(code, report)
+    return context.answer(report, _mended(report))
+
+
+def _problems(word: str, problems: Sequence[dict[str, Any]]) -> Iterator[str]:
+    for problem in problems[:_SHOWN]:
+        place = f" at {problem['seq']}" if problem["seq"] else ""
+        reason = "" if problem["reason"] == "it is lost" else f": {safe(problem['reason'])}"
+        yield f"{word}: {safe(problem['conversation']) or 'the log'}{place}{reason}"
+    if len(problems) > _SHOWN:
+        yield f"and {len(problems) - _SHOWN} more: --json has them all"
+
+
+def _mended(report: dict[str, Any]) -> Iterator[str]:
+    if not report.get("backup"):
+        yield f"{safe(report['path'])} is sound: nothing to repair"
+        return
+    yield f"the damaged log is kept as it was: {safe(report['backup'])}"
+    yield from _problems("lost", report.get("lost", ()))
+    for name in report.get("restored", ()):
+        yield f"whole again: {safe(name)}, though events of its history are lost"
+    held = _held({**report, "seq": report["head"]})
+    yield f"{safe(report['path'])}: {held}, under the new epoch {report['epoch']}: sound"
+
+
+def run_restore(context: Context) -> int:
+    """Put a backup where there is no log."""
+    data_dir = context.target.data_dir
+    code, report = _punchlistd("--restore", os.path.abspath(context.args.file), "--data-dir", data_dir)
+    if report is None or "error" in report:
+        there = os.path.lexists(os.path.join(data_dir, "log.db"))
+        aside = os.path.join(data_dir, "aside")
+        return _failed(code, report, f"mkdir -m 700 {aside} && mv {data_dir}/log.* {aside}/" if there else "")
+    lines = [
+        f"{safe(report['path'])}: {_held({**report, 'seq': report['head']})}, under the new epoch {report['epoch']}",
+        "the next command starts the daemon on it; programs that remembered a position begin anew from the present",
+    ]
+    return context.answer(report, lines)
+
+
+def _held(found: dict[str, Any]) -> str:
+    return f"{found['events']:,} events of {found['conversations']:,} conversations up to position {found['seq']:,}"
+
+
+def _announce(context: Context, what: str, size: int) -> None:
+    if size > _LONG_BYTES and sys.stderr.isatty():
+        context.note(f"{what} {size // _MIB:,} MiB; the daemon serves meanwhile")
+
+
+def _failed(code: int, report: dict[str, Any] | None, advice: str = "") -> int:
+    if report is None:
+        tell("internal_error", f"punchlistd ended without a report (exit code {code})")
+        return FAULT
+    kind = str(report["error"])
+    tell(kind, str(report["message"]), advice if kind == "backup" else "")
+    return code
+
+
+def _punchlistd(*arguments: str) -> tuple[int, dict[str, Any] | None]:
+    """The exit code of the daemon's program and the report that it printed; progress goes to our standard error."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "punchlistd", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        cwd="/",
+        env=environment(),
+        check=False,
+    )
+    try:
+        return done.returncode, json.loads(done.stdout)
+    except ValueError:
+        return done.returncode, None

@@ -1,0 +1,170 @@
+"""Commands that only read: list, show, conversations, status."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from punchlist.cli.argument_types import positive, when, whole
+from punchlist.cli.arguments import TASK, Usage, choice, flag, value
+from punchlist.cli.context import Context, one_id
+from punchlist.cli.render import detail_lines, list_lines, progress, since, status_line, told_once
+from punchlist.cli.style import Style
+from punchlist.text import safe
+from punchlist_schemas.directory import OUTSIDE
+from punchlist_schemas.vocabulary import STATUSES
+
+COMMANDS = {
+    "list": Usage(
+        (
+            flag("-a", "--all", text="also old finished tasks of a long list"),
+            choice("-s", "--status", text="only this status, repeatable", choices=STATUSES, action="append"),
+            value("-o", "--owner", text="only tasks of this owner", metavar="NAME"),
+            flag("--ready", text="only tasks that could be started now"),
+            value("--label", text="only tasks with this label, repeatable", metavar="LABEL", action="append"),
+            value("--parent", text="only parts of this task", metavar="ID"),
+            value("--due", text="only tasks due before this time: 2026-12-24, 7d", metavar="TIME", type=when),
+            value("--text", text="only tasks with these words in title, description, labels or notes"),
+            value("-n", "--limit", text="at most so many", metavar="N", type=positive),
+            value("--at", text="as it was right after this version", metavar="VERSION", type=whole),
+        ),
+        (
+            "punch list",
+            "punch list --ready",
+            "punch list --label ops --due 7d",
+            "punch list --at 12",
+            "punch list -c website --json",
+        ),
+    ),
+    "show": Usage((TASK,), ("punch show 3",)),
+    "conversations": Usage(
+        (
+            value("-q", "--query", text="only those whose id or title holds this"),
+            flag("--active", text="only those with unfinished tasks"),
+            value("-n", "--limit", text="at most so many (100)", metavar="N", type=positive),
+        ),
+        ("punch conversations --active",),
+    ),
+    "status": Usage(
+        (flag("--line", text="one line for shell prompts, from the status file"),),
+        ("punch status", "punch status --line"),
+    ),
+}
+
+_PAGE = 1000
+_KIB = 1024
+
+
+def run_list(context: Context) -> int:
+    """Show the list, filtered, now or at a version."""
+    args = context.args
+    at = args.at
+    result = context.ask(
+        "task.list",
+        status=args.status,
+        owner=args.owner,
+        ready=args.ready or None,
+        label=args.label,
+        parent=one_id(args.parent),
+        due_before=args.due or None,
+        text=args.text,
+        limit=args.limit,
+        at_version=at,
+    )
+    filters = (args.status, args.owner, args.ready, args.label, args.parent, args.due, args.text, args.limit)
+    filtered = any(filters)
+    folded = context.style.terminal and not (args.all or filtered)
+    style = context.style
+    if at is not None:
+        style.now = 0
+    tasks, total = result["tasks"], result.get("total", 0)
+    note = f"at version {at}" if at is not None else f"{len(tasks)} of {total}" if len(tasks) < total else ""
+    if not result["version"] and at is None and context.conversation != OUTSIDE:
+        note = "not used yet"
+    lines = list_lines(context.conversation, tasks, result["counts"], style, note=note, folded=folded)
+    return context.answer(result, lines)
+
+
+def run_show(context: Context) -> int:
+    """Show one task."""
+    result = context.ask("task.get", task=one_id(context.args.task))
+    return context.answer(result, detail_lines(result["task"], context.style))
+
+
+def run_conversations(context: Context) -> int:
+    """Show the lists there are."""
+    args = context.args
+    result = context.call("conversation.list", query=args.query, active=args.active or None, limit=args.limit)
+    found = result["conversations"]
+    lines = [_conversation_line(one, context.style) for one in found] or ["no conversations"]
+    if result.get("next_cursor"):
+        lines.append(context.style.paint("dim", "  there are more: --limit, --query"))
+    return context.answer(result, lines)
+
+
+def run_status(context: Context) -> int:
+    """Show how the daemon is, or one line for a prompt."""
+    if context.args.line:
+        counts = _all_counts(context)
+        return context.answer(counts, [status_line(counts)])
+    result = context.call("daemon.status")
+    return context.answer(result, _status_lines(result, context.style))
+
+
+def _conversation_line(one: dict[str, Any], style: Style) -> str:
+    counts = one["counts"]
+    parts = [f"{progress(counts):>7}  {safe(one['conversation'])}"]
+    if one.get("title"):
+        parts.append(style.paint("dim", safe(one["title"])))
+    if counts.get("in_progress"):
+        parts.append(style.paint("in_progress", f"{style.glyphs['in_progress']} {counts['in_progress']}"))
+    if style.now:
+        parts.append(style.paint("dim", f"{since(style.now - one['updated_at'])} ago"))
+    return "  ".join(parts)
+
+
+def _all_counts(context: Context) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    cursor: str | None = None
+    while True:
+        page = context.call("conversation.list", limit=_PAGE, active=True, cursor=cursor)
+        for one in page["conversations"]:
+            for name, count in one["counts"].items():
+                totals[name] = totals.get(name, 0) + count
+        cursor = page.get("next_cursor")
+        if not cursor:
+            return totals
+
+
+def _status_lines(result: dict[str, Any], style: Style) -> Iterable[str]:
+    commits = result["commits"]
+    facts = (
+        ("daemon", f"punchlistd {result['version']}, pid {result['pid']}, up {since(result['uptime_ms'])}"),
+        ("socket", result["socket"]),
+        ("data", result["data_dir"]),
+        ("log", f"{result['seq']} events, {_size(result['log_bytes'])} + {_size(result['wal_bytes'])} WAL"),
+        ("commits", f"{commits['count']}, p50 {_ms(commits['p50_us'])}, p99 {_ms(commits['p99_us'])}"),
+        ("calls", f"{result['calls']}, {result['refused']} refused"),
+        ("loaded", f"{result['conversations_loaded']} conversations"),
+        ("runs on", f"Python {result['python']}, SQLite {result['sqlite']}, {result['loop']}"),
+    )
+    for name, shown in facts:
+        yield f"{style.paint('dim', f'{name:>8}')}  {safe(str(shown))}"
+    for client in result["clients"]:
+        yield f"{style.paint('dim', '  client')}  {safe(client['name'])} (pid {client['pid']})"
+    for one in result["subscriptions"]:
+        where = safe(one.get("conversation") or "all conversations")
+        yield f"{style.paint('dim', ' watches')}  {safe(one['client'])}: {where}, {one['view']}, lag {one['lag']}"
+    for error in told_once(result.get("last_errors", ())):
+        yield style.paint("fail", f"   error  {safe(error)}")
+
+
+def _size(count: int) -> str:
+    value, unit = float(count), "B"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < _KIB or unit == "GiB":
+            break
+        value /= _KIB
+    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def _ms(us: int) -> str:
+    return f"{us / 1000:.2f} ms"

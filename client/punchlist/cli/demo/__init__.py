@@ -1,1 +1,0 @@
-"""`punch demo`: a recorded session against a private daemon that is killed in the middle."""

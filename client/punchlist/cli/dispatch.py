@@ -1,0 +1,73 @@
+"""Everything but the fast path: parse, dispatch by the table, and turn whatever goes wrong into an exit code."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from punchlist.cli import exit_codes, failure, parser
+from punchlist.cli.index import COMMANDS
+from punchlist.cli.style import write
+from punchlist.text import safe_block
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line and return its exit code. A traceback is for faults of ours alone."""
+    command = ""
+    try:
+        _check_text(argv)
+        args = parser.parse(argv)
+        command = args.command or ""
+        return _dispatch(args)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else exit_codes.USAGE
+    except BrokenPipeError:
+        return exit_codes.OK
+    except KeyboardInterrupt:
+        return exit_codes.INTERRUPTED
+    except Exception as error:
+        code = failure.tell_any(error, command)
+        return _tell_fault() if code is None else code
+
+
+def _tell_fault() -> int:
+    import traceback
+
+    sys.stderr.write(safe_block(traceback.format_exc()))
+    failure.tell("internal_error", "that is a fault of punch's, please report it")
+    return exit_codes.FAULT
+
+
+def _check_text(argv: Sequence[str]) -> None:
+    for number, text in enumerate(argv, 1):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise failure.UsageError(f"argument {number} is not UTF-8 text") from None
+
+
+def _dispatch(args: Namespace) -> int:
+    if args.command is None:
+        if args.version:
+            return _version()
+        write(parser.everything().format_help())
+        return 0
+    from punchlist.cli.context import Context
+
+    module = import_module(f"punchlist.cli.commands.{COMMANDS[args.command].module}")
+    handler: Callable[[Context], int] = getattr(module, f"run_{args.command}")
+    context = Context(args)
+    try:
+        code = handler(context)
+    finally:
+        context.close()
+        if context.cut:
+            failure.tell("damaged", context.cut)
+    return exit_codes.REFUSED if context.cut and code == exit_codes.OK else code
+
+
+def _version() -> int:
+    from importlib.metadata import version
+
+    write(f"punch {version('punchlist')} (Python {sys.version.split()[0]})\n")
+    return 0

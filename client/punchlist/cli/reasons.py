@@ -1,0 +1,69 @@
+"""Why a task can't start, in sentences: what the daemon's facts say to a person."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from punchlist.cli.render import moment, since
+from punchlist.cli.style import Style
+from punchlist.text import safe
+
+_SENTENCES = {
+    "stopped": "the list stops at failures, and {by} has failed: reopen, complete or delete it",
+    "serial": "the list runs one task at a time, and {by} is {progress}",
+    "blocker": "waits for {by} ({status})",
+    "parent": "its parent {by} is {status}",
+    "deferred": "it is deferred until {until}",
+    "in_progress": "it is {progress}",
+    "paused": "it is paused: punch resume {id}",
+    "completed": "it is completed: punch reopen {id}",
+    "failed": "it is failed: punch reopen {id}",
+}
+
+
+def reasons(told: Mapping[str, Any], style: Style) -> list[tuple[int, str]]:
+    """The reasons against a task as sentences, each with its depth; without one, its place among the ready ones."""
+    tree = [(int(reason.get("depth", 0)), _sentence(reason, style)) for reason in told.get("reasons", ())]
+    return tree or [(0, _place(told))]
+
+
+def reason_lines(told: Mapping[str, Any], style: Style) -> list[str]:
+    """The reasons as an indented tree, harmless for a terminal."""
+    tree = reasons(told, style)
+    return [f"{'  ' * depth}{style.glyphs['arrow']} {text}" for depth, text in tree]
+
+
+def _sentence(reason: Mapping[str, Any], style: Style) -> str:
+    sentence = _SENTENCES.get(reason["kind"], "{by} keeps it ({kind})").format(
+        kind=safe(reason["kind"]),
+        by=_named(reason["by"], reason["title"]),
+        id=safe(reason["by"]),
+        status=safe(reason["status"]),
+        progress=_progress(reason, style),
+        until=moment(reason.get("not_before", 0)),
+    )
+    return sentence + (" (see above)" if reason.get("again") else "")
+
+
+def _progress(reason: Mapping[str, Any], style: Style) -> str:
+    words = ["in progress"]
+    if reason.get("owner"):
+        words.append(f"with {safe(str(reason['owner']))}")
+    if reason.get("lease_expires_at") and style.now:
+        words.append(f"for another {since(reason['lease_expires_at'] - style.now)} at least")
+    if reason.get("attempts", 0) > 1:
+        words.append(f"(attempt {reason['attempts']})")
+    return " ".join(words)
+
+
+def _named(task: str, title: str) -> str:
+    return f"#{safe(task)} {safe(title)}"
+
+
+def _place(told: Mapping[str, Any]) -> str:
+    before = told.get("ahead", 0)
+    if not before:
+        return "it is ready, and the next one to be claimed"
+    first = told["next"]
+    return (
+        f"it is ready; {before} {'is' if before == 1 else 'are'} before it, {_named(first['id'], first['title'])} first"
+    )

@@ -1,0 +1,83 @@
+"""Which of the names that it may have a conversation's file has: chosen at the first look, and kept from then on."""
+
+from collections.abc import Callable, Collection
+
+from anyio.to_thread import run_sync
+
+from punchlist.mirror.files import Folder
+from punchlist.taskfiles.file_format import Form, Unreadable, digest_of
+
+
+class Name:
+    """The name of one conversation's file or folder.
+
+    Args:
+        folder: Where it stands.
+        form: Its form.
+        conversation: The conversation's id.
+        taken: The stems that others have in this directory.
+    """
+
+    def __init__(self, folder: Folder, form: Form, conversation: str, taken: Callable[[], Collection[str]]) -> None:
+        self.stem = ""
+        """The name without its ending; empty until it is chosen."""
+        self._folder = folder
+        self._form = form
+        self._conversation = conversation
+        self._taken = taken
+
+    async def choose(self) -> str:
+        """Take the best name that is no other list's, and move a file there that has the last one.
+
+        Returns:
+            The name of the copy that was kept of the latter, if a file that says something else stands there; or "".
+
+        Raises:
+            Trouble: As `Folder.read`. Nothing is chosen.
+            OSError: Likewise.
+        """
+        *shared, own = self._form.stems(self._conversation)
+        for stem in shared:
+            # Nothing is awaited between the look at what others have and the taking.
+            if not await run_sync(self._is_foreign, stem) and stem not in self._taken():
+                self.stem = stem
+                try:
+                    return await run_sync(self._move, own, stem)
+                except BaseException:
+                    self.stem = ""
+                    raise
+        self.stem = own
+        return ""
+
+    def _is_foreign(self, stem: str) -> bool:
+        """Whether a file says that it is another list's; one that does not say whose it is may be this one's."""
+        name = f"{stem}.json"
+        data = self._folder.read(name)
+        try:
+            origin = self._form.parse(name, data).origin if data is not None else None
+        except Unreadable:
+            return False
+        return origin is not None and origin.conversation != self._conversation
+
+    def _move(self, own: str, stem: str) -> str:
+        """For a moment the file has both names, at no time none; where it can't have two it keeps its own."""
+        old, new, copy = f"{own}.json", f"{stem}.json", ""
+        data = self._folder.read(old)
+        if data is None or self._is_foreign(own):
+            return ""
+        try:
+            self._folder.link(old, new)
+        except FileExistsError:
+            if self._folder.read(new) != data:
+                copy = copy_of(new, data)
+                self._folder.save_copy(copy, data)
+        except OSError:
+            self.stem = own
+            return ""
+        self._folder.remove(old, data)
+        return copy
+
+
+def copy_of(name: str, data: bytes) -> str:
+    """The name of a copy of a file that is kept beside it."""
+    return f"{name}.{digest_of(data.decode('utf-8', 'replace'))[:8]}.conflict"

@@ -1,0 +1,51 @@
+"""What a process of tools remembers: how far each agent has looked, and its claims."""
+
+from collections import OrderedDict
+
+import msgspec
+
+_MINDS = 4_096
+"""How many minds are kept; the one that was used longest ago is dropped first."""
+
+
+class AgentState(msgspec.Struct):
+    """What one agent remembers of one list in one log.
+
+    Attributes:
+        seen: Position in the log up to which the agent knows what happened; None if it has not looked yet.
+        claims: The agent's claims: task → fence.
+        renewed: When the claims were renewed last, in seconds of the monotonic clock; None if they were not.
+        began: Who began a task without an owner: `ID@TIME` of its start → actor.
+    """
+
+    seen: int | None = None
+    claims: dict[str, int] = {}
+    renewed: float | None = None
+    began: dict[str, str] = {}
+
+
+class Memory:
+    """What the agents of one process remember. Nothing in it is needed after a restart.
+
+    A position that is not known any more is found again in the log and a claim in the list. Positions and claims of
+    different logs are kept apart by the log's epoch: after a restore, or with several daemons, those of another log
+    mean nothing.
+    """
+
+    def __init__(self) -> None:
+        self.prepared: set[str] = set()
+        """Conversations that a dialect has set up already."""
+        self._log = ""
+        self._minds: OrderedDict[tuple[str, str, str], AgentState] = OrderedDict()
+
+    def mind(self, log: str, conversation: str, actor: str) -> AgentState:
+        """What an agent remembers of a list; `log` is the epoch of the daemon's log."""
+        if log != self._log:
+            self.prepared.clear()
+            self._log = log
+        key = (log, conversation, actor)
+        mind = self._minds.setdefault(key, AgentState())
+        self._minds.move_to_end(key)
+        if len(self._minds) > _MINDS:
+            self._minds.popitem(last=False)
+        return mind

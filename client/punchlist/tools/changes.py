@@ -1,0 +1,139 @@
+"""What others have changed since an agent last looked, from the log.
+
+How far an agent has been told is kept for the life of the process. After a restart its last own event is looked up:
+all that was said to it before that is known, and what came later is told again rather than missed.
+"""
+
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+import msgspec
+
+from punchlist.calls import Call, itself
+from punchlist.cursor import TaskList
+from punchlist.errors import Gap, WrongEpoch
+from punchlist.tools.model import ToolContext
+from punchlist_schemas.events import AnyEvent, Deleted, ListCleared, Recorded, TaskAdded, decode_event
+from punchlist_schemas.params import EventRead, EventWait
+from punchlist_schemas.results import EventsResult
+
+T = TypeVar("T")
+
+_PAGE = 1_000
+_FARTHEST = 64_000
+"""How many positions of the log are looked at, backwards, for one event."""
+
+
+class Changes(msgspec.Struct):
+    """What happened behind a position: ids of tasks with who changed them last, and whether anything was missed.
+
+    `seq` is the position up to which it tells. With `everything`, the whole list has to be looked at.
+    """
+
+    seq: int
+    changed: dict[str, str] = {}
+    gone: dict[str, str] = {}
+    everything: bool = False
+
+
+def seen(desk: ToolContext) -> Generator[Call[Any], Any, int | None]:
+    """The position up to which the agent has been told, or None if it never looked."""
+    if desk.mind.seen is None:
+        tasks: TaskList = yield desk.calls.list(limit=1)
+        desk.mind.seen = yield from find_back(
+            desk, tasks.seq, lambda event: event.seq if event.actor == desk.actor else None
+        )
+    return desk.mind.seen
+
+
+def note_seen(desk: ToolContext, seq: int) -> None:
+    """The agent has been told everything up to this position."""
+    desk.mind.seen = seq
+
+
+def since(desk: ToolContext, after: int) -> Generator[Call[Any], Any, Changes]:
+    """What others have changed behind a position."""
+    changes = Changes(after)
+    try:
+        while True:
+            page: EventsResult = yield read(desk, changes.seq)
+            _take(changes, page, desk.actor)
+            if len(page.events) < _PAGE:
+                return changes
+            if changes.seq - after > _FARTHEST:
+                break
+    except (Gap, WrongEpoch):
+        pass
+    tasks: TaskList = yield desk.calls.list(limit=1)
+    return Changes(tasks.seq, everything=True)
+
+
+def wait(desk: ToolContext, after: int, timeout_ms: int) -> Call[EventsResult]:
+    """Events behind a position, as soon as there are any, or none when the time is up."""
+    params = EventWait(
+        after=after, conversation=desk.conversation, timeout_ms=timeout_ms, limit=_PAGE, epoch=desk.log or None
+    )
+    return Call("event.wait", params, itself)
+
+
+def is_others(desk: ToolContext, result: EventsResult) -> bool:
+    """Whether somebody else than the agent has done any of it."""
+    return any(event.actor != desk.actor for event in result.events)
+
+
+def _take(changes: Changes, page: EventsResult, own: str) -> None:
+    for recorded in page.events:
+        event = decode_event(recorded.event)
+        if isinstance(event, ListCleared) and recorded.actor != own:
+            changes.everything = True  # and numbers mean other tasks from here on
+        task = _task_of(event)
+        if task is None:
+            continue
+        place, other = (
+            (changes.gone, changes.changed) if isinstance(event, Deleted) else (changes.changed, changes.gone)
+        )
+        if other.pop(task, None) is not None or task in place or recorded.actor != own:
+            place[task] = recorded.actor
+    changes.seq = max(changes.seq, page.next)
+
+
+def _task_of(event: AnyEvent) -> str | None:
+    if isinstance(event, TaskAdded):
+        return event.task.id
+    return getattr(event, "task", None)
+
+
+def read(desk: ToolContext, after: int) -> Call[EventsResult]:
+    """A page of the list's events behind a position of the agent's log.
+
+    Raises:
+        WrongEpoch: The daemon serves another log by now.
+    """
+    params = EventRead(after=after, conversation=desk.conversation, limit=_PAGE, epoch=desk.log or None)
+    return Call("event.read", params, itself)
+
+
+def find_back(
+    desk: ToolContext, head: int, wanted: Callable[[Recorded], T | None]
+) -> Generator[Call[Any], Any, T | None]:
+    """What `wanted` makes of the newest event up to `head` for which it is not None.
+
+    The log is read backwards in windows that double, as far as `_FARTHEST` positions.
+    """
+    end, size = head, _PAGE
+    while end > 0 and head - end < _FARTHEST:
+        start = max(0, end - size)
+        found: T | None = None
+        after = start
+        while after < end:
+            page: EventsResult = yield read(desk, after)
+            for recorded in page.events:
+                if recorded.seq <= end and (value := wanted(recorded)) is not None:
+                    found = value
+            if not page.events or page.next <= after:
+                break
+            after = page.next
+        if found is not None:
+            return found
+        end, size = start, size * 2
+    return None

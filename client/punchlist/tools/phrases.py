@@ -1,0 +1,117 @@
+"""How `native` puts tasks into few words."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from punchlist.text import clip, one_line
+from punchlist.tools.budget import joined, shorten
+from punchlist_schemas.results import SetStatusResult
+from punchlist_schemas.things import Counts, Reason, Task
+
+BRIEF = 140
+"""How many characters of a description `next` shows."""
+SOME = 4
+"""How many ids are named where the number is what counts."""
+_RANGES = 20
+
+
+def span(ids: Sequence[str]) -> str:
+    """Ids as ranges: `#1-#7, #9`."""
+    parts: list[list[int]] = []
+    for number in sorted(int(one) for one in ids):
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    shown = [f"#{low}" if low == high else f"#{low}-#{high}" for low, high in parts[:_RANGES]]
+    return ", ".join(shown) + (" …" if len(parts) > _RANGES else "")
+
+
+def some(ids: Sequence[str]) -> str:
+    """The first few ids and how many more there are."""
+    return joined(ids[:SOME], "#") + (f" and {len(ids) - SOME} more" if len(ids) > SOME else "")
+
+
+def line(task: Task) -> str:
+    """A task as `tasks` shows it."""
+    state = [] if task.status == "pending" else [task.status]
+    state += [task.priority] if task.priority != "normal" else []
+    state += [task.owner] if task.owner else []
+    mark = f" [{' '.join(state)}]" if state else ""
+    waits = f" (after {some(task.open_blockers)})" if task.open_blockers else ""
+    return f"#{task.id}{mark} {task.title}{waits}"
+
+
+def row(task: Task) -> dict[str, Any]:
+    """The same as a value for JSON."""
+    value: dict[str, Any] = {"id": task.id, "title": task.title, "status": task.status}
+    value |= {"owner": task.owner} if task.owner else {}
+    return value | ({"after": task.open_blockers[:100]} if task.open_blockers else {})
+
+
+def detail(task: Task, share: int) -> list[str]:
+    """Everything about a task, in lines; each text takes at most `share` characters."""
+    parts = [line(task), shorten(task.description, share)]
+    parts += [f"Result: {shorten(task.result_summary, share)}"] if task.result_summary else []
+    parts += [f"Failed: {shorten(task.fail_reason, share)}"] if task.fail_reason else []
+    parts += [f"Before: {joined(task.blocks[:100], '#')}"] if task.blocks else []
+    return [part for part in parts if part]
+
+
+def brief(task: Task) -> str:
+    """The beginning of a description, on one line."""
+    text = one_line(task.description)
+    return text if len(text) <= BRIEF else f"{clip(text, BRIEF)} (all of it: tasks ids={task.id})"
+
+
+def current(task: Task, most: int) -> list[str]:
+    """The task that an agent is to work on, in lines; its title takes at most `most` characters."""
+    urgent = f" [{task.priority}]" if task.priority != "normal" else ""
+    lines = [f"Now #{task.id}: {clip(task.title, most)}{urgent}"]
+    lines += [brief(task)] if task.description else []
+    is_told = len(one_line(task.description)) > BRIEF
+    return lines + ([f"(all of it: tasks ids={task.id})"] if len(task.title) > most and not is_told else [])
+
+
+def finished(done: SetStatusResult) -> str:
+    """What finishing a task did."""
+    task = done.task
+    freed = f"; unblocked {some(done.unblocked)}" if done.unblocked else ""
+    word = {"completed": "done", "failed": "failed"}.get(task.status, f"{task.status} again")
+    return f"#{task.id} {word}{freed}."
+
+
+def summary(counts: Counts) -> str:
+    """How many tasks there are in each state."""
+    names = ("in_progress", "pending", "paused", "failed", "completed")
+    parts = [f"{getattr(counts, name)} {name}" for name in names if getattr(counts, name)]
+    return ", ".join(parts) or "No tasks"
+
+
+def nothing(counts: Counts, failed: Sequence[Reason] = (), adder: str = "") -> str:
+    """Why there is no task to be had.
+
+    Args:
+        counts: How many tasks there are.
+        failed: The failed tasks that others wait for.
+        adder: The tool that adds tasks, if there is one.
+    """
+    if not any(msgspec.structs.astuple(counts)):
+        return "The list is empty" + (f": add tasks with {adder}." if adder else ".")
+    if not counts.pending + counts.in_progress + counts.paused:
+        return "Nothing left: all tasks are finished."
+    if counts.ready and counts.failed and not counts.in_progress:
+        return "The queue has stopped at a failed task: set it to pending, or delete it."
+    if failed:
+        names = ", ".join(f"#{one.by} {clip(one.title, BRIEF // 2)}" for one in failed[:SOME])
+        more = f" and {len(failed) - SOME} more" if len(failed) > SOME else ""
+        return (
+            f"Nothing ready: {counts.blocked} blocked, since {names}{more} failed. To retry: update with status"
+            " pending. To go on without it: update the task that waits with not_after."
+        )
+    return (
+        f"Nothing ready: {counts.in_progress} in progress, {counts.blocked} blocked, {counts.paused} paused."
+        " Call wait, or tasks to see why."
+    )

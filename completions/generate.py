@@ -1,0 +1,102 @@
+"""Writes the completion scripts for bash, zsh and fish from what the commands declare; `--check` compares only.
+
+Task ids and names of lists are asked for at each TAB with `punch complete`, in little more than Python's own start.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import shtab
+
+from punchlist.cli.arguments import COMMON, Argument
+from punchlist.cli.index import COMMANDS
+from punchlist.cli.parser import VERSION
+from punchlist_schemas.methods import METHODS
+
+HERE = Path(__file__).parent
+FILES = {"bash": HERE / "bash/punch", "zsh": HERE / "zsh/_punch", "fish": HERE / "fish/punch.fish"}
+
+ASKING = {
+    "bash": """
+_punch_ask() {
+  local kind="$1" word="$2" id
+  while IFS=$'\\t' read -r id _; do
+    [[ "$id" == "$word"* ]] && echo "$id"
+  done < <(punch complete "$kind" -- "${COMP_WORDS[@]:1:COMP_CWORD-1}" 2>/dev/null)
+}
+_punch_task() { _punch_ask task "$1"; }
+_punch_list() { _punch_ask list "$1"; }
+""",
+    "zsh": """
+_punch_ask() {
+  local -a found
+  found=("${(@f)$(punch complete $1 -- "${(@)words[2,CURRENT-1]}" 2>/dev/null | sed $'s/:/\\\\:/g; s/\\t/:/')}")
+  _describe $1 found
+}
+_punch_task() { _punch_ask task }
+_punch_list() { _punch_ask list }
+""",
+    "fish": """
+function _punch_ask
+  set -l words (commandline -opc)
+  punch complete $argv[1] -- $words[2..] 2>/dev/null
+end
+""",
+}
+BOTH_PROGRAMS = {
+    "bash": "\ncomplete -o bashdefault -F _shtab_punch punchlist\n",
+    "zsh": "",
+    "fish": "\ncomplete -c punchlist -w punch\n",
+}
+COMPLETE: dict[str, Any] = {
+    "file": shtab.FILE,
+    **{
+        kind: {"bash": f"_punch_{kind}", "zsh": f"_punch_{kind}", "fish": f"(_punch_ask {kind})"}
+        for kind in ("task", "list")
+    },
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands in one parser, as shtab wants it."""
+    whole = argparse.ArgumentParser(prog="punch")
+    _declare(whole, (VERSION, *COMMON))
+    commands = whole.add_subparsers(metavar="COMMAND")
+    for entry in COMMANDS.values():
+        one = commands.add_parser(entry.name, aliases=entry.aliases, help=entry.summary, description=entry.summary)
+        _declare(one, (*entry.usage.arguments, *COMMON))
+    return whole
+
+
+def _declare(to: argparse.ArgumentParser, arguments: tuple[Argument, ...]) -> None:
+    for argument in arguments:
+        options = dict(argument.options)
+        if argument.complete == "method":
+            options["choices"] = tuple(METHODS)
+        action: Any = to.add_argument(*argument.flags, help=argument.help.replace("%", "%%"), **options)
+        if argument.complete in COMPLETE:
+            action.complete = COMPLETE[argument.complete]
+
+
+def script(shell: str) -> str:
+    """The completion script of one shell."""
+    text = shtab.complete(parser(), shell=shell, preamble=cast("str", ASKING)).rstrip() + "\n" + BOTH_PROGRAMS[shell]
+    return text.replace("#compdef punch\n", "#compdef punch punchlist\n")
+
+
+def main() -> int:
+    """Write the scripts, or with `--check` name those that are not up to date."""
+    stale = [shell for shell, path in FILES.items() if not path.is_file() or path.read_text("utf-8") != script(shell)]
+    if "--check" not in sys.argv:
+        for shell in stale:
+            FILES[shell].write_text(script(shell), "utf-8")
+        return 0
+    for shell in stale:
+        print(f"{FILES[shell]} is not what the commands declare: make fmt writes it", file=sys.stderr)
+    return int(bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist.cli import main
+from punchlist.cli.arguments import COMMON
+from punchlist.cli.index import COMMANDS
+from punchlist_testing.terminal import environment
+
+CHECKOUT = Path(__file__).parents[4] / "completions"
+FILES = {"bash": CHECKOUT / "bash/punch", "zsh": CHECKOUT / "zsh/_punch", "fish": CHECKOUT / "fish/punch.fish"}
+SHELLS = tuple(FILES)
+
+
+def script(shell: str) -> str:
+    return FILES[shell].read_text("utf-8")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_script_knows_every_command_and_every_option(shell: str) -> None:
+    text = script(shell)
+    for command in COMMANDS.values():
+        assert command.name in text
+        for argument in (*command.usage.arguments, *COMMON):
+            for flag in argument.flags:
+                wanted = flag.lstrip("-") if shell == "fish" else flag
+                assert argument.positional or wanted in text, flag
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_command_prints_the_script(shell: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    assert capfd.readouterr().out == script(shell)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_shell_can_read_its_script(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    path = tmp_path / "script"
+    path.write_text(script(shell))
+    subprocess.run([shell, "-n", str(path)], check=True, timeout=20)
+
+
+def complete(tmp_path: Path, *words: str, **env: str) -> list[str]:
+    """What bash offers for the last of these words."""
+    (tmp_path / "script").write_text(script("bash"))
+    (tmp_path / "plan.md").write_text("")
+    quoted = " ".join(f"'{word}'" for word in words)
+    code = f"""source {tmp_path}/script; cd {tmp_path}
+        COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _shtab_punch; printf '%s\\n' "${{COMPREPLY[@]}}" """
+    done = subprocess.run(
+        ["bash", "-c", code], capture_output=True, text=True, check=True, timeout=20, env=environment(**env)
+    )
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("punch", "und"), ["undo"]),
+        (("punch", "-c", "site", "und"), ["undo"]),
+        (("punch", "undo", "--pre"), ["--preview"]),
+        (("punch", "list", "--status", "com"), ["completed"]),
+        (("punch", "ls", "--status", "com"), ["completed"]),
+        (("punch", "import", "pl"), ["plan.md"]),
+        (("punch", "import", "x.md", "--format", "mark"), ["markdown"]),
+        (("punch", "call", "daemon.st"), ["daemon.status"]),
+        (("punch", "completion", "z"), ["zsh"]),
+        (("punch", "done", "--conv"), ["--conversation"]),
+        (("punch", "list", "--socket", "pl"), ["plan.md"]),
+    ],
+)
+def test_bash_offers_what_fits(tmp_path: Path, words: tuple[str, ...], offered: list[str]) -> None:
+    assert complete(tmp_path, *words) == offered
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash_offers_the_tasks_of_the_list_that_is_meant_and_the_names_of_lists(punch: Any, tmp_path: Path) -> None:
+    punch("add", "a")
+    punch("add", "b")
+    punch("done", "1")
+    punch("add", "c", "-c", "site")
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "punch"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m punchlist.cli "$@"\n')
+    program.chmod(0o700)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    assert complete(tmp_path, "punch", "done", "", PATH=path) == ["2"]
+    assert complete(tmp_path, "punch", "done", "2", "", PATH=path) == ["2"]
+    assert complete(tmp_path, "punch", "show", "", PATH=path) == ["1", "2"]
+    assert complete(tmp_path, "punch", "-c", "site", "start", "", PATH=path) == ["1"]
+    assert complete(tmp_path, "punch", "add", "x", "-b", "", PATH=path) == ["2"]
+    assert complete(tmp_path, "punch", "list", "-c", "", PATH=path) == ["site", "default"]
+    assert complete(tmp_path, "punch", "list", "-c", "d", PATH=path) == ["default"]
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("task",), ("list",), ("task", "--", "done"), ("nonsense",), ("task", "--", "-c")]
+)
+def test_where_there_is_nothing_to_offer_completion_is_silent(run: Any, words: tuple[str, ...]) -> None:
+    done = run("complete", *words)
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_titles_are_offered_harmless(punch: Any) -> None:
+    punch("add", "evil\x1b[31m\u202e")
+    assert punch("complete", "task", "--", "done").out == "1\tevil\\x1b[31m\\u202e\n"

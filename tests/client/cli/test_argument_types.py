@@ -1,0 +1,47 @@
+from argparse import ArgumentTypeError
+
+import pytest
+
+from punchlist.cli.argument_types import lease, milliseconds, port, positive, whole
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("90", 90_000), ("90s", 90_000), ("1.5m", 90_000), ("500ms", 500), ("2h", 7_200_000), ("1d", 86_400_000)],
+)
+def test_a_duration_has_a_unit_or_is_in_seconds(text: str, expected: int) -> None:
+    assert milliseconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1", "1w", "m", "nan", "inf", "1e99", "5 minutes", "1sm"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="not a duration"):
+        milliseconds(text)
+
+
+def test_a_count_begins_at_one() -> None:
+    assert positive("3") == 3
+    for text in ("0", "-1", "x", "1.5"):
+        with pytest.raises(ArgumentTypeError):
+            positive(text)
+
+
+def test_a_number_may_be_zero() -> None:
+    assert (whole("0"), whole("12")) == (0, 12)
+    for text in ("-1", "x", "1.5", ""):
+        with pytest.raises(ArgumentTypeError, match="must be a whole number, 0 or more"):
+            whole(text)
+
+
+def test_a_claim_lasts_a_second_to_a_day() -> None:
+    assert (lease("1s"), lease("24h")) == (1_000, 86_400_000)
+    for text in ("0", "999ms", "25h"):
+        with pytest.raises(ArgumentTypeError, match="is not between 1s and 24h"):
+            lease(text)
+
+
+def test_a_port_can_be_named_in_an_address() -> None:
+    assert (port("1"), port("65535")) == (1, 65_535)
+    for text in ("0", "65536", "-1", "http", ""):
+        with pytest.raises(ArgumentTypeError, match="not a port from 1 to 65535"):
+            port(text)

@@ -1,0 +1,69 @@
+import re
+import shlex
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from punchlist.cli import commands, fast, main
+from punchlist.cli.arguments import COMMON, Argument
+from punchlist.cli.index import ALIASES, COMMANDS, MEANT, Entry
+from punchlist.cli.parser import parse
+
+EVERY = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
+
+
+@EVERY
+def test_every_command_has_a_handler_and_help_with_examples(command: Entry, capfd: pytest.CaptureFixture[str]) -> None:
+    module = import_module(f"punchlist.cli.commands.{command.module}")
+    assert callable(getattr(module, f"run_{command.name}"))
+    assert main([command.name, "--help"]) == 0
+    shown = capfd.readouterr().out
+    assert command.usage.examples
+    assert all(example in shown for example in command.usage.examples)
+
+
+@EVERY
+def test_the_examples_are_right(command: Entry) -> None:
+    for example in command.usage.examples:
+        ours = next(part for part in re.split(r"[<>|]|&&", example) if re.search(r"\bpunch ", part))
+        words = shlex.split(ours)
+        words = words[words.index("punch") + 1 :]
+        assert parse(words).command == command.name
+
+
+@EVERY
+def test_no_option_is_there_twice_and_none_hides_a_common_one(command: Entry) -> None:
+    flags = Counter(flag for argument in (*command.usage.arguments, *COMMON) for flag in argument.flags)
+    assert [flag for flag, times in flags.items() if times > 1] == []
+
+
+def test_every_command_that_a_module_declares_is_in_the_index_once() -> None:
+    declared: list[tuple[str, str]] = []
+    for path in Path(commands.__path__[0]).glob("[a-z]*.py"):
+        module = import_module(f"punchlist.cli.commands.{path.stem}")
+        declared += [(name, path.stem) for name in module.COMMANDS]
+    assert sorted(declared) == sorted((entry.name, entry.module) for entry in COMMANDS.values())
+
+
+def test_names_and_aliases_are_each_for_one_command() -> None:
+    assert ALIASES == {"ls": "list"}
+    assert not {*ALIASES, *MEANT, "help"} & {*COMMANDS}
+    assert {*MEANT.values()} <= {*COMMANDS}
+
+
+def test_the_kinds_of_an_argument() -> None:
+    assert Argument(("title",), "").positional
+    assert not Argument(("-t", "--title"), "").positional
+    assert Argument(("--meta",), "", {"action": "append"}).takes_value
+    assert not Argument(("--json",), "", {"action": "store_true"}).takes_value
+
+
+def test_what_the_fast_path_understands_is_declared_too() -> None:
+    common = {flag for argument in COMMON for flag in argument.flags}
+    reading = {
+        flag for name in ("list", "show", "status") for one in COMMANDS[name].usage.arguments for flag in one.flags
+    }
+    known = {*fast._VALUES, *fast._FLAGS}  # pyright: ignore[reportPrivateUsage]
+    assert known <= common | reading

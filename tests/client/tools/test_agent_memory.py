@@ -1,0 +1,44 @@
+from pathlib import Path
+
+import pytest
+
+from punchlist import Client, connect
+from punchlist.tools import Toolbox, ToolCaller, agent_memory
+from punchlist.tools.agent_memory import Memory
+from punchlist_testing.daemon import spawned_daemon
+
+
+def test_what_an_agent_has_seen_and_claimed_is_kept_for_each_list_and_log() -> None:
+    mind = Memory().mind
+    shared = Memory()
+    shared.mind("log", "work", "ann").seen = 7
+    assert shared.mind("log", "work", "ann").seen == 7
+    others = [("log", "work", "bob"), ("log", "home", "ann"), ("restored", "work", "ann")]
+    assert [shared.mind(*other).seen for other in others] == [None, None, None]
+    assert mind("log", "work", "ann").claims == {}
+
+
+def test_a_memory_does_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_memory, "_MINDS", 3)
+    shared = Memory()
+    for actor in ("a", "b", "c", "a", "d"):
+        mind = shared.mind("log", "work", actor)
+        mind.seen = (mind.seen or 0) + 1
+    assert [shared.mind("log", "work", actor).seen for actor in ("a", "d", "b")] == [2, 1, None]
+
+
+def test_a_position_of_one_log_is_not_taken_for_one_of_another(client: Client, tmp_path: Path) -> None:
+    shared, seat = Memory(), ToolCaller("work", "ann")
+    box = Toolbox(client, seat, shared)
+    box.call("native", "plan", {"tasks": [f"task {number}" for number in range(50)]})
+    box.call("native", "next")
+    (tmp_path / "other").mkdir(0o700)
+    with (
+        spawned_daemon(tmp_path / "other") as daemon,
+        connect(socket=daemon.socket, data_dir=daemon.data_dir, autostart=False) as other,
+    ):
+        other.conversation("work", actor="zed").add_many(["one", "two"])
+        there = Toolbox(other, seat, shared)
+        assert there.call("native", "tasks", {"since": "last"}).data["tasks"][0]["title"] == "one"
+        assert "Now #1: one" in there.call("native", "next").text, "the claim of the first log is not tried here"
+    assert "You are at it already.\nNow #1: task 0" in box.call("native", "next").text

@@ -1,0 +1,58 @@
+from typing import Any
+
+import pytest
+
+from punchlist import Counts, Task
+from punchlist.tools import phrases
+
+
+def task(**members: Any) -> Task:
+    given: dict[str, Any] = {"id": "7", "title": "Copy", "status": "pending", "priority": "normal", **members}
+    return Task(created_at=0, updated_at=0, status_changed_at=0, version=1, **given)
+
+
+@pytest.mark.parametrize(
+    ("ids", "text"), [([], ""), (["1"], "#1"), (["3", "1", "2"], "#1-#3"), (["1", "2", "9"], "#1-#2, #9")]
+)
+def test_ids_in_a_row_become_a_range(ids: list[str], text: str) -> None:
+    assert phrases.span(ids) == text
+
+
+def test_many_ids_are_counted() -> None:
+    assert phrases.some(["1", "2"]) == "#1, #2"
+    assert phrases.some([str(number) for number in range(1, 9)]) == "#1, #2, #3, #4 and 4 more"
+
+
+def test_a_line_says_only_what_is_out_of_the_ordinary() -> None:
+    assert phrases.line(task()) == "#7 Copy"
+    busy = task(status="in_progress", priority="high", owner="ann", open_blockers=("3",))
+    assert phrases.line(busy) == "#7 [in_progress high ann] Copy (after #3)"
+
+
+@pytest.mark.parametrize(
+    ("counts", "start"),
+    [
+        (Counts(), "The list is empty."),
+        (Counts(completed=3), "Nothing left"),
+        (Counts(failed=1), "Nothing left"),
+        (Counts(pending=2, blocked=2, in_progress=1), "Nothing ready: 1 in progress, 2 blocked"),
+        (Counts(pending=1, ready=1, failed=1), "The queue has stopped at a failed task"),
+    ],
+)
+def test_why_there_is_nothing_to_do_is_told(counts: Counts, start: str) -> None:
+    assert phrases.nothing(counts).startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("title", "description", "hint"),
+    [
+        ("t" * 100, "", []),
+        ("t" * 101, "", ["(all of it: tasks ids=7)"]),
+        ("t" * 101, "short", ["short", "(all of it: tasks ids=7)"]),
+        ("t" * 101, "d" * 141, [f"{'d' * 139}… (all of it: tasks ids=7)"]),
+    ],
+)
+def test_what_is_cut_says_once_where_the_rest_is(title: str, description: str, hint: list[str]) -> None:
+    head, *rest = phrases.current(task(title=title, description=description), 100)
+    assert head == f"Now #7: {title if len(title) <= 100 else title[:99] + '…'}"
+    assert rest == hint
