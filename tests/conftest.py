@@ -35,6 +35,28 @@ def has_room(directory: str) -> bool:
     )
 
 
+LONGEST = (
+    "tests/crash/test_harnesses.py",
+    "tests/client/cli/test_terminal.py",
+    "tests/systemd/test_user_manager.py",
+    "tests/daemon/test_app.py",
+    "tests/daemon/test_run.py",
+    "tests/daemon/test_repair.py",
+    "tests/schemas/test_malformed.py",
+    "tests/client/test_sync.py",
+    "tests/daemon/test_leftovers.py",
+    "tests/client/cli/commands/test_backup.py",
+    "tests/crash/test_race.py",
+    "tests/crash/test_drain.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take longest are run first: what is left at the end is short, and all processes end together."""
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.location[0], len(places)))
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """aiosqlite knows asyncio alone, so the daemon and its tests do too."""

@@ -21,11 +21,13 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "punchlistd": (),
     "punchlistd.settings": ("punchlist_schemas",),
     "punchlistd.domain": ("punchlistd.domain", *DATA),
-    "punchlistd.domain.outcome": ("punchlistd.domain", *DATA, "punchlist_schemas.results"),
+    "punchlistd.domain.responses": ("punchlistd.domain", *DATA, "punchlist_schemas.results"),
     "punchlistd.store": ("punchlistd.store", "punchlist_schemas.events", "punchlist_schemas.things"),
+    "punchlistd.clock": (),
     "punchlistd.engine": (
         "punchlistd.engine",
         "punchlistd.__version__",
+        "punchlistd.clock",
         "punchlistd.domain",
         "punchlistd.settings",
         "punchlistd.store.port",
@@ -35,6 +37,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "punchlistd.net": (
         "punchlistd.net",
         "punchlistd.__version__",
+        "punchlistd.clock",
         "punchlistd.engine",
         "punchlistd.settings",
         "punchlist_schemas",
@@ -52,9 +55,12 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 """Room → what of ours it may import. A module's room is the longest of these that its name begins with."""
 
 LIBRARY = ("punchlist", "punchlist.taskfiles")
+HTTP = (*LIBRARY, "punchlist.http")
 TOOLS = (*LIBRARY, "punchlist.tools")
 SERVICES = ("punchlist.hosts", "punchlist.hosts.sessions", "punchlist.mcp", "punchlist.mirror")
-CLI = (*TOOLS, *SERVICES, "punchlist.cli", "punchlist.cli.formats")
+WORDS = ("punchlist.cli.event_lines", "punchlist.cli.reasons", "punchlist.cli.render", "punchlist.cli.style")
+"""Signs and sentences for people: the command line's, and those of the faces that draw on a terminal."""
+CLI = (*TOOLS, *SERVICES, *WORDS, "punchlist.cli", "punchlist.cli.formats")
 
 FLOORS: dict[str, tuple[str, ...]] = {
     "punchlist": ("punchlist",),
@@ -63,28 +69,29 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "punchlist.hosts": (*TOOLS, "punchlist.hosts", "punchlist.hosts.sessions"),
     "punchlist.hosts.sessions": (*TOOLS, "punchlist.hosts.sessions"),  # which session of a host this process belongs to
     "punchlist.mirror": (*TOOLS, "punchlist.mirror"),
-    "punchlist.mcp": (*TOOLS, "punchlist.hosts.sessions", "punchlist.mcp"),
+    "punchlist.http": HTTP,
+    "punchlist.mcp": (*TOOLS, "punchlist.http", "punchlist.hosts.sessions", "punchlist.mcp"),
     # Faces for people, beside each other: none imports another. A command may start one.
     "punchlist.chat": (*TOOLS, *SERVICES, "punchlist.chat"),
-    "punchlist.tui": (*TOOLS, *SERVICES, "punchlist.tui"),
-    "punchlist.web": (*TOOLS, *SERVICES, "punchlist.web"),
+    "punchlist.ui": (*TOOLS, *SERVICES, *WORDS, "punchlist.ui"),
+    "punchlist.web": (*TOOLS, *SERVICES, "punchlist.http", "punchlist.web"),
+    **dict.fromkeys(WORDS, (*LIBRARY, *WORDS)),
     "punchlist.cli": CLI,
-    "punchlist.cli.demo": (*CLI, "punchlist.cli.demo"),
     "punchlist.cli.formats": CLI,
     "punchlist.cli.runner": (*CLI, "punchlist.cli.runner"),
     # No command imports another: what two of them need stands beside them, in punchlist.cli.
     "punchlist.cli.commands": (
         *CLI,
-        "punchlist.cli.demo",
         "punchlist.cli.runner",
+        "punchlist.http",
         "punchlist.chat",
-        "punchlist.tui",
+        "punchlist.ui",
         "punchlist.web",
     ),
 }
 """Room of the client → the rooms that it may import. "punchlist" alone means the top modules, which are the library."""
 
-ENTRANCES = {"punchlist.cli.fast": {"punchlist.cli"}, "punchlist.cli.full": {"punchlist.cli"}}
+ENTRANCES = {"punchlist.cli.fast": {"punchlist.cli"}, "punchlist.cli.dispatch": {"punchlist.cli"}}
 """Modules that begin a command → who may import them. Whoever needs a function of theirs moves it out."""
 
 IMPURE = frozenset(
@@ -208,16 +215,16 @@ def test_a_module_of_the_client_imports_only_its_floor_and_those_below(module: s
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("punchlist.core", "from punchlist.tools import fit"),
-        ("punchlist.taskfiles.form", "from punchlist.mirror.merge import Fields"),
+        ("punchlist.core", "from punchlist.tools import budget"),
+        ("punchlist.taskfiles.file_format", "from punchlist.mirror.merge import Fields"),
         ("punchlist.tools.ids", "from punchlist.mirror import merge"),
-        ("punchlist.tools.words", "def late():\n    from punchlist.cli.render import cut"),
-        ("punchlist.hosts.briefing", "from punchlist.cli.look import write"),
+        ("punchlist.tools.phrases", "def late():\n    from punchlist.cli.render import cut"),
+        ("punchlist.hosts.briefing", "from punchlist.cli.style import write"),
         ("punchlist.mirror.runner", "import punchlist.mcp.server"),
-        ("punchlist.tui.board", "from punchlist.cli import render"),
+        ("punchlist.ui.board", "from punchlist.cli import context"),
         ("punchlist.cli.context", "from punchlist.cli.fast import run"),
         ("punchlist.cli.failure", "from punchlist.cli.runner import lanes"),
-        ("punchlist.cli.commands.history", "from punchlist.cli.commands.files import run_export"),
+        ("punchlist.cli.commands.log", "from punchlist.cli.commands.import_export import run_export"),
     ],
 )
 def test_an_import_upwards_is_found(module: str, source: str) -> None:
@@ -267,7 +274,7 @@ def test_the_run_time_dependencies_are_the_four_and_pinned_for_the_checkout() ->
     }
     lines = (ROOT / "requirements/dev.txt").read_text("utf-8").splitlines()
     pinned = {line.partition("==")[0] for line in lines if "==" in line}
-    wanted = [*project["dependencies"], *extras["uvloop"], *extras["dev"]]
+    wanted = [*project["dependencies"], *extras["uvloop"], *extras["web"], *extras["dev"]]
     assert {re.split(r"[<>=]", line)[0] for line in wanted} <= pinned
 
 

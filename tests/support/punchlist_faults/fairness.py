@@ -32,10 +32,12 @@ MAX_BYTES = 32 << 20
 MAX_SUBSCRIBER_BYTES = 32 << 10
 SUBSCRIBERS = 60
 LIMIT_BYTES = 300 << 20
+MANY = 60
+"""So many connections ask under the limit of memory, of which each one could hold 6 MB unread."""
 TASKS = 400
 """Of the long lists: few, with long descriptions or a long history."""
 
-LONG, LIST, TALK = "long", "list", "talk"
+LONG, LIST, TALK, MINE = "long", "list", "talk", "mine"
 
 
 def _ask(link: Raw, *calls: tuple[str, dict[str, Any]]) -> None:
@@ -49,6 +51,10 @@ def _answers(link: Raw, count: int) -> list[Any]:
 def _undos(link: Raw) -> None:
     _ask(link, *[("list.undo", {"conversation": LONG, "preview": number % 2 == 0}) for number in range(20)])
     need(all("result" in answer for answer in _answers(link, 20)), "an undo was refused")
+
+
+def _everything(link: Raw) -> None:
+    need("result" in link.call("list.undo", conversation=MINE, of="anonymous"), "an undo was refused")
 
 
 def _pasts(link: Raw) -> None:
@@ -99,6 +105,7 @@ def _unread(link: Raw) -> None:
 
 ATTACKS: dict[str, Callable[[Raw], None]] = {
     "20 undos": _undos,
+    "an undo of everything": _everything,
     "20 past versions": _pasts,
     "a batch of 100 long lists": _batch,
     "64 long lists behind a change": _lists,
@@ -187,6 +194,9 @@ def _fill(daemon: Daemon, size: int) -> None:
         ]
         _ask(link, *[("task.set_status", {"conversation": LONG, **call}) for call in calls])
         _answers(link, len(calls))
+    for first in range(0, size * 4_100 // FULL, 50):
+        _ask(link, *[("task.add", {"conversation": MINE, "title": f"{first + each}"}) for each in range(50)])
+        _answers(link, 50)
     text = "d" * (6_000_000 * size // FULL // TASKS)
     for _ in range(TASKS):
         link.result("task.add", conversation=LIST, title="x", description=text[:60_000])
@@ -236,26 +246,29 @@ def run(options: Options) -> Figures:
         figures["a stuck subscriber to a long list"] = each
         need(each <= MAX_SUBSCRIBER_BYTES + MAX_BYTES // SUBSCRIBERS, f"a stuck subscriber cost {each:,} bytes")
         figures["exit code"] = daemon.stop()
-        figures["served under a limit of memory"] = _limited(daemon)
+        figures["served under a limit of memory"] = _limited(daemon, MANY if options.size >= FULL else MANY // 10)
     return figures
 
 
-def _limited(daemon: Daemon) -> int:
+def _limited(daemon: Daemon, many: int) -> int:
     """How many calls were answered in the same attacks under a limit of memory, at once."""
     daemon.start()
     resource.prlimit(daemon.pid(), resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
-    links = [daemon.connect() for _ in range(10)]
+    links = [daemon.connect() for _ in range(many)]
     for link in links:
         link.sock.settimeout(PATIENCE_S * 4)
         _ask(
             link,
-            *[("message.list", {"conversation": TALK, "limit": 1_000})] * 16,
-            *[("task.list", {"conversation": LIST})] * 16,
+            *[("task.list", {"conversation": LIST, "at_version": TASKS})] * 4,
+            *[("message.list", {"conversation": TALK, "limit": 1_000})] * 4,
+            *[("task.list", {"conversation": LIST})] * 4,
         )
+    for link in links:
+        select.select([link.sock], [], [], PATIENCE_S)
     time.sleep(0.2)
     served = 0
     for link in links:
-        for answer in _answers(link, 32):
+        for answer in _answers(link, 12):
             served += "result" in answer
             need("result" in answer or answer["error"]["data"]["kind"] == "limit_exceeded", f"answered {answer}")
         link.close()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from punchlist.sync import Client
-from punchlist.tools.toolbox import Seat, Toolbox
+from punchlist.tools.toolbox import Toolbox, ToolCaller
 from punchlist_faults.hands import LIST, PUNCH, TASKS, Act, Hand, Task, environment
 from punchlist_faults.options import Violation
 from punchlist_faults.process import PATIENCE_S
@@ -98,7 +98,7 @@ class QueueHand(Hand):
     def __init__(self, random: Random, count: int, seconds: float, socket: str) -> None:
         super().__init__(random, count, seconds)
         self._client = Client(socket=socket, autostart=False)
-        self._box = Toolbox(self._client, Seat(LIST, self.name))
+        self._box = Toolbox(self._client, ToolCaller(LIST, self.name))
 
     def acts(self) -> Sequence[tuple[Act, float]]:
         """What a queue's worker does."""
@@ -149,7 +149,7 @@ class ClaudeHand(Hand):
             self._tools = Stdio(socket, self.name)
         else:
             self._client = Client(socket=socket, autostart=False)
-            self._tools = Toolbox(self._client, Seat(LIST, self.name))
+            self._tools = Toolbox(self._client, ToolCaller(LIST, self.name))
 
     def acts(self) -> Sequence[tuple[Act, float]]:
         """What an agent does."""

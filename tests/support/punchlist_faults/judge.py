@@ -15,7 +15,7 @@ from punchlist_faults.options import Violation, need
 from punchlist_faults.process import Daemon
 from punchlist_testing.daemon import Raw
 from punchlist_testing.domain import replay
-from punchlistd.engine.facts import fact_of
+from punchlistd.engine.history import fact_of
 from punchlistd.store.port import Side, Stored, side_of
 from punchlistd.store.verify import verify_file
 

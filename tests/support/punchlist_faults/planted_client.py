@@ -76,6 +76,20 @@ MUTANTS = (
         ("tests/client/test_core.py", "tests/client/test_aio.py"),
     ),
     Mutant(
+        "a frame that the daemon can't read fails no call before it",
+        "client/punchlist/aio_link.py",
+        "            if request_id > self._answered:\n",
+        "            if request_id:\n",
+        ("tests/client/test_aio_link.py",),
+    ),
+    Mutant(
+        "a daemon that starts slowly is left alive",
+        "client/punchlist/starter.py",
+        "            return self._report\n",
+        "            if self._report is None:\n                self._process.kill()\n            return self._report\n",
+        ("tests/client/test_starter.py",),
+    ),
+    Mutant(
         "a finalizer waits for nothing",
         "client/punchlist/work.py",
         "            renewing.get_loop().call_soon_threadsafe(_forget, renewing, self._connection, request)\n",
@@ -127,8 +141,22 @@ MUTANTS = (
     Mutant(
         "no session takes a claimed task away from another",
         "client/punchlist/tools/claims.py",
-        "    if task.fence is not None and of_others(desk, [task]):\n",
-        "    if task.fence is None and of_others(desk, [task]):\n",
+        "        if who is not None and task.fence is not None:\n",
+        "        if who is not None and task.fence is None:\n",
+        ("tests/client/tools/test_claims.py",),
+    ),
+    Mutant(
+        "no session finishes what a person began without an owner",
+        "client/punchlist/tools/claims.py",
+        "        if who is not None and not task.owner:\n",
+        "        if False:\n",
+        ("tests/client/tools/test_claims.py",),
+    ),
+    Mutant(
+        "any call of a session keeps its claims in force",
+        "client/punchlist/tools/toolbox.py",
+        "        yield from claims.renew(desk)\n",
+        "        pass\n",
         ("tests/client/tools/test_claims.py",),
     ),
     Mutant(

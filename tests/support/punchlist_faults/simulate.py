@@ -1,4 +1,4 @@
-"""The daemon's middle in virtual time: writer, registry, fan-out and upkeep over a disk that forgets in a crash.
+"""The daemon's middle in virtual time: from the writer to subscriptions, over a disk that forgets in a crash.
 
 A seed is several lives, each ended by a crash at any instant. Clients write and ask again by key, subscribers come, go
 and get stuck. SIZE counts seeds. At every turn of the loop: what was answered or pushed is durable, calls are
@@ -22,14 +22,12 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS
 from punchlist_testing.domain import random_call, replay, tell
 from punchlist_testing.memory_log import MemoryLog
+from punchlistd.app import Engine
 from punchlistd.domain.state import initial_state
-from punchlistd.engine.calls import Nobody, Outcome, Pieces, Reply, Write
-from punchlistd.engine.facts import fact_of
-from punchlistd.engine.fanout import Fanout, Subscription
-from punchlistd.engine.intake import stamp
-from punchlistd.engine.registry import Registry
-from punchlistd.engine.totals import Totals
-from punchlistd.engine.writer import Writer
+from punchlistd.engine.calls import Nobody, Write, stamp
+from punchlistd.engine.history import fact_of
+from punchlistd.engine.replies import Outcome, Pieces, Reply
+from punchlistd.engine.subscriptions import Subscription
 from punchlistd.settings import Settings
 from punchlistd.store.port import Sealed, Snapshot, StorageFull, Stored
 
@@ -185,7 +183,7 @@ class Client:
 
     def _new(self) -> p.Mutation:
         name = self._random.choice(CONVERSATIONS)
-        opened = self._world.registry.open.get(name)
+        opened = self._world.conversations.loaded.get(name)
         params = random_call(self._random, opened.state if opened else initial_state(name))
         key = f"{self._number}.{len(self.journal)}"
         return msgspec.structs.replace(params, conversation=name, key=key, actor=None)
@@ -194,8 +192,7 @@ class Client:
         link = self.connection
         link.waiting = asyncio.get_running_loop().create_future()
         command = stamp(link, call.params)
-        assert not isinstance(command, Rejection)
-        self._world.writer.submit(Write(link, b"1", _METHODS[type(call.params)], call.params, command))
+        self._world.engine.writer.submit(Write(link, b"1", _METHODS[type(call.params)], call.params, command))
         outcome = await link.waiting
         if isinstance(outcome, bytes):
             call.answered += 1
@@ -286,6 +283,10 @@ def _shown(*_counts: int) -> None:
     """Nobody looks at a prompt."""
 
 
+def _never(_work: Coroutine[Any, Any, None]) -> None:
+    """Nothing runs beside an engine that only reads."""
+
+
 class World:
     """One seed: a disk, the clients and watchers, and in each life a new daemon over that disk."""
 
@@ -306,17 +307,16 @@ class World:
         def spawn(work: Coroutine[Any, Any, None]) -> None:
             tasks.append(asyncio.ensure_future(work))
 
-        self.registry = Registry(self.log)
-        self.fanout = Fanout(self.log, self.registry, _SETTINGS, spawn)
-        self.writer = Writer(self.log, self.registry, self.fanout, Totals(_shown), _SETTINGS, spawn=spawn)
-        spawn(self.writer.run())
-        spawn(self.writer.upkeep.recover())
+        self.engine = engine = Engine(self.log, _SETTINGS, spawn=spawn, show=_shown)
+        self.conversations, self.fanout = engine.conversations, engine.fanout
+        spawn(engine.writer.run())
+        spawn(engine.maintenance.recover())
 
     def check_turn(self) -> None:
         """What holds whenever nothing runs."""
         self.turns += 1
         need(self.fanout.head <= self.log.head, "published before it was durable")
-        for name, opened in self.registry.open.items():
+        for name, opened in self.conversations.loaded.items():
             if not opened.dirty:
                 need(opened.seq <= self.log.head, f"{name} is shown ahead of the log")
 
@@ -357,7 +357,7 @@ async def _life(world: World, loop: VirtualLoop) -> None:
         await world.live(loop)
         world.judge()
     for name in CONVERSATIONS:
-        loaded = Registry(world.log)
+        loaded = Engine(world.log, _SETTINGS, spawn=_never, show=_shown).conversations
         its = [event for event in world.log.everything() if event.conversation == name]
         need(
             tell((await loaded.load(name)).state) == tell(replay(name, map(fact_of, its))), f"{name} is not its replay"

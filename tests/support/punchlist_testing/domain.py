@@ -160,6 +160,9 @@ def check_invariants(state: State) -> None:
         assert getattr(counts, status) == sum(task.status == status for task in tasks.values())
     unfinished = [task for task in tasks.values() if task.status not in {"completed", "failed"}]
     assert state.remaining == len(unfinished)
+    deferred = {name: task.not_before for name, task in tasks.items() if task.not_before is not None}
+    assert state.deferred == deferred
+    assert state.wakes_at == min(deferred.values(), default=None)
     assert counts.blocked == sum(bool(task.open_blockers) for task in unfinished)
     ready = [task for task in tasks.values() if _is_ready(state, task)]
     assert counts.ready == len(ready)
@@ -184,7 +187,7 @@ def check_invariants(state: State) -> None:
 
 def _is_ready(state: State, task: Task) -> bool:
     held = task.parent is not None and state.tasks[task.parent].status in HELD
-    return task.status == "pending" and not task.open_blockers and not held
+    return task.status == "pending" and not task.open_blockers and not held and task.not_before is None
 
 
 def random_title(random: Random) -> str:
@@ -316,7 +319,7 @@ def random_event(random: Random, ids: Sequence[str]) -> e.AnyEvent:
     return random.choice(
         (
             e.ConversationOpened(user="u"),
-            e.ConversationConfigured(maybe("t"), maybe(Settings()), maybe("s"), maybe("s")),
+            e.ConversationConfigured(maybe("t"), maybe(Settings()), maybe("s"), maybe("s"), maybe("o")),
             e.ConversationDeleted() if random.random() < 0.1 else e.MessageAppended(name(), "r", None),
             e.ListCleared() if random.random() < 0.1 else e.TaskAdded(added, name(), rank),
             e.TaskAdded(added, name(), rank),

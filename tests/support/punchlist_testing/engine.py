@@ -11,11 +11,8 @@ import anyio
 import msgspec
 
 from punchlist_testing.memory_log import MemoryLog
-from punchlistd.engine.fanout import Fanout
-from punchlistd.engine.reads import Reads
-from punchlistd.engine.registry import Registry
-from punchlistd.engine.totals import Totals
-from punchlistd.engine.writer import Writer
+from punchlistd import app
+from punchlistd.engine.queries import Queries
 from punchlistd.net.server import Server
 from punchlistd.net.session import Session
 from punchlistd.settings import Settings
@@ -242,7 +239,7 @@ class Peer:
         self.writer.close()
 
 
-class Engine:
+class Engine(app.Engine):
     """Everything between the socket and the log, connected."""
 
     def __init__(self, log: MemoryLog, settings: Settings, background: Any) -> None:
@@ -251,18 +248,34 @@ class Engine:
         def spawn(work: Coroutine[Any, Any, None]) -> None:
             background.start_soon(lambda: work)
 
-        self.log = log
+        super().__init__(log, settings, spawn=spawn, show=self._note_totals)
         self.settings = settings
         self.totals: list[tuple[int, int]] = []
         self.stopping = anyio.Event()
         self.failure: BaseExceptionGroup[StorageFailed] | None = None
-        self.registry = Registry(log)
-        self.fanout = Fanout(log, self.registry, settings, spawn)
-        totals = Totals(self._note_totals)
-        self.writer = Writer(log, self.registry, self.fanout, totals, settings, spawn=spawn)
-        refresh, absent = self.writer.upkeep.refresh, self._no_answer
-        self.reads = Reads(log, self.registry, self.fanout, refresh=refresh, status=absent, backup=absent)
-        self.server = Server(settings, self.writer, self.reads, self.fanout, spawn=spawn, stop=self.stopping.set)
+        self.queries = Queries(
+            log,
+            self.conversations,
+            self.access,
+            self.history,
+            self.fanout,
+            data_dir=settings.data_dir,
+            refresh=self.maintenance.refresh,
+            status=self._no_answer,
+            backup=self._no_answer,
+        )
+        self.server = Server(
+            settings,
+            self.queries,
+            inbox=self.inbox,
+            submit=self.writer.submit,
+            claims=self.claims,
+            fanout=self.fanout,
+            confirmer=self.confirmer,
+            metrics=self.metrics,
+            spawn=spawn,
+            stop=self.stopping.set,
+        )
         self.background = background
         self._peers: list[Peer] = []
 
@@ -312,7 +325,7 @@ async def engine(
         async with anyio.create_task_group() as writing:
             writing.start_soon(running.run)
             if recover:
-                await running.writer.upkeep.recover()
+                await running.maintenance.recover()
             try:
                 yield running
             finally:
@@ -321,7 +334,8 @@ async def engine(
                 running.server.close()
                 if kill:
                     writing.cancel_scope.cancel()
-                running.writer.close()
+                running.inbox.close()
+        running.close()
         for session in list(running.server.sessions):
             session.abort()
         background.cancel_scope.cancel()

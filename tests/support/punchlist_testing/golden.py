@@ -19,7 +19,7 @@ import msgspec
 
 from punchlist_testing.daemon import running_daemon
 from punchlist_testing.engine import Peer
-from punchlistd.engine import intake
+from punchlistd.engine import calls
 from punchlistd.store.port import EventLog, Sealed, Side
 from punchlistd.store.record import seal
 from punchlistd.store.schema import connect
@@ -90,14 +90,14 @@ async def make(directory: Path) -> None:
     """Make both files in a directory that is not there yet."""
     await anyio.Path(directory).mkdir(parents=True)
     clock = itertools.count(BEGAN_MS, 1_000)
-    real, intake.now_ms = intake.now_ms, lambda: next(clock)
+    real, calls.now_ms = calls.now_ms, lambda: next(clock)
     try:
         with tempfile.TemporaryDirectory() as scratch:
             await _fill(Path(scratch))
             await _append_by_hand(Path(scratch) / "data" / "log.db")
             shutil.copyfile(Path(scratch) / "data" / "log.db", directory / "log.db")
     finally:
-        intake.now_ms = real
+        calls.now_ms = real
     with tempfile.TemporaryDirectory() as scratch:
         copy_into(directory, Path(scratch))
         await _record(Path(scratch), directory / "transcript.jsonl")

@@ -10,8 +10,8 @@ import signal
 import sys
 from types import FrameType
 
-from punchlist.cli import full, main
-from punchlist.cli.table import COMMANDS
+from punchlist.cli import dispatch, main
+from punchlist.cli.index import COMMANDS
 
 SECONDS = 1.0
 """How long each may take before it is interrupted: some follow or serve until then."""
@@ -23,7 +23,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 def run(lines: list[tuple[dict[str, str], list[str]]]) -> None:
     """Run each command line, with these further variables."""
-    _ = full, COMMANDS  # what every child needs is loaded once
+    _ = dispatch, [entry.usage for entry in COMMANDS.values()]  # what every child needs is loaded once
     for number, (env, words) in enumerate(lines):
         sys.stdout.write(f"\r\n=={number}==\r\n")
         sys.stdout.flush()

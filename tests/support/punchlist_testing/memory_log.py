@@ -8,7 +8,7 @@ import secrets
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from punchlistd.store.listing import cursor_of, fold, is_finished_idle, place_of, search_text
+from punchlistd.store.listing import cursor_of, fold, is_timed, place_of, search_text
 from punchlistd.store.port import Damaged, Loaded, Sealed, Snapshot, Stored
 from punchlistd.store.record import key_hash, take_groups, verify_tail
 
@@ -113,12 +113,12 @@ class MemoryLog:
         alive = [saved for saved in self._summaries.values() if not (saved.deleted or saved.user)]
         return sum(saved.open for saved in alive), sum(saved.in_progress for saved in alive)
 
-    async def finished_idle(self) -> list[str]:
-        """Conversations with nothing but finished tasks that clear themselves when idle."""
+    async def timed(self) -> list[str]:
+        """Conversations that wait for a time."""
         return sorted(
             name
             for name, saved in self._summaries.items()
-            if not saved.deleted and saved.open == saved.in_progress == 0 and is_finished_idle(saved.summary)
+            if not saved.deleted and is_timed(saved.summary, saved.open + saved.in_progress)
         )
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:

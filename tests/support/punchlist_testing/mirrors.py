@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from punchlist import AsyncClient, AsyncConversation
-from punchlist.mirror.mirrored import Mirrored
+from punchlist.mirror.sync import ListSync
 from punchlist.taskfiles.config import Entry, FormName
 from punchlist.taskfiles.report import Problem, Report
 from punchlist_testing.daemon import Running, Spawned
@@ -24,8 +24,8 @@ class Place:
         self.report = Report(daemon.data_dir, self.problems.append)
         self.file = directory / ".agents" / "tasks" / "web.json"
 
-    def mirrored(self, form: FormName = "checklist", conversation: str = "web") -> Mirrored:
-        return Mirrored(self.client, Entry(str(self.directory), form), conversation, self.report)
+    def mirrored(self, form: FormName = "checklist", conversation: str = "web") -> ListSync:
+        return ListSync(self.client, Entry(str(self.directory), form), conversation, self.report)
 
     def read(self) -> Any:
         return json.loads(self.file.read_text())

@@ -1,4 +1,4 @@
-"""Reads from memory."""
+"""Queries from memory."""
 
 import sys
 from pathlib import Path

@@ -1,0 +1,178 @@
+"""A daemon and `punch web` in processes of their own, with lists as people have them."""
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from punchlist import Client
+from punchlist.http.keys import Keys, Scope
+from punchlist.http.secret_file import SecretFile
+from punchlist_schemas.params import NewTask
+from punchlist_testing.daemon import Spawned, spawned_daemon
+
+READY_S = 20.0
+
+
+class Stage:
+    """A server of the page.
+
+    Attributes:
+        url: Where it is.
+        daemon: The daemon before it, in a process of its own.
+    """
+
+    def __init__(self, daemon: Spawned) -> None:
+        self.daemon = daemon
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        data = Path(daemon.data_dir)
+        self.keys = Keys(SecretFile(str(data / "web.token")), data / "web.used")
+        self.clients: dict[str, Client] = {}
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start `punch web` and wait until it answers."""
+        command = [sys.executable, "-m", "punchlist.cli", "--socket", self.daemon.socket]
+        command += ["--data-dir", self.daemon.data_dir, "web", "--port", str(self.port)]
+        with open(self.daemon.directory / "web.log", "ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self._env())
+        deadline = time.monotonic() + READY_S
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=READY_S)) as connection:
+                    connection.request("GET", "/")
+                    connection.getresponse().read()
+                return
+            except ConnectionRefusedError:
+                time.sleep(0.02)  # a process that has not yet bound its port gives no other sign
+        raise RuntimeError((self.daemon.directory / "web.log").read_text())
+
+    def stop(self) -> None:
+        """End it."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(READY_S)
+
+    def link(self, **scope: Any) -> str:
+        """A link that lets one browser in."""
+        return f"{self.url}/#ticket={self.keys.ticket(Scope(**scope))}"
+
+    def by(self, actor: str) -> Client:
+        """The client of an agent."""
+        if actor not in self.clients:
+            self.clients[actor] = Client(socket=self.daemon.socket, autostart=False, name=actor)
+        return self.clients[actor]
+
+    def _env(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "PUNCHLIST_AUTOSTART": "0",
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        }
+
+
+@contextmanager
+def stage(directory: Path) -> Generator[Stage]:
+    """The page before a daemon that has nothing yet."""
+    with spawned_daemon(directory) as daemon:
+        made = Stage(daemon)
+        made.start()
+        try:
+            yield made
+        finally:
+            made.stop()
+            for client in made.clients.values():
+                client.close()
+
+
+BOARD = """A card for every list that has something to do.
+The ones being worked on come first; what needs somebody stands above all."""
+
+
+def plan(stage: Stage) -> None:
+    """The lists of the pictures: three agents on a release, and what else goes on in a project."""
+    codex, claude, gemini = (stage.by(name) for name in ("codex", "claude-code", "gemini"))
+    codex.call("conversation.open", {"conversation": "release-1.0", "title": "Release 1.0"})
+    release = codex.conversation("release-1.0")
+    release.add_many(
+        [
+            NewTask(
+                title="Write the guard",
+                ref="g",
+                priority="urgent",
+                description="Host, Origin and token, before any handler runs.",
+            ),
+            NewTask(
+                title="Serve tasks over HTTP", ref="s", priority="high", active_form="Serving tasks", blocked_by=("g",)
+            ),
+            NewTask(title="Stream events as they happen", ref="e", active_form="Streaming events", blocked_by=("g",)),
+            NewTask(
+                title="Draw the board",
+                ref="b",
+                blocked_by=("s", "e"),
+                description=BOARD,
+            ),
+            NewTask(title="Undo with a preview", ref="u", blocked_by=("b",)),
+            NewTask(title="Only the rows that are seen", parent="b", ref="v", blocked_by=("b",)),
+            NewTask(title="One key map for both faces", parent="b", ref="k", blocked_by=("b",)),
+            NewTask(title="Graph of what waits for what", ref="gr", blocked_by=("b",)),
+            NewTask(title="Slide through all versions", ref="t", priority="high", blocked_by=("b", "u")),
+            NewTask(title="Check with a screen reader", ref="a", blocked_by=("v", "k", "gr")),
+            NewTask(title="Pictures for the README", ref="p", priority="low", blocked_by=("a",)),
+            NewTask(title="Measure a cold start", ref="m"),
+            NewTask(title="Ask for a name", ref="n", owner="ann"),
+        ]
+    )
+    release.edit("1", owner="codex")
+    release.start("1")
+    release.complete("1", result="2,040 combinations, none gets past it")
+    release.edit("2", owner="codex")
+    release.start("2")
+    other = claude.conversation("release-1.0")
+    other.edit("3", owner="claude-code")
+    other.start("3")
+    gemini.conversation("release-1.0").start("12")
+    gemini.conversation("release-1.0").fail("12", "the machine was busy: 40 % spread over ten runs")
+    _more(stage)
+
+
+MORE = """
+website | Website | ann | in_progress | 1 | Agree on the menu, Order the ingredients, Bake the bread, Lay the tables
+parser | Parser in Rust | claude-code | in_progress | 3 | Grammar, Tokens, Expressions, Statements, Errors, Fuzz it
+migration | Move to the new disks | gemini | in_progress | 2 | Count the files, Copy, Compare, Switch over, Wait, Wipe
+docs | Documents in plain words | claude-code | in_progress | 4 | Install, First list, Agents, Protocol, Index
+inbox | Inbox | ann | pending | 0 | Answer the landlord, Book the train, Renew the passport
+benchmarks | Benchmarks | codex | pending | 2 | Anchors, Cold start, Ten thousand rows, Write it up
+garden | | ann | paused | 1 | Order seeds, Dig the beds, Plant the beans
+spike-tui | | gemini | completed | 3 | Compare toolkits, Draw ten thousand rows, Write down figures
+retro | Retrospective | ann | completed | 2 | Collect notes, Write it up
+"""
+"""Lists with their titles: who works, the state of the next task, how many are completed before it, and the tasks."""
+
+
+def _more(stage: Stage) -> None:
+    for line in reversed(MORE.strip().splitlines()):
+        name, title, owner, state, completed, tasks = (part.strip() for part in line.split("|"))
+        done, titles = int(completed), tasks.split(", ")
+        client = stage.by(owner)
+        client.call("conversation.open", {"conversation": name, **({"title": title} if title else {})})
+        made = client.conversation(name)
+        made.add_many(titles)
+        for task in range(1, done + 1):
+            made.start(str(task))
+            made.complete(str(task))
+        following = str(done + 1)
+        if state == "in_progress":
+            made.edit(following, owner=owner, active_form=titles[done])
+            made.start(following)
+        elif state == "paused":
+            made.start(following)
+            made.pause(following)
