@@ -12,15 +12,18 @@ BIN := .venv/bin
 READY := .venv/.ready
 SDK := build/conformance/venv/bin
 CONFORMANCE := build/conformance/venv/.ready
+FACES := build/faces/.ready
+DOCS := build/docs/venv/bin
 FLOORS := tests/support/punchlist_testing/coverage_floors.py
+CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
 # So many processes run the tests; those of one file stay together, since they share what is dear to set up.
 WORKERS ?= 2
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test check bench bench-quick conformance race drain crash powercut faults damage full fuzz simulate soak together sessions mirrordisk resume stuck fairness connections memory restart mutants \
-	fmt clean
+.PHONY: help setup demo test check bench bench-quick ui conformance race drain crash powercut faults damage full fuzz simulate soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
+	faces pictures fmt vendor clean
 
 help: ## Show this list.
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name text; do \
@@ -28,8 +31,12 @@ help: ## Show this list.
 
 setup: $(READY) ## Make or refresh .venv (the other targets do it by themselves).
 
-demo: $(READY) ## Watch a real plan being worked through, a kill -9 in the middle (DEMO=--fast for seconds).
-	@$(BIN)/punch demo $(DEMO)
+demo: $(READY) ## Watch a plan being worked through, a kill -9 in the middle (DEMO=--fast for seconds).
+	@PYTHONPATH=examples/demo $(BIN)/python -m punchlist_demo $(DEMO)
+
+.PHONY: docs
+docs: build/docs/venv/.ready ## Build the site of these pages, build/docs/site/index.html; a link that leads nowhere fails.
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/mkdocs build --strict 2>&1 | sed "/^INFO/d"
 
 test: $(READY) ## Run all tests with branch coverage (PYTEST="-k name" narrows, without the floors).
 	@$(if $(PYTEST),$(BIN)/pytest $(PYTEST),$(covered_tests))
@@ -40,12 +47,18 @@ check: $(READY) ## Check format, lint, types and generated files.
 	@echo 'types'; $(BIN)/basedpyright --warnings
 	@echo 'generated files'; $(BIN)/python -m punchlist_schemas.export --check
 	@$(BIN)/python -m punchlist.tools.document --check
+	@$(BIN)/python completions/generate.py --check
+	@$(BIN)/python -m punchlist.web.openapi --check
+	@$(BIN)/python -m punchlist.cli.words --check
 
 bench: $(READY) ## Measure against the machine's own anchors, in full.
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/run.py
 
 bench-quick: $(READY) ## The same figures from fewer rounds.
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/run.py --quick
+
+ui: $(READY) ## Measure punch ui: its first paint, and its processor time beside a table of textual's.
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/ui.py
 
 race: $(READY) ## Start 50 daemons at once, 50 times: one may live (RACE="--starters 8 --rounds 4 --seed 1").
 	@PYTHONPATH=tests/support $(BIN)/python tests/crash/race.py $(RACE)
@@ -73,6 +86,10 @@ full: $(READY) ## Fill the disk, then let its flushes fail, under SIZE=20 client
 
 resume: $(READY) ## Cut a subscriber's stream at SIZE=20000 bytes and resume: no gap, no repeat.
 	@$(HARNESS).resume
+
+rows: $(READY) ## Fold the pushes of view rows after each of SIZE=3000 random calls, and over CUTS=1000 cuts of a stream of punch web.
+	@CALLS=$${SIZE:-3000} $(BIN)/python -m pytest -q -s --no-header -p no:cacheprovider tests/daemon/engine/test_views.py -k random_calls
+	@CUTS=$${CUTS:-1000} $(BIN)/python -m pytest -q -s --no-header -p no:cacheprovider tests/client/web/test_feed.py -k cuts_anywhere
 
 stuck: $(READY) ## Let half of SIZE=2000 subscribers stop reading while events flow.
 	@$(HARNESS).stuck
@@ -122,11 +139,26 @@ conformance: $(CONFORMANCE) ## Check punch mcp: types, tests, official suites, i
 		$(SDK)/python $(FLOORS) build/conformance/floors.json mcp
 	@PYTHONPATH=tests/support $(SDK)/python -W ignore tests/conformance/run.py
 
+faces: ## Use the page of punch web in Chromium: journeys, axe-core, hostile texts, kills, 10,000 tasks (fetches Playwright and axe-core).
+	@$(if $(CHROMIUM),$(MAKE) $(FACES) && build/faces/venv/bin/pytest tests/faces -s $(PYTEST),echo 'make faces needs Chromium, and here is none: install your system'"'"'s package chromium.')
+
+pictures: ## Draw the pictures of docs/faces.md anew.
+	@PICTURES=1 $(MAKE) faces PYTEST='-k pictures'
+
 fmt: $(READY) ## Format, fix what lint can fix, write the generated files anew.
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/python -m punchlist_schemas.export
 	@$(BIN)/python -m punchlist.tools.document
+	@$(BIN)/python completions/generate.py
+	@$(BIN)/python -m punchlist.web.openapi
+	@$(BIN)/python -m punchlist.cli.words
+
+vendor: ## Make page/vendor.js of punch web from the packages of requirements/vendor (npm), then record its hash.
+	@mkdir -p build/vendor && cp requirements/vendor/* build/vendor/
+	@cd build/vendor && npm ci --silent --ignore-scripts && node_modules/.bin/esbuild entry.js --bundle --format=esm --minify \
+		--legal-comments=none --target=es2022 "--banner:js=$$(cat banner.txt)" --outfile=$(CURDIR)/client/punchlist/web/page/vendor.js
+	@sha256sum client/punchlist/web/page/vendor.js
 
 clean: ## Remove caches, coverage data and build results (.venv stays).
 	@rm -rf build dist htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json .pytest.output
@@ -136,7 +168,7 @@ clean: ## Remove caches, coverage data and build results (.venv stays).
 define covered_tests
 trap 'rm -f .pytest.output' EXIT; \
 rm -f .coverage .coverage.*; \
-$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadfile $(if $(MAKE_TERMOUT),--color=yes) | tee .pytest.output; \
+$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(MAKE_TERMOUT),--color=yes) | tee .pytest.output; \
 $(BIN)/coverage combine --quiet; \
 $(BIN)/coverage json --quiet -o .coverage-floors.json; \
 floor=0; $(BIN)/python $(FLOORS) .coverage-floors.json daemon schemas client || floor=$$?; \
@@ -155,6 +187,14 @@ $(READY): pyproject.toml requirements/dev.txt
 	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
 	@touch $@
 
+$(FACES): pyproject.toml requirements/dev.txt requirements/faces.txt
+	@echo 'setting up build/faces'
+	@test -x build/faces/venv/bin/python || '$(PYTHON)' -m venv build/faces/venv
+	@build/faces/venv/bin/python -m pip install -qq --requirement requirements/dev.txt --requirement requirements/faces.txt
+	@build/faces/venv/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix build/faces axe-core@4.14.1
+	@touch $@
+
 # An environment of its own: the SDKs bring ten times what the rest needs.
 $(CONFORMANCE): pyproject.toml requirements/dev.txt requirements/mcp.txt
 	@echo 'setting up build/conformance'
@@ -162,4 +202,10 @@ $(CONFORMANCE): pyproject.toml requirements/dev.txt requirements/mcp.txt
 	@$(SDK)/python -m pip install -qq --disable-pip-version-check --requirement requirements/dev.txt
 	@$(SDK)/python -m pip install -qq --requirement requirements/mcp.txt
 	@$(SDK)/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	@touch $@
+
+build/docs/venv/.ready: requirements/docs.txt
+	@echo 'setting up build/docs'
+	@test -x $(DOCS)/python || '$(PYTHON)' -m venv build/docs/venv
+	@$(DOCS)/python -m pip install -qq --disable-pip-version-check --requirement requirements/docs.txt
 	@touch $@
