@@ -178,8 +178,15 @@ class ConversationDelete(Confirmable, frozen=True, kw_only=True):
 # tasks
 
 
+NoteText = Annotated[str, msgspec.Meta(min_length=1, max_length=8_192, pattern=r"\S")]
+
+
 class NewTask(Params, frozen=True, kw_only=True):
-    """A task to be added. `ref` is a temporary name usable in the other tasks' `blocked_by` and `parent`."""
+    """A task to be added. `ref` is a temporary name usable in the other tasks' `blocked_by` and `parent`.
+
+    With `task` none is added: the task of this id is brought up to date. What is left at its default stays as it is,
+    `blocked_by` and `notes` are added to what is there, and a status other than `pending` is set.
+    """
 
     title: Title
     description: Description = ""
@@ -197,7 +204,9 @@ class NewTask(Params, frozen=True, kw_only=True):
     labels: Labels = ()
     links: Links = ()
     estimate_ms: Milliseconds | None = None
+    notes: Annotated[tuple[NoteText, ...], msgspec.Meta(max_length=200)] = ()
     ref: TaskId | None = None
+    task: TaskId | None = None
 
 
 class TaskAdd(Mutation, frozen=True, kw_only=True):
@@ -225,7 +234,7 @@ class TaskAdd(Mutation, frozen=True, kw_only=True):
 
 
 class TaskAddMany(Mutation, frozen=True, kw_only=True):
-    """Adds many tasks with the edges between them, all or none."""
+    """Adds many tasks with the edges between them, and brings others up to date: all or none."""
 
     tasks: Annotated[tuple[NewTask, ...], msgspec.Meta(min_length=1, max_length=10_000)]
 
@@ -318,7 +327,7 @@ class TaskNote(Mutation, frozen=True, kw_only=True):
     """Adds a note to a task, which stays as it was written. A task holds at most 200, of 256 Ki characters together."""
 
     task: TaskId
-    text: Annotated[str, msgspec.Meta(min_length=1, max_length=8_192, pattern=r"\S")]
+    text: NoteText
 
 
 class TaskMove(Mutation, frozen=True, kw_only=True):
@@ -371,7 +380,7 @@ class TaskRelease(Mutation, frozen=True, kw_only=True):
 
 
 class ListReplace(Confirmable, frozen=True, kw_only=True):
-    """Makes the list be these tasks. An existing task of the same title is kept and brought up to date.
+    """Makes the list be these tasks. One that a `task` names, or of the same title, is kept and brought up to date.
 
     Unfinished tasks that are not among them stay, in front, unless `keep_unfinished` is false.
     """

@@ -7,14 +7,26 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationOpened
 from punchlistd.domain.commands import Command, Decision, EndClaims, Wake
-from punchlistd.domain.decide import add, claim, conversation, edit, messages, order, replace, serial, status, undo
+from punchlistd.domain.decide import (
+    add,
+    claim,
+    conversation,
+    edit,
+    many,
+    messages,
+    order,
+    replace,
+    serial,
+    status,
+    undo,
+)
 from punchlistd.domain.state import State
 
 __all__ = ["RULES", "decide", "follow_up"]
 
 RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejection]] = {
     p.TaskAdd: add.add,
-    p.TaskAddMany: add.add_many,
+    p.TaskAddMany: many.add_many,
     p.TaskSetStatus: status.set_status,
     p.TaskEdit: edit.edit,
     p.TaskMove: order.move,

@@ -1,4 +1,4 @@
-"""Adding tasks: one, or many with the edges between them in one step."""
+"""Adding a task, and what adding many shares with it."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -11,7 +11,7 @@ from punchlist_schemas.things import Metadata
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.order import spot
 from punchlistd.domain.decide.serial import refused_start
-from punchlistd.domain.dependencies import cycle_through, find_cycle
+from punchlistd.domain.dependencies import cycle_through
 from punchlistd.domain.members import arguments, written
 from punchlistd.domain.rejections import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
@@ -86,29 +86,6 @@ def _refused_relations(state: State, name: str, params: p.TaskAdd) -> Rejection 
     return None if path is None else cycle(path)
 
 
-def add_many(state: State, params: p.TaskAddMany, _command: Command) -> Decision | Rejection:
-    """task.add_many: refs win over ids of the same spelling."""
-    names = [str(state.next_task + position) for position in range(len(params.tasks))]
-    refs = refs_of(params.tasks, names)
-    if isinstance(refs, Rejection):
-        return refs
-    for task in params.tasks:
-        for other in (*task.blocked_by, *(() if task.parent is None else (task.parent,))):
-            if other not in refs and other not in state.tasks:
-                return task_not_found(other)
-    added: list[AddedTask] = []
-    for name, task in zip(names, params.tasks, strict=True):
-        blockers = distinct(refs.get(other, other) for other in task.blocked_by)
-        parent = None if task.parent is None else refs.get(task.parent, task.parent)
-        added.append(replace(added_task(name, task), parent=parent, blocked_by=blockers))
-    path = _cycle_among(added)
-    if path is not None:
-        spelled = {name: ref for ref, name in refs.items()}
-        return cycle([spelled[name] for name in path])
-    first, later = additions(state, map(TaskAdded, added))
-    return Decision((*first, *later))
-
-
 def refs_of(tasks: Sequence[p.NewTask], names: Sequence[str]) -> dict[str, str] | Rejection:
     """Which id each temporary ref stands for."""
     refs: dict[str, str] = {}
@@ -119,20 +96,6 @@ def refs_of(tasks: Sequence[p.NewTask], names: Sequence[str]) -> dict[str, str] 
             return invalid("ref", "a different ref for each task", f"The ref {task.ref!r} is used twice; rename one.")
         refs[task.ref] = name
     return refs
-
-
-def _cycle_among(added: Sequence[AddedTask]) -> list[str] | None:
-    """A cycle of blockers or parents: only new tasks can be part of one, since no old task knows them yet."""
-    by_id = {task.id: task for task in added}
-
-    def blockers(name: str) -> Iterable[str]:
-        return by_id[name].blocked_by if name in by_id else ()
-
-    def parent(name: str) -> Iterable[str]:
-        above = by_id[name].parent if name in by_id else None
-        return () if above is None else (above,)
-
-    return find_cycle(by_id, blockers) or find_cycle(by_id, parent)
 
 
 def additions(state: State, events: Iterable[TaskAdded | TaskMoved]) -> tuple[list[KnownEvent], list[KnownEvent]]:

@@ -1,6 +1,6 @@
 """Editing, deleting and clearing."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -90,13 +90,20 @@ def note(state: State, params: p.TaskNote, command: Command) -> Decision | Rejec
     task = state.tasks.get(params.task)
     if task is None:
         return task_not_found(params.task)
-    size = sum(len(note.text) for note in task.notes) + len(params.text)
-    limits = (("notes", len(task.notes) + 1, MOST_NOTES), ("notes_characters", size, NOTES_CHARACTERS))
+    refusal = refused_notes(task, task.id, (params.text,))
+    return Decision((NoteAdded(task.id, params.text, command.actor),)) if refusal is None else refusal
+
+
+def refused_notes(task: Task | None, name: str, texts: Sequence[str]) -> Rejection | None:
+    """Why a task, which may be new, can't take these notes."""
+    old = () if task is None else task.notes
+    size = sum(len(note.text) for note in old) + sum(map(len, texts))
+    limits = (("notes", len(old) + len(texts), MOST_NOTES), ("notes_characters", size, NOTES_CHARACTERS))
     for limit, value, most in limits:
-        if value > most:
-            message = f"Task #{task.id} can't take this note: {limit} would be {value:,}, at most {most:,} are allowed."
+        if texts and value > most:
+            message = f"Task #{name} can't take this note: {limit} would be {value:,}, at most {most:,} are allowed."
             return Rejection("limit_exceeded", message, {"limit": limit, "value": value, "maximum": most})
-    return Decision((NoteAdded(task.id, params.text, command.actor),))
+    return None
 
 
 def wake(state: State, _params: Wake, command: Command) -> Decision:

@@ -19,6 +19,7 @@ from punchlist_schemas.events import (
     DependencyAdded,
     DependencyRemoved,
     KnownEvent,
+    NoteAdded,
     TaskAdded,
     TaskEdited,
     TaskMoved,
@@ -26,7 +27,7 @@ from punchlist_schemas.events import (
 from punchlist_schemas.things import FINISHED, Task
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of
-from punchlistd.domain.decide.edit import metadata_patch, too_much_metadata
+from punchlistd.domain.decide.edit import metadata_patch, refused_notes, too_much_metadata
 from punchlistd.domain.decide.status import status_change
 from punchlistd.domain.dependencies import find_cycle
 from punchlistd.domain.members import EDITABLE, MEMBERS
@@ -65,7 +66,7 @@ class _Plan(msgspec.Struct, frozen=True):
         return parent
 
 
-def replace(state: State, params: p.ListReplace, _command: Command) -> Decision | Rejection:
+def replace(state: State, params: p.ListReplace, command: Command) -> Decision | Rejection:
     """list.replace. What an item leaves at its default is not touched in a kept task, except its status."""
     plan = _planned(state, params)
     if isinstance(plan, Rejection):
@@ -74,33 +75,28 @@ def replace(state: State, params: p.ListReplace, _command: Command) -> Decision 
     if refusal is not None:
         return refusal
     placed, later = additions(state, _placements(state, plan))
-    updates: list[KnownEvent] = []
+    edits: list[KnownEvent] = []
     ties: list[KnownEvent] = list(later)
     for item in plan.items:
         task = state.tasks.get(item.name)
         if task is not None:
-            for event in _updates(task, item.asked):
+            for event in updates(task, item.asked):
                 if isinstance(event, TaskEdited) and (refusal := too_much_metadata(task, event)) is not None:
                     return refusal
-                updates.append(event)
+                edits.append(event)
             loosened, tied = _relations(state, plan, item, task)
-            updates.extend(loosened)
+            edits.extend(loosened)
             ties.extend(tied)
-    return Decision((*map(Deleted, plan.dropped), *placed, *updates, *ties))
+        if (refusal := refused_notes(task, item.name, item.asked.notes)) is not None:
+            return refusal
+        ties.extend(NoteAdded(item.name, text, command.actor) for text in item.asked.notes)
+    return Decision((*map(Deleted, plan.dropped), *placed, *edits, *ties))
 
 
 def _planned(state: State, params: p.ListReplace) -> _Plan | Rejection:
-    same_title: defaultdict[str, deque[str]] = defaultdict(deque)
-    for task in state.ordered():
-        same_title[task.title].append(task.id)
-    names: list[str] = []
-    number = state.next_task
-    for asked in params.tasks:
-        if known := same_title[asked.title]:
-            names.append(known.popleft())
-        else:
-            names.append(str(number))
-            number += 1
+    names = _names(state, params.tasks)
+    if isinstance(names, Rejection):
+        return names
     staying = set(names)
     rest = [task for task in state.ordered() if task.id not in staying]
     kept = [task.id for task in rest if params.keep_unfinished and task.status not in FINISHED]
@@ -116,6 +112,31 @@ def _planned(state: State, params: p.ListReplace) -> _Plan | Rejection:
         parent = None if asked.parent is None else refs.get(asked.parent, asked.parent)
         plan.items.append(_Item(name, asked, distinct(refs.get(other, other) for other in asked.blocked_by), parent))
     return plan
+
+
+def _names(state: State, tasks: Sequence[p.NewTask]) -> list[str] | Rejection:
+    """The id of each task of the new list: the one it says, that of an old task of its title, or a new one."""
+    named: set[str] = set()
+    for asked in tasks:
+        if asked.task is not None:
+            if asked.task not in state.tasks or asked.task in named:
+                return task_not_found(asked.task)
+            named.add(asked.task)
+    same_title: defaultdict[str, deque[str]] = defaultdict(deque)
+    for task in state.ordered():
+        if task.id not in named:
+            same_title[task.title].append(task.id)
+    names: list[str] = []
+    number = state.next_task
+    for asked in tasks:
+        if asked.task is not None:
+            names.append(asked.task)
+        elif known := same_title[asked.title]:
+            names.append(known.popleft())
+        else:
+            names.append(str(number))
+            number += 1
+    return names
 
 
 def _refused_cycle(state: State, plan: _Plan) -> Rejection | None:
@@ -191,11 +212,12 @@ def _longest_rise(keys: Mapping[str, str]) -> set[str]:
     return rise
 
 
-_REPLACED = tuple((name, MEMBERS[name].default) for name in EDITABLE if name not in ("title", "parent"))
-"""Titles are equal already, and parents are relations."""
+_REPLACED = tuple((name, MEMBERS[name].default) for name in EDITABLE if name != "parent")
+"""Parents are relations."""
 
 
-def _updates(task: Task, asked: p.NewTask) -> Iterator[KnownEvent]:
+def updates(task: Task, asked: p.NewTask) -> Iterator[KnownEvent]:
+    """What brings a task up to date with what is asked of it, but for its relations."""
     changes: dict[str, Any] = {}
     for name, default in _REPLACED:
         value = getattr(asked, name)

@@ -22,6 +22,12 @@ def add(**members: Any) -> p.TaskAdd:
     return p.TaskAdd(conversation=CONVERSATION, title="new", **members)
 
 
+def refused_by(recorder: Recorder, params: p.Mutation) -> Rejection:
+    refusal = recorder.call(params)
+    assert isinstance(refusal, Rejection), refusal
+    return refusal
+
+
 @pytest.fixture
 def recorder() -> Recorder:
     recorder = Recorder()
@@ -137,3 +143,62 @@ def test_many_tasks_are_refused_as_a_whole(tasks: Any, kind: str, data: dict[str
     assert isinstance(refusal, Rejection)
     assert (refusal.kind, refusal.data) == (kind, data)
     assert recorder.state.tasks == {}
+
+
+def test_a_task_that_is_named_is_brought_up_to_date_and_keeps_what_is_not_asked(recorder: Recorder) -> None:
+    recorder.do(p.TaskSetStatus(conversation=CONVERSATION, task="2", status="completed", result_summary="was it"))
+    recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", description="old", labels=("a",), owner="ann"))
+    recorder.do(
+        many(
+            {"title": "four", "ref": "x", "parent": "y", "blocked_by": ("y",)},
+            {"title": "two!", "ref": "y", "task": "2", "labels": ("b",), "blocked_by": ("1",), "notes": ("n", "m")},
+        )
+    )
+    two = recorder.state.tasks["2"]
+    assert (two.title, two.status, two.result_summary) == ("two!", "completed", "was it")
+    assert (two.description, two.labels, two.owner, two.blocked_by) == ("old", ("b",), "ann", ("1",))
+    assert [note.text for note in two.notes] == ["n", "m"]
+    assert (recorder.state.tasks["4"].parent, recorder.state.tasks["4"].blocked_by) == ("2", ("2",))
+    again = recorder.do(many({"title": "two!", "task": "2", "labels": ("b",), "blocked_by": ("1",)}))
+    assert again.events == ()
+    check_invariants(recorder.state)
+
+
+def test_a_status_is_brought_up_to_date_unless_somebody_holds_the_task(recorder: Recorder) -> None:
+    recorder.do(p.TaskClaim(conversation=CONVERSATION, task="1", owner="ann"))
+    recorder.do(many(*({"title": t, "task": n, "status": "completed"} for t, n in (("one", "1"), ("two", "2")))))
+    assert [recorder.state.tasks[task].status for task in "12"] == ["in_progress", "completed"]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "kind"),
+    [
+        (({"task": "9"},), "not_found"),
+        (({"task": "1"}, {"task": "1"}), "invalid_params"),
+        (({"task": "1", "blocked_by": ("2",)}, {"task": "2", "blocked_by": ("1",)}), "dependency_cycle"),
+        (({"task": "1", "parent": "2"}, {"task": "2", "parent": "1"}), "dependency_cycle"),
+        (({"task": "1", "notes": ("x" * 8_192,) * 33},), "limit_exceeded"),
+        (({"notes": ("x" * 8_192,) * 33},), "limit_exceeded"),
+        (({"task": "1", "metadata": {"k": "x" * (1 << 20)}},), "limit_exceeded"),
+    ],
+)
+def test_bringing_up_to_date_is_all_or_nothing(recorder: Recorder, tasks: Any, kind: str) -> None:
+    before = recorder.state.version
+    refused = refused_by(recorder, many({"title": "another"}, *tasks))
+    assert (refused.kind, recorder.state.version) == (kind, before)
+
+
+def test_a_cycle_through_an_old_edge_is_refused(recorder: Recorder) -> None:
+    recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", add_blocked_by=("1",)))
+    refused = refused_by(recorder, many({"title": "one", "task": "1", "ref": "x", "blocked_by": ("2",)}))
+    assert refused.kind == "dependency_cycle"
+
+
+def test_a_replacement_keeps_the_task_that_is_named_whatever_its_title(recorder: Recorder) -> None:
+    asked = (new("two", task="1", notes=("n",)), new("two"))
+    recorder.do(p.ListReplace(conversation=CONVERSATION, tasks=asked, keep_unfinished=False))
+    assert [(task.id, task.title) for task in recorder.state.ordered()] == [("1", "two"), ("2", "two")]
+    assert [note.text for note in recorder.state.tasks["1"].notes] == ["n"]
+    for wrong in (("9",), ("1", "1")):
+        tasks = tuple(new("x", task=task) for task in wrong)
+        assert refused_by(recorder, p.ListReplace(conversation=CONVERSATION, tasks=tasks)).kind == "not_found"

@@ -1,0 +1,109 @@
+"""Many tasks with the edges between them in one step: new ones, and others that are brought up to date."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import DependencyAdded, KnownEvent, NoteAdded, TaskAdded, TaskEdited
+from punchlist_schemas.things import Task
+from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of
+from punchlistd.domain.decide.edit import refused_notes, too_much_metadata
+from punchlistd.domain.decide.replace import updates
+from punchlistd.domain.dependencies import find_cycle
+from punchlistd.domain.rejections import cycle, invalid, task_not_found
+from punchlistd.domain.state import State
+
+
+class _Item(msgspec.Struct, frozen=True):
+    """A task of the call: its id, what is asked of it, and its relations with refs resolved."""
+
+    name: str
+    asked: p.NewTask
+    blocked_by: tuple[str, ...]
+    parent: str | None
+
+
+def add_many(state: State, params: p.TaskAddMany, command: Command) -> Decision | Rejection:
+    """task.add_many: refs win over ids of the same spelling."""
+    items = _items(state, params)
+    if isinstance(items, Rejection):
+        return items
+    path = _cycle_among(state, items)
+    if path is not None:
+        spelled = {item.name: item.asked.ref for item in items if item.asked.ref is not None}
+        return cycle([spelled.get(name, name) for name in path])
+    added = [item for item in items if item.asked.task is None]
+    begun = (replace(added_task(one.name, one.asked), parent=one.parent, blocked_by=one.blocked_by) for one in added)
+    first, later = additions(state, map(TaskAdded, begun))
+    changes: list[KnownEvent] = []
+    for item in items:
+        task = state.tasks.get(item.name)
+        if task is not None:
+            changes.extend(_brought_up(state, item, task))
+        refusal = refused_notes(task, item.name, item.asked.notes)
+        if refusal is not None:
+            return refusal
+        changes.extend(NoteAdded(item.name, text, command.actor) for text in item.asked.notes)
+    for event in changes:
+        if isinstance(event, TaskEdited) and (refusal := too_much_metadata(state.tasks[event.task], event)) is not None:
+            return refusal
+    return Decision((*first, *later, *changes))
+
+
+def _items(state: State, params: p.TaskAddMany) -> list[_Item] | Rejection:
+    names: list[str] = []
+    number = state.next_task
+    for asked in params.tasks:
+        if asked.task is None:
+            names.append(str(number))
+            number += 1
+        elif asked.task in state.tasks:
+            names.append(asked.task)
+        else:
+            return task_not_found(asked.task)
+    if len(set(names)) < len(names):
+        twice = next(name for index, name in enumerate(names) if name in names[:index])
+        return invalid("task", "a different task for each", f"The task {twice!r} comes twice; leave one of them out.")
+    refs = refs_of(params.tasks, names)
+    if isinstance(refs, Rejection):
+        return refs
+    items: list[_Item] = []
+    for name, asked in zip(names, params.tasks, strict=True):
+        for other in (*asked.blocked_by, *(() if asked.parent is None else (asked.parent,))):
+            if other not in refs and other not in state.tasks:
+                return task_not_found(other)
+        blockers = distinct(refs.get(other, other) for other in asked.blocked_by)
+        parent = None if asked.parent is None else refs.get(asked.parent, asked.parent)
+        items.append(_Item(name, asked, blockers, parent))
+    return items
+
+
+def _brought_up(state: State, item: _Item, task: Task) -> Iterator[KnownEvent]:
+    """What an existing task needs. Who holds a claim of it decides on its status alone."""
+    is_status_kept = item.asked.status == "pending" or item.name in state.claims
+    asked = replace(item.asked, status=task.status, result_summary="", fail_reason="") if is_status_kept else item.asked
+    yield from updates(task, asked)
+    if item.parent is not None and item.parent != task.parent:
+        yield TaskEdited(task.id, parent=item.parent)
+    yield from (DependencyAdded(task.id, other) for other in item.blocked_by if other not in task.blocked_by)
+
+
+def _cycle_among(state: State, items: list[_Item]) -> list[str] | None:
+    """A cycle of blockers or parents: only tasks of the call can close one."""
+    by_id = {item.name: item for item in items}
+
+    def blockers(name: str) -> Iterable[str]:
+        new = by_id[name].blocked_by if name in by_id else ()
+        return (*new, *state.tasks[name].blocked_by) if name in state.tasks else new
+
+    def parent(name: str) -> Iterable[str]:
+        above = by_id[name].parent if name in by_id else None
+        if above is None and name in state.tasks:
+            above = state.tasks[name].parent
+        return () if above is None else (above,)
+
+    return find_cycle(by_id, blockers) or find_cycle(by_id, parent)
