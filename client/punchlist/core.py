@@ -34,7 +34,7 @@ from punchlist.errors import (
 )
 from punchlist.launch import TIMEOUT_S, Target
 from punchlist.options import Options
-from punchlist_schemas import guard, jsonrpc
+from punchlist_schemas import jsonrpc, strict_json
 from punchlist_schemas.errors import ERRORS, Rejection
 from punchlist_schemas.framing import Framer, FramingError
 from punchlist_schemas.jsonrpc import Notice, Reply
@@ -132,15 +132,15 @@ class Wire:
             payload = jsonrpc.request(self._last_id, request.method, request.params)
             if len(payload) > self._limits.frame_bytes:
                 raise _too_long(request.method, len(payload), self._limits.frame_bytes)
-            guard.parse(payload, self._limits.depth)
-        except guard.Refused as refused:
+            strict_json.parse(payload, self._limits.depth)
+        except strict_json.Refused as refused:
             raise _unreadable(request.method, refused.rejection) from None
         except UnicodeEncodeError:
             raise _unreadable(
                 request.method, Rejection("parse_error", "A text holds half of a surrogate pair.")
             ) from None
         except RecursionError:
-            raise _unreadable(request.method, guard.too_deep(self._limits.depth)) from None
+            raise _unreadable(request.method, strict_json.too_deep(self._limits.depth)) from None
         return self._last_id, self._framer.encode(payload)
 
     def cancel(self, request_id: int) -> bytes:

@@ -21,12 +21,12 @@ from punchlist.errors import (
     ShuttingDown,
     TimedOut,
 )
-from punchlist_schemas import jsonrpc
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.jsonrpc import Notice, Reply
 from punchlist_schemas.methods import METHODS, PROTOCOL
 from punchlist_schemas.results import HelloResult, Limits, Stopping
+from punchlistd.net import jsonrpc
 
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"stopping":true}}\n'
 REFUSAL = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no","data":{"kind":"not_found","id":"9"}}}\n'

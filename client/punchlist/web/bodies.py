@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from punchlist.http.guard import values
 from punchlist.http.problem import Refused
-from punchlist_schemas import guard
+from punchlist_schemas import strict_json
 from punchlist_schemas.methods import METHODS
 
 MOST_BYTES = 1 << 20
@@ -45,8 +45,8 @@ async def body(request: Request) -> dict[str, Any]:
     if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != b"application/json":
         raise Refused("content_type", "Send application/json.")
     try:
-        value = guard.parse(bytes(data), _DEPTH)
-    except guard.Refused as refused:
+        value = strict_json.parse(bytes(data), _DEPTH)
+    except strict_json.Refused as refused:
         rejection = refused.rejection
         raise Refused(rejection.kind, rejection.message, **rejection.data) from None
     if not isinstance(value, dict):

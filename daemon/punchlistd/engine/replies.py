@@ -1,4 +1,4 @@
-"""What a call is answered: a result as JSON, or a refusal."""
+"""What goes to a peer: the result of a call as JSON or its refusal, and notifications."""
 
 from typing import final
 
@@ -46,3 +46,11 @@ def size_of(outcome: Outcome) -> int:
     if type(outcome) is Pieces:
         return outcome.size
     return len(outcome) if type(outcome) is bytes else 0
+
+
+def notification(method: str, params: bytes) -> bytes:
+    """A push; `params` is a JSON object."""
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), params)
+
+
+_encode = msgspec.json.Encoder().encode

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from punchlist_schemas.errors import Rejection, error_object
-from punchlist_schemas.jsonrpc import notification
 from punchlist_schemas.results import EndPush
 from punchlistd.engine.access import Access
 from punchlistd.engine.conversations import Conversations, damage_of, gap_of
-from punchlistd.engine.replies import Reply
+from punchlistd.engine.replies import Reply, notification
 from punchlistd.engine.views import View
 from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, EventLog, Gap, Stored

@@ -7,10 +7,9 @@ position and the ids of what did not fit into the last piece, the others nothing
 
 import msgspec
 
-from punchlist_schemas.jsonrpc import notification
 from punchlist_schemas.results import BoardPush
 from punchlistd.engine.conversations import LoadedConversation
-from punchlistd.engine.replies import Reply
+from punchlistd.engine.replies import Reply, notification
 
 
 class Lists:

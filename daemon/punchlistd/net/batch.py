@@ -3,11 +3,11 @@
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from punchlist_schemas import jsonrpc
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS
 from punchlistd.engine.calls import Caller, Holder
 from punchlistd.engine.replies import REPLY_BYTES, Outcome, Pieces
+from punchlistd.net import jsonrpc
 from punchlistd.net.held import Held
 
 BATCH_BYTES = REPLY_BYTES

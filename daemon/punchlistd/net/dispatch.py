@@ -8,7 +8,6 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from punchlist_schemas import jsonrpc
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS, Method
 from punchlist_schemas.params import ListUndo, Mutation, Params, TaskClaim
@@ -16,6 +15,7 @@ from punchlistd.engine.access import foreign_owner
 from punchlistd.engine.calls import Caller, Read, Stage, Write, stamp
 from punchlistd.engine.queries import state_read
 from punchlistd.engine.replies import INTERNAL_ERROR, LONG_BYTES, SHUTTING_DOWN, Outcome, Pieces
+from punchlistd.net import jsonrpc
 from punchlistd.net.batch import BatchReply
 from punchlistd.net.server import GIVEN_UP, Server
 from punchlistd.net.waiting import WAITING, Waiting, WaitingCall

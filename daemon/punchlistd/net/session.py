@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import cast
 
-from punchlist_schemas import jsonrpc
 from punchlist_schemas.framing import FramingError
 from punchlistd.clock import now_ms
 from punchlistd.engine.calls import Stage
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces
+from punchlistd.net import jsonrpc
 from punchlistd.net.batch import BatchReply
 from punchlistd.net.dispatch import Dispatch
 from punchlistd.net.frame_time import FrameTime

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.jsonrpc import Call, Malformed
 from punchlistd.engine.replies import Outcome
 from punchlistd.net.batch import BatchReply
 from punchlistd.net.held import Held
+from punchlistd.net.jsonrpc import Call, Malformed
 
 
 class Recorder:

@@ -8,7 +8,6 @@ import msgspec
 
 from punchlist.text import safe
 from punchlist_faults.options import need
-from punchlist_schemas import jsonrpc
 from punchlist_schemas.errors import Rejection, error_object
 from punchlist_schemas.events import decode_event
 from punchlist_schemas.framing import Framer, FramingError
@@ -19,6 +18,7 @@ from punchlist_testing.domain import Recorder, check_invariants, tell
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import initial_state
+from punchlistd.net import jsonrpc
 
 _LIMITS = Limits()
 _SMALL_FRAME = 4_096

@@ -14,10 +14,10 @@ MUTANTS = (
     ),
     Mutant(
         "nesting is counted before it is decoded",
-        "schemas/punchlist_schemas/guard.py",
+        "schemas/punchlist_schemas/strict_json.py",
         '    if max(accumulate(memoryview(steps).cast("b")), default=0) > maximum:\n',
         "    if not steps:\n",
-        ("tests/schemas/test_guard.py", "tests/schemas/test_malformed.py"),
+        ("tests/schemas/test_strict_json.py", "tests/daemon/net/test_malformed.py"),
     ),
     Mutant(
         "an endless line is refused",

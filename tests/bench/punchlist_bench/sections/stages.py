@@ -15,7 +15,6 @@ from punchlist_bench.requests import TITLE, call, statuses, tasks
 from punchlist_bench.sections.reads import ECHO
 from punchlist_bench.servers import Client, Server
 from punchlist_bench.table import Row
-from punchlist_schemas import jsonrpc
 from punchlist_schemas.events import AddedTask, TaskAdded
 from punchlist_schemas.framing import Framer
 from punchlist_schemas.methods import METHODS
@@ -29,6 +28,7 @@ from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.calls import Write, stamp
 from punchlistd.engine.conversations import LoadedConversation
 from punchlistd.engine.replies import Outcome
+from punchlistd.net import jsonrpc
 from punchlistd.settings import Settings
 
 T = TypeVar("T")

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from punchlist_schemas import guard
+from punchlist_schemas import strict_json
 from punchlist_schemas.things import MAX_INTEGER
 
 
 def accepts(text: bytes, depth: int = 32) -> bool:
     try:
-        guard.parse(text, depth)
-    except guard.Refused:
+        strict_json.parse(text, depth)
+    except strict_json.Refused:
         return False
     return True
 
@@ -155,21 +155,21 @@ def test_nesting_is_accepted_down_to_the_limit(depth: int) -> None:
     assert accepts(b"[" * depth + b"]" * depth, depth)
     assert accepts(b'{"]":' * depth + b"1" + b"}" * depth, depth)
     assert accepts(b"[" + b'[],{"[":"[[["},' * 100 + b"[]]", 2)
-    with pytest.raises(guard.Refused) as caught:
-        guard.parse(b"[" * (depth + 1) + b"]" * (depth + 1), depth)
+    with pytest.raises(strict_json.Refused) as caught:
+        strict_json.parse(b"[" * (depth + 1) + b"]" * (depth + 1), depth)
     assert caught.value.rejection.kind == "limit_exceeded"
     assert caught.value.rejection.data == {"limit": "depth", "value": depth + 1, "maximum": depth}
 
 
 def test_nesting_beyond_what_the_decoder_can_do_is_refused_whatever_the_limit() -> None:
-    with pytest.raises(guard.Refused) as caught:
-        guard.parse(b"[" * 100_000 + b"]" * 100_000, 1_000_000)
+    with pytest.raises(strict_json.Refused) as caught:
+        strict_json.parse(b"[" * 100_000 + b"]" * 100_000, 1_000_000)
     assert caught.value.rejection.data["limit"] == "depth"
 
 
 def test_the_place_of_a_wrong_byte_is_told() -> None:
-    with pytest.raises(guard.Refused, match="byte 3"):
-        guard.parse(b'["a\xff"]', 32)
+    with pytest.raises(strict_json.Refused, match="byte 3"):
+        strict_json.parse(b'["a\xff"]', 32)
 
 
 scalars = st.none() | st.booleans() | st.integers(-(2**54), 2**54) | st.floats(allow_nan=False, allow_infinity=False)

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from punchlist_schemas import explain, jsonrpc
 from punchlist_schemas.errors import ERRORS, Rejection
 from punchlist_schemas.methods import METHODS
+from punchlistd.net import jsonrpc, param_errors
 
 STATUSES = "one of completed, failed, in_progress, paused, pending"
 
@@ -110,7 +110,7 @@ def test_strange_names_are_cut_and_do_no_harm(name: str) -> None:
 
 
 def test_an_unknown_method_is_cut_and_compared_only_when_it_is_short() -> None:
-    assert explain.unknown_method("tasks.list").data["nearest"] == "task.list"
-    far = explain.unknown_method("x" * 1_000_000)
+    assert param_errors.unknown_method("tasks.list").data["nearest"] == "task.list"
+    far = param_errors.unknown_method("x" * 1_000_000)
     assert far.data == {"method": "x" * 64}
     assert "rpc.discover" in far.message

@@ -5,12 +5,12 @@ import time
 import msgspec
 import pytest
 
-from punchlist_schemas import jsonrpc
 from punchlist_schemas.framing import Framer, FramingError
-from punchlist_schemas.jsonrpc import Call, Malformed
 from punchlist_schemas.results import Limits
 from punchlist_testing import malformed
 from punchlist_testing.malformed import FINE
+from punchlistd.net import jsonrpc
+from punchlistd.net.jsonrpc import Call, Malformed
 
 LIMITS = Limits()
 

@@ -1,0 +1,148 @@
+"""The daemon's side of JSON-RPC 2.0, strictly: bytes of one frame to calls, and answers to bytes.
+
+An id is a string of up to 128 characters or an integer within ±2^53. Members that the specification does not know are
+refused. Nothing here raises on what a peer sent.
+"""
+
+from typing import Any, cast, final
+
+import msgspec
+
+from punchlist_schemas import strict_json
+from punchlist_schemas.errors import Rejection, error_object
+from punchlist_schemas.methods import Method
+from punchlist_schemas.params import Params
+from punchlist_schemas.results import Limits
+
+MAX_ID_CHARACTERS = 128
+NULL = b"null"
+"""The id of an answer to something whose id is not known."""
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """A request, or with `id` None a notification, which is executed and never answered.
+
+    `id` is JSON, `params` a decoded object; only an array that is not empty comes through as a list, for
+    `parse_params` to refuse.
+    """
+
+    id: bytes | None
+    method: str
+    params: dict[str, Any] | list[Any]
+
+
+@final
+class Malformed(msgspec.Struct, frozen=True, gc=False):
+    """Something that is no call; it is answered with `rejection`. `id` is `NULL` where it can't be known."""
+
+    id: bytes
+    rejection: Rejection
+
+
+_encode = msgspec.json.Encoder().encode
+
+_MEMBERS = frozenset({"jsonrpc", "id", "method", "params"})
+_NOT_GIVEN: dict[str, Any] = {}
+
+
+def decode(frame: bytes, limits: Limits) -> Call | Malformed | list[Call | Malformed]:
+    """What one frame asks for; a list means a batch, to be answered by one array."""
+    try:
+        value = strict_json.parse(frame, limits.depth)
+    except strict_json.Refused as refused:
+        return Malformed(NULL, refused.rejection)
+    if value.__class__ is dict:
+        return _call(value)
+    if value.__class__ is list:
+        return _batch(value, limits.batch)
+    return _invalid("A frame must hold a request object or an array of them.")
+
+
+def parse_params(method: Method, params: dict[str, Any] | list[Any]) -> Params | Rejection:
+    """The typed parameters of a call, or why they are refused: `data.field` is the path to the culprit."""
+    try:
+        return msgspec.convert(params, method.params)
+    except msgspec.ValidationError as error:
+        from punchlistd.net import param_errors  # noqa: PLC0415 - slow to import, only refusals need it
+
+        return param_errors.invalid_params(method.params, str(error))
+
+
+def unknown_method(name: str) -> Rejection:
+    """The refusal of a call to a method that does not exist, with the nearest one that does."""
+    from punchlistd.net import param_errors  # noqa: PLC0415 - slow to import, only refusals need it
+
+    return param_errors.unknown_method(name)
+
+
+def response(id: bytes, outcome: bytes | Rejection) -> bytes:
+    """The answer to the request with the raw id `id`: a result as JSON, or a refusal."""
+    if type(outcome) is Rejection:
+        return failure(id, outcome)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, outcome)
+
+
+def response_in_pieces(id: bytes, result: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """The answer to the request with the raw id `id`, in pieces: of a result only first and last are copied."""
+    first, *rest, last = result
+    return (b'{"jsonrpc":"2.0","id":%b,"result":%b' % (id, first), *rest, b"%b}" % last)
+
+
+def failure(id: bytes, rejection: Rejection) -> bytes:
+    """The refusal of the request with the raw id `id`."""
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, _encode(error_object(rejection)))
+
+
+def _batch(values: list[Any], maximum: int) -> Malformed | list[Call | Malformed]:
+    if not values:
+        return _invalid("A batch must hold at least one request.")
+    if len(values) > maximum:
+        data = {"limit": "batch", "value": len(values), "maximum": maximum}
+        return Malformed(NULL, Rejection("limit_exceeded", f"A batch may hold at most {maximum} calls.", data))
+    return [
+        _call(cast(dict[str, Any], value))
+        if type(value) is dict
+        else _invalid("Each element of a batch must be a request object.")
+        for value in values
+    ]
+
+
+def _call(value: dict[str, Any]) -> Call | Malformed:
+    method: Any = value.get("method")
+    params: Any = value.get("params", _NOT_GIVEN)
+    id: Any = value.get("id", _NOT_GIVEN)
+    if (
+        len(value) != 2 + (params is not _NOT_GIVEN) + (id is not _NOT_GIVEN)
+        or value.get("jsonrpc") != "2.0"
+        or method.__class__ is not str
+        or (params.__class__ is not dict and params.__class__ is not list)
+    ):
+        return _diagnosed(value)
+    if id.__class__ is int:
+        return Call(b"%d" % id, method, params or {})
+    if id is _NOT_GIVEN:
+        return Call(None, method, params or {})
+    return Call(_encode(id), method, params or {}) if _is_id(id) else _diagnosed(value)
+
+
+def _is_id(value: Any) -> bool:
+    return type(value) is int or (type(value) is str and len(value) <= MAX_ID_CHARACTERS)
+
+
+def _invalid(message: str, id: bytes = NULL) -> Malformed:
+    return Malformed(id, Rejection("invalid_request", message))
+
+
+def _diagnosed(value: dict[str, Any]) -> Malformed:
+    """Why an object is no request, answered under its id where that is one."""
+    identity = value.get("id")
+    id = _encode(identity) if _is_id(identity) else NULL
+    if "id" in value and id == NULL:
+        return _invalid(f"id must be an integer or a string of up to {MAX_ID_CHARACTERS} characters.")
+    if not _MEMBERS.issuperset(value):
+        return _invalid("A request has no members but jsonrpc, id, method and params.", id)
+    if value.get("jsonrpc") != "2.0":
+        return _invalid('jsonrpc must be "2.0".', id)
+    if type(value.get("method")) is not str:
+        return _invalid("method must be a string.", id)
+    return _invalid("params must be an object.", id)
