@@ -232,6 +232,8 @@ class AsyncConversation:
     erase = awaiting(ConversationCalls.erase)
     append_message = awaiting(ConversationCalls.append_message)
     messages = awaiting(ConversationCalls.messages)
+    message = awaiting(ConversationCalls.message)
+    find = awaiting(ConversationCalls.find)
 
     @overload
     def watch(

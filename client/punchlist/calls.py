@@ -7,7 +7,7 @@ result, so that both have the same and an editor shows it. A test compares the p
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Generic, Literal, TypedDict, TypeVar
 
 from punchlist.core import Request
 from punchlist.cursor import Change
@@ -96,19 +96,25 @@ class ClientCalls:
         return Call("daemon.shutdown", p.Nothing(), attrgetter("stopping"))
 
     def conversations(
-        self, query: str = "", *, active: bool | None = None, limit: int = 100, cursor: str | None = None
+        self,
+        query: str = "",
+        *,
+        active: bool | None = None,
+        kind: Literal["list", "chat", "any"] = "list",
+        limit: int = 100,
+        cursor: str | None = None,
     ) -> Call[r.ConversationListResult]:
         """Conversations by last change, newest first.
 
         Args:
             query: Text to be found in id or title.
             active: Keep those with unfinished tasks (True) or without (False).
+            kind: The lists, the threads of chats, or both.
             limit: At most so many.
             cursor: `next_cursor` of the page before.
         """
-        return Call(
-            "conversation.list", p.ConversationList(query=query, active=active, limit=limit, cursor=cursor), itself
-        )
+        params = p.ConversationList(query=query, active=active, kind=kind, limit=limit, cursor=cursor)
+        return Call("conversation.list", params, itself)
 
     def confirmation(self, token: str) -> Call[r.ConfirmationResult]:
         """What a confirmation token would do. Repeat that call with `confirm` to do it.

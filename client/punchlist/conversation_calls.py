@@ -10,9 +10,10 @@ from punchlist.calls import Call, Confirming, Write, itself
 from punchlist.cursor import TaskList
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
+from punchlist_schemas.events import Recorded
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.things import Conversation as ConversationThing
-from punchlist_schemas.things import Link, Message, Priority, SettingsPatch, Status, Task
+from punchlist_schemas.things import Link, ListKind, Message, Metadata, Priority, SettingsPatch, Status, Task
 
 S = TypeVar("S")
 
@@ -431,10 +432,12 @@ class ConversationCalls:
         title: str = "",
         user: str | None = None,
         settings: SettingsPatch | None = None,
+        kind: ListKind = "list",
+        metadata: Metadata | None = None,
         **write: Unpack[Write],
     ) -> Call[r.ConversationResult]:
         """Opens the conversation, or finds it; `created` tells which. Adding a task opens it just as well."""
-        members = {"title": title, "user": user, "settings": settings}
+        members = {"title": title, "user": user, "settings": settings, "kind": kind, "metadata": metadata or {}}
         return Call("conversation.open", self._write(p.ConversationOpen, write, **members), itself)
 
     def info(self) -> Call[ConversationThing]:
@@ -442,10 +445,15 @@ class ConversationCalls:
         return Call("conversation.get", p.Place(conversation=self.id), attrgetter("conversation"))
 
     def configure(
-        self, *, title: str | None = None, settings: SettingsPatch | None = None, **write: Unpack[Write]
+        self,
+        *,
+        title: str | None = None,
+        settings: SettingsPatch | None = None,
+        metadata: Metadata | None = None,
+        **write: Unpack[Write],
     ) -> Call[ConversationThing]:
-        """Changes title or settings; what is left out keeps its value."""
-        members = {"title": title, "settings": settings}
+        """Changes title or settings; what is left out keeps its value. `metadata` merges, and None deletes a key."""
+        members = {"title": title, "settings": settings, "metadata": metadata}
         params = self._write(p.ConversationConfigure, write, **members)
         return Call("conversation.configure", params, attrgetter("conversation"))
 
@@ -473,9 +481,30 @@ class ConversationCalls:
         members = {"role": role, "content": content, "message": message}
         return Call("message.append", self._write(p.MessageAppend, write, **members), attrgetter("message"))
 
+    def message(self, message: str) -> Call[Message]:
+        """One message.
+
+        Raises:
+            NotFound: There is none with this id.
+        """
+        params = p.MessageGet(conversation=self.id, message=message)
+        return Call("message.get", params, attrgetter("message"))
+
+    def find(self, key: str) -> Call[tuple[Recorded, ...]]:
+        """What the mutation with this idempotency key did: its events, none if it changed nothing or never happened."""
+        return Call("event.find", p.EventFind(conversation=self.id, key=key), attrgetter("events"))
+
     def messages(
-        self, *, after: str | None = None, limit: int = 100, order: Literal["asc", "desc"] = "asc"
+        self,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        order: Literal["asc", "desc"] = "asc",
+        roles: Iterable[str] = (),
     ) -> Call[r.MessageListResult]:
-        """One page of messages behind the one with id `after`; `has_more` tells whether there are others."""
-        params = p.MessageList(conversation=self.id, after=after, limit=limit, order=order)
+        """One page of messages behind the one with id `after`; `has_more` tells whether there are others.
+
+        `roles` keeps those of these roles.
+        """
+        params = p.MessageList(conversation=self.id, after=after, limit=limit, order=order, roles=tuple(roles))
         return Call("message.list", params, itself)

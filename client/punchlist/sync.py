@@ -180,6 +180,8 @@ class Conversation:
     erase = blocking(ConversationCalls.erase)
     append_message = blocking(ConversationCalls.append_message)
     messages = blocking(ConversationCalls.messages)
+    message = blocking(ConversationCalls.message)
+    find = blocking(ConversationCalls.find)
 
     @overload
     def watch(

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from punchlist_schemas.things import Link, Metadata, Note, Priority, Settings, Status
+from punchlist_schemas.things import Link, ListKind, Metadata, Note, Priority, Settings, Status
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag_field="type"):
@@ -51,10 +51,12 @@ class ConversationOpened(Event, frozen=True, tag="ConversationOpened"):
     title: str = ""
     user: str = ""
     settings: Settings = Settings()
+    kind: ListKind = "list"
+    metadata: Metadata = {}
 
 
 class ConversationConfigured(Event, frozen=True, tag="ConversationConfigured"):
-    """Title or settings changed (the new values in full), or an outside session was attached or detached.
+    """Title, settings or metadata changed (the new values in full), or an outside session was attached or detached.
 
     `moved_from` is the list of the same owner that the attached session leaves for this one.
     """
@@ -64,6 +66,7 @@ class ConversationConfigured(Event, frozen=True, tag="ConversationConfigured"):
     attached: str | UnsetType = UNSET
     detached: str | UnsetType = UNSET
     moved_from: str | UnsetType = UNSET
+    metadata: Metadata | UnsetType = UNSET
 
 
 class ConversationDeleted(Event, frozen=True, tag="ConversationDeleted"):

@@ -15,6 +15,7 @@ from punchlist_schemas.things import (
     Label,
     Labels,
     Links,
+    ListKind,
     LongText,
     MessageId,
     Metadata,
@@ -135,15 +136,21 @@ class ConversationOpen(Mutation, frozen=True, kw_only=True):
     title: ShortText = ""
     user: Name | None = None
     settings: SettingsPatch | None = None
+    kind: ListKind = "list"
+    metadata: Metadata = {}
 
 
 class ConversationList(Params, frozen=True, kw_only=True):
-    """Lists conversations by last change, newest first. `active` keeps those with unfinished tasks (or without)."""
+    """Lists conversations by last change, newest first. `active` keeps those with unfinished tasks (or without).
+
+    `kind` says which: the lists, the threads of chats, or both.
+    """
 
     query: ShortText = ""
     limit: Limit = 100
     cursor: ShortText | None = None
     active: bool | None = None
+    kind: Literal["list", "chat", "any"] = "list"
 
 
 class ConversationResolve(Params, frozen=True, kw_only=True):
@@ -153,10 +160,11 @@ class ConversationResolve(Params, frozen=True, kw_only=True):
 
 
 class ConversationConfigure(Mutation, frozen=True, kw_only=True):
-    """Changes title or settings."""
+    """Changes title or settings. `metadata` merges, and null deletes a key of it."""
 
     title: ShortText | None = None
     settings: SettingsPatch | None = None
+    metadata: Metadata | None = None
 
 
 class ConversationAttach(Mutation, frozen=True, kw_only=True):
@@ -419,13 +427,21 @@ class MessageAppend(Mutation, frozen=True, kw_only=True):
     message: MessageId | None = None
 
 
+class MessageGet(Params, frozen=True, kw_only=True):
+    """One message."""
+
+    conversation: ConversationId
+    message: MessageId
+
+
 class MessageList(Params, frozen=True, kw_only=True):
-    """Messages after the one with id `after`, in the order asked for."""
+    """Messages after the one with id `after`, in the order asked for. `roles` keeps those of these roles."""
 
     conversation: ConversationId
     after: MessageId | None = None
     limit: Limit = 100
     order: Literal["asc", "desc"] = "asc"
+    roles: Annotated[tuple[Role, ...], msgspec.Meta(max_length=16)] = ()
 
 
 # events
@@ -438,6 +454,13 @@ class EventRead(Params, frozen=True, kw_only=True):
     conversation: ConversationId | None = None
     limit: Limit = 1_000
     epoch: ShortText | None = None
+
+
+class EventFind(Params, frozen=True, kw_only=True):
+    """What the mutation with this idempotency key did: its events, or none if it changed nothing or never happened."""
+
+    conversation: ConversationId
+    key: Key
 
 
 class EventWait(Params, frozen=True, kw_only=True):

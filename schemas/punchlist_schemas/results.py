@@ -293,6 +293,12 @@ class MessageResult(Written, frozen=True, kw_only=True):
     message: Message
 
 
+class MessageGetResult(Result, frozen=True, kw_only=True):
+    """One message."""
+
+    message: Message
+
+
 class MessageListResult(Result, frozen=True, kw_only=True):
     """One page of messages. With `damaged` those behind the damage are missing."""
 
@@ -306,6 +312,13 @@ class EventsResult(Result, frozen=True, kw_only=True):
 
     events: tuple[Recorded, ...]
     next: int
+    epoch: str
+
+
+class EventFindResult(Result, frozen=True, kw_only=True):
+    """The events that one call made, in order; empty if the log has none with its key."""
+
+    events: tuple[Recorded, ...]
     epoch: str
 
 

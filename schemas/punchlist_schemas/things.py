@@ -44,6 +44,8 @@ LongText = Annotated[str, msgspec.Meta(max_length=8_192)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 """Owners, actors, users: who somebody says they are."""
 Metadata = dict[str, Any]
+ListKind = Literal["list", "chat"]
+"""What a conversation is for: a list that people and agents look at, or a thread of a chat with its queue of turns."""
 Position = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER, description="A seq or a version; 0 is before the first")]
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
 
@@ -230,7 +232,8 @@ class Conversation(Thing, frozen=True, kw_only=True):
     """A list and what is known about it. `version` counts its events from 1 without holes.
 
     `running` are up to 8 of its tasks in progress, the longest first; `wakes_at` is when the next deferred task becomes
-    ready. With `damaged` only what was before the damage is shown.
+    ready. `metadata` is whatever those who use the list keep with it. With `damaged` only what was before the damage is
+    shown.
     """
 
     conversation: ConversationId
@@ -245,6 +248,8 @@ class Conversation(Thing, frozen=True, kw_only=True):
     damaged: Damage | None = None
     running: tuple[Running, ...] = ()
     wakes_at: int | None = None
+    kind: ListKind = "list"
+    metadata: Metadata = {}
 
 
 class Message(Thing, frozen=True, kw_only=True):

@@ -34,7 +34,7 @@ SAMPLES: dict[str, tuple[Any, ...]] = {
     "move": ("1",), "delete": ("1",), "replace": ([],), "attach": ("s",), "detach": ("s",),
     "take": ("o",), "renew": ("1", "o"), "release": ("1", "o"), "append_message": ("user", "hi"), "read": (0,),
     "resolve": ("/tmp",), "confirmation": ("t",),
-    "backup": ("/b",), "note": ("1", "seen"),
+    "backup": ("/b",), "message": ("m",), "find": ("k",), "note": ("1", "seen"),
 }  # fmt: skip
 
 

@@ -53,8 +53,10 @@ ROUTES = (
     Route("POST", f"{_LIST}/clear", "list.clear"),
     Route("POST", f"{_LIST}/turn-end", "turn.end"),
     Route("GET", f"{_LIST}/messages", "message.list"),
+    Route("GET", f"{_LIST}/messages/{{message}}", "message.get"),
     Route("POST", f"{_LIST}/messages", "message.append", 201),
     Route("GET", f"{_LIST}/events", "event.read"),
+    Route("GET", f"{_LIST}/keys/{{key}}", "event.find"),
 )
 
 LEFT_OUT = {

@@ -60,6 +60,8 @@ def _conversation_opened(state: State, event: ConversationOpened, _seq: int, _ve
         state.title = event.title
         state.user = event.user
         state.settings = event.settings
+        state.kind = event.kind
+        state.metadata = event.metadata
 
 
 def _conversation_configured(state: State, event: ConversationConfigured, *_: int) -> None:
@@ -67,6 +69,8 @@ def _conversation_configured(state: State, event: ConversationConfigured, *_: in
         state.title = event.title
     if event.settings is not UNSET:
         state.settings = event.settings
+    if event.metadata is not UNSET:
+        state.metadata = event.metadata
     if event.attached is not UNSET and event.attached not in state.sessions:
         state.sessions = (*state.sessions, event.attached)
         if event.moved_from is not UNSET:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import msgspec
 from msgspec.structs import asdict, replace
 
-from punchlist_schemas.things import Metadata, Settings, Task
+from punchlist_schemas.things import ListKind, Metadata, Settings, Task
 from punchlistd.domain.members import HAS_RARE, MEMBERS, STORED, arguments, written
 from punchlistd.domain.state import Claim, State
 
@@ -56,6 +56,8 @@ class _Image(msgspec.Struct, frozen=True, array_like=True):
     claims: dict[str, Claim] = {}
     offered: list[str] = []
     origins: dict[str, tuple[str, ...]] = {}
+    kind: ListKind = "list"
+    metadata: Metadata = {}
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -84,6 +86,8 @@ def dump_state(state: State) -> bytes:
         claims=state.claims,
         offered=list(state.offered),
         origins=state.origins,
+        kind=state.kind,
+        metadata=state.metadata,
     )
     return _encoder.encode(image)
 
@@ -111,6 +115,8 @@ def load_state(conversation: str, data: bytes) -> State:
     state.claims = image.claims
     state.offered = dict.fromkeys(image.offered)
     state.origins = image.origins
+    state.kind = image.kind
+    state.metadata = image.metadata
     state.last_finished = None if image.last_finished is None else _task(image.last_finished)
     return state
 

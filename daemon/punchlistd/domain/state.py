@@ -19,6 +19,8 @@ from punchlist_schemas.things import (
     STATUSES,
     Conversation,
     Counts,
+    ListKind,
+    Metadata,
     Priority,
     Running,
     Settings,
@@ -80,8 +82,10 @@ class State:
         "deferred",
         "exists",
         "floor",
+        "kind",
         "last_finished",
         "messages",
+        "metadata",
         "next_task",
         "offered",
         "origins",
@@ -109,6 +113,8 @@ class State:
         self.exists = False
         self.title = ""
         self.user = ""
+        self.kind: ListKind = "list"
+        self.metadata: Metadata = {}
         self.settings = Settings()
         self.sessions: tuple[str, ...] = ()
         self.origins: dict[str, tuple[str, ...]] = {}
@@ -234,6 +240,8 @@ class State:
             created_at=self.created_at,
             updated_at=self.updated_at,
             wakes_at=self.wakes_at,
+            kind=self.kind,
+            metadata=self.metadata,
             running=tuple(
                 Running(id=task.id, title=task.title, active_form=task.active_form, owner=task.owner, since=since)
                 for since, _, task in nsmallest(

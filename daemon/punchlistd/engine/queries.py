@@ -14,7 +14,7 @@ from punchlist_schemas.events import MessageAppended
 from punchlist_schemas.methods import Method
 from punchlist_schemas.things import Message, Task
 from punchlistd.domain.explain import explain
-from punchlistd.domain.rejections import task_not_found
+from punchlistd.domain.rejections import conversation_not_found, task_not_found
 from punchlistd.domain.state import State
 from punchlistd.engine.access import Access, for_the_trusted
 from punchlistd.engine.calls import Caller, Look
@@ -31,6 +31,10 @@ READ_BYTES = 512 << 10
 
 TOGETHER = 16
 """So many messages are read from the log at once."""
+
+
+FILTERED = 64
+"""So many messages are looked at together for those of some roles."""
 
 
 # from the state alone
@@ -192,7 +196,9 @@ class Queries:
             "conversation.list": self._list_conversations,
             "conversation.resolve": resolver.answer,
             "task.list": self._list_at_version,
+            "message.get": self._get_message,
             "message.list": self._list_messages,
+            "event.find": self._find_events,
             "event.read": self._read_events,
             "event.wait": self._wait_events,
             "daemon.status": self._read_status,
@@ -265,7 +271,12 @@ class Queries:
         async def listed() -> tuple[list[bytes], str | None]:
             await self._refresh()
             return await self._log.list(
-                query=params.query, user=caller.user, active=params.active, limit=params.limit, cursor=params.cursor
+                query=params.query,
+                user=caller.user,
+                active=params.active,
+                kind=None if params.kind == "any" else params.kind,
+                limit=params.limit,
+                cursor=params.cursor,
             )
 
         try:
@@ -290,9 +301,48 @@ class Queries:
                 facts = {"what": "message", "id": params.after}
                 return Rejection("not_found", f"There is no message {params.after}.", facts)
             ids = ids[ids.index(params.after) + 1 :]
-        messages = await self._messages(opened.state, ids[: params.limit])
-        has_more = len(ids) > len(messages)
+        if params.roles:
+            messages, has_more = await self._of_roles(opened.state, ids, params)
+        else:
+            messages = await self._messages(opened.state, ids[: params.limit])
+            has_more = len(ids) > len(messages)
         return _encode(r.MessageListResult(messages=tuple(messages), has_more=has_more, damaged=opened.cut))
+
+    async def _of_roles(self, state: State, ids: list[str], params: p.MessageList) -> tuple[list[Message], bool]:
+        """The first messages of these roles: they are looked for page by page, in the order asked for."""
+        found: list[Message] = []
+        size = 0
+        while ids and size < READ_BYTES:
+            page = await self._messages(state, ids[:FILTERED])
+            for at, message in enumerate(page):
+                if message.role in params.roles:
+                    found.append(message)
+                    size += len(_encode(message))
+                if len(found) == params.limit or size >= READ_BYTES:
+                    return found, len(ids) > at + 1
+            ids = ids[len(page) :]
+        return found, bool(ids)
+
+    async def _get_message(self, caller: Caller, params: p.MessageGet) -> Outcome:
+        opened = await self._access.durable(caller.user, params.conversation)
+        if isinstance(opened, Rejection):
+            return opened
+        if not opened.state.exists and opened.cut is None:
+            return conversation_not_found(params.conversation)
+        if params.message not in opened.state.messages:
+            if opened.cut is not None and opened.damage is not None:
+                return opened.damage
+            facts = {"what": "message", "id": params.message}
+            return Rejection("not_found", f"There is no message {params.message}.", facts)
+        (message,) = await self._messages(opened.state, [params.message])
+        return _encode(r.MessageGetResult(message=message))
+
+    async def _find_events(self, caller: Caller, params: p.EventFind) -> Outcome:
+        opened = await self._access.durable(caller.user, params.conversation)
+        if isinstance(opened, Rejection):
+            return opened
+        group = await self._log.find_key(opened.state.conversation, params.key)
+        return b'{"events":[%b],"epoch":%b}' % (b",".join(event.wire for event in group), _encode(self.epoch))
 
     async def _messages(self, state: State, page: list[str]) -> list[Message]:
         """The first of these messages, up to about `READ_BYTES` of them and at least one."""

@@ -78,10 +78,12 @@ class Rows:
 
 
 class Boards:
-    """Each conversation in a line."""
+    """Each conversation in a line, but threads of chats, which no board shows."""
 
-    def push(self, id: str, opened: LoadedConversation, behind: int) -> tuple[Reply, bool]:
-        """The notification, and whether more has to follow."""
+    def push(self, id: str, opened: LoadedConversation, behind: int) -> tuple[Reply | None, bool]:
+        """The notification, if there is one, and whether more has to follow."""
+        if opened.state.kind == "chat":
+            return None, False
         push = BoardPush(subscription=id, seq=behind, card=opened.view(), gone=not opened.state.exists)
         return notification("board", _encode(push)), False
 

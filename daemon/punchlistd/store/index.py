@@ -144,8 +144,8 @@ def timed(log: Operations) -> list[str]:
     return [name for name, summary, unfinished in found if is_timed(summary, unfinished)]
 
 
-def page(
-    log: Operations, query: str, user: str | None, active: bool | None, limit: int, cursor: str | None
+def page(  # noqa: PLR0913, PLR0917 - the filters of the wire
+    log: Operations, query: str, user: str | None, active: bool | None, kind: str | None, limit: int, cursor: str | None
 ) -> tuple[list[bytes], str | None]:
     """Summaries, newest changed first, and the cursor of the next page."""
     conditions: list[tuple[str, Sequence[object]]] = [("deleted = 0 AND summary <> x''", ())]
@@ -156,6 +156,11 @@ def page(
         conditions.append(("user = ?", (user,)))
     if active is not None:
         conditions.append(("(open + in_progress > 0) = ?", (int(active),)))
+    if kind is not None:
+        # A word of the summary rules most of them out at once; it may also stand in a list's own metadata.
+        chat = """(instr(summary, CAST('"kind":"chat"' AS BLOB)) > 0
+            AND json_extract(CAST(summary AS TEXT), '$.kind') IS 'chat')"""
+        conditions.append((f"{chat} = ?", (int(kind == "chat"),)))
     if query:
         conditions.append(("instr(search, ?) > 0", (fold(query),)))
     found = log.connection.execute(

@@ -329,12 +329,14 @@ class EventLog(Protocol):
         query: str = "",
         user: str | None = None,
         active: bool | None = None,
+        kind: str | None = None,
         limit: int,
         cursor: str | None = None,
     ) -> tuple[list[bytes], str | None]:
         """Summaries, newest changed first, and the cursor of the next page, as of the last `maintain`.
 
-        `query` is a part of the id or title, in any case; `active` asks for those with (or without) unfinished tasks.
+        `query` is a part of the id or title, in any case; `active` asks for those with (or without) unfinished tasks;
+        `kind` for those of one kind.
 
         Raises:
             BadCursor: The cursor is none of ours.

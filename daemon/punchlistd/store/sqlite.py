@@ -340,11 +340,12 @@ class SqliteLog:
         query: str = "",
         user: str | None = None,
         active: bool | None = None,
+        kind: str | None = None,
         limit: int,
         cursor: str | None = None,
     ) -> tuple[list[bytes], str | None]:
         """Summaries, newest changed first, and the cursor of the next page."""
-        return await self._ask_index(index.page, query, user, active, limit, cursor)
+        return await self._ask_index(index.page, query, user, active, kind, limit, cursor)
 
     async def _run(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
         if self._closed:

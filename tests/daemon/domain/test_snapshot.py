@@ -12,7 +12,16 @@ from punchlistd.domain.snapshot import dump_state, load_state
 
 def test_everything_is_there_again() -> None:
     recorder = Recorder()
-    recorder.do(p.ConversationOpen(conversation=CONVERSATION, title="t", user="u", settings=SettingsPatch("serial")))
+    recorder.do(
+        p.ConversationOpen(
+            conversation=CONVERSATION,
+            title="t",
+            user="u",
+            settings=SettingsPatch("serial"),
+            kind="chat",
+            metadata={"a": 1},
+        )
+    )
     recorder.do(p.ConversationAttach(conversation=CONVERSATION, session="s"))
     recorder.do(p.MessageAppend(conversation=CONVERSATION, role="r", content=1))
     recorder.add("one", metadata={"deep": [{"x": None}]}, parent=None)

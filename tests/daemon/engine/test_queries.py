@@ -261,3 +261,46 @@ async def test_a_list_is_filtered_by_label_parent_due_date_and_text(
 async def test_a_label_that_is_no_word_is_refused(peer: Peer, label: str) -> None:
     refused = await peer.refusal("task.add", conversation=C, title="a", labels=[label])
     assert (refused["kind"], refused["field"].startswith("labels")) == ("invalid_params", True)
+
+
+async def test_one_message_is_had_by_its_id(peer: Peer) -> None:
+    for number in range(3):
+        content = {"n": number}
+        await peer.result("message.append", conversation=C, role="user", content=content, message=f"m{number}")
+    got = (await peer.result("message.get", conversation=C, message="m1"))["message"]
+    assert (got["message"], got["content"]) == ("m1", {"n": 1})
+    refused = await peer.refusal("message.get", conversation=C, message="m9")
+    assert (refused["kind"], refused["what"], refused["id"]) == ("not_found", "message", "m9")
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+async def test_messages_of_some_roles_are_found_among_many_others_in_pages(peer: Peer, order: str) -> None:
+    for number in range(140):
+        role = "user" if number % 50 == 7 else "step"
+        await peer.result("message.append", conversation=C, role=role, content=number, message=f"m{number}")
+    wanted = ["m7", "m57", "m107"] if order == "asc" else ["m107", "m57", "m7"]
+    found: list[str] = []
+    after: dict[str, str] = {}
+    for more in (True, True, False):
+        page = await peer.result("message.list", conversation=C, roles=["user"], limit=1, order=order, **after)
+        found += [one["message"] for one in page["messages"]]
+        after = {"after": found[-1]}
+        assert page["has_more"] or not more
+    assert found == wanted
+    rest = await peer.result("message.list", conversation=C, roles=["user"], order=order, **after)
+    assert (rest["messages"], rest["has_more"]) == ([], False)
+    assert [
+        one["message"]
+        for one in (await peer.result("message.list", conversation=C, roles=["user"], order=order))["messages"]
+    ] == wanted
+
+
+async def test_what_a_call_did_is_found_by_its_key(peer: Peer) -> None:
+    tasks = [{"title": "a"}, {"title": "b"}]
+    await peer.result("task.add", conversation=C, title="before")
+    await peer.result("task.add_many", conversation=C, tasks=tasks, key="k1")
+    found = await peer.result("event.find", conversation=C, key="k1")
+    assert [(one["seq"], one["event"]["task"]["title"]) for one in found["events"]] == [(3, "a"), (4, "b")]
+    assert found["epoch"] == (await peer.result("daemon.hello"))["epoch"]
+    assert (await peer.result("event.find", conversation=C, key="never"))["events"] == []
+    assert (await peer.result("event.find", conversation="elsewhere", key="k1"))["events"] == []

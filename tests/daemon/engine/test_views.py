@@ -251,3 +251,16 @@ async def test_a_user_sees_their_own_lists_on_the_board_alone(running: Engine, l
     await theirs.result("task.add", conversation="of-ann", title="x")
     assert (await theirs.push())["params"]["card"]["conversation"] == "of-ann"
     await theirs.quiet()
+
+
+async def test_no_board_shows_the_threads_of_chats(running: Engine, peer: Peer) -> None:
+    watching = await running.connect()
+    await watching.result("event.subscribe", view="board")
+    await peer.result("conversation.open", conversation="chat-1", kind="chat")
+    await peer.result("task.add", conversation="a", title="write")
+    assert (await watching.push())["params"]["card"]["conversation"] == "a"
+    listed = await peer.result("conversation.list")
+    assert [one["conversation"] for one in listed["conversations"]] == ["a"]
+    chats = (await peer.result("conversation.list", kind="chat"))["conversations"]
+    assert [(one["conversation"], one["kind"]) for one in chats] == [("chat-1", "chat")]
+    assert len((await peer.result("conversation.list", kind="any"))["conversations"]) == 2

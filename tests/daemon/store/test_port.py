@@ -319,6 +319,22 @@ async def test_a_query_is_part_of_id_or_title_in_any_case_and_never_a_pattern(
     assert await found(query="p_ars") == [] == await found(query="%%")
 
 
+async def test_conversations_are_listed_by_kind_whatever_stands_in_the_metadata_of_others(scribe: Scribe) -> None:
+    await scribe.log.maintain(
+        [
+            scribe.snapshot("plan"),
+            scribe.snapshot("talk", about={"kind": "chat"}),
+            scribe.snapshot("sly", title='"kind":"chat"', about={"metadata": {"kind": "chat"}}),
+        ]
+    )
+
+    async def names(kind: str | None) -> list[str]:
+        return sorted(one.decode().split('"')[3] for one in (await scribe.log.list(kind=kind, limit=9))[0])
+
+    assert await names("chat") == ["talk"] and await names("list") == ["plan", "sly"]
+    assert await names(None) == ["plan", "sly", "talk"]
+
+
 async def test_pages_follow_each_other_although_conversations_move_to_the_front(scribe: Scribe) -> None:
     names = [f"c{number:02}" for number in range(23)]
     for name in names:

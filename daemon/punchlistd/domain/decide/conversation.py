@@ -5,7 +5,7 @@ from msgspec import UNSET
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationConfigured, ConversationDeleted, ConversationOpened
-from punchlist_schemas.things import Settings, SettingsPatch
+from punchlist_schemas.things import Metadata, Settings, SettingsPatch
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.state import State
@@ -16,17 +16,21 @@ def open_(state: State, params: p.ConversationOpen, command: Command) -> Decisio
     if state.exists:
         return Decision()
     user = command.user or params.user or ""
-    return Decision((ConversationOpened(params.title, user, patched(Settings(), params.settings)),))
+    metadata = _merged({}, params.metadata)
+    opened = ConversationOpened(params.title, user, patched(Settings(), params.settings), params.kind, metadata)
+    return Decision((opened,))
 
 
 def configure(state: State, params: p.ConversationConfigure, _command: Command) -> Decision | Rejection:
     """conversation.configure: a list becomes serial only while at most one task is in progress."""
     settings = patched(state.settings, params.settings)
+    metadata = _merged(state.metadata, params.metadata or {})
     if settings.execution == "serial" != state.settings.execution and len(state.running) > 1:
         return _too_many(state)
     event = ConversationConfigured(
         title=UNSET if params.title is None or params.title == state.title else params.title,
         settings=UNSET if settings == state.settings else settings,
+        metadata=UNSET if metadata == state.metadata else metadata,
     )
     return Decision() if event == ConversationConfigured() else Decision((event,))
 
@@ -61,6 +65,11 @@ def _too_many(state: State) -> Rejection:
         "pause or finish the others first."
     )
     return Rejection("illegal_transition", message, {"to": "serial", "running": names[0]})
+
+
+def _merged(metadata: Metadata, patch: Metadata) -> Metadata:
+    """Metadata with the keys of the patch, but those that are null."""
+    return {name: value for name, value in {**metadata, **patch}.items() if value is not None}
 
 
 def patched(settings: Settings, patch: SettingsPatch | None) -> Settings:

@@ -22,6 +22,17 @@ def test_a_conversation_is_opened_once_and_then_found_as_it_is() -> None:
     assert (recorder.state.title, recorder.state.created_at) == ("plan", recorder.at - 7)
 
 
+def test_a_conversation_keeps_its_kind_and_metadata_merges_and_loses_keys_that_are_null() -> None:
+    recorder = Recorder()
+    opened = p.ConversationOpen(**C, kind="chat", metadata={"list": "plan", "none": None})
+    assert recorder.do(opened).events == (ConversationOpened(kind="chat", metadata={"list": "plan"}),)
+    configured = recorder.do(p.ConversationConfigure(**C, metadata={"list": None, "mood": ["good"]}))
+    assert configured.events == (ConversationConfigured(metadata={"mood": ["good"]}),)
+    assert recorder.do(p.ConversationConfigure(**C, metadata={"mood": ["good"]})).events == ()
+    view = recorder.state.conversation_view()
+    assert (view.kind, view.metadata) == ("chat", {"mood": ["good"]})
+
+
 def test_a_bound_connection_opens_for_its_user() -> None:
     assert Recorder().decide(p.ConversationOpen(**C), user="ann") == Decision((ConversationOpened(user="ann"),))
 
