@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         ParseError,
         ProtocolError,
         PunchlistError,
+        RateLimited,
         RequestRefused,
         ShuttingDown,
         StorageFull,
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from punchlist.work import AsyncClaim, AsyncWork
     from punchlist_schemas.params import NewTask
     from punchlist_schemas.results import SetStatusResult
-    from punchlist_schemas.things import Counts, Link, Message, Note, SettingsPatch, Task
+    from punchlist_schemas.things import Counts, Gate, Link, Message, Note, SettingsPatch, Task
 
 __version__ = "0.1.0"
 
@@ -85,6 +86,7 @@ __all__ = [
     "DependencyCycle",
     "Forbidden",
     "Gap",
+    "Gate",
     "IllegalTransition",
     "InternalError",
     "InvalidParams",
@@ -104,6 +106,7 @@ __all__ = [
     "ParseError",
     "ProtocolError",
     "PunchlistError",
+    "RateLimited",
     "RequestRefused",
     "SetStatusResult",
     "SettingsPatch",
@@ -131,7 +134,8 @@ _MODULES = {
         "Blocked Cancelled ConfirmationRequired ConnectionLost DaemonUnavailable Damaged DependencyCycle "
         "Forbidden Gap IllegalTransition InternalError InvalidParams InvalidRequest KeyConflict LeaseHeld LeaseLost "
         "LimitExceeded MethodNotFound NoConversation NotFound OutcomeUnknown ParseError ProtocolError "
-        "PunchlistError RequestRefused ShuttingDown StorageFull TimedOut VersionConflict WrongDataDirectory WrongEpoch"
+        "PunchlistError RateLimited RequestRefused ShuttingDown StorageFull TimedOut VersionConflict "
+        "WrongDataDirectory WrongEpoch"
     ),
     "punchlist.scope": "conversation current_conversation",
     "punchlist.streams": "scoped",
@@ -139,7 +143,7 @@ _MODULES = {
     "punchlist.work": "AsyncClaim AsyncWork",
     "punchlist_schemas.params": "NewTask",
     "punchlist_schemas.results": "SetStatusResult",
-    "punchlist_schemas.things": "Counts Link Message Note SettingsPatch Task",
+    "punchlist_schemas.things": "Counts Gate Link Message Note SettingsPatch Task",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 

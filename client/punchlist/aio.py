@@ -208,6 +208,8 @@ class AsyncConversation:
     edit = awaiting(ConversationCalls.edit)
     explain = awaiting(ConversationCalls.explain)
     note = awaiting(ConversationCalls.note)
+    approve = awaiting(ConversationCalls.approve)
+    reject = awaiting(ConversationCalls.reject)
     set_status = awaiting(ConversationCalls.set_status)
     start = awaiting(ConversationCalls.start)
     complete = awaiting(ConversationCalls.complete)

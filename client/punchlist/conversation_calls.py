@@ -13,7 +13,18 @@ from punchlist_schemas import results as r
 from punchlist_schemas.events import Recorded
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.things import Conversation as ConversationThing
-from punchlist_schemas.things import Link, ListKind, Message, Metadata, Priority, SettingsPatch, Status, Task
+from punchlist_schemas.things import (
+    Gate,
+    Link,
+    ListKind,
+    Message,
+    Metadata,
+    Priority,
+    SettingsPatch,
+    Status,
+    Task,
+    Waits,
+)
 
 S = TypeVar("S")
 
@@ -61,6 +72,7 @@ class ConversationCalls:
         labels: Iterable[str] = (),
         links: Iterable[Link] = (),
         estimate_ms: int | None = None,
+        gate: Gate | None = None,
         before: str | None = None,
         after: str | None = None,
         **write: Unpack[Write],
@@ -85,6 +97,7 @@ class ConversationCalls:
             labels: Up to 32 words to find it by, each without commas.
             links: Where it leads: an address, a place in a file, a commit, another task.
             estimate_ms: How much work it is thought to be, in milliseconds.
+            gate: What it needs before it counts as completed.
             before: Id of the task to stand in front of.
             after: Id of the task to stand behind.
             **write: `key`, `expect_version`, `actor`.
@@ -111,6 +124,7 @@ class ConversationCalls:
             "labels": _ids(labels),
             "links": tuple(links),
             "estimate_ms": estimate_ms,
+            "gate": gate,
             "before": before,
             "after": after,
         }
@@ -148,6 +162,7 @@ class ConversationCalls:
         parent: str | None = None,
         due_before: int | None = None,
         text: str | None = None,
+        waits_for: Waits | None = None,
     ) -> Call[TaskList]:
         """The tasks in their order: a list that also has `counts`, `version`, `seq` and `total`.
 
@@ -162,6 +177,7 @@ class ConversationCalls:
             parent: Keep the parts of this task.
             due_before: Keep those that are due before this time, in milliseconds since 1970 UTC.
             text: Keep those with these words in title, description, labels or notes, in any case.
+            waits_for: Keep those that were completed and wait for a `check` or a `yes`.
         """
         statuses: Any = status if status is None or isinstance(status, str) else tuple(status)
         params = p.TaskList(
@@ -176,6 +192,7 @@ class ConversationCalls:
             parent=parent,
             due_before=due_before,
             text=text,
+            waits_for=waits_for,
         )
         return Call("task.list", params, TaskList.of)
 
@@ -195,6 +212,7 @@ class ConversationCalls:
         labels: Iterable[str] | None | UnsetType = UNSET,
         links: Iterable[Link] | None | UnsetType = UNSET,
         estimate_ms: int | None | UnsetType = UNSET,
+        gate: Gate | None | UnsetType = UNSET,
         add_labels: Iterable[str] = (),
         remove_labels: Iterable[str] = (),
         add_blocked_by: Iterable[str] = (),
@@ -226,6 +244,7 @@ class ConversationCalls:
             "labels": _ids(labels) if not isinstance(labels, UnsetType) and labels is not None else labels,
             "links": tuple(links) if not isinstance(links, UnsetType) and links is not None else links,
             "estimate_ms": estimate_ms,
+            "gate": gate,
             "add_labels": _ids(add_labels),
             "remove_labels": _ids(remove_labels),
             "add_blocked_by": _ids(add_blocked_by),
@@ -235,6 +254,34 @@ class ConversationCalls:
             "fence": fence,
         }
         return Call("task.edit", self._write(p.TaskEdit, write, task=task, **members), attrgetter("task"))
+
+    def approve(  # noqa: PLR0913 - the parameters of the wire
+        self,
+        task: str,
+        text: str = "",
+        *,
+        waits_for: Waits = "yes",
+        accept: bool = True,
+        version: int | None = None,
+        **write: Unpack[Write],
+    ) -> Call[r.SetStatusResult]:
+        """Says yes to a completed task that waits for it, or that its check has passed; `text` becomes a note.
+
+        Without `accept` it says no: the task is pending again, and `text` is the reason; `reject` reads better.
+        With `version` it is refused with `VersionConflict` unless the task still has that version.
+
+        Raises:
+            IllegalTransition: The task does not wait for this.
+            Forbidden: The yes is somebody else's to give.
+        """
+        members = {"task": task, "waits_for": waits_for, "accept": accept, "text": text, "version": version}
+        return Call("task.approve", self._write(p.TaskApprove, write, **members), itself)
+
+    def reject(
+        self, task: str, reason: str, *, waits_for: Waits = "yes", version: int | None = None, **write: Unpack[Write]
+    ) -> Call[r.SetStatusResult]:
+        """Says no to a completed task that waits for a yes or a check: it is pending again, with this reason."""
+        return self.approve(task, reason, waits_for=waits_for, accept=False, version=version, **write)
 
     def note(self, task: str, text: str, **write: Unpack[Write]) -> Call[Task]:
         """Adds a note of up to 8,192 characters to a task, with actor and time. It stays as it was written.

@@ -13,7 +13,7 @@ Whose fault it is decides the branch:
         ├── ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError
         ├── NotFound, Forbidden, LimitExceeded, KeyConflict, VersionConflict
         ├── IllegalTransition, Blocked, DependencyCycle, LeaseHeld, LeaseLost, ConfirmationRequired
-        ├── StorageFull, OutcomeUnknown, ShuttingDown, Damaged
+        ├── RateLimited, StorageFull, OutcomeUnknown, ShuttingDown, Damaged
         └── Gap, WrongEpoch, Cancelled
 
 There is one subclass of `RequestRefused` for each kind in `punchlist_schemas.errors.ERRORS`; its annotations are the
@@ -209,6 +209,14 @@ class LimitExceeded(RequestRefused, kind="limit_exceeded"):
     maximum: int
 
 
+class RateLimited(RequestRefused, kind="rate_limited"):
+    """The actor makes more changes than the list allows: `maximum` per minute; the next one in `retry_after_ms`."""
+
+    actor: str
+    maximum: int
+    retry_after_ms: int
+
+
 class StorageFull(RequestRefused, kind="storage_full"):
     """The disk is full; nothing was written, reads go on."""
 
@@ -218,7 +226,7 @@ class OutcomeUnknown(RequestRefused, kind="outcome_unknown"):
 
 
 class Forbidden(RequestRefused, kind="forbidden"):
-    """Outside the connection's user scope."""
+    """Outside the connection's user scope, or for somebody else to do."""
 
     what: str
 

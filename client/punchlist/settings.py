@@ -12,15 +12,17 @@ from punchlist_schemas.things import Settings
 
 TITLE = "title"
 _MAX_ATTEMPTS = 1_000
+_MAX_RATE = 1_000_000
 _MAX_TITLE = 500
 
 
 class Setting(NamedTuple):
-    """One setting. `values` and what each means; none: the value is a number, or a text."""
+    """One setting. `values` and what each means; none: the value is a number up to `most`, or a text."""
 
     name: str
     meaning: str
     values: dict[str, str]
+    most: int = 0
 
 
 SETTINGS = (
@@ -35,7 +37,11 @@ SETTINGS = (
         "what a failed task does to the others",
         {"continue": "nothing", "stop": "no task is started until the failed one is reopened, completed or deleted"},
     ),
-    Setting("max_attempts", f"how often a task is tried before its failure counts, 0 to {_MAX_ATTEMPTS}", {}),
+    Setting(
+        *("max_attempts", f"how often a task is tried before its failure counts, 0 to {_MAX_ATTEMPTS}"),
+        values={},
+        most=_MAX_ATTEMPTS,
+    ),
     Setting(
         "auto_clear",
         "when a finished list is emptied",
@@ -45,6 +51,7 @@ SETTINGS = (
             "idle": "10 s after its last change, or at the end of a turn",
         },
     ),
+    Setting("rate_limit", "how many changes each actor may make per minute, 0 for any number", {}, _MAX_RATE),
 )
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
@@ -92,9 +99,9 @@ def _value(setting: Setting, text: str) -> str | int:
             raise WrongSetting(f"title is at most {_MAX_TITLE} characters")
         return text
     if not setting.values:
-        if text.isascii() and text.isdecimal() and int(text) <= _MAX_ATTEMPTS:
+        if text.isascii() and text.isdecimal() and int(text) <= setting.most:
             return int(text)
-        raise WrongSetting(f"{setting.name} is a number from 0 to {_MAX_ATTEMPTS}, not {text!r}")
+        raise WrongSetting(f"{setting.name} is a number from 0 to {setting.most}, not {text!r}")
     if text not in setting.values:
         near = get_close_matches(text, setting.values, n=1)
         meant = f"; did you mean {near[0]}?" if near else ""

@@ -156,6 +156,8 @@ class Conversation:
     edit = blocking(ConversationCalls.edit)
     explain = blocking(ConversationCalls.explain)
     note = blocking(ConversationCalls.note)
+    approve = blocking(ConversationCalls.approve)
+    reject = blocking(ConversationCalls.reject)
     set_status = blocking(ConversationCalls.set_status)
     start = blocking(ConversationCalls.start)
     complete = blocking(ConversationCalls.complete)

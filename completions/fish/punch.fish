@@ -58,8 +58,8 @@ function _shtab_punch_using
   test "$_shtab_punch_cmdpath" = "$argv"
 end
 
-set -g _shtab_punch_commands add list ls show edit note start done fail pause resume reopen move rm clear why next claim release run wait confirm ui watch web log undo conversations set init import export mirror setup mcp tools prime attach detach status doctor service backup verify restore call rpc completion
-set -g _shtab_punch_opts_with_value --active-form --actor --after --after-date --allow-host --at --before --blocked-by --blocks --conversation --count --data-dir --description --dialect --done --due --estimate --fence --for --format --idle --idle-exit --inline --jobs --keys --label --lease --limit --link --log-dir --meta --of --only --owner --parent --port --priority --query --reason --result --scope --session --socket --status --text --timeout --title --token-file --tools --unblock-from --unix --unlabel --user --users --wait -b -c -d -j -n -o -p -q -r -s -t
+set -g _shtab_punch_commands add list ls show edit note start done fail pause resume reopen move rm clear why next claim release run approve gate wait confirm ui watch web log undo conversations set init import export mirror setup mcp tools prime attach detach status doctor service backup verify restore call rpc completion
+set -g _shtab_punch_opts_with_value --active-form --actor --after --after-date --allow-host --at --before --blocked-by --blocks --conversation --count --data-dir --description --dialect --done --due --estimate --fence --for --format --gate --idle --idle-exit --inline --jobs --keys --label --lease --limit --link --log-dir --meta --note --of --only --owner --parent --port --priority --query --reason --reject --result --scope --session --socket --status --text --timeout --title --token-file --tools --unblock-from --unix --unlabel --user --users --wait -b -c -d -j -n -o -p -q -r -s -t
 
 complete -c punch -e
 complete -c punch -f
@@ -84,6 +84,7 @@ complete -c punch -n '_shtab_punch_using add' -l due -x -d 'when it should be do
 complete -c punch -n '_shtab_punch_using add' -l after-date -x -d 'defer it: it is not ready before this time'
 complete -c punch -n '_shtab_punch_using add' -l estimate -x -d 'how much work it is: 30m, 4h'
 complete -c punch -n '_shtab_punch_using add' -l link -x -d 'where it leads, repeatable: url=…, path=src/a.py:12, commit=…, discovered-from=3, relates-to=4'
+complete -c punch -n '_shtab_punch_using add' -l gate -x -d 'what it needs before it counts as completed: yes, yes:NAME, check:NAME, or check:NAME,yes'
 complete -c punch -n '_shtab_punch_using add' -l meta -x -d 'metadata, repeatable; the value is JSON or a word'
 complete -c punch -n '_shtab_punch_using add' -s b -l blocked-by -xka "(_punch_ask task)" -d 'tasks to be done before it'
 complete -c punch -n '_shtab_punch_using add' -l blocks -xka "(_punch_ask task)" -d 'tasks that wait for it'
@@ -154,6 +155,7 @@ complete -c punch -n '_shtab_punch_using edit' -l due -x -d 'when it should be d
 complete -c punch -n '_shtab_punch_using edit' -l after-date -x -d 'defer it: it is not ready before this time'
 complete -c punch -n '_shtab_punch_using edit' -l estimate -x -d 'how much work it is: 30m, 4h'
 complete -c punch -n '_shtab_punch_using edit' -l link -x -d 'where it leads, repeatable: url=…, path=src/a.py:12, commit=…, discovered-from=3, relates-to=4'
+complete -c punch -n '_shtab_punch_using edit' -l gate -x -d 'what it needs before it counts as completed: yes, yes:NAME, check:NAME, or check:NAME,yes'
 complete -c punch -n '_shtab_punch_using edit' -l meta -x -d 'metadata, repeatable; the value is JSON or a word'
 complete -c punch -n '_shtab_punch_using edit' -s b -l blocked-by -xka "(_punch_ask task)" -d 'wait for this task too'
 complete -c punch -n '_shtab_punch_using edit' -l unlabel -x -d 'take this label away, repeatable'
@@ -322,6 +324,28 @@ complete -c punch -n '_shtab_punch_using run' -l actor -x -d 'who does this, as 
 complete -c punch -n '_shtab_punch_using run' -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (PUNCHLIST_SOCKET)'
 complete -c punch -n '_shtab_punch_using run' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the data directory (PUNCHLIST_DATA_DIR)'
 complete -c punch -n '_shtab_punch_using run' -l no-autostart -d 'fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)'
+complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a approve -d 'Say yes or no to tasks that need it before they count as completed.'
+complete -c punch -n '_shtab_punch_using approve' -s h -l help -d 'show this help message and exit'
+complete -c punch -n '_shtab_punch_using approve' -s n -l note -x -d 'keep this as a note of the task'
+complete -c punch -n '_shtab_punch_using approve' -s r -l reject -x -d 'say no: the task is pending again, with this reason'
+complete -c punch -n '_shtab_punch_using approve' -s y -l yes -d 'do not ask'
+complete -c punch -n '_shtab_punch_using approve' -s c -l conversation -xka "(_punch_ask list)" -d 'the list (PUNCHLIST_CONVERSATION, else the project'"'"'s)'
+complete -c punch -n '_shtab_punch_using approve' -l json -d 'print JSON for programs'
+complete -c punch -n '_shtab_punch_using approve' -l actor -x -d 'who does this, as recorded in the log (undo without --of: whose calls)'
+complete -c punch -n '_shtab_punch_using approve' -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (PUNCHLIST_SOCKET)'
+complete -c punch -n '_shtab_punch_using approve' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the data directory (PUNCHLIST_DATA_DIR)'
+complete -c punch -n '_shtab_punch_using approve' -l no-autostart -d 'fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)'
+complete -c punch -n '_shtab_punch_using approve; and test $_shtab_punch_npos -ge 0' -ka "(_punch_ask task)" -d 'the tasks; none: show those that wait'
+complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a gate -d 'Run a check for each task that needs it before it counts as completed.'
+complete -c punch -n '_shtab_punch_using gate' -s h -l help -d 'show this help message and exit'
+complete -c punch -n '_shtab_punch_using gate' -l timeout -x -d 'fail a check that takes longer (10m)'
+complete -c punch -n '_shtab_punch_using gate' -l once -d 'check what waits now, and end'
+complete -c punch -n '_shtab_punch_using gate' -s c -l conversation -xka "(_punch_ask list)" -d 'the list (PUNCHLIST_CONVERSATION, else the project'"'"'s)'
+complete -c punch -n '_shtab_punch_using gate' -l json -d 'print JSON for programs'
+complete -c punch -n '_shtab_punch_using gate' -l actor -x -d 'who does this, as recorded in the log (undo without --of: whose calls)'
+complete -c punch -n '_shtab_punch_using gate' -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (PUNCHLIST_SOCKET)'
+complete -c punch -n '_shtab_punch_using gate' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the data directory (PUNCHLIST_DATA_DIR)'
+complete -c punch -n '_shtab_punch_using gate' -l no-autostart -d 'fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)'
 complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a wait -d 'Wait until tasks, or all tasks, are finished.'
 complete -c punch -n '_shtab_punch_using wait' -s h -l help -d 'show this help message and exit'
 complete -c punch -n '_shtab_punch_using wait' -l any-change -d 'wait for the next change of any kind'
@@ -600,7 +624,7 @@ complete -c punch -n '_shtab_punch_using call' -l actor -x -d 'who does this, as
 complete -c punch -n '_shtab_punch_using call' -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (PUNCHLIST_SOCKET)'
 complete -c punch -n '_shtab_punch_using call' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the data directory (PUNCHLIST_DATA_DIR)'
 complete -c punch -n '_shtab_punch_using call' -l no-autostart -d 'fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)'
-complete -c punch -n '_shtab_punch_using call; and test $_shtab_punch_npos -eq 0' -ka "daemon.hello rpc.discover rpc.cancel daemon.status daemon.backup daemon.shutdown confirmation.get conversation.open conversation.get conversation.list conversation.resolve conversation.configure conversation.attach conversation.detach conversation.delete task.add task.add_many task.get task.list task.explain task.edit task.set_status task.note task.move task.delete task.claim task.renew task.release list.replace list.clear turn.end list.undo message.append message.get message.list event.read event.find event.wait event.subscribe event.unsubscribe" -d 'the method'"'"'s name'
+complete -c punch -n '_shtab_punch_using call; and test $_shtab_punch_npos -eq 0' -ka "daemon.hello rpc.discover rpc.cancel daemon.status daemon.backup daemon.shutdown confirmation.get conversation.open conversation.get conversation.list conversation.resolve conversation.configure conversation.attach conversation.detach conversation.delete task.add task.add_many task.get task.list task.explain task.edit task.set_status task.approve task.note task.move task.delete task.claim task.renew task.release list.replace list.clear turn.end list.undo message.append message.get message.list event.read event.find event.wait event.subscribe event.unsubscribe" -d 'the method'"'"'s name'
 complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a rpc -d 'Pipe bytes between standard input and output and the daemon: editors, ssh.'
 complete -c punch -n '_shtab_punch_using rpc' -s h -l help -d 'show this help message and exit'
 complete -c punch -n '_shtab_punch_using rpc' -l stdio -d 'over standard input and output'

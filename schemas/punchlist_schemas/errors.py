@@ -36,7 +36,7 @@ _ROWS = (
     ErrorKind("limit_exceeded", -32008, "A limit was broken.", ("limit", "value", "maximum")),
     ErrorKind("storage_full", -32009, "The disk is full; nothing was written, reads go on."),
     ErrorKind("outcome_unknown", -32010, "The write failed below us; retry with the same key once the daemon is back."),
-    ErrorKind("forbidden", -32011, "Outside the connection's user scope.", ("what",)),
+    ErrorKind("forbidden", -32011, "Outside the connection's user scope, or another's to do.", ("what",)),
     ErrorKind("shutting_down", -32012, "The daemon is stopping; reconnect and retry."),
     ErrorKind(
         "confirmation_required", -32013, "Repeat the call with confirm: token.", ("token", "summary", "expires_at")
@@ -45,6 +45,12 @@ _ROWS = (
     ErrorKind("wrong_epoch", -32015, "The position belongs to another log.", ("epoch", "expected")),
     ErrorKind("damaged", -32016, "The conversation's log is damaged; it is read-only.", ("conversation", "seq")),
     ErrorKind("lease_lost", -32018, "The claim is not in force any more.", ("task", "fence", "status")),
+    ErrorKind(
+        "rate_limited",
+        -32019,
+        "The actor makes more changes than the list allows per minute.",
+        ("actor", "maximum", "retry_after_ms"),
+    ),
     ErrorKind("cancelled", -32017, "The waiting call was given up by rpc.cancel."),
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from punchlist_schemas.things import Link, ListKind, Metadata, Note, Priority, Settings, Status
+from punchlist_schemas.things import Gate, Link, ListKind, Metadata, Note, Priority, Settings, Status, Waits
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag_field="type"):
@@ -43,6 +43,9 @@ class AddedTask(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     links: tuple[Link, ...] = ()
     estimate_ms: int | None = None
     notes: tuple[Note, ...] = ()
+    gate: Gate | None = None
+    waits_for: Waits | None = None
+    spent_ms: int = 0
 
 
 class ConversationOpened(Event, frozen=True, tag="ConversationOpened"):
@@ -104,6 +107,7 @@ class TaskEdited(Event, frozen=True, tag="TaskEdited"):
     labels: tuple[str, ...] | UnsetType = UNSET
     links: tuple[Link, ...] | UnsetType = UNSET
     estimate_ms: int | None | UnsetType = UNSET
+    gate: Gate | None | UnsetType = UNSET
 
 
 class NoteAdded(Event, frozen=True, tag="NoteAdded"):
@@ -136,7 +140,11 @@ class TaskMoved(Event, frozen=True, kw_only=True, tag="TaskMoved"):
 
 
 class StatusChanged(Event, frozen=True, tag="StatusChanged", rename={"from_": "from"}):
-    """A task's status changed, or the summary or reason that goes with it."""
+    """A task's status changed, or the summary or reason that goes with it.
+
+    `waits_for` says what keeps a task with a gate, which somebody has completed, from being completed. `spent_ms` is
+    how long the task was in progress until now, since it went there; an undo takes such a time away again.
+    """
 
     task: str
     from_: Status
@@ -144,6 +152,8 @@ class StatusChanged(Event, frozen=True, tag="StatusChanged", rename={"from_": "f
     result_summary: str | UnsetType = UNSET
     fail_reason: str | UnsetType = UNSET
     attempts: int | UnsetType = UNSET
+    waits_for: Waits | None = None
+    spent_ms: int = 0
 
 
 class Deleted(Event, frozen=True, tag="Deleted"):
@@ -191,6 +201,7 @@ class Released(Event, frozen=True, kw_only=True, tag="Released"):
     reason: str
     to: Status = "pending"
     attempts: int | UnsetType = UNSET
+    spent_ms: int = 0
 
 
 class ListCleared(Event, frozen=True, tag="ListCleared"):

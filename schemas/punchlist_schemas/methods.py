@@ -53,6 +53,7 @@ _ROWS = (
     Method("task.explain", "read", p.TaskExplain, r.TaskExplainResult, "Why a task can't start or be completed now."),
     Method("task.edit", "write", p.TaskEdit, r.TaskResult, "Sets members and edges of a task."),
     Method("task.set_status", "write", p.TaskSetStatus, r.SetStatusResult, "Moves a task through its life."),
+    Method("task.approve", "write", p.TaskApprove, r.SetStatusResult, "Answers what a task's gate asks for."),
     Method("task.note", "write", p.TaskNote, r.TaskResult, "Adds a note to a task."),
     Method("task.move", "write", p.TaskMove, r.TaskResult, "Changes a task's place in the list."),
     Method("task.delete", "write", p.TaskDelete, r.DeleteResult, "Deletes tasks."),

@@ -12,6 +12,7 @@ from punchlist_schemas.things import (
     MAX_INTEGER,
     ConversationId,
     Description,
+    Gate,
     Label,
     Labels,
     Links,
@@ -29,6 +30,7 @@ from punchlist_schemas.things import (
     TaskId,
     Time,
     Title,
+    Waits,
 )
 
 Key = Annotated[str, msgspec.Meta(min_length=1, max_length=128, description="Idempotency key")]
@@ -213,6 +215,7 @@ class NewTask(Params, frozen=True, kw_only=True):
     links: Links = ()
     estimate_ms: Milliseconds | None = None
     notes: Annotated[tuple[NoteText, ...], msgspec.Meta(max_length=200)] = ()
+    gate: Gate | None = None
     ref: TaskId | None = None
     task: TaskId | None = None
 
@@ -237,6 +240,7 @@ class TaskAdd(Mutation, frozen=True, kw_only=True):
     labels: Labels = ()
     links: Links = ()
     estimate_ms: Milliseconds | None = None
+    gate: Gate | None = None
     before: TaskId | None = None
     after: TaskId | None = None
 
@@ -284,6 +288,7 @@ class TaskList(Params, frozen=True, kw_only=True):
     parent: TaskId | None = None
     due_before: Time | None = None
     text: ShortText | None = None
+    waits_for: Waits | None = None
 
 
 class TaskEdit(Confirmable, frozen=True, kw_only=True):
@@ -307,6 +312,7 @@ class TaskEdit(Confirmable, frozen=True, kw_only=True):
     labels: Labels | None | UnsetType = UNSET
     links: Links | None | UnsetType = UNSET
     estimate_ms: Milliseconds | None | UnsetType = UNSET
+    gate: Gate | None | UnsetType = UNSET
     add_labels: Labels = ()
     remove_labels: Labels = ()
     add_blocked_by: tuple[TaskId, ...] = ()
@@ -329,6 +335,21 @@ class TaskSetStatus(Mutation, frozen=True, kw_only=True):
     result_summary: LongText | None = None
     fail_reason: LongText | None = None
     fence: Position | None = None
+
+
+class TaskApprove(Mutation, frozen=True, kw_only=True):
+    """Answers a task that waits for what its gate asks for: it is completed, or pending again.
+
+    `waits_for` says what the answer is. With `accept: false` the task goes back to work, and `text` says why. A yes
+    with `text` keeps that as a note. With `version` it is refused unless the task still has that version, so that
+    nobody approves what they did not see.
+    """
+
+    task: TaskId
+    waits_for: Waits = "yes"
+    accept: bool = True
+    text: LongText = ""
+    version: Position | None = None
 
 
 class TaskNote(Mutation, frozen=True, kw_only=True):

@@ -89,6 +89,22 @@ class Note(Thing, frozen=True, kw_only=True):
     text: str
 
 
+class Gate(Thing, frozen=True):
+    """What a task needs before it counts as completed: a check that passes, then a person's yes; or one of the two.
+
+    `check` names the check: whoever runs `punch gate CHECK -- COMMAND` chooses the command, and the list never holds
+    one. With `by` this actor alone can say yes; otherwise anybody but the task's owner.
+    """
+
+    check: Annotated[str, msgspec.Meta(max_length=64, pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]*)?(?![\s\S])")] = ""
+    yes: bool = False
+    by: Annotated[str, msgspec.Meta(max_length=128)] = ""
+
+
+Waits = Literal["check", "yes"]
+"""What a task that somebody has completed still waits for."""
+
+
 class Task(Thing, frozen=True, kw_only=True):
     """One item of a conversation's list.
 
@@ -96,7 +112,9 @@ class Task(Thing, frozen=True, kw_only=True):
     `blocked_by` that are neither completed nor deleted. `version` is the conversation's version at the last change.
     While somebody holds a claim of the task, `fence` is the claim's number and `lease_expires_at` the end of its time.
     A task with `not_before` is deferred: it is not ready until then, and then loses this member. `due` changes nothing.
-    `notes` are only ever added. `estimate_ms` is how much work somebody thinks it is.
+    `notes` are only ever added. `estimate_ms` is how much work somebody thinks it is, and `spent_ms` how long it was in
+    progress, up to the last change of its status. A task with a `gate` that somebody completes is paused and
+    `waits_for` what the gate asks for; `task.approve` then completes it.
     """
 
     id: TaskId
@@ -126,6 +144,9 @@ class Task(Thing, frozen=True, kw_only=True):
     links: tuple[Link, ...] = ()
     estimate_ms: int | None = None
     notes: tuple[Note, ...] = ()
+    gate: Gate | None = None
+    waits_for: Waits | None = None
+    spent_ms: int = 0
 
 
 class Row(Task, frozen=True, kw_only=True):
@@ -152,7 +173,18 @@ class TaskName(Thing, frozen=True, kw_only=True):
 
 
 ReasonKind = Literal[
-    "stopped", "serial", "blocker", "parent", "deferred", "pending", "in_progress", "paused", "completed", "failed"
+    "stopped",
+    "serial",
+    "blocker",
+    "parent",
+    "deferred",
+    "check",
+    "yes",
+    "pending",
+    "in_progress",
+    "paused",
+    "completed",
+    "failed",
 ]
 
 
@@ -161,10 +193,10 @@ class Reason(Thing, frozen=True, kw_only=True):
 
     `stopped`: the list stops at failures and `by` has failed. `serial`: the list runs one task at a time, and `by` is
     in progress. `blocker`: `of` waits for `by`. `parent`: the parent `by` is paused or failed.
-    `deferred`: `of` is not ready before `not_before`. Otherwise the kind is
-    the status of `of`, and `by` the task itself. `title`, `status`, `owner`, `attempts`, `fail_reason` (its first 500
-    characters) and `lease_expires_at` are those of `by`. `depth` counts up where a reason explains the one above it,
-    and `again` says that the causes of `by` stand above.
+    `deferred`: `of` is not ready before `not_before`. `check` and `yes`: it was completed and waits for what its `gate`
+    asks for. Otherwise the kind is the status of `of`, and `by` the task itself. `title`, `status`, `owner`,
+    `attempts`, `fail_reason` (its first 500 characters), `gate` and `lease_expires_at` are those of `by`. `depth`
+    counts up where a reason explains the one above it, and `again` says that the causes of `by` stand above.
     """
 
     kind: ReasonKind
@@ -176,6 +208,7 @@ class Reason(Thing, frozen=True, kw_only=True):
     attempts: int = 0
     fail_reason: str = ""
     not_before: int | None = None
+    gate: Gate | None = None
     lease_expires_at: int | None = None
     depth: int = 0
     again: bool = False
@@ -189,12 +222,14 @@ class Settings(Thing, frozen=True):
     `max_attempts` is how often a task is tried before its failure counts: until then it goes back to pending (0: it
     counts at once). `auto_clear: when_done` empties the list when its last unfinished task is completed; `idle` when
     all tasks are finished and nothing has changed for 10 seconds, or at a `turn.end`, unless a failure stops the queue.
+    `rate_limit` is how many changes each actor may make per minute (0: any number); renewing and giving back are free.
     """
 
     execution: Literal["manual", "serial"] = "manual"
     on_failure: Literal["continue", "stop"] = "continue"
     max_attempts: Annotated[int, msgspec.Meta(ge=0, le=1_000)] = 0
     auto_clear: Literal["never", "when_done", "idle"] = "never"
+    rate_limit: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
 
 
 class SettingsPatch(Thing, frozen=True, forbid_unknown_fields=True):
@@ -204,6 +239,7 @@ class SettingsPatch(Thing, frozen=True, forbid_unknown_fields=True):
     on_failure: Literal["continue", "stop"] | None = None
     max_attempts: Annotated[int, msgspec.Meta(ge=0, le=1_000)] | None = None
     auto_clear: Literal["never", "when_done", "idle"] | None = None
+    rate_limit: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None
 
 
 class Counts(Thing, frozen=True, omit_defaults=False):

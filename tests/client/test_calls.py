@@ -13,8 +13,8 @@ from punchlist.conversation_calls import ConversationCalls
 from punchlist.sync import Client, Conversation
 from punchlist_schemas.methods import METHODS
 
-STATUS_WORDS = {"start", "complete", "fail", "pause", "resume", "reopen"}
-"""Shorthands of set_status; each gives the status and renames what goes with it."""
+STATUS_WORDS = {"start", "complete", "fail", "pause", "resume", "reopen", "reject"}
+"""Shorthands of set_status and approve; each gives the answer and renames what goes with it."""
 
 DIFFERENT = {
     # Tasks without some members and rows that changed are no list of tasks: `client.call("task.list", ...)` has them.
@@ -35,6 +35,7 @@ SAMPLES: dict[str, tuple[Any, ...]] = {
     "take": ("o",), "renew": ("1", "o"), "release": ("1", "o"), "append_message": ("user", "hi"), "read": (0,),
     "resolve": ("/tmp",), "confirmation": ("t",),
     "backup": ("/b",), "message": ("m",), "find": ("k",), "note": ("1", "seen"),
+    "approve": ("1",), "reject": ("1", "no"),
 }  # fmt: skip
 
 

@@ -93,6 +93,7 @@ def _moved(event: Event, style: Style) -> str:
 
 def _status(event: Event, style: Style) -> str:
     words = f"{safe(str(event['from']))} {style.glyphs['to']} {style.paint(str(event['to']), safe(str(event['to'])))}"
+    words += f", waits for a {safe(str(event['waits_for']))}" if event.get("waits_for") else ""
     reasons = [str(event[name]) for name in ("result_summary", "fail_reason") if event.get(name)]
     return words + (f" ({_short(reasons[0])})" if reasons else "")
 

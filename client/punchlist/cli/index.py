@@ -47,6 +47,8 @@ GROUPS = {
         Entry("claim", "claim", "Take the next ready task, or named ones; nobody else gets them."),
         Entry("release", "claim", "Give claimed tasks back."),
         Entry("run", "run", "Run a command for each task: one after the other, or several at a time."),
+        Entry("approve", "gates", "Say yes or no to tasks that need it before they count as completed."),
+        Entry("gate", "gates", "Run a check for each task that needs it before it counts as completed."),
         Entry("wait", "watch", "Wait until tasks, or all tasks, are finished."),
         Entry("confirm", "confirm", "Answer a tool's question with yes: show what its token would do, and do it."),
     ),

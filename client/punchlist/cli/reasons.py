@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from punchlist.cli.render import moment, since
+from punchlist.cli.render import gate_yes, moment, since
 from punchlist.cli.style import Style
 from punchlist.text import safe
 
@@ -13,6 +13,8 @@ _SENTENCES = {
     "blocker": "waits for {by} ({status})",
     "parent": "its parent {by} is {status}",
     "deferred": "it is deferred until {until}",
+    "yes": "it is done and waits for {who}: punch approve {id}",
+    "check": "it is done and waits for its check {check}: punch gate {check} -- COMMAND",
     "in_progress": "it is {progress}",
     "paused": "it is paused: punch resume {id}",
     "completed": "it is completed: punch reopen {id}",
@@ -33,12 +35,15 @@ def reason_lines(told: Mapping[str, Any], style: Style) -> list[str]:
 
 
 def _sentence(reason: Mapping[str, Any], style: Style) -> str:
+    gate: dict[str, Any] = reason.get("gate") or {}
     sentence = _SENTENCES.get(reason["kind"], "{by} keeps it ({kind})").format(
         kind=safe(reason["kind"]),
         by=_named(reason["by"], reason["title"]),
         id=safe(reason["by"]),
         status=safe(reason["status"]),
         progress=_progress(reason, style),
+        who=gate_yes(gate),
+        check=safe(str(gate.get("check", ""))),
         until=moment(reason.get("not_before", 0)),
     )
     return sentence + (" (see above)" if reason.get("again") else "")

@@ -257,6 +257,7 @@ def _tail(task: "Task", state: str, style: Style) -> str:
         tail += "".join(f"  +{safe(str(label))}" for label in task.get("labels", ()))
         tail += f"  due {moment(task['due'])}" if task.get("due") else ""
         tail += f"  not before {moment(task['not_before'])}" if task.get("not_before") else ""
+        tail += f"  waits for {gate_wait(task)}" if task.get("waits_for") else ""
     return tail
 
 
@@ -282,17 +283,44 @@ def moment(at: int) -> str:
     return text.removesuffix(" 00:00")
 
 
+def gate_yes(gate: "dict[str, Any]") -> str:
+    """Whose yes a gate asks for."""
+    return f"a yes of {safe(str(gate['by']))}" if gate.get("by") else "a yes"
+
+
+def gate_wait(task: "Task") -> str:
+    """What a task that was completed waits for."""
+    gate: dict[str, Any] = task.get("gate") or {}
+    return gate_yes(gate) if task["waits_for"] == "yes" else f"the check {safe(str(gate.get('check', '')))}"
+
+
+def _gate(gate: "dict[str, Any]") -> str:
+    parts = [f"the check {safe(str(gate['check']))}"] if gate.get("check") else []
+    parts += [gate_yes(gate)] if gate.get("yes") or gate.get("by") else []
+    return " and then ".join(parts)
+
+
 def _facts(task: "Task", style: Style) -> "Iterable[tuple[str, str]]":
     yield "status", str(task.get("status", "")).replace("_", " ")
     for name, member, text in _FACTS:
         value = task.get(member)
         if value and (member, value) != ("priority", "normal"):
             yield name, text(value)
+    if task.get("waits_for"):
+        yield "waits for", gate_wait(task)
+    if spent := _spent_ms(task, style.now):
+        yield "spent", since(spent)
     for link in task.get("links", ()):
         yield safe(str(link["kind"])), safe(str(link["to"]))
     if style.now:
         yield "changed", f"{since(style.now - task.get('updated_at', 0))} ago"
     yield "version", str(task.get("version", ""))
+
+
+def _spent_ms(task: "Task", now: int) -> int:
+    """How long a task was in progress until now, in milliseconds; a clock that was set back adds nothing."""
+    running = now and task.get("status") == "in_progress"
+    return task.get("spent_ms", 0) + (max(now - task.get("status_changed_at", now), 0) if running else 0)
 
 
 def _ids(ids: "list[str]") -> str:
@@ -312,6 +340,7 @@ _FACTS: "tuple[tuple[str, str, Callable[[Any], str]], ...]" = (
     ("not before", "not_before", moment),
     ("labels", "labels", lambda labels: ", ".join(map(safe, labels))),
     ("estimate", "estimate_ms", since),
+    ("counts as done after", "gate", _gate),
     ("metadata", "metadata", lambda metadata: ", ".join(safe(f"{key}={value}") for key, value in metadata.items())),
 )
 """What `punch show` tells of a task: name, member and form."""

@@ -26,6 +26,7 @@ STATUS: dict[str, int] = {
     "key_conflict": 422,
     "limit_exceeded": 422,
     "confirmation_required": 428,
+    "rate_limited": 429,
     "internal_error": 500,
     "shutting_down": 503,
     "outcome_unknown": 503,
@@ -86,7 +87,8 @@ class Problem(NamedTuple):
         if self.status == 401:  # noqa: PLR2004 - the status that asks for it
             headers.append((b"www-authenticate", b"Bearer"))
         if self.status in (429, 503):
-            headers.append((b"retry-after", b"%d" % RETRY_S))
+            wait_s = -(-int(self.facts.get("retry_after_ms", 0)) // 1000)
+            headers.append((b"retry-after", b"%d" % max(wait_s, RETRY_S)))
         return self.status, headers, body
 
 

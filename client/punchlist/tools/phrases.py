@@ -79,8 +79,18 @@ def finished(done: SetStatusResult) -> str:
     """What finishing a task did."""
     task = done.task
     freed = f"; unblocked {some(done.unblocked)}" if done.unblocked else ""
+    if told := gated(task):
+        return f"#{task.id}: {told}."
     word = {"completed": "done", "failed": "failed"}.get(task.status, f"{task.status} again")
     return f"#{task.id} {word}{freed}."
+
+
+def gated(task: Task) -> str:
+    """What a task that was completed still waits for; empty if for nothing."""
+    if task.waits_for is None:
+        return ""
+    check = f"the check {task.gate.check} passes" if task.gate is not None else "a check passes"
+    return f"recorded; it counts as completed once {check if task.waits_for == 'check' else 'a person says yes'}"
 
 
 def summary(counts: Counts) -> str:

@@ -102,6 +102,8 @@ def _tail(task: Task, shown: str, look: Look) -> list[Part]:
     if shown not in FINISHED and task.open_blockers:
         names = ", ".join(f"#{text(one)}" for one in task.open_blockers)
         tail.append(("blocked", f"  {look.glyphs['arrow']} {names}"))
+    if task.waits_for is not None:
+        tail.append(("paused", f"  waits for a {task.waits_for}"))
     if task.owner and shown != "completed":
         tail.append(("owner", f"  @{text(task.owner)}"))
     return tail

@@ -43,6 +43,7 @@ ROUTES = (
     Route("DELETE", _TASK, "task.delete"),
     Route("POST", f"{_TASK}/status", "task.set_status"),
     Route("POST", f"{_TASK}/notes", "task.note"),
+    Route("POST", f"{_TASK}/approval", "task.approve"),
     Route("POST", f"{_TASK}/move", "task.move"),
     Route("POST", f"{_LIST}/claim", "task.claim"),
     Route("POST", f"{_TASK}/claim", "task.claim"),

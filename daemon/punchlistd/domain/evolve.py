@@ -225,6 +225,8 @@ def _status_changed(state: State, event: StatusChanged, _seq: int, version: int,
         status_changed_at=old.status_changed_at if was == to else at,
         updated_at=at,
         version=version,
+        waits_for=event.waits_for,
+        spent_ms=old.spent_ms + event.spent_ms,
     )
     _put_status(state, task, old)
 
@@ -251,6 +253,7 @@ def _claimed(state: State, event: Claimed, seq: int, version: int, at: int) -> N
         status_changed_at=old.status_changed_at if old.status == "in_progress" else at,
         updated_at=at,
         version=version,
+        waits_for=None,
     )
     _put_status(state, task, old)
     state.offered.pop(task.id, None)
@@ -269,6 +272,8 @@ def _released(state: State, event: Released, _seq: int, version: int, at: int) -
         status_changed_at=old.status_changed_at if old.status == event.to else at,
         updated_at=at,
         version=version,
+        waits_for=None,
+        spent_ms=old.spent_ms + event.spent_ms,
     )
     _put_status(state, task, old)
     state.claims.pop(task.id, None)

@@ -94,6 +94,8 @@ def _of_queue(state: State, but: str | None) -> Iterator[Reason]:
 
 def _direct(state: State, task: Task) -> list[Reason]:
     status = task.status
+    if task.waits_for is not None:
+        return [_reason(task.waits_for, task, task)]
     if status != "pending":
         return [_reason(status, task, task)]
     reasons = [] if task.not_before is None else [_reason("deferred", task, task)]
@@ -114,5 +116,6 @@ def _reason(kind: ReasonKind, of: Task | None, by: Task) -> Reason:
         owner=by.owner,
         attempts=by.attempts,
         not_before=by.not_before,
+        gate=by.gate,
         fail_reason=by.fail_reason[:_TEXT],
     )

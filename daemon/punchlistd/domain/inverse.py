@@ -217,14 +217,16 @@ def _status(run: Undoing, change: Change) -> None:
                 before.result_summary,
                 before.fail_reason,
                 UNSET if before.attempts == now.attempts else before.attempts,
+                before.waits_for,
+                before.spent_ms - now.spent_ms if before.spent_ms != after.spent_ms else 0,
             )
         )
         said = "summary and reason put back" if now.status == before.status else f"{now.status} → {before.status}"
         run.say(f"{_name(now)}: {said}")
 
 
-def _standing(task: Task) -> tuple[str, str, str, int]:
-    return (task.status, task.result_summary, task.fail_reason, task.attempts)
+def _standing(task: Task) -> tuple[object, ...]:
+    return (task.status, task.result_summary, task.fail_reason, task.attempts, task.waits_for)
 
 
 def _edge_added(run: Undoing, change: Change) -> None:

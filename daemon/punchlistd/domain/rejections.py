@@ -26,6 +26,12 @@ def invalid(field: str, expected: str, message: str) -> Rejection:
     return Rejection("invalid_params", message, {"field": field, "expected": expected})
 
 
+def version_conflict(what: str, expected: int, actual: int) -> Rejection:
+    """Something changed since the caller looked at it."""
+    message = f"{what} is at version {actual}, not {expected}; read it again and repeat the call."
+    return Rejection("version_conflict", message, {"expected": expected, "actual": actual})
+
+
 def cycle(path: Sequence[str]) -> Rejection:
     """The edge or the parent would close the cycle `path`, whose last id is its first."""
     drawn = " → ".join(f"#{task}" for task in path[:_DRAWN]) + (" → …" if len(path) > _DRAWN else "")

@@ -86,13 +86,14 @@ def _replaced(_params: p.ListReplace, done: _Done) -> TasksResult:
     return TasksResult(tasks=tuple(done.state.ordered()), version=done.state.version, seq=done.seq)
 
 
-def _set_status(params: p.TaskSetStatus, done: _Done) -> SetStatusResult:
+def _set_status(params: p.TaskSetStatus | p.TaskApprove, done: _Done) -> SetStatusResult:
     state = done.state
     task = state.tasks.get(params.task) or state.last_finished
     assert task is not None, "a completion that cleared the list leaves its task behind"
+    asked = params.status if isinstance(params, p.TaskSetStatus) else task.status
     return SetStatusResult(
         task=task,
-        next_task=_next(state, task) if params.status in _ASKS_FOR_THE_NEXT else None,
+        next_task=_next(state, task) if asked in _ASKS_FOR_THE_NEXT else None,
         unblocked=_unblocked(state, task, done.events),
         remaining=state.remaining,
         version=state.version,
@@ -187,6 +188,7 @@ ANSWERS: dict[type[p.Mutation], Callable[[Any, _Done], Written]] = {
     p.TaskEdit: _task,
     p.TaskMove: _task,
     p.TaskSetStatus: _set_status,
+    p.TaskApprove: _set_status,
     p.TaskClaim: _claim,
     p.TaskRenew: _task,
     p.TaskRelease: _task,

@@ -125,6 +125,7 @@ def _matches(task: Task, params: p.TaskList, state: State) -> bool:
         and (params.parent is None or task.parent == params.parent)
         and (params.due_before is None or (task.due is not None and task.due < params.due_before))
         and (params.label is None or _labels(params.label).issubset(task.labels))
+        and (params.waits_for is None or task.waits_for == params.waits_for)
         and (params.text is None or params.text.casefold() in _words(task))
     )
 

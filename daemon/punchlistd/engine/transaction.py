@@ -26,6 +26,7 @@ from punchlistd.engine.conversations import Conversations, LoadedConversation
 from punchlistd.engine.deferrals import Deferrals
 from punchlistd.engine.idempotency import fingerprint, key_conflict
 from punchlistd.engine.idle import Idle
+from punchlistd.engine.rates import Rates
 from punchlistd.engine.replies import INTERNAL_ERROR, REPLY_BYTES, Outcome, size_of
 from punchlistd.engine.subscriptions import Line
 from punchlistd.engine.undos import Undos
@@ -159,6 +160,7 @@ class Transactor:
         self._deferrals = deferrals
         self._confirmer = confirmer
         self._undos = undos
+        self._rates = Rates()
 
     # before its turn
 
@@ -288,6 +290,8 @@ class Transactor:
             decision = self._claims.admit(item, state) if state.claims or type(params) in CLAIMS else None
             if decision is None and type(params) is ConversationAttach:
                 decision = self._session_refusal(item, params)
+            if decision is None and state.settings.rate_limit:
+                decision = self._rates.refusal(state, params, item.command.actor)
             if decision is None:
                 decision = decide(state, item.command)
             if type(decision) is Rejection:

@@ -10,7 +10,8 @@ from punchlist_schemas.events import TaskAdded, TaskWoken
 from punchlist_schemas.things import Link, SettingsPatch, Task
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
 from punchlistd.domain.commands import Wake
-from punchlistd.domain.decide.edit import MOST_LABELS, MOST_NOTES, NOTES_CHARACTERS
+from punchlistd.domain.decide.edit import MOST_LABELS
+from punchlistd.domain.decide.notes import MOST_NOTES, NOTES_CHARACTERS
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.explain import explain
 from punchlistd.domain.snapshot import dump_state, load_state

@@ -27,6 +27,11 @@ _MEMBERS = (
         metavar="KIND=TARGET",
         action="append",
     ),
+    value(
+        "--gate",
+        text="what it needs before it counts as completed: yes, yes:NAME, check:NAME, or check:NAME,yes",
+        metavar="GATE",
+    ),
     value("--meta", text="metadata, repeatable; the value is JSON or a word", metavar="KEY=VALUE", action="append"),
 )
 _PLACES = (
@@ -47,6 +52,7 @@ COMMANDS = {
         (
             "punch add Write the lexer",
             "punch add Renew the certificate --label ops --due 2026-12-24 --after-date 3d",
+            'punch add "Deploy" --gate check:tests,yes',
             'punch add "Ship it" --priority high --blocked-by 1 --blocked-by 2',
         ),
     ),
@@ -96,6 +102,7 @@ def run_add(context: Context) -> int:
         due=args.due or None,
         not_before=args.after_date or None,
         estimate_ms=args.estimate or None,
+        gate=_gate(args.gate) if args.gate else None,
         blocked_by=ids(args.blocked_by),
         blocks=ids(args.blocks),
         status=args.status,
@@ -118,6 +125,8 @@ def run_edit(context: Context) -> int:
         members["metadata"] = _metadata(args.meta)
     times = {"due": args.due, "not_before": args.after_date, "estimate_ms": args.estimate}
     members |= {name: given or None for name, given in times.items() if given is not None}
+    if args.gate is not None:
+        members["gate"] = _gate(args.gate) if args.gate.strip() else None
     lists = {"add_labels": args.label, "remove_labels": args.unlabel, "links": _links(args.link)}
     members |= {name: given for name, given in lists.items() if given is not None}
     members |= {
@@ -184,6 +193,20 @@ def run_undo(context: Context) -> int:
 def _left_alone(context: Context) -> int:
     context.note("nothing was changed")
     return REFUSED
+
+
+def _gate(text: str) -> dict[str, Any]:
+    """A gate from `yes`, `yes:NAME`, `check:NAME`, or both with a comma."""
+    gate: dict[str, Any] = {}
+    for part in text.split(","):
+        word, colon, name = part.strip().partition(":")
+        if word == "yes" and (name or not colon) and "yes" not in gate:
+            gate |= {"yes": True, "by": name} if name else {"yes": True}
+        elif word == "check" and name and "check" not in gate:
+            gate["check"] = name
+        else:
+            raise UsageError(f"a gate is yes, yes:NAME, check:NAME, or check:NAME,yes and not {text!r}")
+    return gate
 
 
 def _links(pairs: list[str] | None) -> list[dict[str, str]] | None:

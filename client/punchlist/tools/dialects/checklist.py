@@ -14,6 +14,7 @@ from punchlist.tools import claims
 from punchlist.tools.budget import compact, fitting, more, shorten
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import Arguments, Confirm, Dialect, Listing, Problem, Reply, Steps, Tool, ToolContext
+from punchlist.tools.phrases import gated
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
@@ -107,7 +108,8 @@ def _complete(desk: ToolContext, args: OneTask) -> Steps:
     result: SetStatusResult = yield desk.calls.complete(args.task_id)
     following = None if result.next_task is None else item(result.next_task)
     data = {"ok": True, "task": item(result.task), "nextTask": following, "remaining": result.remaining}
-    return _json(data | ({"note": f"{before} before"} if before else {}))
+    note = gated(result.task) or (f"{before} before" if before else "")
+    return _json(data | ({"note": note} if note else {}))
 
 
 def _uncomplete(desk: ToolContext, args: OneTask) -> Steps:
@@ -134,8 +136,12 @@ def _complete_all(desk: ToolContext, args: CompleteTasks) -> Steps:
         blocked: list[str] = []
         for one in waiting:
             try:
-                last = yield desk.calls.complete(one)
-                completed.append(one)
+                done: SetStatusResult = yield desk.calls.complete(one)
+                last = done
+                if told := gated(done.task):
+                    errors[one] = told
+                else:
+                    completed.append(one)
             except Blocked as error:
                 errors[one] = _sentence(problem_of(error))
                 blocked.append(one)  # another one of them may be what it waits for

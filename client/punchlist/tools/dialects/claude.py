@@ -15,6 +15,7 @@ from punchlist.tools.budget import LONG_TEXT, MANY_IDS, compact, fitting, joined
 from punchlist.tools.coercion import argument_names
 from punchlist.tools.history import ended_by_others
 from punchlist.tools.model import Arguments, Confirm, Dialect, Listing, Problem, Reply, Steps, Tool, ToolContext
+from punchlist.tools.phrases import gated
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
@@ -217,6 +218,7 @@ def _change(
         if before.status != args.status:
             done.change = {"statusChange": {"from": before.status, "to": args.status}}
         done.notes = f" (unblocked: {joined(result.unblocked)})" if result.unblocked else ""
+        done.notes += f" ({told})" if (told := gated(result.task)) else ""
         if before.status == args.status == "completed":
             by = yield from ended_by_others(desk, before.id)
             done.notes += f" ({by} before)" if by else ""

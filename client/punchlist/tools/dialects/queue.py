@@ -13,6 +13,7 @@ from punchlist.tools import claims
 from punchlist.tools.budget import BUDGET, LONG_TEXT, MANY_IDS, compact, fitting, more, shorten
 from punchlist.tools.history import ended
 from punchlist.tools.model import Arguments, Confirm, Dialect, Listing, Problem, Reply, Steps, Tool, ToolContext
+from punchlist.tools.phrases import gated
 from punchlist_schemas.results import ConversationResult, SetStatusResult, TaskExplainResult
 from punchlist_schemas.things import (
     FINISHED,
@@ -252,7 +253,8 @@ def _complete(desk: ToolContext, args: CompleteTask) -> Steps:
     done, note = result.task, ""
     if running and running[0].id != done.id:
         note = f"Task {running[0].id}, not {done.id}, is the current one; it is still in progress."
-    data = {"success": True, "message": f"Task {done.id} marked complete."}
+    told = gated(done)
+    data = {"success": True, "message": f"Task {done.id}: {told}." if told else f"Task {done.id} marked complete."}
     return (yield from _now(desk, data, note))
 
 

@@ -23,6 +23,7 @@ from punchlist.tools.model import (
     ToolContext,
     confirmed,
 )
+from punchlist.tools.phrases import gated
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Status, Task
 
@@ -133,7 +134,8 @@ def _list_todos(desk: ToolContext, args: Listing) -> Steps:
 def _complete_todo(desk: ToolContext, args: OneTask) -> Steps:
     before = yield from completed_by_others(desk, args.task_id)
     result: SetStatusResult = yield desk.calls.complete(args.task_id)
-    return _reply(_full(result.task) | ({"note": f"{before} before"} if before else {}))
+    note = gated(result.task) or (f"{before} before" if before else "")
+    return _reply(_full(result.task) | ({"note": note} if note else {}))
 
 
 def _delete_todo(desk: ToolContext, args: DeleteTodo) -> Steps:

@@ -9,6 +9,7 @@ from punchlist.text import one_line
 from punchlist.tools.dialects.todo import Also, TaskId, UserWords, delete_confirmed, outcome, refuse, renaming, rows
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import Arguments, Dialect, Offset, Problem, Reply, Steps, Token, Tool, ToolContext, confirmed
+from punchlist.tools.phrases import gated
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Task
 
@@ -78,7 +79,8 @@ def _complete(desk: ToolContext, args: UsersTask) -> Steps:
     _own(desk, args)
     before = yield from completed_by_others(desk, args.task_id)
     result: SetStatusResult = yield desk.calls.complete(args.task_id)
-    return outcome(result.task, "completed", f"{before} before" if before else "")
+    told = gated(result.task)
+    return outcome(result.task, "pending" if told else "completed", told or (f"{before} before" if before else ""))
 
 
 def _delete(desk: ToolContext, args: DeleteTask) -> Steps:

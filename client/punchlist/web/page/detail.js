@@ -42,6 +42,7 @@ export function Detail() {
     <h2><${Text} of=${one.title} /></h2>
     ${state === "in_progress" && html`<p class="doing">${one.active_form && html`<${Text} of=${one.active_form} /> · `}for <${Since} at=${one.status_changed_at} /></p>`}
     ${one.description && html`<p class="prose">${safeBlock(one.description)}</p>`}
+    ${one.waits_for && html`<p class="doing">${one.waits_for === "yes" ? `Done, and waits for a yes${one.gate?.by ? ` of ${safe(one.gate.by)}` : ""}: punch approve ${one.id}` : `Done, and waits for the check ${safe(one.gate?.check ?? "")}`}</p>`}
     ${one.fail_reason && html`<${Note} title="Reason" class="bad" text=${one.fail_reason} />`}
     ${one.result_summary && html`<${Note} title="Result" text=${one.result_summary} />`}
     ${mayChange.value && html`<div class="actions">${ACTIONS.filter(([, , , may]) => may(one)).map(([name, label, key]) => html`<button key=${name} class=${name === "delete" ? "quiet" : ""} onClick=${() => run(name)}>${label} <${Key} of=${key} /></button>`)}</div>`}

@@ -84,6 +84,7 @@ export const Spoken = ({ of: one, waits }) => {
   const parts = [WORDS[stateOf(one)]];
   if (one.priority !== "normal") parts.push(`${one.priority} priority`);
   if (waits && one.open_blockers?.length && !isFinished(one)) parts.push(`waits for ${one.open_blockers.map((id) => `#${id}`).join(", ")}`);
+  if (one.waits_for) parts.push(`waits for a ${one.waits_for}`);
   if (marks.value.has(one.id)) parts.push("marked");
   return html`<span class="sr">, ${parts.join(", ")} </span>`;
 };

@@ -12,14 +12,17 @@ from punchlistd.domain.decide import (
     claim,
     conversation,
     edit,
+    gates,
     many,
     messages,
+    notes,
     order,
     replace,
     serial,
     status,
     undo,
 )
+from punchlistd.domain.rejections import version_conflict
 from punchlistd.domain.state import State
 
 __all__ = ["RULES", "decide", "follow_up"]
@@ -35,7 +38,8 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
     p.TaskRenew: claim.renew,
     p.TaskRelease: claim.release,
     EndClaims: claim.end,
-    p.TaskNote: edit.note,
+    p.TaskNote: notes.note,
+    p.TaskApprove: gates.approve,
     Wake: edit.wake,
     p.ListReplace: replace.replace,
     p.ListClear: edit.clear,
@@ -63,7 +67,7 @@ def decide(state: State, command: Command) -> Decision | Rejection:
     """
     params = command.params
     if params.expect_version is not None and params.expect_version != state.version:
-        return _version_conflict(params.expect_version, state.version)
+        return version_conflict("The conversation", params.expect_version, state.version)
     decision = RULES[type(params)](state, params, command)
     if state.exists or isinstance(decision, Rejection):
         return decision
@@ -76,8 +80,3 @@ def _opened_first(decision: Decision, command: Command) -> Decision:
     if opens_itself or isinstance(params, OPENS_NOTHING):
         return decision
     return Decision((ConversationOpened(user=command.user or ""), *decision.events))
-
-
-def _version_conflict(expected: int, actual: int) -> Rejection:
-    message = f"The conversation is at version {actual}, not {expected}; read it again and repeat the call."
-    return Rejection("version_conflict", message, {"expected": expected, "actual": actual})

@@ -55,6 +55,8 @@ _BEGINS_AS = {
     "metadata": "without_nulls(asked.metadata) if asked.metadata else asked.metadata",
     "attempts": '1 if asked.status == "in_progress" else 0',
     "notes": "()",
+    "waits_for": "None",
+    "spent_ms": "0",
     "created_at": "0",
     "status_changed_at": "0",
 }

@@ -65,15 +65,15 @@ def renew(state: State, params: p.TaskRenew, _command: Command) -> Decision | Re
     return refused_claim(state, params.task, params.owner, params.fence) or NOTHING
 
 
-def release(state: State, params: p.TaskRelease, _command: Command) -> Decision | Rejection:
+def release(state: State, params: p.TaskRelease, command: Command) -> Decision | Rejection:
     """task.release."""
     refused = refused_claim(state, params.task, params.owner, params.fence)
-    return refused or Decision((_released(state, params.task, "released"),))
+    return refused or Decision((_released(state, params.task, "released", command.at),))
 
 
-def end(state: State, params: EndClaims, _command: Command) -> Decision:
+def end(state: State, params: EndClaims, command: Command) -> Decision:
     """The engine ends claims; one that is not in force any more is ended already."""
-    return Decision(tuple(_ends(state, params)))
+    return Decision(tuple(_ends(state, params, command.at)))
 
 
 def refused_claim(state: State, task: str, owner: str | None, fence: int | None) -> Rejection | None:
@@ -120,20 +120,28 @@ def _claimed(state: State, task: Task, params: p.TaskClaim) -> Claimed:
     return Claimed(task.id, params.owner, params.lease_ms, task.attempts + (not goes_on), params.keep)
 
 
-def _released(state: State, task: str, reason: str) -> Released:
+def spent_ms(task: Task, at: int) -> int:
+    """How long a task that stops being in progress was so; a clock that was set back takes nothing away."""
+    return at - task.status_changed_at if task.status == "in_progress" and at > task.status_changed_at else 0
+
+
+def _released(state: State, task: str, reason: str, at: int) -> Released:
     """The one task of a serial list stays the current one; so does, in any list, what a restart interrupted."""
     stays = is_serial(state) or reason == "restarted"
     owner = state.claims[task].owner
-    return Released(task=task, owner=owner, reason=reason, to="in_progress" if stays else "pending")
+    if stays:
+        return Released(task=task, owner=owner, reason=reason, to="in_progress")
+    spent = spent_ms(state.tasks[task], at)
+    return Released(task=task, owner=owner, reason=reason, spent_ms=spent)
 
 
-def _ends(state: State, params: EndClaims) -> Iterator[KnownEvent]:
+def _ends(state: State, params: EndClaims, at: int) -> Iterator[KnownEvent]:
     most = state.settings.max_attempts
     for name, fence in params.claims:
         held = state.claims.get(name)
         if held is None or held.fence != fence:
             continue
-        released = _released(state, name, params.reason)
+        released = _released(state, name, params.reason, at)
         yield released
         attempts = state.tasks[name].attempts
         if params.reason != "released" and 0 < most <= attempts:

@@ -1,6 +1,6 @@
 """Editing, deleting and clearing."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -14,13 +14,13 @@ from punchlist_schemas.events import (
     DependencyRemoved,
     KnownEvent,
     ListCleared,
-    NoteAdded,
     TaskEdited,
     TaskWoken,
 )
 from punchlist_schemas.things import Metadata, Task
 from punchlistd.domain.commands import Command, Decision, Wake
 from punchlistd.domain.decide.claim import refused_claim
+from punchlistd.domain.decide.gates import refused_opening
 from punchlistd.domain.decide.serial import is_stopped
 from punchlistd.domain.dependencies import cycle_through, parent_cycle
 from punchlistd.domain.evolve import merged
@@ -32,13 +32,11 @@ METADATA_BYTES = 1 << 20
 """The most bytes of JSON that the metadata of one task may have, however many edits merge into it: one frame."""
 
 MOST_LABELS = 32
-MOST_NOTES = 200
-NOTES_CHARACTERS = 256 << 10
 
 _encode = msgspec.json.Encoder().encode
 
 
-def edit(state: State, params: p.TaskEdit, _command: Command) -> Decision | Rejection:
+def edit(state: State, params: p.TaskEdit, command: Command) -> Decision | Rejection:
     """task.edit."""
     task = state.tasks.get(params.task)
     if task is None:
@@ -53,6 +51,8 @@ def edit(state: State, params: p.TaskEdit, _command: Command) -> Decision | Reje
     if (refusal := too_much_metadata(task, edited)) is not None:
         return refusal
     if (refusal := _refused_labels(edited)) is not None:
+        return refusal
+    if edited.gate is not UNSET and (refusal := refused_opening(task, command.actor)) is not None:
         return refusal
     if edited != TaskEdited(task.id):
         events.append(msgspec.structs.replace(edited, quote=params.quote) if params.quote else edited)
@@ -83,27 +83,6 @@ def _refused_labels(edited: TaskEdited) -> Rejection | None:
     return Rejection(
         "limit_exceeded", message, {"limit": "labels", "value": len(edited.labels), "maximum": MOST_LABELS}
     )
-
-
-def note(state: State, params: p.TaskNote, command: Command) -> Decision | Rejection:
-    """task.note: what was written stays as it is."""
-    task = state.tasks.get(params.task)
-    if task is None:
-        return task_not_found(params.task)
-    refusal = refused_notes(task, task.id, (params.text,))
-    return Decision((NoteAdded(task.id, params.text, command.actor),)) if refusal is None else refusal
-
-
-def refused_notes(task: Task | None, name: str, texts: Sequence[str]) -> Rejection | None:
-    """Why a task, which may be new, can't take these notes."""
-    old = () if task is None else task.notes
-    size = sum(len(note.text) for note in old) + sum(map(len, texts))
-    limits = (("notes", len(old) + len(texts), MOST_NOTES), ("notes_characters", size, NOTES_CHARACTERS))
-    for limit, value, most in limits:
-        if texts and value > most:
-            message = f"Task #{name} can't take this note: {limit} would be {value:,}, at most {most:,} are allowed."
-            return Rejection("limit_exceeded", message, {"limit": limit, "value": value, "maximum": most})
-    return None
 
 
 def wake(state: State, _params: Wake, command: Command) -> Decision:

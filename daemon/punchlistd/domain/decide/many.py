@@ -11,8 +11,8 @@ from punchlist_schemas.events import DependencyAdded, KnownEvent, NoteAdded, Tas
 from punchlist_schemas.things import Task
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of
-from punchlistd.domain.decide.edit import refused_notes, too_much_metadata
-from punchlistd.domain.decide.replace import updates
+from punchlistd.domain.decide.notes import refused_notes
+from punchlistd.domain.decide.replace import refused_edit, updates
 from punchlistd.domain.dependencies import find_cycle
 from punchlistd.domain.rejections import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
@@ -43,14 +43,16 @@ def add_many(state: State, params: p.TaskAddMany, command: Command) -> Decision 
     for item in items:
         task = state.tasks.get(item.name)
         if task is not None:
-            changes.extend(_brought_up(state, item, task))
+            changes.extend(_brought_up(state, item, task, command.at))
         refusal = refused_notes(task, item.name, item.asked.notes)
         if refusal is not None:
             return refusal
         changes.extend(NoteAdded(item.name, text, command.actor) for text in item.asked.notes)
     for event in changes:
-        if isinstance(event, TaskEdited) and (refusal := too_much_metadata(state.tasks[event.task], event)) is not None:
-            return refusal
+        if isinstance(event, TaskEdited):
+            refusal = refused_edit(state.tasks[event.task], event, command.actor)
+            if refusal is not None:
+                return refusal
     return Decision((*first, *later, *changes))
 
 
@@ -82,11 +84,11 @@ def _items(state: State, params: p.TaskAddMany) -> list[_Item] | Rejection:
     return items
 
 
-def _brought_up(state: State, item: _Item, task: Task) -> Iterator[KnownEvent]:
+def _brought_up(state: State, item: _Item, task: Task, at: int) -> Iterator[KnownEvent]:
     """What an existing task needs. Who holds a claim of it decides on its status alone."""
     is_status_kept = item.asked.status == "pending" or item.name in state.claims
     asked = replace(item.asked, status=task.status, result_summary="", fail_reason="") if is_status_kept else item.asked
-    yield from updates(task, asked)
+    yield from updates(task, asked, at)
     if item.parent is not None and item.parent != task.parent:
         yield TaskEdited(task.id, parent=item.parent)
     yield from (DependencyAdded(task.id, other) for other in item.blocked_by if other not in task.blocked_by)

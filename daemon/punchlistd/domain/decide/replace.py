@@ -27,7 +27,9 @@ from punchlist_schemas.events import (
 from punchlist_schemas.things import FINISHED, Task
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of
-from punchlistd.domain.decide.edit import metadata_patch, refused_notes, too_much_metadata
+from punchlistd.domain.decide.edit import metadata_patch, too_much_metadata
+from punchlistd.domain.decide.gates import refused_opening
+from punchlistd.domain.decide.notes import refused_notes
 from punchlistd.domain.decide.status import status_change
 from punchlistd.domain.dependencies import find_cycle
 from punchlistd.domain.members import EDITABLE, MEMBERS
@@ -80,8 +82,9 @@ def replace(state: State, params: p.ListReplace, command: Command) -> Decision |
     for item in plan.items:
         task = state.tasks.get(item.name)
         if task is not None:
-            for event in updates(task, item.asked):
-                if isinstance(event, TaskEdited) and (refusal := too_much_metadata(task, event)) is not None:
+            for event in updates(task, item.asked, command.at):
+                refusal = refused_edit(task, event, command.actor) if isinstance(event, TaskEdited) else None
+                if refusal is not None:
                     return refusal
                 edits.append(event)
             loosened, tied = _relations(state, plan, item, task)
@@ -91,6 +94,11 @@ def replace(state: State, params: p.ListReplace, command: Command) -> Decision |
             return refusal
         ties.extend(NoteAdded(item.name, text, command.actor) for text in item.asked.notes)
     return Decision((*map(Deleted, plan.dropped), *placed, *edits, *ties))
+
+
+def refused_edit(task: Task, edited: TaskEdited, actor: str) -> Rejection | None:
+    """Why a task can't be brought up to date."""
+    return (None if edited.gate is UNSET else refused_opening(task, actor)) or too_much_metadata(task, edited)
 
 
 def _planned(state: State, params: p.ListReplace) -> _Plan | Rejection:
@@ -216,7 +224,7 @@ _REPLACED = tuple((name, MEMBERS[name].default) for name in EDITABLE if name != 
 """Parents are relations."""
 
 
-def updates(task: Task, asked: p.NewTask) -> Iterator[KnownEvent]:
+def updates(task: Task, asked: p.NewTask, at: int) -> Iterator[KnownEvent]:
     """What brings a task up to date with what is asked of it, but for its relations."""
     changes: dict[str, Any] = {}
     for name, default in _REPLACED:
@@ -226,7 +234,7 @@ def updates(task: Task, asked: p.NewTask) -> Iterator[KnownEvent]:
     metadata = metadata_patch(task.metadata, asked.metadata)
     if changes or metadata is not UNSET:
         yield TaskEdited(task.id, **changes, metadata=metadata)
-    event = status_change(task, asked.status, asked.result_summary or None, asked.fail_reason or None)
+    event = status_change(task, asked.status, asked.result_summary or None, asked.fail_reason or None, at)
     if event is not None:
         yield event
 

@@ -97,7 +97,9 @@ def _surplus(state: State) -> Iterator[KnownEvent]:
 
 
 def _starts(event: KnownEvent) -> bool:
-    """Pausing a task, or putting it back, stops a serial list; everything else lets it go on."""
+    """Pausing a task, or putting it back, stops a serial list; everything else lets it go on, a gate included."""
     if isinstance(event, StatusChanged):
+        if event.waits_for is not None:
+            return True
         return event.to in ("completed", "failed") or (event.to == "pending" and event.from_ != "in_progress")
     return isinstance(event, _STARTERS)

@@ -5,9 +5,9 @@ from msgspec import UNSET, UnsetType
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ListCleared, StatusChanged
-from punchlist_schemas.things import FINISHED, Status, Task
+from punchlist_schemas.things import FINISHED, Gate, Status, Task, Waits
 from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.decide.claim import refused_claim
+from punchlistd.domain.decide.claim import refused_claim, spent_ms
 from punchlistd.domain.decide.serial import refused_start
 from punchlistd.domain.rejections import blocked, task_not_found
 from punchlistd.domain.state import State
@@ -27,7 +27,7 @@ _COUNTS_AS_START = frozenset({"pending", "failed"})
 _NOTHING = Decision()
 
 
-def set_status(state: State, params: p.TaskSetStatus, _command: Command) -> Decision | Rejection:
+def set_status(state: State, params: p.TaskSetStatus, command: Command) -> Decision | Rejection:
     """task.set_status."""
     task = state.tasks.get(params.task)
     if task is None:
@@ -37,10 +37,10 @@ def set_status(state: State, params: p.TaskSetStatus, _command: Command) -> Deci
         return refused
     if to != task.status and (refused := refused_status(state, task, to)) is not None:
         return refused
-    event = status_change(task, to, params.result_summary, params.fail_reason)
+    event = status_change(task, to, params.result_summary, params.fail_reason, command.at)
     if event is None:
         return _NOTHING
-    if _ends_the_list(state, task, to):
+    if ends_the_list(state, task, event.to):
         return Decision((event, ListCleared()))
     return Decision((event,))
 
@@ -54,8 +54,17 @@ def refused_status(state: State, task: Task, to: Status) -> Rejection | None:
     return refused_start(state, task) if to == "in_progress" else None
 
 
-def status_change(task: Task, to: Status, summary: str | None, reason: str | None) -> StatusChanged | None:
-    """The event that takes a task to a status with its summary and reason (None: as they are), or None."""
+def status_change(task: Task, to: Status, summary: str | None, reason: str | None, at: int) -> StatusChanged | None:
+    """The event that takes a task to a status at a time, with summary and reason (None: as they are), or None.
+
+    A task with a gate that is completed waits for what the gate asks for, once more for each new result.
+    """
+    if to == "completed" != task.status and task.gate is not None and (needed := _first_need(task.gate)) is not None:
+        if task.waits_for is not None and summary in (None, task.result_summary):
+            return None
+        told = UNSET if summary is None else summary
+        quiet = "" if task.fail_reason else UNSET
+        return StatusChanged(task.id, task.status, "paused", told, quiet, waits_for=needed, spent_ms=spent_ms(task, at))
     new_summary = UNSET if summary is None or (summary == task.result_summary and to == task.status) else summary
     new_reason = UNSET if reason is None or (reason == task.fail_reason and to == task.status) else reason
     if to == task.status and new_summary is UNSET and new_reason is UNSET:
@@ -63,10 +72,21 @@ def status_change(task: Task, to: Status, summary: str | None, reason: str | Non
     attempts: int | UnsetType = UNSET
     if to == "in_progress" and task.status in _COUNTS_AS_START:
         attempts = task.attempts + 1
-    return StatusChanged(task.id, task.status, to, new_summary, new_reason, attempts)
+    spent = 0 if to == task.status else spent_ms(task, at)
+    return StatusChanged(task.id, task.status, to, new_summary, new_reason, attempts, spent_ms=spent)
 
 
-def _ends_the_list(state: State, task: Task, to: Status) -> bool:
+def _first_need(gate: Gate) -> Waits | None:
+    return "check" if gate.check else "yes" if needs_yes(gate) else None
+
+
+def needs_yes(gate: Gate) -> bool:
+    """Whether a person has to agree."""
+    return gate.yes or bool(gate.by)
+
+
+def ends_the_list(state: State, task: Task, to: Status) -> bool:
+    """Whether the list clears itself when this task goes to a status."""
     if to != "completed" or task.status in FINISHED:
         return False
     return state.settings.auto_clear == "when_done" and state.remaining == 1

@@ -8,6 +8,7 @@ def test_alone_it_shows_every_setting_with_its_meaning(punch: Any) -> None:
         "on_failure=continue  what a failed task does to the others: nothing",
         "max_attempts=0       how often a task is tried before its failure counts, 0 to 1000",
         "auto_clear=never     when a finished list is emptied: by hand alone",
+        "rate_limit=0         how many changes each actor may make per minute, 0 for any number",
     ]
 
 
@@ -23,6 +24,7 @@ def test_what_is_given_is_set_and_the_rest_stays(punch: Any) -> None:
         "on_failure": "continue",
         "max_attempts": 2,
         "auto_clear": "never",
+        "rate_limit": 0,
     }
     assert "\x1b" not in punch("set").out
     punch("add", "a")

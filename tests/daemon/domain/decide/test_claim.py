@@ -97,7 +97,7 @@ def test_a_task_begun_by_hand_is_taken_up_by_its_owner_or_when_it_has_none(recor
 def test_a_released_task_is_pending_again_and_the_next_claim_counts_another_attempt(recorder: Recorder) -> None:
     claim(recorder)
     released = recorder.do(p.TaskRelease(**C, task="1", owner="ann")).events
-    assert released == (Released(task="1", owner="ann", reason="released"),)
+    assert released == (Released(task="1", owner="ann", reason="released", spent_ms=7),)
     assert (recorder.state.tasks["1"].status, recorder.state.tasks["1"].owner) == ("pending", "")
     assert claim(recorder, "bob") == [("1", 2)]
 

@@ -1,0 +1,80 @@
+"""Gates: a task that somebody has completed waits for a check or for a person's yes before it counts as completed.
+
+Whoever works on a task can neither open its gate nor say yes to it. The rule goes by the names that callers give, so it
+is a brake for agents and no proof.
+"""
+
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import KnownEvent, ListCleared, NoteAdded, StatusChanged
+from punchlist_schemas.things import Status, Task, Waits
+from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.decide.notes import refused_notes
+from punchlistd.domain.decide.status import ends_the_list, needs_yes, refused_status
+from punchlistd.domain.rejections import invalid, task_not_found, version_conflict
+from punchlistd.domain.state import State
+
+_WORDS: dict[Waits, str] = {"check": "a check", "yes": "a yes"}
+
+
+def approve(state: State, params: p.TaskApprove, command: Command) -> Decision | Rejection:
+    """task.approve. A second yes to what is completed changes nothing."""
+    task = state.tasks.get(params.task)
+    if task is None:
+        return task_not_found(params.task)
+    if task.status == "completed" and params.accept:
+        return Decision()
+    refusal = _refused(task, params, command.actor)
+    if refusal is None:
+        refusal = _refused_yes(state, task, params) if params.accept else _refused_no(params)
+    if refusal is not None:
+        return refusal
+    if not params.accept:
+        return Decision((StatusChanged(task.id, task.status, "pending", "", params.text),))
+    following = _following(task, params)
+    to: Status = "paused" if following else "completed"
+    events: list[KnownEvent] = [StatusChanged(task.id, task.status, to, waits_for=following)]
+    if params.text.strip():
+        events.insert(0, NoteAdded(task.id, params.text, command.actor))
+    if ends_the_list(state, task, to):
+        events.append(ListCleared())
+    return Decision(tuple(events))
+
+
+def _following(task: Task, params: p.TaskApprove) -> Waits | None:
+    """What the task waits for next."""
+    return "yes" if params.waits_for == "check" and task.gate is not None and needs_yes(task.gate) else None
+
+
+def _refused_yes(state: State, task: Task, params: p.TaskApprove) -> Rejection | None:
+    refusal = refused_notes(task, task.id, (params.text,)) if params.text.strip() else None
+    return refusal or (None if _following(task, params) else refused_status(state, task, "completed"))
+
+
+def _refused_no(params: p.TaskApprove) -> Rejection | None:
+    if params.text.strip():
+        return None
+    return invalid("text", "why not", "Say in `text` why not: whoever takes the task up again reads it.")
+
+
+def _refused(task: Task, params: p.TaskApprove, actor: str) -> Rejection | None:
+    if task.waits_for != params.waits_for:
+        now = f"waits for {_WORDS[task.waits_for]}" if task.waits_for else f"is {task.status}"
+        message = f"Task #{task.id} {now} and not for {_WORDS[params.waits_for]}; there is nothing to answer."
+        facts: dict[str, object] = {"task": task.id, "from": task.status, "to": "completed", "allowed": []}
+        return Rejection("illegal_transition", message, facts)
+    if params.version is not None and params.version != task.version:
+        return version_conflict(f"Task #{task.id}", params.version, task.version)
+    return refused_opening(task, actor) if params.waits_for == "yes" and params.accept else None
+
+
+def refused_opening(task: Task, actor: str) -> Rejection | None:
+    """Why somebody can't say yes to a task, or change its gate."""
+    by = task.gate.by if task.gate is not None else ""
+    if by and actor != by:
+        said = f"The gate of task #{task.id} is {by}'s to open, and you are {actor}."
+    elif not by and actor and actor == task.owner:
+        said = f"{actor} works on task #{task.id}: its gate is for somebody else to open."
+    else:
+        return None
+    return Rejection("forbidden", said, {"what": "gate"})

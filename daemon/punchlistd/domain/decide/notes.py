@@ -1,0 +1,35 @@
+"""Notes: what was written on a task stays as it is, up to a bound."""
+
+from collections.abc import Sequence
+
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import NoteAdded
+from punchlist_schemas.things import Task
+from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.rejections import task_not_found
+from punchlistd.domain.state import State
+
+MOST_NOTES = 200
+NOTES_CHARACTERS = 256 << 10
+
+
+def note(state: State, params: p.TaskNote, command: Command) -> Decision | Rejection:
+    """task.note: what was written stays as it is."""
+    task = state.tasks.get(params.task)
+    if task is None:
+        return task_not_found(params.task)
+    refusal = refused_notes(task, task.id, (params.text,))
+    return Decision((NoteAdded(task.id, params.text, command.actor),)) if refusal is None else refusal
+
+
+def refused_notes(task: Task | None, name: str, texts: Sequence[str]) -> Rejection | None:
+    """Why a task, which may be new, can't take these notes."""
+    old = () if task is None else task.notes
+    size = sum(len(note.text) for note in old) + sum(map(len, texts))
+    limits = (("notes", len(old) + len(texts), MOST_NOTES), ("notes_characters", size, NOTES_CHARACTERS))
+    for limit, value, most in limits:
+        if texts and value > most:
+            message = f"Task #{name} can't take this note: {limit} would be {value:,}, at most {most:,} are allowed."
+            return Rejection("limit_exceeded", message, {"limit": limit, "value": value, "maximum": most})
+    return None

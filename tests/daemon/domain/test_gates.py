@@ -1,0 +1,194 @@
+"""Gates: a completed task waits for a check or a yes, and who may give it; and the time that tasks took."""
+
+from typing import Any
+
+import pytest
+
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import ListCleared
+from punchlist_schemas.things import Gate, SettingsPatch
+from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
+from punchlistd.domain.commands import Decision
+from punchlistd.domain.explain import explain
+from punchlistd.domain.snapshot import dump_state, load_state
+
+C: dict[str, Any] = {"conversation": CONVERSATION}
+
+
+def gated(gate: Gate, **members: Any) -> Recorder:
+    recorder = Recorder()
+    recorder.add("deploy", gate=gate, **members)
+    return recorder
+
+
+def done(recorder: Recorder, result: str | None = "did it", actor: str = "agent") -> Any:
+    return recorder.call(p.TaskSetStatus(**C, task="1", status="completed", result_summary=result), actor)
+
+
+def answer(recorder: Recorder, actor: str = "ann", **members: Any) -> Any:
+    return recorder.call(p.TaskApprove(**C, task="1", **members), actor)
+
+
+def state(recorder: Recorder) -> tuple[str, str | None]:
+    task = recorder.state.tasks["1"]
+    check_invariants(recorder.state)
+    return task.status, task.waits_for
+
+
+def refused(answered: Decision | Rejection) -> str:
+    assert isinstance(answered, Rejection)
+    return answered.kind
+
+
+def test_a_check_comes_before_a_yes_and_both_before_completion() -> None:
+    recorder = gated(Gate(check="tests", yes=True))
+    recorder.add("after", blocked_by=("1",))
+    done(recorder)
+    assert state(recorder) == ("paused", "check")
+    assert load_state(CONVERSATION, dump_state(recorder.state)).ordered() == recorder.state.ordered()
+    assert refused(answer(recorder)) == "illegal_transition"
+    answer(recorder, waits_for="check")
+    assert state(recorder) == ("paused", "yes")
+    assert not recorder.state.ready
+    answer(recorder, text="looks right")
+    assert state(recorder) == ("completed", None)
+    task = recorder.state.tasks["1"]
+    assert (task.result_summary, [note.text for note in task.notes]) == ("did it", ["looks right"])
+    assert set(recorder.state.ready) == {"2"}
+    assert answer(recorder) == Decision()
+
+
+def test_a_no_makes_it_pending_with_the_reason_and_needs_one() -> None:
+    recorder = gated(Gate(yes=True))
+    done(recorder)
+    assert refused(answer(recorder, accept=False, text=" ")) == "invalid_params"
+    answer(recorder, accept=False, text="no tests")
+    task = recorder.state.tasks["1"]
+    assert (task.status, task.waits_for, task.fail_reason, task.result_summary) == ("pending", None, "no tests", "")
+    recorder.do(p.ListUndo(**C))
+    assert state(recorder) == ("paused", "yes")
+    assert recorder.state.tasks["1"].result_summary == "did it"
+
+
+@pytest.mark.parametrize(
+    ("gate", "owner", "actor", "kind"),
+    [
+        (Gate(yes=True), "agent", "agent", "forbidden"),
+        (Gate(yes=True), "agent", "ann", ""),
+        (Gate(yes=True), "", "agent", ""),
+        (Gate(by="ann"), "", "agent", "forbidden"),
+        (Gate(by="ann"), "ann", "ann", ""),
+    ],
+)
+def test_the_yes_is_for_somebody_else_than_the_owner_or_for_whom_the_gate_names(
+    gate: Gate, owner: str, actor: str, kind: str
+) -> None:
+    recorder = gated(gate, owner=owner)
+    done(recorder)
+    answered = answer(recorder, actor)
+    assert (answered.kind if isinstance(answered, Rejection) else "") == kind
+    assert state(recorder)[0] == ("paused" if kind else "completed")
+
+
+def test_whoever_works_on_a_task_can_not_take_its_gate_away() -> None:
+    recorder = gated(Gate(yes=True), owner="agent")
+    for call in (
+        p.TaskEdit(**C, task="1", gate=None),
+        p.ListReplace(**C, tasks=(p.NewTask(title="deploy", gate=Gate(check="x")),)),
+    ):
+        assert refused(recorder.call(call, "agent")) == "forbidden"
+    recorder.call(p.TaskEdit(**C, task="1", gate=None), "ann")
+    done(recorder)
+    assert state(recorder) == ("completed", None)
+
+
+def test_a_replacement_that_says_completed_waits_at_the_gate_too_and_leaves_it_there() -> None:
+    recorder = gated(Gate(yes=True))
+    recorder.do(p.ListReplace(**C, tasks=(p.NewTask(title="deploy", status="completed"),)))
+    assert state(recorder) == ("paused", "yes")
+    assert recorder.state.tasks["1"].gate == Gate(yes=True)
+
+
+def test_completing_again_changes_nothing_but_another_result_is_checked_anew() -> None:
+    recorder = gated(Gate(check="tests", yes=True))
+    done(recorder)
+    answer(recorder, waits_for="check")
+    assert done(recorder).events == ()
+    assert done(recorder, None).events == ()
+    done(recorder, "better")
+    assert state(recorder) == ("paused", "check")
+
+
+def test_an_answer_to_what_was_shown_is_no_answer_to_what_came_after() -> None:
+    recorder = gated(Gate(yes=True))
+    done(recorder)
+    shown = recorder.state.tasks["1"].version
+    done(recorder, "something else")
+    assert refused(answer(recorder, version=shown)) == "version_conflict"
+    assert state(recorder) == ("paused", "yes")
+
+
+def test_open_blockers_that_came_meanwhile_keep_it_from_being_completed() -> None:
+    recorder = gated(Gate(yes=True))
+    done(recorder)
+    recorder.add("first", blocks=("1",))
+    assert refused(answer(recorder)) == "blocked"
+
+
+def test_a_serial_list_goes_on_while_a_task_waits_and_clears_itself_only_after_the_yes() -> None:
+    recorder = Recorder()
+    settings = SettingsPatch(execution="serial", auto_clear="when_done")
+    recorder.do(p.ConversationOpen(**C, settings=settings))
+    recorder.add("deploy", gate=Gate(yes=True))
+    recorder.add("next")
+    done(recorder)
+    assert set(recorder.state.running) == {"2"}
+    recorder.set_status("2", "completed")
+    assert recorder.state.tasks
+    assert any(isinstance(event, ListCleared) for event in answer(recorder).events)
+    assert not recorder.state.tasks
+
+
+@pytest.mark.parametrize("to", ["pending", "in_progress", "failed"])
+def test_whatever_else_becomes_of_it_it_waits_no_more(to: Any) -> None:
+    recorder = gated(Gate(yes=True))
+    done(recorder)
+    recorder.set_status("1", to)
+    assert state(recorder) == (to, None)
+
+
+def test_why_says_what_it_waits_for() -> None:
+    recorder = gated(Gate(check="tests"))
+    done(recorder)
+    (reason,) = explain(recorder.state, recorder.state.tasks["1"]).reasons
+    assert (reason.kind, reason.gate) == ("check", Gate(check="tests"))
+
+
+def test_an_empty_gate_asks_for_nothing_and_a_name_for_that_actors_yes() -> None:
+    recorder = gated(Gate())
+    done(recorder)
+    assert state(recorder) == ("completed", None)
+    named = gated(Gate(by="ann"))
+    done(named)
+    assert state(named) == ("paused", "yes")
+
+
+def test_time_spent_is_what_the_events_tell_and_a_clock_that_was_set_back_takes_nothing_away() -> None:
+    recorder = Recorder()
+    recorder.add("a")
+    recorder.set_status("1", "in_progress")
+    recorder.at += 993
+    recorder.set_status("1", "paused")
+    assert recorder.state.tasks["1"].spent_ms == 1_000
+    recorder.do(p.ListUndo(**C))
+    assert recorder.state.tasks["1"].spent_ms == 0
+    recorder.at -= 500
+    recorder.set_status("1", "completed")
+    assert recorder.state.tasks["1"].spent_ms == 0
+    recorder.add("b")
+    recorder.do(p.TaskClaim(**C, task="2", owner="me"))
+    recorder.do(p.TaskRelease(**C, task="2", owner="me"))
+    recorder.do(p.TaskDelete(**C, task="2"))
+    recorder.do(p.ListUndo(**C))
+    assert recorder.state.tasks["2"].spent_ms == 7
