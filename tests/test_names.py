@@ -55,7 +55,7 @@ EXCEPTIONS = {
     "punchlistd.engine.views.told",
     "punchlistd.lock.DataLock.still_ours",
     "punchlistd.net.listener.ListeningSocket.still_ours",
-    "punchlistd.net.outgoing.Outgoing.lead_on",
+    "punchlistd.net.connection.Connection.lead_on",
     "punchlistd.store.high_water_mark",  # high-water mark: the field's word
     "punchlistd.store.high_water_mark.HighWaterMark",
     "punchlistd.store.high_water_mark.read_mark",

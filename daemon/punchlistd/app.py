@@ -37,6 +37,8 @@ from punchlistd.engine.writer import Spawn, Writer
 from punchlistd.guards import Faults, Replaced, most_telling, watch
 from punchlistd.leftovers import remove
 from punchlistd.lock import DataLock
+from punchlistd.net.connection import Connection
+from punchlistd.net.connections import Connections
 from punchlistd.net.listener import (
     BACKLOG,
     InheritedSocket,
@@ -45,8 +47,8 @@ from punchlistd.net.listener import (
     PlaceUnusable,
     private_directory,
 )
-from punchlistd.net.server import Server
-from punchlistd.net.session import Session
+from punchlistd.net.methods import ConnectionMethods
+from punchlistd.net.router import Router, table
 from punchlistd.report import Birth, report
 from punchlistd.settings import Settings
 from punchlistd.status_file import StatusFile
@@ -63,7 +65,7 @@ _KEEP_SOCKET: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= 
 
 
 class Engine:
-    """The parts between the log and the connections, made and joined.
+    """The parts between the log and the calls of connections, made and joined.
 
     Args:
         log: where events are kept.
@@ -125,6 +127,30 @@ class Engine:
             metrics=self.metrics,
             batch_calls=settings.batch_calls,
             spawn=spawn,
+        )
+        self.connections: Connections[Connection] = Connections(
+            settings, claims=self.claims, fanout=self.fanout, metrics=self.metrics
+        )
+
+    def route(
+        self,
+        queries: Queries,
+        stop: Callable[[], None],
+        *,
+        spawn: Spawn,
+        lock: FileIdentity | None = None,
+        read_only: bool = False,
+    ) -> Router:
+        """What brings the calls of connections to these parts, and to `queries`; `stop` makes the daemon stop."""
+        return Router(
+            table(ConnectionMethods(queries, self.confirmer, stop, lock), queries),
+            self.connections,
+            queries,
+            inbox=self.inbox,
+            submit=self.writer.submit,
+            claims=self.claims,
+            spawn=spawn,
+            read_only=read_only,
         )
 
     def close(self) -> None:
@@ -216,22 +242,22 @@ class App:
         faults = Faults()
         with faults.noticed():
             async with anyio.create_task_group() as background:
-                engine, server = self._connect(log, background)
+                engine, router = self._connect(log, background)
                 background.start_soon(faults.rise)
                 background.start_soon(watch, guarded, self.settings.watch_s)
                 if signals:
                     await background.start(self._heed_signals)
                 if self.settings.idle_exit_s is not None:
-                    background.start_soon(self._watch_idleness, server, engine.claims, self.settings.idle_exit_s)
+                    background.start_soon(self._watch_idleness, engine, self.settings.idle_exit_s)
                 async with anyio.create_task_group() as writing:
                     writing.start_soon(engine.writer.run)
-                    await self._accept(server, listening)
+                    await self._accept(engine, router, listening)
                     engine.inbox.close()
                 engine.close()
-                await self._drain(server)
+                await self._drain(engine.connections)
                 background.cancel_scope.cancel()
 
-    def _connect(self, log: SqliteLog, background: anyio.abc.TaskGroup) -> tuple[Engine, Server]:
+    def _connect(self, log: SqliteLog, background: anyio.abc.TaskGroup) -> tuple[Engine, Router]:
         """Make the parts and hand them to each other."""
 
         def spawn(work: Coroutine[Any, Any, None]) -> None:
@@ -239,6 +265,7 @@ class App:
 
         status_file = StatusFile(status_path(self.settings.socket))
         engine = Engine(log, self.settings, spawn=spawn, show=status_file.show)
+        connections = engine.connections
         queries = Queries(
             log,
             engine.conversations,
@@ -248,22 +275,9 @@ class App:
             data_dir=str(self.settings.data_dir),
             refresh=engine.maintenance.refresh,
             backup=lambda params: back_up(log, params),
-            status=lambda user: report(user, self._birth, log, engine.conversations, server),
+            status=lambda user: report(user, self._birth, log, engine.conversations, connections),
         )
-        server = Server(
-            self.settings,
-            queries,
-            inbox=engine.inbox,
-            submit=engine.writer.submit,
-            claims=engine.claims,
-            fanout=engine.fanout,
-            confirmer=engine.confirmer,
-            metrics=engine.metrics,
-            spawn=spawn,
-            stop=self.stop,
-            unchanging=self._read_only,
-            lock=self._lock,
-        )
+        router = engine.route(queries, self.stop, spawn=spawn, lock=self._lock, read_only=self._read_only)
         if self._read_only:
             engine.idle.close()
             engine.deferrals.close()
@@ -282,34 +296,36 @@ class App:
         self._check = check
         background.start_soon(status_file.run)
         background.start_soon(engine.maintenance.recover)
-        return engine, server
+        return engine, router
 
-    async def _accept(self, server: Server, listening: ListeningSocket) -> None:
+    async def _accept(self, engine: Engine, router: Router, listening: ListeningSocket) -> None:
         """Serve connections until it is time to stop.
 
         Who knocks after that waits at the closed door until the data directory is free: sent away earlier, they would
         start a daemon that finds it taken.
         """
-        loop = asyncio.get_running_loop()
+        connections, loop = engine.connections, asyncio.get_running_loop()
         door = listening.sock.dup()
-        acceptor = await loop.create_unix_server(lambda: Session(server), sock=door, backlog=BACKLOG, **_KEEP_SOCKET)
+        acceptor = await loop.create_unix_server(
+            lambda: Connection(connections, router.begin), sock=door, backlog=BACKLOG, **_KEEP_SOCKET
+        )
         logger.info("serving %s from %s", self.settings.socket, self.settings.data_dir)
         self.ready.set()
         try:
             await self.stopping.wait()
         finally:
             acceptor.close()
-            server.close()
+            connections.close()
 
-    async def _drain(self, server: Server) -> None:
+    async def _drain(self, connections: Connections[Connection]) -> None:
         """Let connections take their last bytes, for a while."""
-        for session in list(server.sessions):
-            session.finish()
+        for connection in list(connections.live):
+            connection.finish()
         with anyio.move_on_after(self.settings.drain_s):
-            while server.sessions:
-                await server.left.take()
-        for session in list(server.sessions):
-            session.abort()
+            while connections.live:
+                await connections.left.take()
+        for connection in list(connections.live):
+            connection.abort()
 
     # what runs beside
 
@@ -320,12 +336,13 @@ class App:
                 logger.info("stopping on %s", signal.Signals(number).name)
                 self.stop()
 
-    async def _watch_idleness(self, server: Server, claims: Claims, idle_s: float) -> None:
+    async def _watch_idleness(self, engine: Engine, idle_s: float) -> None:
         """Stop once nobody has been connected for a while, and no claim is left whose time has to be kept."""
+        connections = engine.connections
         while True:
             with anyio.move_on_after(idle_s) as waited:
-                await server.left.take()
-            if waited.cancelled_caught and not server.sessions and not len(claims.leases):
+                await connections.left.take()
+            if waited.cancelled_caught and not connections.live and not len(engine.claims.leases):
                 logger.info("stopping: no connection for %g s", idle_s)
                 self.stop()
                 return

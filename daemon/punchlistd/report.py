@@ -14,8 +14,8 @@ from punchlistd import __version__
 from punchlistd.clock import now_ms
 from punchlistd.engine.conversations import Conversations
 from punchlistd.engine.metrics import Metrics
-from punchlistd.net.server import Server
-from punchlistd.net.session import Session
+from punchlistd.net.connection import Connection
+from punchlistd.net.connections import Connections
 from punchlistd.store.port import EventLog
 
 SHOWN = 100
@@ -36,7 +36,7 @@ class Birth:
 
 
 async def report(
-    user: str | None, birth: Birth, log: EventLog, conversations: Conversations, server: Server
+    user: str | None, birth: Birth, log: EventLog, conversations: Conversations, connections: Connections[Connection]
 ) -> r.StatusResult:
     """What the daemon knows about itself now.
 
@@ -44,7 +44,7 @@ async def report(
     the errors are empty.
     """
     log_bytes, wal_bytes = await log.sizes()
-    sessions = sorted(server.sessions, key=lambda session: session.connected_at)
+    live = sorted(connections.live, key=lambda each: each.connected_at)
     loaded = conversations.loaded.values()
     whole = r.StatusResult(
         version=__version__,
@@ -53,30 +53,30 @@ async def report(
         epoch=log.epoch,
         started_at=birth.at_ms,
         uptime_ms=birth.age_ms(),
-        socket=server.settings.socket,
-        data_dir=server.settings.data_dir,
+        socket=connections.settings.socket,
+        data_dir=connections.settings.data_dir,
         python=platform.python_version(),
         sqlite=sqlite3.sqlite_version,
         loop=type(asyncio.get_running_loop()).__module__.partition(".")[0],
         seq=log.head,
         conversations_loaded=len(conversations.loaded),
-        clients=tuple(map(_client, sessions[:SHOWN])),
-        subscriptions=tuple(each for session in sessions for each in _subscriptions(session, server))[:SHOWN],
+        clients=tuple(map(_client, live[:SHOWN])),
+        subscriptions=tuple(each for one in live for each in _subscriptions(one, connections))[:SHOWN],
         log_bytes=log_bytes,
         wal_bytes=wal_bytes,
-        commits=server.metrics.durations(),
-        calls=server.metrics.calls,
-        refused=server.metrics.refused,
-        last_errors=tuple(server.metrics.errors),
+        commits=connections.metrics.durations(),
+        calls=connections.metrics.calls,
+        refused=connections.metrics.refused,
+        last_errors=tuple(connections.metrics.errors),
     )
     if user is None:
         return whole
-    its = [session for session in sessions if session.user == user]
+    its = [each for each in live if each.user == user]
     return msgspec.structs.replace(
         whole,
         conversations_loaded=sum(opened.state.exists and opened.state.user == user for opened in loaded),
         clients=tuple(map(_client, its[:SHOWN])),
-        subscriptions=tuple(each for session in its for each in _subscriptions(session, server))[:SHOWN],
+        subscriptions=tuple(each for one in its for each in _subscriptions(one, connections))[:SHOWN],
         log_bytes=0,
         wal_bytes=0,
         commits=Metrics().durations(),
@@ -86,24 +86,24 @@ async def report(
     )
 
 
-def _client(session: Session) -> r.ClientStatus:
+def _client(connection: Connection) -> r.ClientStatus:
     return r.ClientStatus(
-        name=session.client,
-        pid=session.pid,
-        subscriptions=len(session.subscriptions),
-        connected_at=session.connected_at,
+        name=connection.client,
+        pid=connection.pid,
+        subscriptions=len(connection.subscriptions),
+        connected_at=connection.connected_at,
     )
 
 
-def _subscriptions(session: Session, server: Server) -> list[r.SubscriptionStatus]:
-    head = server.fanout.head
+def _subscriptions(connection: Connection, connections: Connections[Connection]) -> list[r.SubscriptionStatus]:
+    head = connections.fanout.head
     return [
         r.SubscriptionStatus(
             subscription=each.id,
-            client=session.client,
+            client=connection.client,
             view=each.view,
             lag=0 if each.live else max(0, head - each.position),
             conversation=each.conversation,
         )
-        for each in session.subscriptions.values()
+        for each in connection.subscriptions.values()
     ]

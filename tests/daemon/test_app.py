@@ -90,8 +90,8 @@ def test_an_exception_in_a_callback_of_the_loop_ends_the_process(tmp_path: Path)
 import asyncio, sys
 sys.path[:0] = {path!r}
 from punchlistd.__main__ import main
-from punchlistd.net.session import Session
-Session.connection_made = lambda self, transport: asyncio.get_running_loop().call_soon(int, "planted")
+from punchlistd.net.connection import Connection
+Connection.connection_made = lambda self, transport: asyncio.get_running_loop().call_soon(int, "planted")
 sys.exit(main({places(tmp_path)!r} + ["--ready-fd", "1"]))
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:

@@ -11,12 +11,11 @@ from punchlist_schemas import params as p
 from punchlist_schemas import results as r
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import MessageAppended
-from punchlist_schemas.methods import Method
 from punchlist_schemas.things import Message, Task
 from punchlistd.domain.explain import explain
 from punchlistd.domain.rejections import conversation_not_found, task_not_found
 from punchlistd.domain.state import State
-from punchlistd.engine.access import Access, for_the_trusted
+from punchlistd.engine.access import Access
 from punchlistd.engine.calls import Caller, Look
 from punchlistd.engine.conversations import LONG_BYTES, Conversations, LoadedConversation, gap_of
 from punchlistd.engine.history import History, fact_of
@@ -40,19 +39,13 @@ FILTERED = 64
 # from the state alone
 
 
-def state_read(method: Method, params: Any) -> Look | None:
-    """What answers a read from one conversation's present state alone; None: it depends on more."""
-    read = _STATE_READS.get(method.name)
-    if read is _list_tasks and not params.at_version is params.since is None:
-        return None
-    return read
-
-
-def _get_conversation(_params: p.Place, opened: LoadedConversation, _head: int) -> Outcome:
+def get_conversation(_params: p.Place, opened: LoadedConversation, _head: int) -> Outcome:
+    """conversation.get."""
     return _encode(r.ConversationGetResult(conversation=opened.view()))
 
 
-def _get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outcome:
+def get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outcome:
+    """task.get."""
     task = opened.state.tasks.get(params.task)
     if task is None:
         return opened.damage if opened.cut is not None and opened.damage is not None else task_not_found(params.task)
@@ -61,7 +54,8 @@ def _get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outc
     return b'{"task":%b%b}' % (_encode(task), opened.mark)
 
 
-def _explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -> Outcome:
+def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -> Outcome:
+    """task.explain."""
     state = opened.state
     task = None if params.task is None else state.tasks.get(params.task)
     if params.task is not None and task is None:
@@ -87,7 +81,13 @@ def _explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) 
     )
 
 
-def _list_tasks(params: p.TaskList, opened: LoadedConversation, head: int) -> Outcome:
+def is_of_the_past(params: p.TaskList) -> bool:
+    """Whether a call of task.list needs the log: it asks for an older version, or for what changed since."""
+    return params.at_version is not None or params.since is not None
+
+
+def list_tasks(params: p.TaskList, opened: LoadedConversation, head: int) -> Outcome:
+    """task.list, of the present state."""
     if params == p.TaskList(conversation=params.conversation):
         state = opened.state
         return opened.list_reply(b"{", _TAIL % (state.version, head, len(state.tasks)))
@@ -146,14 +146,6 @@ def _list_result(tasks: bytes, state: State, head: int, total: int, mark: bytes)
 _TAIL = b',"version":%d,"seq":%d,"total":%d}'
 
 
-_STATE_READS: dict[str, Look] = {
-    "conversation.get": _get_conversation,
-    "task.get": _get_task,
-    "task.explain": _explain_task,
-    "task.list": _list_tasks,
-}
-
-
 class Queries:
     """Answers every read: at once where the state is loaded and durable, else when it is.
 
@@ -192,19 +184,7 @@ class Queries:
         self._refresh = refresh
         self._status = status
         self._backup = backup
-        resolver = Resolver(access, data_dir)
-        self._log_reads: dict[str, Callable[[Caller, Any], Awaitable[Outcome]]] = {
-            "conversation.list": self._list_conversations,
-            "conversation.resolve": resolver.answer,
-            "task.list": self._list_at_version,
-            "message.get": self._get_message,
-            "message.list": self._list_messages,
-            "event.find": self._find_events,
-            "event.read": self._read_events,
-            "event.wait": self._wait_events,
-            "daemon.status": self._read_status,
-            "daemon.backup": self._back_up,
-        }
+        self.resolve = Resolver(access, data_dir).answer
 
     def now(self, caller: Caller, read: Look, params: Any) -> Outcome | None:
         """The answer, if it needs no waiting."""
@@ -217,13 +197,8 @@ class Queries:
         """The conversation of a name, its state being in the log; there is no wait before the caller goes on."""
         return await self._access.durable(caller.user, name)
 
-    async def later(self, caller: Caller, method: Method, params: Any) -> Outcome:
-        """The answer that needs the log, however long it takes."""
-        if (read := state_read(method, params)) is not None:
-            return await self.typed(self._read_state(caller, read, params))
-        return await self.typed(self._log_reads[method.name](caller, params))
-
-    async def _read_state(self, caller: Caller, read: Look, params: Any) -> Outcome:
+    async def from_state(self, caller: Caller, read: Look, params: Any) -> Outcome:
+        """As `now`, however long it takes until the state is loaded and durable."""
         opened = await self._access.durable(caller.user, params.conversation)
         return opened if isinstance(opened, Rejection) else read(params, opened, self._fanout.head)
 
@@ -253,7 +228,8 @@ class Queries:
         tail = _TAIL % (state.version, self._fanout.head, len(state.tasks))
         return b'{"tasks":[],%b%b' % (told(opened, rows, gone, reset=reset), tail)
 
-    async def _list_at_version(self, caller: Caller, params: p.TaskList) -> Outcome:
+    async def list_tasks(self, caller: Caller, params: p.TaskList) -> Outcome:
+        """task.list of an older version, or of what changed since a position."""
         if params.since is not None:
             return await self._list_since(caller, params, params.since)
         opened = await self._access.durable(caller.user, params.conversation)
@@ -268,7 +244,9 @@ class Queries:
         name, history = opened.state.conversation, self._history
         return await history.at(name, wanted, opened.seq, lambda state, seq: _filtered(params, state, seq))
 
-    async def _list_conversations(self, caller: Caller, params: p.ConversationList) -> Outcome:
+    async def list_conversations(self, caller: Caller, params: p.ConversationList) -> Outcome:
+        """conversation.list."""
+
         async def listed() -> tuple[list[bytes], str | None]:
             await self._refresh()
             return await self._log.list(
@@ -288,7 +266,8 @@ class Queries:
         end = b"" if cursor is None else b',"next_cursor":' + _encode(cursor)
         return b'{"conversations":[%b]%b}' % (b",".join(rows), end)
 
-    async def _list_messages(self, caller: Caller, params: p.MessageList) -> Outcome:
+    async def list_messages(self, caller: Caller, params: p.MessageList) -> Outcome:
+        """message.list."""
         opened = await self._access.durable(caller.user, params.conversation)
         if isinstance(opened, Rejection):
             return opened
@@ -324,7 +303,8 @@ class Queries:
             ids = ids[len(page) :]
         return found, bool(ids)
 
-    async def _get_message(self, caller: Caller, params: p.MessageGet) -> Outcome:
+    async def get_message(self, caller: Caller, params: p.MessageGet) -> Outcome:
+        """message.get."""
         opened = await self._access.durable(caller.user, params.conversation)
         if isinstance(opened, Rejection):
             return opened
@@ -338,7 +318,8 @@ class Queries:
         (message,) = await self._messages(opened.state, [params.message])
         return _encode(r.MessageGetResult(message=message))
 
-    async def _find_events(self, caller: Caller, params: p.EventFind) -> Outcome:
+    async def find_events(self, caller: Caller, params: p.EventFind) -> Outcome:
+        """event.find."""
         opened = await self._access.durable(caller.user, params.conversation)
         if isinstance(opened, Rejection):
             return opened
@@ -399,7 +380,8 @@ class Queries:
         opened = await self._access.durable(caller.user, name)
         return opened if isinstance(opened, Rejection) else opened.state.conversation
 
-    async def _read_events(self, caller: Caller, params: p.EventRead | p.EventWait) -> Outcome:
+    async def read_events(self, caller: Caller, params: p.EventRead) -> Outcome:
+        """event.read."""
         name = await self.position(caller, params.conversation, params.after, params.epoch)
         if isinstance(name, Rejection):
             return name
@@ -413,7 +395,8 @@ class Queries:
         seq = stored[-1].seq if stored else max(after, head)
         return [event.wire for event in await self._access.visible(caller.user, stored)], seq
 
-    async def _wait_events(self, caller: Caller, params: p.EventWait) -> Outcome:
+    async def wait_events(self, caller: Caller, params: p.EventWait) -> Outcome:
+        """event.wait."""
         after, events = params.after, list[bytes]()
         name = await self.position(caller, params.conversation, after, params.epoch)
         with anyio.move_on_after(params.timeout_ms / 1000):
@@ -435,12 +418,12 @@ class Queries:
     def _events_result(self, events: list[bytes], seq: int) -> bytes:
         return b'{"events":[%b],"next":%d,"epoch":%b}' % (b",".join(events), seq, _encode(self.epoch))
 
-    async def _read_status(self, caller: Caller, _params: p.Nothing) -> Outcome:
+    async def status(self, caller: Caller, _params: p.Nothing) -> Outcome:
+        """daemon.status."""
         return _encode(await self._status(caller.user))
 
-    async def _back_up(self, caller: Caller, params: p.Backup) -> Outcome:
-        if (refused := for_the_trusted(caller.user, "copy the whole log")) is not None:
-            return refused
+    async def backup(self, _caller: Caller, params: p.Backup) -> Outcome:
+        """daemon.backup."""
         made = await self._backup(params)
         return made if isinstance(made, Rejection) else _encode(made)
 

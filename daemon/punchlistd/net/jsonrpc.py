@@ -11,7 +11,6 @@ import msgspec
 from punchlist_schemas import strict_json
 from punchlist_schemas.errors import Rejection, error_object
 from punchlist_schemas.methods import Method
-from punchlist_schemas.params import Params
 from punchlist_schemas.results import Limits
 
 MAX_ID_CHARACTERS = 128
@@ -58,14 +57,11 @@ def decode(frame: bytes, limits: Limits) -> Call | Malformed | list[Call | Malfo
     return _invalid("A frame must hold a request object or an array of them.")
 
 
-def parse_params(method: Method, params: dict[str, Any] | list[Any]) -> Params | Rejection:
-    """The typed parameters of a call, or why they are refused: `data.field` is the path to the culprit."""
-    try:
-        return msgspec.convert(params, method.params)
-    except msgspec.ValidationError as error:
-        from punchlistd.net import param_errors  # noqa: PLC0415 - slow to import, only refusals need it
+def invalid_params(method: Method, error: msgspec.ValidationError) -> Rejection:
+    """The refusal of params that msgspec could not convert: `data.field` is the path to the culprit."""
+    from punchlistd.net import param_errors  # noqa: PLC0415 - slow to import, only refusals need it
 
-        return param_errors.invalid_params(method.params, str(error))
+    return param_errors.invalid_params(method.params, str(error))
 
 
 def unknown_method(name: str) -> Rejection:

@@ -20,7 +20,7 @@ def many(count: int, size: int = 10, conversation: str = C) -> dict[str, Any]:
 
 
 def subscriptions(running: Engine) -> list[Subscription]:
-    return [each for session in running.server.sessions for each in session.subscriptions.values()]
+    return [each for session in running.connections.live for each in session.subscriptions.values()]
 
 
 def seqs(events: list[Any]) -> list[int]:
@@ -52,9 +52,9 @@ async def test_every_subscriber_gets_every_event_once_in_order(running: Engine, 
 
 async def test_a_push_is_encoded_once_for_many_subscribers(running: Engine, peer: Peer) -> None:
     watching = [*[await running.connect() for _ in range(10)], await running.connect(headers=True)]
-    await until(lambda: len(running.server.sessions) == 12)
+    await until(lambda: len(running.connections.live) == 12)
     pushed: list[bytes] = []
-    for session in running.server.sessions:
+    for session in running.connections.live:
         real = session.push_framed
         session.push_framed = lambda framed, real=real: (pushed.append(framed), real(framed))[1]
     for each in watching:
@@ -104,7 +104,7 @@ async def test_a_stuck_reader_costs_little_and_later_gets_everything(
         peer, stuck = await running.connect(), await running.connect()
         await peer.result("task.add", **add("a"))
         await stuck.result("event.subscribe", conversation=C, view=view)
-        session = next(session for session in running.server.sessions if session.subscriptions)
+        session = next(session for session in running.connections.live if session.subscriptions)
         stuck.stop_reading()
         most = 0
         for number in range(60):
@@ -288,7 +288,7 @@ async def test_a_connection_that_closes_while_its_list_loads_is_not_subscribed(
         peer.send("event.subscribe", {"conversation": f"c{number}", "view": "events" if hello else "list"})
         await gate.reached()
         peer.close()
-    await until(lambda: not running.server.sessions)
+    await until(lambda: not running.connections.live)
     gate.open()
     await until(lambda: len(running.conversations.loaded) == 20)
     await (await running.connect()).quiet()
@@ -305,7 +305,7 @@ async def test_a_conversation_that_became_another_users_is_not_shown(running: En
     await peer.result("conversation.delete", conversation=C, confirm=token)
     assert {(await alice.push())["method"] for _ in range(2)} == {"events", "list"}
     alice.send("event.wait", {"conversation": C, "after": 3, "timeout_ms": 5000}, id=7)
-    await until(lambda: any(session.waiting for session in running.server.sessions))
+    await until(lambda: any(session.waiting for session in running.connections.live))
     await bob.result("task.add", **add("bob's secret"))
     assert (await alice.answer(7))["error"]["data"]["kind"] == "not_found"
     await alice.quiet()

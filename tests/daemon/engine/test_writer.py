@@ -281,7 +281,7 @@ async def test_a_client_that_hangs_up_does_not_cancel_its_commit(running: Engine
     gone.send("task.add", add("b"), id=2)
     await until(lambda: len(running.writer._forming.items) == 1)  # pyright: ignore[reportPrivateUsage]
     gone.close()
-    await until(lambda: not running.server.sessions)
+    await until(lambda: not running.connections.live)
     gate.open()
     assert await titles(await running.connect()) == ["a", "b"]
 

@@ -42,7 +42,7 @@ async def test_many_connections_that_take_nothing_hold_no_more_together_than_one
     tmp_path: Path, method: str, params: dict[str, Any], *, batch: bool
 ) -> None:
     async with engine(tmp_path, held_bytes=HELD) as running:
-        filler, held = await filled(running), running.server.held
+        filler, held = await filled(running), running.connections.held
         stuck = [await running.connect() for _ in range(20)]
         for peer in stuck:
             peer.stop_reading()
@@ -71,7 +71,7 @@ async def test_many_connections_that_take_nothing_hold_no_more_together_than_one
 
 async def test_frames_that_have_not_ended_count_and_one_too_many_is_refused(tmp_path: Path) -> None:
     async with engine(tmp_path, held_bytes=HELD) as running:
-        held = running.server.held
+        held = running.connections.held
         part = b'{"jsonrpc":"2.0","id":1,"method":"task.add","params":{"title":"' + b"x" * 950_000
         begun = [await running.connect() for _ in range(2)]
         for number, peer in enumerate(begun, 1):
@@ -91,14 +91,14 @@ async def test_who_takes_nothing_for_as_long_as_a_frame_may_take_is_ended_when_t
     tmp_path: Path,
 ) -> None:
     async with engine(tmp_path, held_bytes=HELD, limits=Limits(frame_seconds=0.0)) as running:
-        filler, held = await filled(running), running.server.held
+        filler, held = await filled(running), running.connections.held
         stuck = [await running.connect() for _ in range(4)]
         for peer in stuck:
             peer.stop_reading()
             peer.send("message.list", {"conversation": C})
-        await until(lambda: held.bytes > HELD - 600_000 or len(running.server.sessions) == 1)
+        await until(lambda: held.bytes > HELD - 600_000 or len(running.connections.live) == 1)
         await filler.call("message.list", conversation=C)
-        await until(lambda: len(running.server.sessions) < 5)
+        await until(lambda: len(running.connections.live) < 5)
         assert await filler.result("message.list", conversation=C)
 
 
@@ -107,12 +107,12 @@ async def test_a_subscriber_for_whose_list_there_is_no_room_is_ended_and_can_res
         filler = await filled(running)
         peer = await running.connect()
         await peer.result("event.subscribe", conversation=C, view="list")
-        running.server.held.add(HELD + 1)
+        running.connections.held.add(HELD + 1)
         await filler.result("task.add", conversation=C, title="more")
         assert await peer.raw() == b""
         refusal = await (await running.connect()).refusal("event.subscribe", conversation=C, view="list")
         assert refusal["limit"] == "held_bytes"
-        running.server.held.add(-HELD - 1)
+        running.connections.held.add(-HELD - 1)
         assert await (await running.connect()).result("event.subscribe", conversation=C, view="list")
 
 

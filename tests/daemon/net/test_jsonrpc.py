@@ -11,6 +11,7 @@ from punchlist_schemas.errors import ERRORS, ErrorObject, Rejection
 from punchlist_schemas.jsonrpc import Notice, Reply, decode_message, request
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.results import Limits
+from punchlist_testing.calls import typed_params
 from punchlistd.engine.replies import notification
 from punchlistd.net import jsonrpc
 from punchlistd.net.jsonrpc import Call, Malformed
@@ -46,7 +47,7 @@ def test_no_params_and_empty_params_are_the_same() -> None:
 def test_params_by_position_are_refused_as_params() -> None:
     call = jsonrpc.decode(frame(id=1, method="task.get", params=["c", "1"]), LIMITS)
     assert isinstance(call, Call)
-    rejection = jsonrpc.parse_params(METHODS["task.get"], call.params)
+    rejection = typed_params(METHODS["task.get"], call.params)
     assert isinstance(rejection, Rejection)
     assert (rejection.kind, rejection.data) == ("invalid_params", {"field": "params", "expected": "object"})
 
@@ -98,9 +99,9 @@ def test_a_batch_beyond_the_limit_is_refused_as_a_whole() -> None:
 
 def test_params_become_the_typed_params_of_the_method() -> None:
     given = {"conversation": "c", "title": "a", "priority": "high", "metadata": {"x": [1, None]}}
-    parsed = jsonrpc.parse_params(METHODS["task.add"], given)
+    parsed = typed_params(METHODS["task.add"], given)
     assert parsed == p.TaskAdd(conversation="c", title="a", priority="high", metadata={"x": [1, None]})
-    assert jsonrpc.parse_params(METHODS["daemon.status"], {}) == p.Nothing()
+    assert typed_params(METHODS["daemon.status"], {}) == p.Nothing()
 
 
 def test_an_unknown_method_gets_the_nearest_one() -> None:
@@ -131,7 +132,7 @@ def test_what_a_client_asks_is_what_the_daemon_reads() -> None:
     call = jsonrpc.decode(request("id", "task.edit", asked), LIMITS)
     assert isinstance(call, Call)
     assert call.id == b'"id"'
-    assert jsonrpc.parse_params(METHODS["task.edit"], call.params) == asked
+    assert typed_params(METHODS["task.edit"], call.params) == asked
     assert jsonrpc.decode(request(1, "a", {"b": 2}), LIMITS) == Call(b"1", "a", {"b": 2})
 
 
@@ -187,5 +188,5 @@ values = st.recursive(
 def test_no_params_make_the_parser_raise(data: st.DataObject, method: str) -> None:
     names = st.sampled_from(METHODS[method].params.__struct_fields__ or ("x",)) | st.text(max_size=4)
     params = data.draw(st.dictionaries(names, values, max_size=4) | st.lists(values, max_size=3))
-    parsed = jsonrpc.parse_params(METHODS[method], params)
+    parsed = typed_params(METHODS[method], params)
     assert isinstance(parsed, METHODS[method].params | Rejection)

@@ -2,75 +2,96 @@
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
 
 from punchlist.text import safe
 from punchlist_faults.options import need
-from punchlist_schemas.errors import Rejection, error_object
+from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import decode_event
-from punchlist_schemas.framing import Framer, FramingError
+from punchlist_schemas.framing import Framer
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import Mutation
 from punchlist_schemas.results import Limits
+from punchlist_testing.calls import typed_params
 from punchlist_testing.domain import Recorder, check_invariants, tell
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import initial_state
+from punchlistd.engine.replies import Outcome
 from punchlistd.net import jsonrpc
+from punchlistd.net.connection.protocol import Batch, ServerProtocol
 
 _LIMITS = Limits()
-_SMALL_FRAME = 4_096
+_SMALL = Limits(frame_bytes=4_096, batch=20)
 _BEYOND_64_BITS = re.compile(rb"\d{19}")
 
 STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories that a terminal may obey."""
 
 
-def _fed(pieces: list[bytes]) -> tuple[list[bytes], str | None]:
-    framer = Framer(_SMALL_FRAME)
-    frames: list[bytes] = []
-    try:
-        for piece in pieces:
-            frames += framer.feed(piece)
-    except FramingError as error:
-        return frames + error.frames, error.rejection.kind
-    return frames, None
+def _fed(pieces: list[bytes]) -> tuple[list[bytes], bytes]:
+    protocol = ServerProtocol(_SMALL)
+    for piece in pieces:
+        protocol.receive_data(piece)
+    for call, batch in _calls(protocol):
+        outcome = call.rejection if isinstance(call, jsonrpc.Malformed) else b"{}"
+        if batch is None:
+            protocol.answer(call.id, outcome)
+        else:
+            protocol.answer_in(batch, call.id, outcome)
+    need(protocol.in_flight == 0, f"{protocol.in_flight} calls are never answered")
+    return protocol.data_to_send(), protocol.fault
+
+
+def _calls(protocol: ServerProtocol) -> Iterator[tuple[jsonrpc.Call | jsonrpc.Malformed, Batch | None]]:
+    while protocol.members or protocol.frames:
+        yield protocol.next_call()
 
 
 def frames(data: bytes) -> None:
-    """However a stream is cut, it gives the same frames and the same error."""
+    """However the bytes of a connection are cut, it sends the same answers and ends by the same fault."""
     cut = data[0] % 13 + 1 if data else 1
     stream = data[1:]
     whole = _fed([stream])
     pieces = _fed([stream[place : place + cut] for place in range(0, len(stream), cut)])
     need(whole == pieces, f"pieces of {cut} give {pieces}, the whole {whole}")
-    need(all(len(frame) <= _SMALL_FRAME for frame in whole[0]), "a frame is too long")
+    framer = Framer()
+    framer.kind = "headers" if stream.lstrip(b" \t\r\n")[:1] in (b"C", b"c") else "lines"
+    for frame in framer.feed(b"".join(whole[0])):
+        msgspec.json.decode(frame)
 
 
 def dispatch(data: bytes) -> None:
-    """Every line is a call that is answered, and the list keeps its invariants."""
+    """Every line is a call that is answered once, and the list keeps its invariants."""
     recorder = Recorder()
-    for line in data.split(b"\n"):
-        decoded = jsonrpc.decode(line, _LIMITS)
-        for call in decoded if isinstance(decoded, list) else [decoded]:
-            _answer(recorder, call)
+    protocol = ServerProtocol(_LIMITS)
+    protocol.receive_data(data + b"\n")
+    asked = answered = 0
+    for call, batch in _calls(protocol):
+        outcome = _outcome(recorder, call)
+        asked += call.id is not None
+        if batch is None:
+            protocol.answer(call.id, outcome)
+        else:
+            protocol.answer_in(batch, call.id, outcome)
+    for reply in Framer().feed(b"".join(protocol.data_to_send())):
+        answered += len(msgspec.json.decode(reply, type=list[Any])) if reply.startswith(b"[") else 1
+    need((answered, protocol.in_flight) == (asked, 0), f"{asked} calls, {answered} answers")
     check_invariants(recorder.state)
 
 
-def _answer(recorder: Recorder, call: jsonrpc.Call | jsonrpc.Malformed) -> None:
+def _outcome(recorder: Recorder, call: jsonrpc.Call | jsonrpc.Malformed) -> Outcome:
     if isinstance(call, jsonrpc.Malformed):
-        msgspec.json.decode(jsonrpc.failure(call.id, call.rejection))
-        return
+        return call.rejection
     method = METHODS.get(call.method)
-    params = jsonrpc.unknown_method(call.method) if method is None else jsonrpc.parse_params(method, call.params)
-    if isinstance(params, Mutation):
-        outcome = recorder.call(params)
-        if isinstance(outcome, Rejection):
-            msgspec.json.encode(error_object(outcome))
-    elif isinstance(params, Rejection):
-        msgspec.json.decode(jsonrpc.failure(call.id or jsonrpc.NULL, params))
+    params = jsonrpc.unknown_method(call.method) if method is None else typed_params(method, call.params)
+    if isinstance(params, Rejection):
+        return params
+    outcome = recorder.call(params) if isinstance(params, Mutation) else None
+    return outcome if isinstance(outcome, Rejection) else b"{}"
 
 
 def reducer(data: bytes) -> None:

@@ -71,7 +71,7 @@ MUTANTS = (
     Mutant(
         "a request that the daemon can't read is not sent",
         "client/punchlist/core.py",
-        "            guard.parse(payload, self._limits.depth)\n",
+        "            strict_json.parse(payload, self._limits.depth)\n",
         "",
         ("tests/client/test_core.py", "tests/client/test_aio.py"),
     ),

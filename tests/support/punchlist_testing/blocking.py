@@ -4,7 +4,7 @@ import gc
 import time
 from collections.abc import Callable
 
-from punchlistd.net.session import Session
+from punchlistd.net.connection import Connection
 
 PATIENCE_S = 20.0
 """How long a test waits for anything, in seconds."""
@@ -12,7 +12,7 @@ PATIENCE_S = 20.0
 
 def waits() -> bool:
     """Whether a call waits in the daemon, which runs in this process."""
-    return any(len(one.waiting) for one in gc.get_objects() if type(one) is Session)
+    return any(len(one.waiting) for one in gc.get_objects() if type(one) is Connection)
 
 
 def eventually(condition: Callable[[], bool]) -> bool:

@@ -13,8 +13,7 @@ import msgspec
 from punchlist_testing.memory_log import MemoryLog
 from punchlistd import app
 from punchlistd.engine.queries import Queries
-from punchlistd.net.server import Server
-from punchlistd.net.session import Session
+from punchlistd.net.connection import Connection
 from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, Loaded, Sealed, StorageFailed, Stored
 
@@ -264,27 +263,16 @@ class Engine(app.Engine):
             status=self._no_answer,
             backup=self._no_answer,
         )
-        self.server = Server(
-            settings,
-            self.queries,
-            inbox=self.inbox,
-            submit=self.writer.submit,
-            claims=self.claims,
-            fanout=self.fanout,
-            confirmer=self.confirmer,
-            metrics=self.metrics,
-            spawn=spawn,
-            stop=self.stopping.set,
-        )
+        self.router = self.route(self.queries, self.stopping.set, spawn=spawn)
         self.background = background
         self._peers: list[Peer] = []
 
     def _note_totals(self, unfinished: int, in_progress: int) -> None:
         self.totals.append((unfinished, in_progress))
 
-    def unsent(self, session: Session) -> int:
+    def unsent(self, connection: Connection) -> int:
         """How many bytes wait for a peer to take them."""
-        transport = session._transport  # pyright: ignore[reportPrivateUsage]
+        transport = connection.output.transport
         return transport.get_write_buffer_size() if transport is not None else 0
 
     async def _no_answer(self, *_params: Any) -> Any:
@@ -321,7 +309,7 @@ async def engine(
     async with anyio.create_task_group() as background:
         running = Engine(log if log is not None else TouchyLog(), chosen, background)
         loop = asyncio.get_running_loop()
-        acceptor = await loop.create_unix_server(lambda: Session(running.server), path)
+        acceptor = await loop.create_unix_server(lambda: Connection(running.connections, running.router.begin), path)
         async with anyio.create_task_group() as writing:
             writing.start_soon(running.run)
             if recover:
@@ -331,11 +319,11 @@ async def engine(
             finally:
                 running.hang_up()
                 acceptor.close()
-                running.server.close()
+                running.connections.close()
                 if kill:
                     writing.cancel_scope.cancel()
                 running.inbox.close()
         running.close()
-        for session in list(running.server.sessions):
+        for session in list(running.connections.live):
             session.abort()
         background.cancel_scope.cancel()

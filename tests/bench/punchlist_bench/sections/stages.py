@@ -19,6 +19,7 @@ from punchlist_schemas.events import AddedTask, TaskAdded
 from punchlist_schemas.framing import Framer
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import Mutation
+from punchlist_testing.calls import typed_params
 from punchlist_testing.memory_log import MemoryLog
 from punchlistd.app import Engine
 from punchlistd.domain.commands import Command, Decision
@@ -142,7 +143,7 @@ async def _steps(requests: Sequence[str]) -> dict[str, float]:
     cut = timed("framing", lambda: [frame for data in frames for frame in framer.feed(data)])
     decoded = timed("guard and envelope", lambda: [jsonrpc.decode(frame, SETTINGS.limits) for frame in cut])
     calls = [each for each in decoded if isinstance(each, jsonrpc.Call)]
-    parsed = timed("params", lambda: [jsonrpc.parse_params(METHODS[each.method], each.params) for each in calls])
+    parsed = timed("params", lambda: [typed_params(METHODS[each.method], each.params) for each in calls])
     params = [each for each in parsed if isinstance(each, Mutation)]
     assert len(params) == CALLS
     lists = {each.conversation: _list(each.conversation) for each in params}

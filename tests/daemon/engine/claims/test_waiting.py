@@ -145,7 +145,7 @@ async def test_a_claim_given_up_during_its_commit_is_given_back_at_once(
     gone.send("task.claim", {**C, "owner": "gone", "wait_ms": FOR_LONG}, id=7)
     await gate.reached()
     gone.close()
-    await until(lambda: len(running.server.sessions) == 1)
+    await until(lambda: len(running.connections.live) == 1)
     gate.open()
     claimed = await ann.result("task.claim", **C, owner="next", wait_ms=FOR_LONG)
     assert (claimed["task"]["id"], claimed["task"]["attempts"]) == ("1", 2)
@@ -169,7 +169,7 @@ async def test_a_refused_append_is_told_and_nobody_waits_on(running: Engine, ann
 async def test_a_shutdown_tells_who_waits(tmp_path: Path) -> None:
     async with engine(tmp_path) as running:
         peer = await waiting(running, "w")
-        running.server.close()
+        running.connections.close()
         assert (await peer.answer(7))["error"]["data"]["kind"] == "shutting_down"
 
 

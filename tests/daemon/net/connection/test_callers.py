@@ -12,7 +12,7 @@ def wait(after: int = 0, timeout_ms: int = 60_000, **more: Any) -> dict[str, Any
 
 
 def waiting(running: Engine) -> int:
-    return sum(len(session.waiting) for session in running.server.sessions)
+    return sum(len(session.waiting) for session in running.connections.live)
 
 
 async def test_a_wait_ends_with_the_first_event_behind_its_position(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ async def test_a_stop_answers_who_waits_and_lets_nobody_wait_again(tmp_path: Pat
         peer = await running.connect()
         peer.send("event.wait", wait(), id=1)
         await until(lambda: waiting(running) == 1)
-        running.server.close()
+        running.connections.close()
         assert (await peer.answer(1))["error"]["data"]["kind"] == "shutting_down"
         assert (await peer.refusal("event.wait", **wait()))["code"] == -32012
 
@@ -110,7 +110,7 @@ async def test_a_stop_tells_a_wait_that_has_long_begun_to_come_again(tmp_path: P
         peer = await running.connect()
         peer.send("event.wait", wait(conversation="c"), id=1)
         await until(lambda: running.fanout.waiting)
-        running.server.close()
+        running.connections.close()
         assert (await peer.answer(1))["error"]["data"]["kind"] == "shutting_down"
 
 
@@ -120,4 +120,4 @@ async def test_a_peer_that_hangs_up_waits_no_more(tmp_path: Path) -> None:
         peer.send("event.wait", wait(), id=1)
         await until(lambda: waiting(running) == 1)
         peer.close()
-        await until(lambda: not running.server.sessions)
+        await until(lambda: not running.connections.live)

@@ -1,36 +1,27 @@
-"""The calls of a connection that wait for something to happen, and can be given up by `rpc.cancel`."""
+"""On whose behalf a connection asks: alone, in a batch, or with a call that may wait."""
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from typing import Protocol
 
 import anyio
 import msgspec
 
 from punchlist_schemas.errors import Rejection
 from punchlistd.engine.calls import Caller, Holder
-from punchlistd.engine.replies import Outcome
+from punchlistd.engine.replies import REPLY_BYTES, Outcome
+from punchlistd.net.connection.protocol import Batch
 
-WAITING = frozenset({"event.wait"})
-"""Methods that may wait for long; they do not hold up the other calls of their connection."""
+BATCH_BYTES = REPLY_BYTES
+"""A read of a batch is begun only while the replies of the batch have fewer bytes together."""
 
 
-class WaitingCall:
-    """A call from its arrival to its answer; the caller that the engine answers.
+class Behalf:
+    """A caller with the rights and the room of another one."""
 
-    Args:
-        waiting: where it is listed until it is answered.
-        caller: who asked.
-        id: the request's id, None for a notification.
-    """
-
-    def __init__(self, waiting: "Waiting", caller: Caller, id: str | int | None) -> None:
-        """A call that nobody has given up yet."""
-        self.id = id
-        self._waiting = waiting
+    def __init__(self, caller: Caller) -> None:
+        """On behalf of `caller`."""
         self._caller = caller
-        self._scope: anyio.CancelScope | None = None
-        self._given_up = False
-        self.on_give_up: Callable[[], None] = lambda: None
 
     @property
     def actor(self) -> str:
@@ -53,12 +44,11 @@ class WaitingCall:
         return self._caller.holder
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Answer, and wait no more."""
-        self._waiting.end(self)
+        """Put a reply into the outgoing bytes."""
         self._caller.answer(id, outcome)
 
     def flush(self) -> None:
-        """Hand the outgoing bytes to the system."""
+        """Send the outgoing bytes."""
         self._caller.flush()
 
     def turn(self) -> AbstractAsyncContextManager[None]:
@@ -68,6 +58,61 @@ class WaitingCall:
     def admit(self, outcome: Outcome) -> Outcome:
         """The room is that of the connection."""
         return self._caller.admit(outcome)
+
+
+class BatchConnection(Caller, Protocol):
+    """What the caller of a batch needs to know of its connection."""
+
+    def answer_in(self, batch: Batch, id: bytes | None, outcome: Outcome) -> None:
+        """Answer one call of a batch."""
+        ...
+
+
+class BatchCaller(Behalf):
+    """Who asks for a call of a batch."""
+
+    def __init__(self, connection: BatchConnection, batch: Batch) -> None:
+        """A call of `batch`, which came in on `connection`."""
+        super().__init__(connection)
+        self._connection = connection
+        self.batch = batch
+
+    def answer(self, id: bytes | None, outcome: Outcome) -> None:
+        """Put the reply beside those of the other calls."""
+        self._connection.answer_in(self.batch, id, outcome)
+
+    @property
+    def full(self) -> Rejection | None:
+        """The refusal of a read that would add to replies which take too much room already; None while they do not."""
+        if self.batch.size < BATCH_BYTES:
+            return None
+        said = "The replies of this batch are too long together. Ask for the rest in further batches, or one by one."
+        facts = {"limit": "batch_bytes", "value": self.batch.size, "maximum": BATCH_BYTES}
+        return Rejection("limit_exceeded", said, facts)
+
+
+class WaitingCall(Behalf):
+    """A call that waits for something to happen, from its arrival to its answer.
+
+    Args:
+        waiting: where it is listed until it is answered.
+        caller: who asked.
+        id: the request's id, None for a notification.
+    """
+
+    def __init__(self, waiting: "Waiting", caller: Caller, id: str | int | None) -> None:
+        """A call that nobody has given up yet."""
+        super().__init__(caller)
+        self.id = id
+        self._waiting = waiting
+        self._scope: anyio.CancelScope | None = None
+        self._given_up = False
+        self.on_give_up: Callable[[], None] = lambda: None
+
+    def answer(self, id: bytes | None, outcome: Outcome) -> None:
+        """Answer, and wait no more."""
+        self._waiting.end(self)
+        self._caller.answer(id, outcome)
 
     @contextmanager
     def running(self) -> Generator[anyio.CancelScope]:

@@ -144,7 +144,7 @@ async def test_one_connection_too_many_is_told_so_and_closed(tmp_path: Path) -> 
         await late.closed()
         peers[0].close()
         with anyio.fail_after(5):
-            while len(running.server.sessions) == 3:
+            while len(running.connections.live) == 3:
                 await anyio.lowlevel.checkpoint()
         await (await running.connect()).quiet()
 

@@ -6,8 +6,8 @@ import pytest
 
 from punchlist_testing.engine import Engine, Peer, engine, until
 from punchlistd.engine.replies import REPLY_BYTES
-from punchlistd.net.outgoing import JOINED_BYTES
-from punchlistd.net.session import Session
+from punchlistd.net.connection import Connection
+from punchlistd.net.connection.output import JOINED_BYTES
 
 C = "c"
 
@@ -43,7 +43,7 @@ async def test_a_peer_that_sent_nothing_yet_is_pushed_lines_and_ids_are_never_gi
         await peer.result("event.unsubscribe", subscription=first["subscription"])
         second = await peer.result("event.subscribe", conversation=C)
         assert first["subscription"] != second["subscription"]
-        (session,) = running.server.sessions
+        (session,) = running.connections.live
         assert session.framing == "lines" and session.framed(b"{}") == b"{}\n" and list(session.subscriptions) == ["2"]
 
 
@@ -57,15 +57,15 @@ async def turned(times: int = 100) -> None:
         await asyncio.sleep(0)
 
 
-async def asked(running: Engine, *calls: tuple[str, dict[str, Any]]) -> tuple[Peer, Session]:
+async def asked(running: Engine, *calls: tuple[str, dict[str, Any]]) -> tuple[Peer, Connection]:
     """A client that has asked all that at once and reads nothing, and its connection."""
-    known = set(running.server.sessions)
+    known = set(running.connections.live)
     peer = await running.connect()
     peer.stop_reading()
     peer.write(b"".join(peer.request(method, params, id=id) for id, (method, params) in enumerate(calls)))
-    await until(lambda: any(session.paused for session in running.server.sessions - known))
+    await until(lambda: any(session.paused for session in running.connections.live - known))
     await turned()
-    (session,) = running.server.sessions - known
+    (session,) = running.connections.live - known
     return peer, session
 
 
@@ -136,7 +136,9 @@ async def test_a_long_list_waits_for_all_its_subscribers_as_one_object(tmp_path:
         stuck = [await asked(running, ("event.subscribe", {"conversation": C, "view": "list"})) for _ in range(5)]
         for number in range(3):
             await filler.result("task.edit", conversation=C, task="1", title=f"{number}")
-        waiting = [piece for _, session in stuck for piece in session.waiting_pieces if len(piece) > JOINED_BYTES]
+        waiting = [
+            piece for _, session in stuck for piece in session.output.waiting_pieces if len(piece) > JOINED_BYTES
+        ]
         assert len(waiting) == 5 and len({id(piece) for piece in waiting}) == 1
         assert all(running.unsent(session) <= 2 * JOINED_BYTES for _, session in stuck)
         for peer, _ in stuck:
@@ -154,7 +156,7 @@ async def test_a_half_closed_connection_gets_the_whole_of_a_long_answer(tmp_path
         peer.stop_reading()
         peer.send("task.list", {"conversation": C}, id=1)
         peer.writer.write_eof()
-        await until(lambda: any(session.paused for session in running.server.sessions))
+        await until(lambda: any(session.paused for session in running.connections.live))
         peer.read_on()
         assert len((await peer.answer(1))["result"]["tasks"]) == 30
         await peer.closed()

@@ -9,7 +9,7 @@ import msgspec
 from punchlist_schemas.results import Limits
 from punchlist_testing.engine import Engine, TouchyLog, engine, until
 from punchlist_testing.malformed import BAD_VALUES, PLACES
-from punchlistd.net.session import Session, peer_of
+from punchlistd.net.connection import Connection, peer_of
 
 C = "c"
 
@@ -18,8 +18,8 @@ def add(title: str) -> dict[str, Any]:
     return {"conversation": C, "title": title}
 
 
-def only_session(running: Engine) -> Session:
-    (session,) = running.server.sessions
+def only_session(running: Engine) -> Connection:
+    (session,) = running.connections.live
     return session
 
 
@@ -91,7 +91,7 @@ async def test_five_thousand_calls_sent_without_reading_are_held_back_and_all_an
         peer.stop_reading()
         for number in range(5_000):
             peer.send("task.add", add(f"task {number}"), id=number)
-        await until(lambda: running.server.sessions and only_session(running).paused)
+        await until(lambda: running.connections.live and only_session(running).paused)
         assert running.unsent(only_session(running)) < 200_000 and running.log.head < 5_000
         peer.read_on()
         answers = [await peer.receive() for _ in range(5_000)]
@@ -125,7 +125,7 @@ async def test_no_more_calls_are_in_flight_than_the_limit(tmp_path: Path) -> Non
         await gate.reached()
         for _ in range(20):
             await asyncio.sleep(0)
-        assert only_session(running)._in_flight == 5  # pyright: ignore[reportPrivateUsage]
+        assert only_session(running).protocol.in_flight == 5
         gate.open()
         assert [(await peer.receive())["id"] for _ in range(20)] == list(range(20))
 
@@ -168,7 +168,7 @@ async def test_a_peer_that_vanishes_leaves_nothing_behind(tmp_path: Path) -> Non
             peer.write(b'{"half')
             await peer.writer.drain()
             peer.close()
-        await until(lambda: len(running.server.sessions) == 1)
+        await until(lambda: len(running.connections.live) == 1)
         assert len((await other.result("task.list", conversation=C))["tasks"]) == 20
         assert not running.fanout._groups  # pyright: ignore[reportPrivateUsage]
 
@@ -189,10 +189,10 @@ async def test_a_stop_answers_reads_under_way_before_the_connection_ends(tmp_pat
 
 async def test_somebody_elses_process_is_sent_away(tmp_path: Path) -> None:
     async with engine(tmp_path) as running:
-        running.server.uids = frozenset({12345})
+        running.connections.uids = frozenset({12345})
         peer = await running.connect()
         await peer.closed()
-        assert not running.server.sessions
+        assert not running.connections.live
 
 
 def test_a_user_id_beyond_two_to_the_31_is_read_as_it_is() -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 from punchlist_schemas.results import Limits
 from punchlist_testing.engine import Engine, TouchyLog, engine, until
-from punchlistd.net.frame_time import FrameTime
 
 
-def frame_time(running: Engine) -> FrameTime:
-    (session,) = running.server.sessions
-    return session.frame_time
+def timer(running: Engine) -> asyncio.TimerHandle | None:
+    """What ends the unfinished frame of the only connection."""
+    (connection,) = running.connections.live
+    return connection.frame_timer
 
 
 async def test_a_frame_must_be_finished_in_time(tmp_path: Path) -> None:
@@ -27,24 +27,24 @@ async def test_each_frame_has_its_own_time_and_an_idle_connection_none(tmp_path:
     async with engine(tmp_path, limits=Limits(frame_seconds=3600)) as running:
         peer = await running.connect()
         await peer.quiet()
-        assert frame_time(running).timer is None
+        assert timer(running) is None
         frame = peer.request("daemon.hello", id=1)
         peer.write(frame[:10])
-        await until(lambda: frame_time(running).timer)
+        await until(lambda: timer(running))
         for _ in range(10):  # there is always a frame begun, and never the same one
-            before = frame_time(running).timer
+            before = timer(running)
             peer.write(frame[10:] + frame[:10])
             assert "result" in await peer.receive()
-            await until(lambda before=before: frame_time(running).timer is not before)
-            assert before is not None and before.cancelled() and frame_time(running).timer is not None
+            await until(lambda before=before: timer(running) is not before)
+            assert before is not None and before.cancelled() and timer(running) is not None
         for byte in frame[10:-1]:
-            before = frame_time(running).timer
+            before = timer(running)
             peer.write(bytes([byte]))
             await asyncio.sleep(0)
-            assert frame_time(running).timer is before
+            assert timer(running) is before
         peer.write(frame[-1:])
         assert "result" in await peer.receive()
-        assert frame_time(running).timer is None
+        assert timer(running) is None
 
 
 async def test_a_frame_is_not_late_while_it_is_the_daemon_that_does_not_read(tmp_path: Path) -> None:
@@ -55,14 +55,15 @@ async def test_a_frame_is_not_late_while_it_is_the_daemon_that_does_not_read(tmp
         frames = [peer.request("task.add", add(str(number)), id=number) for number in range(8)]
         peer.write(b"".join(frames)[:-5])
         await gate.reached()
-        await until(lambda: frame_time(running).timer)
-        frame_time(running).end()
-        timer = frame_time(running).timer
+        await until(lambda: timer(running))
+        (connection,) = running.connections.live
+        connection.end_frame()
+        again = timer(running)
         peer.write(frames[-1][-5:])
         gate.open()
-        assert timer is not None  # it had its time once more
+        assert again is not None  # it had its time once more
         assert {(await peer.receive())["id"] for _ in range(8)} == set(range(8))
-        assert frame_time(running).timer is None
+        assert timer(running) is None
 
 
 def add(title: str) -> dict[str, Any]:

@@ -1,11 +1,27 @@
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from punchlist_schemas.methods import METHODS
 from punchlist_testing.engine import TouchyLog, engine
+from punchlistd.engine.queries import Queries
+from punchlistd.net.connection import Connection
+from punchlistd.net.methods import ConnectionMethods
+from punchlistd.net.router import table
 
 C = "c"
+
+
+def broken(_connection: Connection, _params: Any) -> bytes:
+    raise RuntimeError("planted")
+
+
+class Anything:
+    """Has whatever it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return (self, name)
 
 
 def add(title: str) -> dict[str, Any]:
@@ -36,7 +52,8 @@ async def test_a_call_that_ends_in_an_exception_is_answered_and_the_next_one_ser
 ) -> None:
     async with engine(tmp_path) as running:
         peer = await running.connect()
-        del running.server.immediate["rpc.discover"]  # nobody answers it now
+        rows = running.router.table
+        rows["rpc.discover"] = rows["rpc.discover"]._replace(at_once=broken)
         assert (await peer.refusal("rpc.discover"))["kind"] == "internal_error"
         assert "rpc.discover failed" in caplog.text
         await peer.quiet()
@@ -57,3 +74,12 @@ async def test_a_read_behind_a_write_of_its_connection_sees_it(
         gate.open()
         assert (await peer.receive())["id"] == 1
         assert len((await peer.receive())["result"][member]) == seen
+
+
+def test_every_method_of_the_contract_has_a_row_that_answers_it() -> None:
+    rows = table(cast(ConnectionMethods, Anything()), cast(Queries, Anything()))
+    assert rows.keys() == METHODS.keys()
+    for name, row in rows.items():
+        answers = (row.at_once, row.state, row.log)
+        assert row.method is METHODS[name]
+        assert any(answers) != (row.method.kind == "write"), f"{name}: the writer answers writes, a function the others"

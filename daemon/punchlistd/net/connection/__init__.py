@@ -1,0 +1,397 @@
+"""One connection of a peer: its calls on their way to the engine, and answers and pushes on theirs back.
+
+It is a protocol on the bare transport, without a task of its own: a stream per connection costs twice as much for each
+small message. What the bytes mean is in `protocol`, which knows no transport, and how they leave in `output`.
+"""
+
+import asyncio
+import logging
+import socket
+import struct
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, cast
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.methods import METHODS
+from punchlistd.clock import now_ms
+from punchlistd.engine.calls import Caller, Stage, Write
+from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces, Reply
+from punchlistd.engine.subscriptions import Subscription
+from punchlistd.net import jsonrpc
+from punchlistd.net.connection.callers import BatchCaller, Waiting
+from punchlistd.net.connection.output import BUFFER_BYTES, Output
+from punchlistd.net.connection.protocol import Batch, ServerProtocol
+from punchlistd.net.connections import Connections
+from punchlistd.net.hangup import hung_up
+
+logger = logging.getLogger(__name__)
+
+Begin = Callable[["Connection", Caller, jsonrpc.Call], None]
+"""Begins a call, whose caller is answered once, now or later."""
+
+
+class Connection(asyncio.Protocol):
+    """A connection and what it asked for.
+
+    Args:
+        connections: all of them.
+        begin: begins a call.
+
+    Attributes:
+        actor, user, confirm, client: What `daemon.hello` set.
+        pid: The process at the other end.
+        connected_at: When it was made, in milliseconds since 1970.
+        heard_at: When it was heard of last, in seconds of the monotonic clock.
+        waiting: Its calls that wait for something to happen.
+        subscriptions: Its subscriptions by their ids.
+        last_write: Its last change. A read behind it waits until it is answered.
+        undo: Its last undo. What comes behind it waits until it is done, since its history is read beside the writer.
+        frame_timer: Runs while a frame is unfinished: a slow sender must not hold memory for ever.
+        push_framed: The transport's own: no answers wait to be sent when a commit is published.
+    """
+
+    def __init__(self, connections: "Connections[Connection]", begin: Begin) -> None:
+        """A connection that waits for its transport."""
+        limits = connections.settings.limits
+        self.connections = connections
+        self.actor = "anonymous"
+        self.client = ""
+        self.user: str | None = None
+        self.confirm = False
+        self.pid = 0
+        self.connected_at = now_ms()
+        self.heard_at = time.monotonic()
+        self.waiting = Waiting(limits.in_flight)
+        self.subscriptions: dict[str, Subscription] = {}
+        self.last_write: Write | None = None
+        self.undo: Write | None = None
+        self.frame_timer: asyncio.TimerHandle | None = None
+        self.push_framed: Callable[[bytes], Any] = _to_nobody
+        self.protocol = ServerProtocol(limits)
+        self.output = Output(connections.held, self._blocked, self._unblocked)
+        self._begin = begin
+        self._metrics = connections.metrics
+        self._most_in_flight = limits.in_flight
+        self._received = 0
+        self._pauses = 0
+        self._batch_caller: BatchCaller | None = None
+        self._next_subscription = 1
+        self._end_watch: Callable[[], None] | None = None
+
+    # the transport's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Check who is there, and whether there is room."""
+        self.output.begin(cast(asyncio.Transport, transport))
+        self.push_framed = cast(asyncio.Transport, transport).write
+        self.pid, uid = peer_of(transport.get_extra_info("socket"))
+        if uid not in self.connections.uids:
+            logger.warning("refused a connection of uid %d", uid)
+            self.output.abort()
+        elif (refused := self.connections.enter(self)) is not None:
+            self.push(jsonrpc.failure(jsonrpc.NULL, refused))
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection; what it asked for and was taken is done all the same."""
+        self.output.end()
+        self.protocol.forget_received()
+        self._note_received()
+        self._stop_frame_timer()
+        if self._end_watch is not None:
+            self._end_watch()
+        for subscription in self.subscriptions.values():
+            self.connections.fanout.remove(subscription)
+        self.subscriptions.clear()
+        self.waiting.cancel_all()
+        self.connections.claims.connection_closed(self)
+        self.connections.leave(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Take the calls that these bytes complete."""
+        self.heard_at = time.monotonic()
+        finished = self.protocol.receive_data(data)
+        self._work()
+        if self.protocol.fault:
+            self._end_with(self.protocol.fault)
+        elif self.protocol.has_unfinished_frame or self.frame_timer is not None:
+            self._watch_frame(finished=finished)
+            self._bound_received()
+        elif self._received or self.protocol.frames:
+            self._bound_received()
+
+    def eof_received(self) -> bool:
+        """The peer sends no more; what it asked for is answered, then the connection ends."""
+        transport = self.output.transport
+        if transport is None or hung_up(transport.get_extra_info("socket")):
+            return False
+        if self.protocol.receive_eof():
+            self._work()
+        if self.protocol.fault:
+            self._end_with(self.protocol.fault)
+        else:
+            self.finish()
+        if len(self.waiting) and self._end_watch is None:
+            self._end_watch = self.connections.hang_ups.watch(transport.get_extra_info("socket"), self.abort)
+        return True
+
+    def pause_writing(self) -> None:
+        """The peer does not take bytes: nothing is pushed, and nothing more is read."""
+        self.output.pause()
+
+    def resume_writing(self) -> None:
+        """The peer takes bytes again: send what waits, then go on."""
+        self.output.resume()
+
+    def _blocked(self) -> None:
+        """Nothing is pushed, and nothing more is read, until the peer takes bytes."""
+        for subscription in self.subscriptions.values():
+            self.connections.fanout.hold(subscription)
+        if self.output.transport is not None:
+            self.output.transport.pause_reading()
+
+    def _unblocked(self) -> None:
+        """Go on with the peer's calls, and lead its subscriptions on."""
+        self._resume()
+        self.lead_on()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the connection is closed."""
+        return self.output.transport is None
+
+    @property
+    def holder(self) -> "Connection":
+        """What is claimed here, this connection holds."""
+        return self
+
+    @property
+    def taken_at(self) -> float:
+        """When its peer last took bytes of what waits, in seconds of the monotonic clock."""
+        return self.output.taken_at
+
+    @property
+    def unsent_bytes(self) -> int:
+        """How many bytes wait for the peer to take them."""
+        return self.output.unsent_bytes
+
+    # calls
+
+    def _work(self) -> None:
+        """Begin the calls that have come, as far as the limits allow; then send what was answered."""
+        protocol = self.protocol
+        while (protocol.members or protocol.frames) and self._has_room():
+            call, batch = protocol.next_call()
+            caller = self if batch is None else self._caller_in(batch, call)
+            if type(call) is jsonrpc.Malformed:
+                caller.answer(call.id, call.rejection)
+            else:
+                self._begin(self, caller, call)
+            if protocol.unsent_bytes > BUFFER_BYTES:
+                self.output.send(protocol.unsent_bytes, protocol.data_to_send())
+        if protocol.frames and self.output.transport is not None:
+            self.output.transport.pause_reading()
+        if self._received and not (protocol.members or protocol.frames):
+            self._note_received()
+        self.flush()
+
+    def _caller_in(self, batch: Batch, call: jsonrpc.Call | jsonrpc.Malformed) -> BatchCaller:
+        """Who asks for a call of a batch. From the first one on nothing is pushed until it is answered."""
+        if call is batch.calls[0] and _is_pushed(batch):
+            self._pauses += 1
+            for subscription in self.subscriptions.values():
+                self.connections.fanout.hold(subscription)
+        if self._batch_caller is None or self._batch_caller.batch is not batch:
+            self._batch_caller = BatchCaller(self, batch)
+        return self._batch_caller
+
+    def _bound_received(self) -> None:
+        """End the connection if there is no room for what it sends."""
+        if self._note_received() > LONG_BYTES and (refused := self.connections.held.refusal()) is not None:
+            self.protocol.forget_received()
+            self.push(jsonrpc.failure(jsonrpc.NULL, refused))
+            self.finish()
+
+    def _note_received(self) -> int:
+        """Enter in the account what was received and is not begun; how much that is."""
+        size = 0 if self.is_gone else self.protocol.received_bytes
+        self.connections.held.add(size - self._received)
+        self._received = size
+        return size
+
+    def _has_room(self) -> bool:
+        output, undo = self.output, self.undo
+        if output.is_blocked or output.transport is None or (undo is not None and undo.stage is not Stage.ANSWERED):
+            return False
+        in_flight = self.protocol.in_flight
+        return (
+            in_flight < self._most_in_flight
+            or bool(self.protocol.members)
+            or in_flight - len(self.waiting) < self._most_in_flight
+        )
+
+    # answers
+
+    def answer(self, id: bytes | None, outcome: Outcome) -> None:
+        """Put a reply into the outgoing bytes; `flush` sends them."""
+        self._metrics.answered(outcome)
+        self.protocol.answer(id, outcome)
+
+    def answer_in(self, batch: Batch, id: bytes | None, outcome: Outcome) -> None:
+        """Answer one call of a batch: with the last one the batch is, and then what follows from it is pushed."""
+        self._metrics.answered(outcome)
+        self.connections.held.take(self.protocol.answer_in(batch, id, outcome))
+        if not batch.is_complete:
+            return
+        for reply in batch.replies:
+            self.connections.held.give(reply)
+        if _is_pushed(batch):
+            self._pauses -= 1
+            asyncio.get_running_loop().call_soon(self.lead_on)
+
+    def flush(self) -> None:
+        """Send the outgoing bytes, and take up work that waited for room."""
+        protocol = self.protocol
+        if protocol.unsent_bytes:
+            self.output.send(protocol.unsent_bytes, protocol.data_to_send())
+        if (protocol.members or protocol.frames) and self._has_room():
+            asyncio.get_running_loop().call_soon(self._resume)
+        elif protocol.at_end and protocol.is_done:
+            self.close()
+
+    def _resume(self) -> None:
+        self._work()
+        output, protocol = self.output, self.protocol
+        if output.transport is not None and not (protocol.frames or output.is_blocked or protocol.at_end):
+            output.transport.resume_reading()
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Wait until no other long answer is being made and the peer has taken the last one."""
+        return self.output.turn()
+
+    def admit(self, outcome: Outcome) -> Outcome:
+        """The answer to a read, or the refusal of a long one that the daemon has no room for."""
+        return self.connections.held.admit(outcome)
+
+    # pushes
+
+    @property
+    def framing(self) -> str:
+        """The kind of framing."""
+        return self.protocol.framing
+
+    def framed(self, payload: bytes) -> bytes:
+        """A payload in this connection's framing."""
+        return self.protocol.framed(payload)
+
+    @property
+    def paused(self) -> bool:
+        """Whether nothing may be pushed: the peer takes no bytes, or has to be answered a batch of changes first."""
+        return self.output.is_blocked or self._pauses > 0
+
+    def push(self, payload: Reply) -> None:
+        """Send a notification; a long one that there is no room for ends the connection, which can resume."""
+        if type(payload) is Pieces and isinstance(self.admit(payload), Rejection):
+            self.abort()
+            return
+        protocol = self.protocol
+        protocol.push(payload.parts if type(payload) is Pieces else (payload,))
+        self.output.send(protocol.unsent_bytes, protocol.data_to_send())
+
+    def ended(self, id: str, payload: bytes) -> None:
+        """A subscription is over: forget it, and send the notification that says why."""
+        self.subscriptions.pop(id, None)
+        self.push(payload)
+
+    def new_subscription_id(self) -> str:
+        """An id that this connection did not have before."""
+        id = str(self._next_subscription)
+        self._next_subscription += 1
+        return id
+
+    def _stop_pushes(self) -> None:
+        self.output.is_blocked = True
+        for subscription in self.subscriptions.values():
+            self.connections.fanout.hold(subscription)
+
+    def lead_on(self) -> None:
+        """Take up the subscriptions that were held back."""
+        for subscription in list(self.subscriptions.values()):
+            self.connections.fanout.lead(subscription)
+
+    # ends
+
+    def give_up_waiting(self) -> None:
+        """Give up the calls that wait for something to happen."""
+        self.waiting.cancel_all()
+
+    def finish(self) -> None:
+        """Take no more; end the connection once everything that was taken is answered."""
+        self.protocol.at_end = True
+        self._stop_frame_timer()
+        if self.output.transport is not None:
+            self.output.transport.pause_reading()
+        if self.protocol.is_done:
+            self.close()
+
+    def close(self) -> None:
+        """Send what is left and end the connection."""
+        self.protocol.forget_received()
+        self._stop_pushes()
+        self.output.close()
+
+    def abort(self) -> None:
+        """End the connection now."""
+        self._stop_pushes()
+        self.output.abort()
+
+    def _end_with(self, fault: bytes) -> None:
+        """Nothing that comes can be read any more: say why, and end."""
+        self.push(fault)
+        self.waiting.cancel_all()
+        self.finish()
+
+    # the time of a frame
+
+    def _watch_frame(self, *, finished: bool) -> None:
+        """Bytes came: they finished frames, or left one unfinished, or both."""
+        pending = self.protocol.has_unfinished_frame
+        if finished or not pending:
+            self._stop_frame_timer()
+        if pending and self.frame_timer is None:
+            seconds = self.connections.settings.limits.frame_seconds
+            self.frame_timer = asyncio.get_running_loop().call_later(seconds, self.end_frame)
+
+    def _stop_frame_timer(self) -> None:
+        if self.frame_timer is not None:
+            self.frame_timer.cancel()
+            self.frame_timer = None
+
+    def end_frame(self) -> None:
+        """The time of the unfinished frame is over; it has its time once more if it is we who do not read."""
+        self._stop_frame_timer()
+        transport, seconds = self.output.transport, self.connections.settings.limits.frame_seconds
+        if transport is None or not transport.is_reading():
+            self._watch_frame(finished=False)
+            return
+        facts = {"limit": "frame_seconds", "value": seconds, "maximum": seconds}
+        late = Rejection("limit_exceeded", f"A frame must be finished within {seconds:g} seconds.", facts)
+        self._end_with(jsonrpc.failure(jsonrpc.NULL, late))
+
+
+def peer_of(sock: socket.socket) -> tuple[int, int]:
+    """Process and user id at the other end."""
+    pid, uid, _gid = struct.unpack("iII", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return pid, uid
+
+
+def _is_pushed(batch: Batch) -> bool:
+    """Whether pushes follow from a batch: a call of it changes something, or subscribes."""
+    rows = [METHODS.get(call.method) for call in batch.calls if isinstance(call, jsonrpc.Call)]
+    return any(row is not None and (row.kind == "write" or row.name == "event.subscribe") for row in rows)
+
+
+def _to_nobody(_framed: bytes) -> None:
+    """There is no transport yet."""

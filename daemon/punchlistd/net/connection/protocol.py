@@ -1,0 +1,187 @@
+"""One connection as its bytes, without I/O: no loop, no clock, no socket.
+
+    receive_data ─▶ frames ─▶ next_call ─▶ (the daemon acts) ─▶ answer, push ─▶ data_to_send
+
+Every call that comes out is answered once, in any order; a batch is answered by one array when its last call is. What
+is no call comes out as `Malformed`, with the rejection to answer it by. Once nothing more is to come in (`at_end`), the
+connection ends as soon as it `is_done`.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+from punchlist_schemas.framing import Framer, FramingError
+from punchlist_schemas.results import Limits
+from punchlistd.engine.replies import Outcome, Pieces
+from punchlistd.net import jsonrpc
+
+
+class Batch:
+    """The replies to a batch: one array, complete when the last call is answered.
+
+    Attributes:
+        calls: What the batch asks for.
+        replies: The replies so far, each in the pieces that it is made of.
+        size: How many bytes they have together.
+    """
+
+    __slots__ = ("_missing", "calls", "replies", "size")
+
+    def __init__(self, calls: Sequence[jsonrpc.Call | jsonrpc.Malformed]) -> None:
+        """A batch of which nothing is answered."""
+        self.calls = calls
+        self.replies: list[tuple[bytes, ...]] = []
+        self.size = 0
+        self._missing = len(calls)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all its calls are answered."""
+        return not self._missing
+
+    def answer(self, id: bytes | None, outcome: Outcome) -> tuple[bytes, ...]:
+        """Take the answer to one call; its reply in pieces, none for a notification."""
+        self._missing -= 1
+        if id is None:
+            return ()
+        if type(outcome) is Pieces:
+            reply = jsonrpc.response_in_pieces(id, outcome.parts)
+        else:
+            reply = (jsonrpc.response(id, outcome),)
+        self.replies.append(reply)
+        self.size += sum(map(len, reply))
+        return reply
+
+    @property
+    def array(self) -> list[bytes]:
+        """The replies as one array, in pieces; empty if the batch has notifications alone."""
+        pieces: list[bytes] = []
+        for reply in self.replies:
+            pieces += (b"," if pieces else b"[", *reply)
+        return [*pieces, b"]"] if pieces else []
+
+
+class ServerProtocol:
+    """The daemon's end of a connection: bytes in, calls out; answers and pushes in, bytes out.
+
+    Args:
+        limits: how long a frame, how deep its JSON and how large a batch may be.
+
+    Attributes:
+        in_flight: How many calls have come out, alone or in a batch that has begun to, and are not answered.
+        at_end: Whether nothing more comes in.
+        frames: What came in whole, of which nothing has begun.
+        members: The calls of the batch that is coming out.
+        unsent_bytes: How many bytes `data_to_send` has.
+        fault: Why the bytes that came in can't be read any further, as the last payload to push; empty while they can.
+    """
+
+    __slots__ = ("_framer", "_limits", "_out", "at_end", "fault", "frames", "in_flight", "members", "unsent_bytes")
+
+    def __init__(self, limits: Limits) -> None:
+        """A connection on which nothing was said; the peer's first byte decides on its framing."""
+        self.in_flight = 0
+        self.at_end = False
+        self.fault: bytes = b""
+        self.unsent_bytes = 0
+        self._limits = limits
+        self._framer = Framer(limits.frame_bytes)
+        self.frames: deque[bytes] = deque()
+        self.members: deque[tuple[jsonrpc.Call | jsonrpc.Malformed, Batch]] = deque()
+        self._out: list[bytes] = []
+
+    # in
+
+    def receive_data(self, data: bytes) -> bool:
+        """Take bytes from the peer; whether they finished a frame."""
+        if self.fault or self.at_end:
+            return False
+        try:
+            frames = self._framer.feed(data)
+        except FramingError as error:
+            frames = error.frames
+            self.fault = jsonrpc.failure(jsonrpc.NULL, error.rejection)
+        self.frames += frames
+        return bool(frames)
+
+    def receive_eof(self) -> bool:
+        """The peer sends no more; whether that finished a frame: its last line may do without a newline."""
+        return self._framer.kind == "lines" and self._framer.pending and self.receive_data(b"\n")
+
+    @property
+    def has_unfinished_frame(self) -> bool:
+        """Whether a frame has begun of which more has to come."""
+        return self._framer.pending and not self.at_end
+
+    @property
+    def received_bytes(self) -> int:
+        """How many bytes came in of which nothing has begun."""
+        return self._framer.held + sum(map(len, self.frames))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing more comes in, and all that came is answered."""
+        return self.at_end and not (self.in_flight or self.frames)
+
+    def next_call(self) -> tuple[jsonrpc.Call | jsonrpc.Malformed, Batch | None]:
+        """The next call and the batch that it belongs to; only while there are `members` or `frames`."""
+        if self.members:
+            return self.members.popleft()
+        decoded = jsonrpc.decode(self.frames.popleft(), self._limits)
+        if isinstance(decoded, list):
+            batch = Batch(decoded)
+            self.in_flight += len(decoded)
+            self.members.extend([(each, batch) for each in decoded])
+            return self.members.popleft()
+        self.in_flight += 1
+        return decoded, None
+
+    def forget_received(self) -> None:
+        """Drop what came in and has not begun: its answers could not be sent any more."""
+        self.frames.clear()
+        self.members.clear()
+
+    # out
+
+    @property
+    def framing(self) -> str:
+        """The kind of framing; equal kinds frame equally."""
+        return self._framer.kind or "lines"
+
+    def framed(self, payload: bytes) -> bytes:
+        """A payload in this connection's framing."""
+        return self._framer.encode(payload)
+
+    def answer(self, id: bytes | None, outcome: Outcome) -> None:
+        """Answer a call that stands alone, by its raw JSON id; a notification (None) gets no reply."""
+        self.in_flight -= 1
+        if id is None:
+            return
+        if type(outcome) is bytes and self._framer.kind == "lines":  # as nearly always, without a copy
+            framed = b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id, outcome)
+        elif type(outcome) is Pieces:
+            self.push(jsonrpc.response_in_pieces(id, outcome.parts))
+            return
+        else:
+            framed = self._framer.encode(jsonrpc.response(id, outcome))
+        self._out.append(framed)
+        self.unsent_bytes += len(framed)
+
+    def answer_in(self, batch: Batch, id: bytes | None, outcome: Outcome) -> tuple[bytes, ...]:
+        """Answer a call of a batch; its reply in pieces. With the last one the array is to be sent."""
+        self.in_flight -= 1
+        reply = batch.answer(id, outcome)
+        if batch.is_complete and (array := batch.array):
+            self.push(array)
+        return reply
+
+    def push(self, payload: Sequence[bytes]) -> None:
+        """Send a payload that comes in pieces."""
+        framed = self._framer.encode_pieces(payload)
+        self._out += framed
+        self.unsent_bytes += sum(map(len, framed))
+
+    def data_to_send(self) -> list[bytes]:
+        """The bytes for the peer, each given out once."""
+        out, self._out, self.unsent_bytes = self._out, [], 0
+        return out

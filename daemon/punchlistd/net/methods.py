@@ -1,0 +1,173 @@
+"""The methods that concern a connection itself: who it is, what it is pushed, what it confirms, what it gives up."""
+
+import asyncio
+import os
+from collections.abc import Callable
+
+import msgspec
+
+from punchlist_schemas import params as p
+from punchlist_schemas import results as r
+from punchlist_schemas.build import build_stamp
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.methods import PROTOCOL
+from punchlistd import __version__
+from punchlistd.clock import now_ms
+from punchlistd.engine.confirm import Confirmer
+from punchlistd.engine.queries import Queries
+from punchlistd.engine.replies import Outcome
+from punchlistd.engine.subscriptions import Subscription
+from punchlistd.engine.views import view
+from punchlistd.net.connection import Connection
+
+FEATURES = (
+    "batch",
+    "content-length",
+    "event.subscribe",
+    "event.wait",
+    "keys",
+    "undo",
+    "at_version",
+    "claims",
+    "rows",
+    "board",
+)
+
+_OF_ONE = {"rows": True, "board": False}
+"""Whether a view is of one conversation or of all; the others are of either."""
+
+HUNG_UP = Rejection("cancelled", "The connection was closed before the subscription began.")
+"""What nobody reads: the subscription is not registered, since nothing would ever remove it."""
+BUILD = build_stamp(__version__)
+"""The code that this process has loaded; later the files may be others."""
+
+
+class ConnectionMethods:
+    """Answers what a connection asks about itself.
+
+    Args:
+        queries: what subscriptions begin with.
+        confirmer: knows what a token would do.
+        stop: makes the daemon stop.
+        lock: the file by whose lock this is the only daemon of its data directory; None: of a copy.
+    """
+
+    def __init__(
+        self, queries: Queries, confirmer: Confirmer, stop: Callable[[], None], lock: r.FileIdentity | None = None
+    ) -> None:
+        """Methods over what the daemon has."""
+        self._queries = queries
+        self._confirmer = confirmer
+        self._stop = stop
+        self._lock = lock
+
+    def hello(self, connection: Connection, params: p.Hello) -> Outcome:
+        """Introduce the connection, and bind it to a user."""
+        if params.user is not None and params.user != connection.user:
+            if connection.user is not None:
+                said = f"This connection is bound to the user {connection.user}; open another one for {params.user}."
+                return Rejection("forbidden", said, {"what": "user"})
+            if connection.subscriptions:
+                return Rejection("forbidden", "Bind the user before subscribing to anything.", {"what": "user"})
+            connection.user = params.user
+        if params.client is not None:
+            connection.client = params.client.name
+            connection.actor = params.client.name
+        connection.confirm = connection.confirm or params.confirm
+        return _encode(
+            r.HelloResult(
+                name="punchlistd",
+                version=__version__,
+                protocol=PROTOCOL,
+                epoch=self._queries.epoch,
+                pid=os.getpid(),
+                limits=connection.connections.settings.limits,
+                features=FEATURES,
+                lock=self._lock,
+                build=BUILD,
+            )
+        )
+
+    def shutdown(self, _connection: Connection, _params: p.Nothing) -> Outcome:
+        """Stop the daemon once this is answered."""
+        asyncio.get_running_loop().call_soon(self._stop)
+        return _encode(r.Stopping(stopping=True))
+
+    def confirmation(self, connection: Connection, params: p.ConfirmationGet) -> Outcome:
+        """What a token would do."""
+        found = self._confirmer.get(connection.user, params.token, now_ms())
+        return found if isinstance(found, Rejection) else _encode(found)
+
+    async def subscribe(self, connection: Connection, params: p.EventSubscribe) -> Outcome:
+        """Position, snapshot and registration happen without a wait between them; the first push follows the answer."""
+        refused = _no_room(connection) or _misplaced(params) or connection.connections.held.refusal()
+        if refused is not None:
+            return refused
+        name = await self._queries.position(connection, params.conversation, params.after, params.epoch)
+        if isinstance(name, Rejection):
+            return name
+        showing = name is not None and params.view == "list"
+        opened = await self._queries.durable(connection, name) if name is not None and showing else None
+        if isinstance(opened, Rejection):
+            return opened
+        if connection.is_gone:
+            return HUNG_UP
+        shared = connection.connections
+        position = shared.fanout.head if params.after is None or showing else params.after
+        shown = view(params.view, params.after, shared.settings.chunk_bytes)
+        subscription = Subscription(connection.new_subscription_id(), connection, params.view, name, position, shown)
+        if params.view == "rows" and name is not None:
+            position = params.after or 0
+            subscription.stale[name] = None
+        connection.subscriptions[subscription.id] = subscription
+        shared.fanout.add(subscription)
+        asyncio.get_running_loop().call_soon(shared.fanout.lead, subscription)
+        result = _encode(r.SubscribeResult(subscription=subscription.id, seq=position, epoch=self._queries.epoch))
+        if opened is None:
+            return result
+        return opened.list_reply(b"%b," % result[:-1], b',"version":%d}' % opened.state.version)
+
+
+def discover(_connection: Connection, _params: p.Nothing) -> Outcome:
+    """The contract as a document."""
+    from punchlist_schemas.discover import openrpc_document  # noqa: PLC0415 - rarely asked for, slow to build
+
+    return openrpc_document()
+
+
+def cancel(connection: Connection, params: p.Cancel) -> Outcome:
+    """Give up a waiting call."""
+    if not connection.waiting.cancel(params.id):
+        facts = {"what": "call", "id": str(params.id)}
+        return Rejection("not_found", f"No call with the id {params.id} waits on this connection.", facts)
+    return ACKNOWLEDGED
+
+
+def unsubscribe(connection: Connection, params: p.EventUnsubscribe) -> Outcome:
+    """End a subscription."""
+    subscription = connection.subscriptions.pop(params.subscription, None)
+    if subscription is None:
+        facts = {"what": "subscription", "id": params.subscription}
+        return Rejection("not_found", f"This connection has no subscription {params.subscription}.", facts)
+    connection.connections.fanout.remove(subscription)
+    return ACKNOWLEDGED
+
+
+def _no_room(connection: Connection) -> Rejection | None:
+    maximum = connection.connections.settings.limits.subscriptions
+    if len(connection.subscriptions) < maximum:
+        return None
+    facts = {"limit": "subscriptions", "value": maximum + 1, "maximum": maximum}
+    return Rejection("limit_exceeded", f"A connection may have {maximum} subscriptions; end one first.", facts)
+
+
+def _misplaced(params: p.EventSubscribe) -> Rejection | None:
+    is_of_one = _OF_ONE.get(params.view)
+    if is_of_one is None or is_of_one == (params.conversation is not None):
+        return None
+    said = "The view rows is of one conversation." if is_of_one else "The view board is of all conversations."
+    return Rejection("invalid_params", said, {"field": "conversation"})
+
+
+_encode = msgspec.json.Encoder().encode
+ACKNOWLEDGED = _encode(r.Acknowledged())

@@ -1,0 +1,130 @@
+"""The bytes of a connection without a connection: what comes out of which bytes, and which bytes out of what."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.results import Limits
+from punchlistd.engine.replies import Pieces
+from punchlistd.net.connection.protocol import Batch, ServerProtocol
+from punchlistd.net.jsonrpc import Call, Malformed
+
+REFUSED = Rejection("not_found", "It is not there.")
+
+
+def request(id: Any, method: str = "task.get", **params: Any) -> dict[str, Any]:
+    message = {"jsonrpc": "2.0", "method": method, "params": params}
+    return message if id is None else {**message, "id": id}
+
+
+def line(message: Any) -> bytes:
+    return msgspec.json.encode(message) + b"\n"
+
+
+def calls(protocol: ServerProtocol) -> list[tuple[Call | Malformed, Batch | None]]:
+    found: list[tuple[Call | Malformed, Batch | None]] = []
+    while protocol.members or protocol.frames:
+        found.append(protocol.next_call())
+    return found
+
+
+def sent(protocol: ServerProtocol) -> list[Any]:
+    size = protocol.unsent_bytes
+    data = b"".join(protocol.data_to_send())
+    assert len(data) == size and protocol.unsent_bytes == 0
+    return [msgspec.json.decode(each) for each in data.splitlines()]
+
+
+def test_bytes_become_calls_and_answers_become_bytes() -> None:
+    protocol = ServerProtocol(Limits())
+    assert protocol.receive_data(line(request(1, task="7")) + line(request(None)) + b'{"json')
+    assert protocol.has_unfinished_frame and protocol.received_bytes > 6
+    (one, _), (notice, _) = calls(protocol)
+    assert one == Call(b"1", "task.get", {"task": "7"}) and notice == Call(None, "task.get", {})
+    assert protocol.in_flight == 2 and protocol.received_bytes == 6
+    protocol.answer(None, b"{}")
+    protocol.answer(b"1", b'{"a":1}')
+    assert sent(protocol) == [{"jsonrpc": "2.0", "id": 1, "result": {"a": 1}}]
+    assert sent(protocol) == [] and protocol.in_flight == 0
+
+
+def test_what_is_no_call_comes_out_with_the_rejection_to_answer_it_by() -> None:
+    protocol = ServerProtocol(Limits())
+    protocol.receive_data(b'{"id":5}\n')
+    ((malformed, batch),) = calls(protocol)
+    assert isinstance(malformed, Malformed) and (malformed.id, batch) == (b"5", None)
+    protocol.answer(malformed.id, malformed.rejection)
+    assert sent(protocol)[0]["error"]["data"]["kind"] == "invalid_request"
+
+
+def test_a_batch_is_answered_by_one_array_once_its_last_answer_is_there() -> None:
+    protocol = ServerProtocol(Limits())
+    protocol.receive_data(line([request(1), request(None), 5, request(2)]))
+    assert not protocol.members
+    (one, batch), *_ = calls(protocol)
+    assert isinstance(one, Call) and batch is not None and protocol.in_flight == 4
+    protocol.answer_in(batch, b"2", Pieces((b'{"tasks":', b"[]", b"}")))
+    protocol.answer_in(batch, None, b"{}")
+    protocol.answer_in(batch, b"null", REFUSED)
+    assert sent(protocol) == [] and not batch.is_complete and batch.size > 0
+    protocol.answer_in(batch, b"1", b"{}")
+    (replies,) = sent(protocol)
+    assert [reply["id"] for reply in replies] == [2, None, 1]
+    assert replies[0]["result"] == {"tasks": []} and replies[1]["error"]["data"]["kind"] == "not_found"
+    assert protocol.in_flight == 0
+
+
+def test_notifications_alone_are_not_answered_at_all() -> None:
+    protocol = ServerProtocol(Limits())
+    protocol.receive_data(line([request(None), request(None)]))
+    for _, batch in calls(protocol):
+        assert batch is not None
+        protocol.answer_in(batch, None, b"{}")
+    assert protocol.data_to_send() == [] and protocol.in_flight == 0
+
+
+def test_the_rest_of_a_batch_comes_out_before_the_next_frame() -> None:
+    protocol = ServerProtocol(Limits())
+    protocol.receive_data(line([request(1), request(2)]) + line(request(3)))
+    protocol.next_call()
+    assert protocol.members and protocol.frames
+    assert [call.id for call, _ in calls(protocol)] == [b"2", b"3"]
+
+
+def test_frames_before_a_fault_are_good_and_nothing_after_it_is_read() -> None:
+    protocol = ServerProtocol(Limits(frame_bytes=100))
+    protocol.receive_data(line(request(1)) + b"{" * 200)
+    assert msgspec.json.decode(protocol.fault)["error"]["data"]["kind"] == "limit_exceeded"
+    assert not protocol.receive_data(b"\n" + line(request(2)))
+    assert [call.id for call, _ in calls(protocol)] == [b"1"]
+
+
+@pytest.mark.parametrize("headers", [False, True], ids=["lines", "headers"])
+def test_replies_and_pushes_wear_the_framing_of_the_first_byte(headers: bool) -> None:
+    protocol = ServerProtocol(Limits())
+    payload = msgspec.json.encode(request(1))
+    protocol.receive_data(b"Content-Length: %d\r\n\r\n%b" % (len(payload), payload) if headers else payload + b"\n")
+    assert len(calls(protocol)) == 1 and protocol.framing == ("headers" if headers else "lines")
+    protocol.push([b'{"a"', b":1}"])
+    assert b"".join(protocol.data_to_send()) == (b'Content-Length: 7\r\n\r\n{"a":1}' if headers else b'{"a":1}\n')
+    assert protocol.framed(b"{}") == (b"Content-Length: 2\r\n\r\n{}" if headers else b"{}\n")
+
+
+def test_a_last_line_needs_no_newline_and_the_end_comes_when_all_is_answered() -> None:
+    protocol = ServerProtocol(Limits())
+    protocol.receive_data(line(request(1))[:-1])
+    assert not protocol.frames and not protocol.members and protocol.receive_eof() and not protocol.receive_eof()
+    protocol.at_end = True
+    assert not protocol.is_done and len(calls(protocol)) == 1 and not protocol.is_done
+    protocol.answer(b"1", b"{}")
+    assert protocol.is_done and not protocol.receive_data(line(request(2)))
+
+
+def test_what_has_not_begun_can_be_forgotten() -> None:
+    protocol = ServerProtocol(Limits())
+    protocol.receive_data(line([request(1), request(2)]) + line(request(3)))
+    protocol.next_call()
+    protocol.forget_received()
+    assert not protocol.frames and not protocol.members and protocol.received_bytes == 0

@@ -1,0 +1,18 @@
+"""Calls as the router takes them, without a connection."""
+
+from typing import Any
+
+import msgspec
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.methods import Method
+from punchlist_schemas.params import Params
+from punchlistd.net import jsonrpc
+
+
+def typed_params(method: Method, params: dict[str, Any] | list[Any]) -> Params | Rejection:
+    """The typed params of a call, or why they are refused."""
+    try:
+        return msgspec.convert(params, method.params)
+    except msgspec.ValidationError as error:
+        return jsonrpc.invalid_params(method, error)
