@@ -32,7 +32,7 @@ _punch_list() { _punch_ask list "$1"; }
     "zsh": """
 _punch_ask() {
   local -a found
-  found=("${(@f)$(punch complete $1 -- "${(@)words[2,CURRENT-1]}" 2>/dev/null | sed $'s/:/\\\\:/g; s/\\t/:/')}")
+  found=("${(@f)$(punch complete $1 -- "${(@)punch_words}" 2>/dev/null | sed $'s/:/\\\\:/g; s/\\t/:/')}")
   _describe $1 found
 }
 _punch_task() { _punch_ask task }
@@ -50,6 +50,16 @@ BOTH_PROGRAMS = {
     "zsh": "",
     "fish": "\ncomplete -c punchlist -w punch\n",
 }
+MENDED = {
+    # What stands before the subcommand is cut from `words` further down, and names the list.
+    "_shtab_punch() {\n": '_shtab_punch() {\n  local -a punch_words; punch_words=("${(@)words[2,CURRENT-1]}")\n',
+    # "(*):" is one argument, after which nothing is offered; "*:" is any number of them.
+    '"(*)::': '"*:',
+    '"(*):': '"*:',
+    "#compdef punch\n": "#compdef punch punchlist\n",
+    "compdef _shtab_punch -N punch\n": "compdef _shtab_punch -N punch punchlist\n",
+}
+"""What shtab writes for zsh → what zsh needs."""
 COMPLETE: dict[str, Any] = {
     "file": shtab.FILE,
     **{
@@ -83,7 +93,11 @@ def _declare(to: argparse.ArgumentParser, arguments: tuple[Argument, ...]) -> No
 def script(shell: str) -> str:
     """The completion script of one shell."""
     text = shtab.complete(parser(), shell=shell, preamble=cast("str", ASKING)).rstrip() + "\n" + BOTH_PROGRAMS[shell]
-    return text.replace("#compdef punch\n", "#compdef punch punchlist\n")
+    for written, needed in MENDED.items() if shell == "zsh" else ():
+        if written not in text:
+            raise ValueError(f"shtab no longer writes {written!r}: see whether zsh still needs {needed!r}")
+        text = text.replace(written, needed)
+    return text
 
 
 def main() -> int:

@@ -3,16 +3,18 @@
 Times are milliseconds since 1970 UTC. Optional members are left out of the JSON when they have nothing to say.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
 from punchlist_schemas import vocabulary
-from punchlist_schemas.vocabulary import Priority, Status
 
-STATUSES = vocabulary.STATUSES
+Status = Literal["pending", "in_progress", "paused", "completed", "failed"]
+Priority = Literal["low", "normal", "high", "urgent"]
+
+STATUSES: tuple[Status, ...] = get_args(Status)
 FINISHED = vocabulary.FINISHED
-PRIORITIES = vocabulary.PRIORITIES
+PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 
 MAX_INTEGER = 2**53
 """Largest magnitude of an integer on the wire: what every JSON reader holds exactly (RFC 8259 §6)."""

@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from punchlist_schemas import things as t
+from punchlist_schemas import vocabulary
 
 TASK = t.Task(
     id="1", title="a", status="pending", priority="normal", created_at=1, updated_at=2, status_changed_at=3, version=4
@@ -92,3 +93,8 @@ def test_settings_know_no_other_members_when_they_are_set() -> None:
     assert not accepts(t.SettingsPatch, {"executions": "serial"})
     assert accepts(t.Settings, {"later": 1})
     assert t.Settings().__struct_fields__ == t.SettingsPatch().__struct_fields__
+
+
+def test_the_light_words_are_those_of_the_types() -> None:
+    assert (vocabulary.STATUSES, vocabulary.PRIORITIES) == (t.STATUSES, t.PRIORITIES)
+    assert set(t.STATUSES) > t.FINISHED

@@ -1,6 +1,8 @@
 """Durations and counts as people write them on a command line."""
 
-from argparse import ArgumentTypeError
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentTypeError
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _MAX_PORT = 65_535
@@ -13,15 +15,9 @@ def milliseconds(text: str) -> int:
     Raises:
         ArgumentTypeError: It is none.
     """
-    number = text.strip().rstrip("smhd")
-    unit = text.strip()[len(number) :] or "s"
-    try:
-        value = float(number)
-    except ValueError:
-        value = -1.0
-    if unit not in _UNITS_MS or not 0 <= value < 1e9:  # noqa: PLR2004 - a bound of sense, against overflow
-        raise ArgumentTypeError(f"{text!r} is not a duration; write 90s, 10m or 2h")
-    return round(value * _UNITS_MS[unit])
+    if (found := _duration(text)) is None:
+        raise _refusal(f"{text!r} is not a duration; write 90s, 10m or 2h")
+    return found
 
 
 def when(text: str) -> int:
@@ -30,19 +26,17 @@ def when(text: str) -> int:
     Raises:
         ArgumentTypeError: It is none, or the calendar has no such day.
     """
-    from datetime import datetime
-
     if not text.strip():
         return 0
+    from datetime import datetime
+
     try:
         at = round(datetime.fromisoformat(text.strip()).timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
-        try:
-            at = round(datetime.now().timestamp() * 1000) + milliseconds(text)
-        except ArgumentTypeError:
-            at = 0
+        ahead = _duration(text)
+        at = 0 if ahead is None else round(datetime.now().timestamp() * 1000) + ahead
     if at <= 0:
-        raise ArgumentTypeError(f"{text!r} is no time; write 2026-12-24, '2026-12-24 18:00', or 3d for in three days")
+        raise _refusal(f"{text!r} is no time; write 2026-12-24, '2026-12-24 18:00', or 3d for in three days")
     return at
 
 
@@ -63,7 +57,7 @@ def lease(text: str) -> int:
     """
     value = milliseconds(text)
     if not _MIN_LEASE_MS <= value <= _MAX_LEASE_MS:
-        raise ArgumentTypeError(f"{text!r} is not between 1s and 24h")
+        raise _refusal(f"{text!r} is not between 1s and 24h")
     return value
 
 
@@ -74,7 +68,7 @@ def whole(text: str) -> int:
         ArgumentTypeError: It is none.
     """
     if not text.isdecimal():
-        raise ArgumentTypeError(f"{text!r} must be a whole number, 0 or more")
+        raise _refusal(f"{text!r} must be a whole number, 0 or more")
     return int(text)
 
 
@@ -85,7 +79,7 @@ def port(text: str) -> int:
         ArgumentTypeError: It is none.
     """
     if not text.isdecimal() or not 1 <= int(text) <= _MAX_PORT:
-        raise ArgumentTypeError(f"{text!r} is not a port from 1 to {_MAX_PORT}")
+        raise _refusal(f"{text!r} is not a port from 1 to {_MAX_PORT}")
     return int(text)
 
 
@@ -96,5 +90,23 @@ def positive(text: str) -> int:
         ArgumentTypeError: It is none.
     """
     if not text.isdecimal() or not int(text):
-        raise ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
+        raise _refusal(f"{text!r} must be a whole number, 1 or more")
     return int(text)
+
+
+def _refusal(message: str) -> "ArgumentTypeError":
+    from argparse import ArgumentTypeError
+
+    return ArgumentTypeError(message)
+
+
+def _duration(text: str) -> int | None:
+    number = text.strip().rstrip("smhd")
+    unit = text.strip()[len(number) :] or "s"
+    try:
+        value = float(number)
+    except ValueError:
+        value = -1.0
+    if unit not in _UNITS_MS or not 0 <= value < 1e9:  # noqa: PLR2004 - a bound of sense, against overflow
+        return None
+    return round(value * _UNITS_MS[unit])

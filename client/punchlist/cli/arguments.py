@@ -1,18 +1,25 @@
 """How a command declares its arguments: a table `COMMANDS` in its module, from its name to its `Usage`."""
 
-from typing import Any, NamedTuple
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
-class Argument(NamedTuple):
+class Argument:
     """One positional argument (its name without a dash) or option.
 
     `complete` names what shells offer for it: `file`, `task`, `list`, `method`, or nothing; choices offer themselves.
     """
 
-    flags: tuple[str, ...]
-    help: str
-    options: dict[str, Any] = {}  # noqa: RUF012 - never changed
-    complete: str = ""
+    __slots__ = ("complete", "flags", "help", "options")
+
+    def __init__(
+        self, flags: tuple[str, ...], text: str, options: "dict[str, Any] | None" = None, complete: str = ""
+    ) -> None:
+        self.flags = flags
+        self.help = text
+        self.options = options or {}
+        self.complete = complete
 
     @property
     def positional(self) -> bool:
@@ -25,11 +32,14 @@ class Argument(NamedTuple):
         return not str(self.options.get("action", "")).startswith("store_")
 
 
-class Usage(NamedTuple):
+class Usage:
     """The arguments of a command and examples for its help."""
 
-    arguments: tuple[Argument, ...] = ()
-    examples: tuple[str, ...] = ()
+    __slots__ = ("arguments", "examples")
+
+    def __init__(self, arguments: tuple[Argument, ...] = (), examples: tuple[str, ...] = ()) -> None:
+        self.arguments = arguments
+        self.examples = examples
 
 
 def flag(*flags: str, text: str) -> Argument:
@@ -37,12 +47,12 @@ def flag(*flags: str, text: str) -> Argument:
     return Argument(flags, text, {"action": "store_true"})
 
 
-def value(*flags: str, text: str, metavar: str = "TEXT", complete: str = "", **options: Any) -> Argument:
+def value(*flags: str, text: str, metavar: str = "TEXT", complete: str = "", **options: "Any") -> Argument:
     """An option with a value."""
     return Argument(flags, text, {"metavar": metavar, **options}, complete or ("task" if metavar == "ID" else ""))
 
 
-def choice(*flags: str, text: str, choices: tuple[str, ...], **options: Any) -> Argument:
+def choice(*flags: str, text: str, choices: tuple[str, ...], **options: "Any") -> Argument:
     """One of several words, by position or as an option."""
     return Argument(flags, text, {"choices": choices, **options})
 

@@ -3,11 +3,6 @@
 import os
 import sys
 import time
-from argparse import Namespace
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast, overload
 
 from punchlist import __version__, plain_json, project
 from punchlist.cli import wire
@@ -18,7 +13,12 @@ from punchlist.text import safe, safe_block, safe_json, task_id
 from punchlist_schemas.build import build_stamp
 from punchlist_schemas.directory import OUTSIDE, Meant
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterable
+    from typing import Any, overload
+
     from punchlist.options import Options
     from punchlist.sync import Client
     from punchlist.sync_link import Caller
@@ -33,15 +33,19 @@ _NEAR = 3
 class Context:
     """One run of one command. `args` holds every common option and the command's own."""
 
-    def __init__(self, args: Namespace) -> None:
+    def __init__(self, args: "Namespace") -> None:
         self.args = args
         self.style: Style = style_of(os.environ, now=int(time.time() * 1000))
         self.cut = ""
         """Why what was printed is not a whole list: told at the end."""
+        self.target = Target(args.socket, args.data_dir, autostart=False if args.no_autostart else None)
+        """Where the daemon is met, and whether one may be started."""
+        self._conversation: str | None = None
+        self._known = False
         self._caller: Caller | None = None
         self._client: Client | None = None
 
-    @cached_property
+    @property
     def conversation(self) -> str:
         """The list that is meant: the option, PUNCHLIST_CONVERSATION, what the directory means, or `default`.
 
@@ -50,23 +54,28 @@ class Context:
         Raises:
             DirectoryError: The directory's project file or repository can't be used, or may not name this list.
         """
+        if self._conversation is not None:
+            return self._conversation
         if self.args.conversation is not None:
-            return str(self.args.conversation)  # also "": a variable that is not set must not mean another list
-        name, meant = project.of_directory(os.environ) or (OUTSIDE, None)
-        if meant is not None:
-            self._allow(meant)
-            self._tell_once(meant)
+            name = str(self.args.conversation)  # also "": a variable that is not set must not mean another list
+        else:
+            name, meant = project.of_directory(os.environ) or (OUTSIDE, None)
+            if meant is not None:
+                self._allow(meant)
+                self._tell_once(meant)
+        self._conversation = name
         return name
 
-    @cached_property
+    @property
     def known(self) -> str:
         """The list that is meant, for what only reads.
 
         Raises:
             UnknownList: It was named by an option, and there is no such list.
         """
-        if self.args.conversation:
+        if self.args.conversation and not self._known:
             self.check_list(self.args.conversation)
+            self._known = True
         return self.conversation
 
     @property
@@ -74,11 +83,6 @@ class Context:
         """Who claims: the option, PUNCHLIST_OWNER, or whoever is logged in."""
         env = os.environ
         return getattr(self.args, "owner", None) or env.get("PUNCHLIST_OWNER") or env.get("USER") or "punch"
-
-    @cached_property
-    def target(self) -> Target:
-        """Where the daemon is met, and whether one may be started."""
-        return Target(self.args.socket, self.args.data_dir, autostart=False if self.args.no_autostart else None)
 
     @property
     def caller(self) -> "Caller":
@@ -120,24 +124,26 @@ class Context:
         if self._client is not None:
             self._client.close()
 
-    def call(self, method: str, **params: Any) -> dict[str, Any]:
+    def call(self, method: str, **params: "Any") -> "dict[str, Any]":
         """Call a method; parameters that are None are left out. The result is plain JSON values."""
         return self.send(method, {name: value for name, value in params.items() if value is not None})
 
-    def send(self, method: str, params: dict[str, Any], *, writes: bool = False) -> dict[str, Any]:
+    def send(self, method: str, params: "dict[str, Any]", *, writes: bool = False) -> "dict[str, Any]":
         """Call a method with just these parameters. The result is plain JSON values.
 
         The full client, which costs several times a bare interpreter, is loaded only where the call alone won't do: no
         daemon runs, another build of it, a refusal, or a wait.
         """
-        result: dict[str, Any] | None = None
+        text: str | None = None
         key = wire.taken_key()
         if self._caller is None and key is None and "wait_ms" not in params and (writes or method in _READS):
             text = wire.call(self.target, method, params, writes=writes, same_build=True)
-            result = None if text is None else plain_json.decode(text)
             key = wire.taken_key()
-        if result is None:
-            result = cast("dict[str, Any]", self.caller.call(method, params | ({"key": key} if key else {})))
+        result: dict[str, Any]
+        if text is None:
+            result = self.caller.call(method, params | ({"key": key} if key else {}))
+        else:
+            result = plain_json.decode(text)
         if damaged := result.get("damaged"):
             self.note_cut(damaged["seq"], damaged["reason"])
         return result
@@ -149,16 +155,20 @@ class Context:
             "is damaged; to repair the log: `punch call daemon.shutdown`, then `punch verify --repair`"
         )
 
-    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+    def ask(self, method: str, **params: "Any") -> "dict[str, Any]":
         """`call` with the conversation of this run: for what only reads."""
         return self.call(method, conversation=self.known, **params)
 
-    def change(self, method: str, **params: Any) -> dict[str, Any]:
+    def change(self, method: str, **params: "Any") -> "dict[str, Any]":
         """`call` with the conversation and the actor of this run: for mutations."""
-        with self._newness_told():
-            params |= {"actor": self.args.actor, "conversation": self.conversation}
-            given = {name: value for name, value in params.items() if value is not None}
-            return self.send(method, given, writes=True)
+        params |= {"actor": self.args.actor, "conversation": self.conversation}
+        given = {name: value for name, value in params.items() if value is not None}
+        named = self.args.conversation
+        may_be_a_slip = bool(named) and sys.stderr.isatty() and not self.version_of(named)
+        result = self.send(method, given, writes=True)
+        if may_be_a_slip and self.version_of(named):
+            self.note(f"new list {safe(named)}")
+        return result
 
     def check_list(self, name: str) -> None:
         """See that somebody has used this list; `default` is always there.
@@ -186,19 +196,19 @@ class Context:
         """The version that a list is at; 0: nobody used it."""
         return int(self.call("conversation.get", conversation=name)["conversation"]["version"])
 
-    def lines(self, lines: Iterable[str]) -> None:
+    def lines(self, lines: "Iterable[str]") -> None:
         """Print lines for people. What came from others must have been made safe."""
         text = "".join(f"{line}\n" for line in lines)
         if text:
             write(text)
 
-    def json(self, value: Any) -> None:
+    def json(self, value: "Any") -> None:
         """Print a value as one line of JSON."""
         import json
 
         write(safe_json(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)) + "\n")
 
-    def answer(self, value: Any, lines: Iterable[str]) -> int:
+    def answer(self, value: "Any", lines: "Iterable[str]") -> int:
         """Print a result as JSON or as lines, as asked for; returns exit code 0."""
         if self.args.json:
             self.json(value)
@@ -217,15 +227,6 @@ class Context:
         sys.stderr.write(f"{safe(question)} [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-    @contextmanager
-    def _newness_told(self) -> Generator[None]:
-        """Tells a person that a change has made a new list of the name after `-c`: it may be a slip."""
-        name = self.args.conversation
-        watched = bool(name) and sys.stderr.isatty() and not self.version_of(name)
-        yield
-        if watched and self.version_of(name):
-            self.note(f"new list {safe(name)}")
 
     def _allow(self, meant: Meant) -> None:
         data_dir = self.target.data_dir
@@ -248,14 +249,14 @@ class Context:
             project.note_announced(data_dir, name)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: "Any") -> "Any":
     """What the library's types are in JSON."""
     import msgspec
 
     return msgspec.to_builtins(value)
 
 
-def ids(texts: Iterable[str] | None) -> list[str] | None:
+def ids(texts: "Iterable[str] | None") -> list[str] | None:
     """Tasks as people write them (`3`, `#3`, `1,2`), as the wire wants them; None when none were given.
 
     Raises:
@@ -264,10 +265,14 @@ def ids(texts: Iterable[str] | None) -> list[str] | None:
     return [one_id(part) for text in texts or () for part in text.rstrip(", ").split(",")] or None
 
 
-@overload
-def one_id(text: str) -> str: ...
-@overload
-def one_id(text: str | None) -> str | None: ...
+if TYPE_CHECKING:
+
+    @overload
+    def one_id(text: str) -> str: ...
+    @overload
+    def one_id(text: str | None) -> str | None: ...
+
+
 def one_id(text: str | None) -> str | None:
     """A task as people write it; None when none was given.
 
@@ -281,7 +286,7 @@ def one_id(text: str | None) -> str | None:
     return found
 
 
-def loose_value(text: str) -> Any:
+def loose_value(text: str) -> "Any":
     """A value given on the command line: JSON, or else the word itself."""
     import json
 

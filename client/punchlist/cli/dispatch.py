@@ -1,22 +1,25 @@
 """Everything but the fast path: parse, dispatch by the table, and turn whatever goes wrong into an exit code."""
 
 import sys
-from argparse import Namespace
-from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from punchlist.cli import exit_codes, failure, parser
+from punchlist.cli import command_line, exit_codes, failure
 from punchlist.cli.index import COMMANDS
 from punchlist.cli.style import write
 from punchlist.text import safe_block
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Sequence
 
-def run(argv: Sequence[str]) -> int:
+
+def run(argv: "Sequence[str]") -> int:
     """Run one command line and return its exit code. A traceback is for faults of ours alone."""
     command = ""
     try:
         _check_text(argv)
-        args = parser.parse(argv)
+        args = command_line.parse(argv)
         command = args.command or ""
         return _dispatch(args)
     except SystemExit as stop:
@@ -38,7 +41,7 @@ def _tell_fault() -> int:
     return exit_codes.FAULT
 
 
-def _check_text(argv: Sequence[str]) -> None:
+def _check_text(argv: "Sequence[str]") -> None:
     for number, text in enumerate(argv, 1):
         try:
             text.encode()
@@ -46,10 +49,12 @@ def _check_text(argv: Sequence[str]) -> None:
             raise failure.UsageError(f"argument {number} is not UTF-8 text") from None
 
 
-def _dispatch(args: Namespace) -> int:
+def _dispatch(args: "Namespace") -> int:
     if args.command is None:
         if args.version:
             return _version()
+        from punchlist.cli import parser
+
         write(parser.everything().format_help())
         return 0
     from punchlist.cli.context import Context

@@ -1,15 +1,18 @@
 """Refusals and faults as a line that names the kind, a line that says what to do, and an exit code."""
 
 import sys
-from collections.abc import Callable
-from typing import Any
 
 from punchlist.cli.exit_codes import CONFIGURATION, LOST_RACE, NO_DAEMON, REFUSED, USAGE
 from punchlist.errors import ConnectionLost, DaemonUnavailable, Gap, PunchlistError, RequestRefused
 from punchlist.text import safe, safe_block
 from punchlist_schemas.project_file import DirectoryError
 
-Facts = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Facts = dict[str, Any]
 
 
 class UsageError(Exception):
@@ -37,23 +40,23 @@ class UnknownList(Exception):
         self.near = near
 
 
-def _blocked(data: Facts) -> str:
+def _blocked(data: "Facts") -> str:
     blockers = [str(one.get("id", "")) for one in data.get("blockers", ())]
     return f"finish {', '.join('#' + one for one in blockers)} first: punch done {' '.join(blockers)}"
 
 
-def _nearest(data: Facts) -> str:
+def _nearest(data: "Facts") -> str:
     return f"did you mean {data['nearest']}?" if data.get("nearest") else "punch call --list shows the methods"
 
 
-def _not_found(data: Facts) -> str:
+def _not_found(data: "Facts") -> str:
     if data.get("what") == "confirmation":
         return "nothing was changed; the agent that asked gets a new token when it calls its tool again"
     shows = {"task": "punch list --all", "conversation": "punch conversations"}
     return f"{shows.get(str(data.get('what')), 'punch list')} shows what there is"
 
 
-_NEXT: dict[str, Callable[[Facts], str]] = {
+_NEXT: "dict[str, Callable[[Facts], str]]" = {
     "not_found": _not_found,
     "blocked": _blocked,
     "illegal_transition": lambda data: f"from here it can go to: {', '.join(data.get('allowed', ()))}",
@@ -105,7 +108,7 @@ def _help_of(command: str) -> str:
     return f"see: {f'punch {command}'.rstrip()} --help"
 
 
-def _teller(kind: str, advice: str, code: int) -> Callable[[Any, str], int]:
+def _teller(kind: str, advice: str, code: int) -> "Callable[[Any, str], int]":
     def tell_it(error: Exception, _command: str) -> int:
         tell(kind, str(error) or "the time is up", advice)
         return code
@@ -141,7 +144,7 @@ def _tell_unavailable(error: DaemonUnavailable, _command: str) -> int:
     return code
 
 
-_TELLERS: tuple[tuple[type[Exception], Callable[[Any, str], int]], ...] = (
+_TELLERS: "tuple[tuple[type[Exception], Callable[[Any, str], int]], ...]" = (
     (RequestRefused, tell_refusal),
     (DaemonUnavailable, _tell_unavailable),
     (ConnectionLost, _teller("connection_lost", "the daemon went away: punch doctor", NO_DAEMON)),

@@ -1,18 +1,20 @@
 """All commands by name, in the groups and the order of `punch --help`. What each accepts stands in its own module."""
 
 from importlib import import_module
-from typing import NamedTuple
 
 from punchlist.cli.arguments import Usage
 
 
-class Entry(NamedTuple):
+class Entry:
     """One command; `punchlist.cli.commands.MODULE` holds its row of `COMMANDS` and its function `run_NAME`."""
 
-    name: str
-    module: str
-    summary: str
-    aliases: tuple[str, ...] = ()
+    __slots__ = ("aliases", "module", "name", "summary")
+
+    def __init__(self, name: str, module: str, summary: str, aliases: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.module = module
+        self.summary = summary
+        self.aliases = aliases
 
     @property
     def usage(self) -> Usage:

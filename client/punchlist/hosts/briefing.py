@@ -4,15 +4,19 @@ Pure; works on the values of the wire. Titles are other people's text: they are 
 that they read as data.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from __future__ import annotations
 
 from punchlist.text import clip, one_line, safe
 from punchlist_schemas.vocabulary import FINISHED
 
-Task = dict[str, Any]
-Event = dict[str, Any]
-"""Tasks and recorded events as the wire has them: a hook runs at each prompt, and structs would cost as much again."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    Task = dict[str, Any]
+    Event = dict[str, Any]
+    """As the wire has them: a hook runs at each prompt, and structs would cost as much again."""
 
 BUDGET = 1_200
 """Characters: 300 tokens, counted as characters / 4."""

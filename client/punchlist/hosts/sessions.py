@@ -13,15 +13,16 @@ is its host's name and six hex digits of a hash of its session's id: `claude-cod
 """
 
 import fcntl
-import hashlib
 import os
-import re
 import time
-from collections.abc import Mapping
-from typing import NamedTuple
 
 from punchlist import plain_json
 from punchlist.atomic import atomic_write, make_directories
+from punchlist.digest import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "busybox", "tcsh", "csh", "env"})
 _KEEP_S = 30 * 86_400
@@ -30,25 +31,35 @@ _SESSIONS = 50
 _MAX_BYTES = 64 << 10
 
 
-class HostProcess(NamedTuple):
+class HostProcess:
     """One process of a host: the key of its agent, and the keys of the sessions that it has had, oldest first."""
 
-    agent: str = ""
-    sessions: tuple[str, ...] = ()
+    __slots__ = ("agent", "sessions")
+
+    def __init__(self, agent: str = "", sessions: tuple[str, ...] = ()) -> None:
+        self.agent = agent
+        self.sessions = sessions
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HostProcess) and (self.agent, self.sessions) == (other.agent, other.sessions)
+
+    def __hash__(self) -> int:
+        return hash((self.agent, self.sessions))
 
 
 def key_of(session: str) -> str:
     """What stands for a session's id: 32 hex digits, whatever the id is."""
-    return hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def agent_name(host: str, key: str) -> str:
     """The name of an agent, `HOST/XXXXXX`: short and plain, whatever the host calls itself."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", host).strip("-.")[:_HOST]
+    words = "".join(one if one.isascii() and (one.isalnum() or one in "._-") else " " for one in host).split()
+    plain = "-".join(words).strip("-.")[:_HOST]
     return f"{plain or 'agent'}/{key[:6]}"
 
 
-def session_of(env: Mapping[str, str]) -> str | None:
+def session_of(env: "Mapping[str, str]") -> str | None:
     """The id of the session that an MCP server was started for, if its host says so."""
     return (env.get("CLAUDECODE") and env.get("CLAUDE_CODE_SESSION_ID")) or None
 
@@ -149,14 +160,15 @@ class Sessions:
         try:
             file = os.open(self._path(kind, name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             with open(file, "rb") as opened:
-                noted = HostProcess(**plain_json.members(opened.read(_MAX_BYTES), HostProcess()._asdict()))
+                noted = HostProcess(**plain_json.members(opened.read(_MAX_BYTES), {"agent": "", "sessions": ()}))
         except OSError:
             return None
         return noted if noted.agent else None
 
     def _save(self, kind: str, name: str, noted: HostProcess) -> None:
         make_directories(self._directory)
-        atomic_write(self._path(kind, name), plain_json.encode(noted._asdict()).encode())
+        members = {"agent": noted.agent, "sessions": noted.sessions}
+        atomic_write(self._path(kind, name), plain_json.encode(members).encode())
         self._forget(time.time() - _KEEP_S)
 
     def _forget(self, before: float) -> None:

@@ -70,21 +70,38 @@ def test_a_command_that_only_calls_loads_neither_the_library_nor_an_event_loop(
         punch("add", title)
     loaded = imported(*words)
     assert "punchlist.cli.dispatch" in loaded
-    heavy = {
-        "asyncio",
-        "anyio",
-        "msgspec",
-        "inspect",
-        "dataclasses",
-        "socket",
-        "subprocess",
-        "difflib",
-        "traceback",
-        "shutil",
-    }
+    heavy = set("asyncio anyio msgspec inspect dataclasses socket subprocess difflib traceback shutil".split())
     assert loaded.isdisjoint(heavy), loaded & heavy
     commands = {name for name in loaded if name.startswith("punchlist.cli.commands.")}
     assert len(commands) == 1
+
+
+IN_EVERY_LOOP = [
+    *(
+        "next",
+        "next --done",
+        "next --done 1 -r text",
+        "claim",
+        "claim 2 --lease 2h",
+        "start 1 2",
+        "done 1 --result text",
+    ),
+    *("add b -p high --label x", "edit 1 -t t --due 3d", "edit 1 --blocked-by 2", "move 1 --to-end"),
+    *("prime -c default", "prime -c default --session s"),
+]
+
+
+@pytest.mark.parametrize("words", [tuple(line.split()) for line in IN_EVERY_LOOP], ids=IN_EVERY_LOOP)
+def test_what_an_agent_runs_for_each_task_loads_neither_argparse_nor_openssl(
+    punch: Any, words: tuple[str, ...]
+) -> None:
+    for title in ("a", "b", "c"):
+        punch("add", title)
+    punch("prime", "-c", "default", "--session", "s")
+    loaded = imported(*words)
+    assert "punchlist.cli.dispatch" in loaded
+    heavy = {*HEAVY, "gettext", "locale", "hashlib", "_hashlib"}
+    assert loaded.isdisjoint(heavy), loaded & heavy
 
 
 @pytest.mark.parametrize("line", ["\x1b]52;c;eA==\x07 open, 0 in progress", "1 open, 0 in progress; rm", "1 open"])

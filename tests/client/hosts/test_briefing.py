@@ -1,14 +1,18 @@
 import random
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from punchlist.hosts.briefing import BUDGET, Event, Task, briefing, reminder, what_changed
+from punchlist.hosts.briefing import BUDGET, briefing, reminder, what_changed
 from punchlist_schemas import events as e
 from punchlist_schemas import things
 from punchlist_schemas.things import Status
 
+if TYPE_CHECKING:
+    from punchlist.hosts.briefing import Event, Task
 
-def task(number: int, status: Status = "pending", title: str = "", **members: object) -> Task:
+
+def task(number: int, status: Status = "pending", title: str = "", **members: object) -> "Task":
     made = things.Task(
         id=str(number),
         title=title or f"task {number}",
@@ -23,7 +27,7 @@ def task(number: int, status: Status = "pending", title: str = "", **members: ob
     return msgspec.to_builtins(made)
 
 
-def change(event: e.AnyEvent, actor: str = "ada") -> Event:
+def change(event: e.AnyEvent, actor: str = "ada") -> "Event":
     return {"actor": actor, "event": msgspec.to_builtins(event)}
 
 

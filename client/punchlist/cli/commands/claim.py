@@ -3,7 +3,7 @@
 Each run is a connection of its own, so these claims are kept when it closes: their time alone counts.
 """
 
-from typing import Any
+from __future__ import annotations
 
 from punchlist.cli.argument_types import lease, milliseconds, positive, whole
 from punchlist.cli.arguments import TASKS, Argument, Usage, value
@@ -11,6 +11,10 @@ from punchlist.cli.context import Context, ids, one_id
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import tell
 from punchlist.cli.render import task_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _HOLDER = value("-o", "--owner", text="who has it (PUNCHLIST_OWNER, else: the user)", metavar="NAME")
 _OWNER = value("-o", "--owner", text="who takes it (PUNCHLIST_OWNER, else: the user)", metavar="NAME")

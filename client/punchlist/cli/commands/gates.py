@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from punchlist.cli.argument_types import milliseconds
-from punchlist.cli.arguments import TASKS, YES, Argument, Usage, flag, value
+from punchlist.cli.arguments import YES, Argument, Usage, flag, value
 from punchlist.cli.context import Context, ids
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import UsageError, tell_refusal
@@ -19,7 +19,7 @@ from punchlist.text import safe
 COMMANDS = {
     "approve": Usage(
         (
-            TASKS._replace(options={"metavar": "ID", "nargs": "*"}, help="the tasks; none: show those that wait"),
+            Argument(("tasks",), "the tasks; none: show those that wait", {"metavar": "ID", "nargs": "*"}, "task"),
             value("-n", "--note", text="keep this as a note of the task"),
             value("-r", "--reject", text="say no: the task is pending again, with this reason", metavar="WHY"),
             YES,

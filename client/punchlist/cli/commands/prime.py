@@ -7,10 +7,10 @@ SessionStart and UserPromptSubmit hooks print is added to the context; a Stop ho
 code 0 and a line on standard error.
 """
 
+from __future__ import annotations
+
 import os
 import sys
-from collections.abc import Callable
-from typing import Any, NamedTuple
 
 from punchlist import plain_json, project
 from punchlist.actors import is_agents
@@ -23,6 +23,11 @@ from punchlist.hosts.sessions import Sessions, agent_name, host_process
 from punchlist.mirror import autostart
 from punchlist.text import safe_block
 from punchlist_schemas.project_file import DirectoryError, is_conversation_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 COMMANDS = {
     "prime": Usage(
@@ -45,21 +50,25 @@ _MAX_STDIN = 1 << 20
 _MAX_CHANGES = 1_000
 
 
-class HookInput(NamedTuple):
-    """What we use of a hook's input."""
+class HookInput:
+    """What we use of a hook's input; what it leaves out or has of another type is as it is here."""
 
-    session_id: str = ""
-    hook_event_name: str = "SessionStart"
-    stop_hook_active: bool = False
-    cwd: str = ""
-    source: str = ""
+    session_id = ""
+    hook_event_name = "SessionStart"
+    stop_hook_active = False
+    cwd = ""
+    source = ""
+
+    def __init__(self, text: bytes) -> None:
+        defaults = {name: value for name, value in vars(HookInput).items() if not name.startswith("_")}
+        vars(self).update(plain_json.members(text, defaults))
 
 
 def run_prime(context: Context) -> int:
     """Print open tasks and what changed since; nothing when there is nothing to say."""
     if context.args.hook:
         try:
-            return _run_hook(context, _hook_input())
+            return _run_hook(context, HookInput(sys.stdin.buffer.read(_MAX_STDIN)))
         except (PunchlistError, DirectoryError, OSError) as error:
             context.note(f"punchlist: {safe_block(str(error)).splitlines()[0]}")
             return 0
@@ -68,10 +77,6 @@ def run_prime(context: Context) -> int:
                 context.note(f"punchlist: {context.cut}")
                 context.cut = ""
     return _prime(context, context.args.session or "", context.args.actor or "", "", briefing)
-
-
-def _hook_input() -> HookInput:
-    return HookInput(**plain_json.members(sys.stdin.buffer.read(_MAX_STDIN), HookInput()._asdict()))
 
 
 def _run_hook(context: Context, given: HookInput) -> int:
@@ -102,7 +107,7 @@ def _prime(  # noqa: PLR0913 - who asks, where, and what for
     if text:
         context.lines([text])
     if session and (looked.epoch, looked.seq) != (epoch, listed["seq"]):
-        looks.save(session, name, looked._replace(epoch=epoch, seq=listed["seq"]))
+        looks.save(session, name, ReadPosition(epoch, listed["seq"], looked.reminded))
     return 0
 
 
@@ -131,7 +136,7 @@ def _stop(context: Context, session: str, own: str, given: HookInput) -> int:
             context.send("turn.end", {"conversation": name, "actor": own}, writes=True)
         return 0
     reminded = tuple(_mark(task) for task in ours)
-    looks.save(session, name, looked._replace(reminded=reminded))
+    looks.save(session, name, ReadPosition(looked.epoch, looked.seq, reminded))
     context.json({"decision": "block", "reason": reminder(name, fresh)})
     return 0
 

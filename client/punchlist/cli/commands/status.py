@@ -1,6 +1,6 @@
 """Commands that move tasks through their life, by one table."""
 
-from typing import Any, NamedTuple
+from __future__ import annotations
 
 from punchlist.cli.arguments import TASKS, Usage, flag, value
 from punchlist.cli.context import Context, ids
@@ -8,6 +8,10 @@ from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import tell, tell_refusal
 from punchlist.cli.render import step_lines
 from punchlist.errors import LeaseHeld, RequestRefused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _FORCE = flag("--force", text="also tasks that somebody else has claimed")
 
@@ -26,13 +30,14 @@ COMMANDS = {
 }
 
 
-class _Step(NamedTuple):
+class _Step:
     """The status to set, the option whose text goes with it, and where alone the word makes sense (anywhere)."""
 
-    status: str
-    option: str = ""
-    member: str = ""
-    only_from: tuple[str, ...] = ()
+    def __init__(self, status: str, option: str = "", member: str = "", only_from: tuple[str, ...] = ()) -> None:
+        self.status = status
+        self.option = option
+        self.member = member
+        self.only_from = only_from
 
 
 _STEPS = {

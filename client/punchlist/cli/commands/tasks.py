@@ -1,6 +1,6 @@
 """Commands that change the list: add, edit, move, rm, clear, undo."""
 
-from typing import Any
+from __future__ import annotations
 
 from punchlist.cli.argument_types import positive, when, work
 from punchlist.cli.arguments import TASK, TASKS, YES, Argument, Usage, choice, flag, value
@@ -10,6 +10,10 @@ from punchlist.cli.failure import UsageError
 from punchlist.cli.render import detail_lines, task_lines
 from punchlist.text import safe
 from punchlist_schemas.vocabulary import PRIORITIES, STATUSES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _MEMBERS = (
     value("-d", "--description", text="longer text"),

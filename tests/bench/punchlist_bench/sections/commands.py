@@ -22,7 +22,7 @@ def run(bench: Bench) -> list[Row]:
     daemon = bench.daemon()
     with Client(daemon.socket) as client:
         client.call("task.add_many", conversation="default", tasks=tasks(50))
-        for name in ("add", "done"):  # lists of their own, so that what `punch list` shows stays as it is
+        for name in ("add", "done", "next"):  # lists of their own, so that what `punch list` shows stays as it is
             client.call("task.add_many", conversation=name, tasks=tasks(50))
     env = {
         "PATH": os.environ["PATH"],
@@ -36,6 +36,10 @@ def run(bench: Bench) -> list[Row]:
         "status": [str(PUNCH), "status", "--line"],
         "add": [str(PUNCH), "add", "Write the lexer", "-c", "add"],
         "done": [str(PUNCH), "done", "1", "-c", "done"],
+        "start": [str(PUNCH), "start", "3", "-c", "done"],
+        "next": [str(PUNCH), "next", "-c", "next"],
+        "prime": [str(PUNCH), "prime", "-c", "default", "--session", "s"],
+        "edit": [str(PUNCH), "edit", "1", "-p", "high", "-c", "next"],
         "fail": [str(PUNCH), "fail", "2", "-c", "done"],
         "python": [sys.executable, "-c", "pass"],
         "sh": ["/bin/sh", "-c", f"read -r line < {daemon.socket.parent}/status"],
@@ -50,9 +54,13 @@ def run(bench: Bench) -> list[Row]:
         for name, what, target in (
             ("list", "punch list of 50 tasks, whole process", "≤ 1.6 ×"),
             ("status", "punch status --line, whole process", ""),
-            ("add", "punch add, whole process", "≤ 5 ×"),
-            ("done", "punch done, whole process", "≤ 5 ×"),
-            ("fail", "punch fail, whole process, by the full path", ""),
+            ("add", "punch add, whole process", "≤ 3 ×"),
+            ("done", "punch done, whole process", "≤ 3 ×"),
+            ("start", "punch start, whole process", "≤ 3 ×"),
+            ("next", "punch next, whole process", "≤ 3 ×"),
+            ("prime", "punch prime, whole process", "≤ 3 ×"),
+            ("edit", "punch edit, whole process", "≤ 3 ×"),
+            ("fail", "punch fail, whole process", "≤ 5 ×"),
             ("sh", "sh that reads the status file, whole process", ""),
         )
     ]

@@ -10,7 +10,7 @@ import pytest
 from punchlist.cli import main
 from punchlist.cli.arguments import COMMON
 from punchlist.cli.index import COMMANDS
-from punchlist_testing.terminal import environment
+from punchlist_testing.terminal import Terminal, environment
 
 CHECKOUT = Path(__file__).parents[4] / "completions"
 FILES = {"bash": CHECKOUT / "bash/punch", "zsh": CHECKOUT / "zsh/_punch", "fish": CHECKOUT / "fish/punch.fish"}
@@ -80,17 +80,22 @@ def test_bash_offers_what_fits(tmp_path: Path, words: tuple[str, ...], offered: 
     assert complete(tmp_path, *words) == offered
 
 
+def with_punch(tmp_path: Path) -> str:
+    """PATH with a `punch` of this checkout in front."""
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "punch"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m punchlist.cli "$@"\n')
+    program.chmod(0o700)
+    return f"{program.parent}:{os.environ['PATH']}"
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_bash_offers_the_tasks_of_the_list_that_is_meant_and_the_names_of_lists(punch: Any, tmp_path: Path) -> None:
     punch("add", "a")
     punch("add", "b")
     punch("done", "1")
     punch("add", "c", "-c", "site")
-    (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin" / "punch"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m punchlist.cli "$@"\n')
-    program.chmod(0o700)
-    path = f"{program.parent}:{os.environ['PATH']}"
+    path = with_punch(tmp_path)
     assert complete(tmp_path, "punch", "done", "", PATH=path) == ["2"]
     assert complete(tmp_path, "punch", "done", "2", "", PATH=path) == ["2"]
     assert complete(tmp_path, "punch", "show", "", PATH=path) == ["1", "2"]
@@ -98,6 +103,71 @@ def test_bash_offers_the_tasks_of_the_list_that_is_meant_and_the_names_of_lists(
     assert complete(tmp_path, "punch", "add", "x", "-b", "", PATH=path) == ["2"]
     assert complete(tmp_path, "punch", "list", "-c", "", PATH=path) == ["site", "default"]
     assert complete(tmp_path, "punch", "list", "-c", "d", PATH=path) == ["default"]
+
+
+@pytest.fixture
+def two_lists(punch: Any) -> None:
+    for title in ("over", "milk: the [best] $one"):
+        punch("add", title)
+    punch("done", "1")
+    punch("add", "elsewhere", "-c", "site")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed, so nobody loads its script here")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("punch und", ["undo"]),
+        ("punchlist und", ["undo"]),
+        ("punch undo --pre", ["--preview"]),
+        ("punch list --status com", ["completed"]),
+        ("punch done ", ["2"]),
+        ("punch show ", ["1", "2"]),
+        ("punch -c site done ", ["1"]),
+        ("punch list -c si", ["site"]),
+    ],
+)
+@pytest.mark.usefixtures("two_lists")
+def test_fish_offers_what_fits(tmp_path: Path, line: str, offered: list[str]) -> None:
+    code = f"source {FILES['fish']}; complete -C '{line}'"
+    env = environment(PATH=with_punch(tmp_path), HOME=str(tmp_path))
+    command = ["fish", "--no-config", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20, env=env)
+    assert done.stderr == ""
+    assert [found.partition("\t")[0] for found in done.stdout.splitlines()] == offered
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed, so nobody loads its script here")
+@pytest.mark.parametrize("loaded", ["fpath", "eval"])
+@pytest.mark.usefixtures("two_lists")
+def test_zsh_offers_what_fits(tmp_path: Path, loaded: str) -> None:
+    load = {"fpath": f"fpath=({FILES['zsh'].parent} $fpath)", "eval": ""}[loaded]
+    then = {"fpath": "", "eval": 'eval "$(punch completion zsh)"'}[loaded]
+    (tmp_path / ".zshrc").write_text(
+        f"PS1='ready> '; {load}\nautoload -Uz compinit; compinit -u -D; {then}\nunset zle_bracketed_paste\n"
+    )
+    env = environment(PATH=with_punch(tmp_path), HOME=str(tmp_path), ZDOTDIR=str(tmp_path), TERM="xterm")
+    shell = Terminal(["zsh", "-i"], env, columns=120, rows=40)
+    try:
+        shell.wait_for("ready> ")
+        for line, shown in (
+            ("punch und", ["punch undo"]),
+            ("punchlist und", ["punchlist undo"]),
+            ("punch undo --pre", ["--preview"]),
+            ("punch list --status com", ["completed"]),
+            ("punch done ", ["punch done 2"]),
+            ("punch show ", ["1  -- over", "2  -- milk: the [best] $one"]),
+            ("punch reopen 1 ", ["1  -- over", "2  -- milk: the [best] $one"]),
+            ("punch -c site done ", ["done 1"]),
+            ("punch list -c si", ["list -c site"]),
+        ):
+            shell.type(line + "\t")
+            for text in shown:
+                shell.wait_for(text)
+            shell.type("\x15\n")
+            shell.wait_for("ready> ")
+    finally:
+        shell.close()
 
 
 @pytest.mark.parametrize(
