@@ -17,8 +17,9 @@ DOCS := build/docs/venv/bin
 FLOORS := tests/support/punchlist_testing/coverage_floors.py
 CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
-# So many processes run the tests; those of one file stay together, since they share what is dear to set up.
-WORKERS ?= 2
+# So many processes run the tests, one more than a small machine has processors, since tests wait for others too; those
+# of one file stay together, since they share what is dear to set up.
+WORKERS ?= 3
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
@@ -133,7 +134,7 @@ conformance: $(CONFORMANCE) ## Check punch mcp: types, tests, official suites, i
 	@$(SDK)/basedpyright --warnings -p tests/conformance/pyrightconfig.json
 	@rm -f build/conformance/coverage build/conformance/coverage.*
 	@export COVERAGE_FILE=$(CURDIR)/build/conformance/coverage; \
-		$(SDK)/coverage run -m pytest --quiet tests/client/mcp tests/client/tools/test_adapters.py tests/client/cli/commands/test_mcp.py; \
+		$(SDK)/coverage run -m pytest --quiet -n $(WORKERS) --dist loadfile tests/client/mcp tests/client/tools/test_adapters.py tests/client/cli/commands/test_mcp.py; \
 		$(SDK)/coverage combine --quiet; \
 		$(SDK)/coverage json --quiet -o build/conformance/floors.json; \
 		$(SDK)/python $(FLOORS) build/conformance/floors.json mcp

@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
@@ -33,6 +33,37 @@ def has_room(directory: str) -> bool:
         and not os.statvfs(directory).f_flag & os.ST_NOEXEC
         and shutil.disk_usage(directory).free >= ROOM_BYTES
     )
+
+
+UNMEASURED = (
+    "tests/crash/",
+    "tests/systemd/",
+    "tests/examples/",
+    "tests/journeys/",
+    "tests/client/cli/test_terminal.py",
+    "tests/client/cli/commands/test_setup.py",
+    "tests/client/cli/commands/test_backup.py",
+    "tests/client/hosts/",
+    "tests/client/mirror/",
+    "tests/client/test_",
+)
+"""What begins so starts many processes of which others measure the coverage: measuring one costs 0.1 s and more."""
+
+MEASURE_PROCESSES = "COVERAGE_PROCESS_CONFIG"
+"""The variable by which coverage.py measures each Python that a measured one starts."""
+
+_measuring = os.environ.get(MEASURE_PROCESSES)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Whether the processes that a test starts are measured depends on its file."""
+    if _measuring is not None:
+        if item.location[0].startswith(UNMEASURED):
+            os.environ.pop(MEASURE_PROCESSES, None)
+        else:
+            os.environ[MEASURE_PROCESSES] = _measuring
+    return (yield)
 
 
 LONGEST = (

@@ -267,9 +267,7 @@ def test_it_starts_over_what_a_killed_one_left_and_keeps_what_was_acknowledged(d
     add(daemon)
     daemon.kill()
     assert os.path.exists(daemon.socket)
-    began = time.monotonic()
     daemon.start()
-    assert time.monotonic() - began < 3
     client = Raw(daemon.socket)
     assert [task["title"] for task in client.result("task.list", conversation="c")["tasks"]] == ["one"]
     client.close()
@@ -410,9 +408,7 @@ def test_the_manager_hears_of_readiness_of_every_check_and_of_the_stop(tmp_path:
         env = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "150000"}
         with spawned_daemon(tmp_path, env=env) as daemon:
             assert manager.recv(300) == f"READY=1\nSTATUS=Serving {daemon.socket}".encode()
-            began = time.monotonic()
             assert [manager.recv(300) for _ in range(5)] == [b"WATCHDOG=1"] * 5
-            assert 0.15 < time.monotonic() - began < 2
             assert daemon.stop() == 0
             words = [manager.recv(300)]
             while words[-1] == b"WATCHDOG=1":
