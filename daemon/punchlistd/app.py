@@ -167,9 +167,16 @@ class App:
         settings: how it runs.
         inherited: a listening socket from the service manager; None: bind our own.
         read_only: whether every change is refused.
+        ending: called when everything has to end.
     """
 
-    def __init__(self, settings: Settings, inherited: InheritedSocket | None = None, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        inherited: InheritedSocket | None = None,
+        read_only: bool = False,
+        ending: Callable[[], None] = lambda: None,
+    ) -> None:
         """A daemon that has not started."""
         if inherited is not None:
             settings = msgspec.structs.replace(settings, socket=inherited.path)
@@ -178,6 +185,7 @@ class App:
         self.stopping = anyio.Event()
         self._inherited = inherited
         self._read_only = read_only
+        self._ending = ending
         self._lock: FileIdentity | None = None
         self._birth = Birth()
         self._check: Callable[[], Coroutine[Any, Any, None]]
@@ -239,7 +247,7 @@ class App:
     async def _serve(
         self, log: SqliteLog, listening: ListeningSocket, guarded: dict[str, Callable[[], bool]], signals: bool
     ) -> None:
-        faults = Faults()
+        faults = Faults(self._ending)
         with faults.noticed():
             async with anyio.create_task_group() as background:
                 engine, router = self._connect(log, background)

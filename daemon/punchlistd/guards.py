@@ -1,11 +1,21 @@
 """What ends a daemon that is not whole any more: a lost lock or socket, a fault in something that runs beside."""
 
 import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import anyio
+
+logger = logging.getLogger(__name__)
+
+END_S = 10.0
+"""So many seconds a daemon that has to end has for it."""
 
 
 class Replaced(Exception):
@@ -32,10 +42,17 @@ async def watch(paths: dict[str, Callable[[], bool]], every_s: float) -> NoRetur
 
 
 class Faults:
-    """Notices exceptions that ended a callback of the event loop, of which asyncio would merely write to the log."""
+    """Notices exceptions that ended a callback of the event loop, of which asyncio would merely write to the log.
 
-    def __init__(self) -> None:
+    Want of memory is noticed wherever it comes up: what it leaves half done can't be told from there.
+
+    Args:
+        ending: called when everything has to end, for whatever reason, before anything else is done about it.
+    """
+
+    def __init__(self, ending: Callable[[], None] = lambda: None) -> None:
         self._first: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        self._ending = ending
 
     @contextmanager
     def noticed(self) -> Generator[None]:
@@ -45,7 +62,8 @@ class Faults:
 
         def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
             error = context.get("exception")
-            if "handle" in context and isinstance(error, Exception):
+            if isinstance(error, MemoryError) or ("handle" in context and isinstance(error, Exception)):
+                self._ending()
                 if not self._first.done():
                     self._first.set_result(error)
             elif before is not None:
@@ -61,7 +79,52 @@ class Faults:
 
     async def rise(self) -> NoReturn:
         """Raise the first of them, once there is one."""
-        raise await self._first
+        try:
+            raise await self._first
+        finally:
+            self._ending()
+
+
+class LastResort:
+    """Ends the process where it can't end by itself.
+
+    A task that was not woken for want of memory can't be cancelled either, and whoever waits for its end waits for
+    ever. A thread that ends by an exception leaves its callers waiting. Made in the main thread.
+
+    Args:
+        code: the exit code.
+    """
+
+    def __init__(self, code: int) -> None:
+        self._code = code
+        signal.signal(signal.SIGALRM, self._end)
+        threading.excepthook = self._thread_ended
+        sys.unraisablehook = self._unraisable
+
+    def begin(self) -> None:
+        """From now on there are `END_S` seconds for an orderly end. The system keeps the time: that takes no memory."""
+        signal.setitimer(signal.ITIMER_REAL, END_S, 1.0)
+
+    def _end(self, *_: object) -> NoReturn:
+        try:
+            logger.critical("the daemon could not end by itself within %g s", END_S)
+        finally:
+            os._exit(self._code)
+
+    def _thread_ended(self, args: threading.ExceptHookArgs) -> None:
+        try:
+            logger.critical("a thread ended by an exception", exc_info=args.exc_value)
+        finally:
+            os._exit(self._code)
+
+    def _unraisable(self, args: "sys.UnraisableHookArgs") -> None:
+        if not isinstance(args.exc_value, MemoryError):
+            sys.__unraisablehook__(args)
+            return
+        try:
+            logger.critical("memory ran out where nobody can be told")
+        finally:
+            os._exit(self._code)
 
 
 def most_telling(group: ExceptionGroup[Exception], order: tuple[type[Exception], ...]) -> Exception:

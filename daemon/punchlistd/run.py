@@ -10,11 +10,11 @@ import anyio
 import msgspec
 
 from punchlistd.app import App
-from punchlistd.guards import Replaced, most_telling
+from punchlistd.guards import LastResort, Replaced, most_telling
 from punchlistd.lock import AlreadyRunning
 from punchlistd.net import systemd
 from punchlistd.net.listener import PlaceUnusable, SocketTaken
-from punchlistd.process import TooFewDescriptors, detach
+from punchlistd.process import TooFewDescriptors, detach, take_little_address_space
 from punchlistd.read_only import copied
 from punchlistd.settings import resolve
 from punchlistd.store.port import LogUnusable, StorageFailed
@@ -43,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
         with contextlib.suppress(OSError):  # told when it is used
             os.set_inheritable(options.ready_fd, False)
     try:
+        take_little_address_space()
         settings = resolve(os.environ, options.socket, options.data_dir)
         connections = min(settings.limits.connections, detach())
         limits = msgspec.structs.replace(settings.limits, connections=connections)
@@ -52,7 +53,8 @@ def run(options: argparse.Namespace) -> int:
         with contextlib.ExitStack() as stack:
             if options.read_only:
                 settings = msgspec.structs.replace(settings, data_dir=stack.enter_context(copied(settings)))
-            app = App(settings, systemd.inherited_socket(os.environ), read_only=options.read_only)
+            ending = LastResort(FAULT).begin
+            app = App(settings, systemd.inherited_socket(os.environ), read_only=options.read_only, ending=ending)
             anyio.run(_run, app, options.ready_fd, backend_options={"use_uvloop": _have_uvloop()})
     except tuple(EXITS) as error:
         logger.error("%s", error)

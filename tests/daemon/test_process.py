@@ -72,3 +72,29 @@ def test_a_daemon_with_too_few_descriptors_refuses_to_start_and_says_what_to_do(
 def test_a_priority_that_can_not_be_taken_back_is_named_in_the_log() -> None:
     done = detached(lambda: os.nice(5))
     assert "runs at nice 5, and so does the daemon" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_threads_take_little_of_a_limited_address_space() -> None:
+    script = """
+import threading
+from punchlistd import process
+process.take_little_address_space()
+def size():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmSize:"))
+before, ready, end = size(), threading.Barrier(4), threading.Event()
+def work():
+    kept = [bytes(600) for _ in range(100)]
+    ready.wait()
+    end.wait()
+for _ in range(3):
+    threading.Thread(target=work).start()
+ready.wait()
+print(size() - before)
+end.set()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=True, env=environment()
+    )
+    assert int(done.stdout) < 3 * 2048, "kB; glibc would take 3 x 72 MiB"

@@ -5,8 +5,10 @@ is read in such a turn as well, because commits wait for the database's thread.
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -46,6 +48,9 @@ BASE_EVENTS = 1_024
 BASE_TASKS = 2_000
 """Of a longer list no such state is kept."""
 
+AT_ONCE = 4
+"""So many states of the past are worked out beside each other, however many ask: each is as large as its list."""
+
 PASTS_KEPT = 2
 """Of so many conversations the historical state that was shown last is kept."""
 
@@ -84,6 +89,20 @@ class History:
         self._pasts: dict[str, Past] = {}
         self._bases: dict[str, tuple[bytes, int]] = {}
         self._erasures = 0
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._asked: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def room(self, name: str) -> AsyncGenerator[None]:
+        """Wait until there is room for another state of the past, and none of this conversation is being worked out.
+
+        Whoever asks for the same past again then finds it worked out.
+        """
+        asked = self._asked.get(name)
+        if asked is None:
+            asked = self._asked[name] = asyncio.Lock()
+        async with asked, self._room:
+            yield
 
     # slices
 
@@ -149,27 +168,28 @@ class History:
             upto: the position of the conversation's last event.
             tell: called once, with a state that is not its to keep.
         """
-        erasures = self._erasures
-        past = self._pasts.pop(name, None)
-        if past is None or past.state.version > version:
-            past = await self._nearest(name, version)
-        state, reached = past.state, past
+        async with self.room(name):
+            erasures = self._erasures
+            past = self._pasts.pop(name, None)
+            if past is None or past.state.version > version:
+                past = await self._nearest(name, version)
+            state, reached = past.state, past
 
-        def take(stored: Stored) -> bool:
-            fact = fact_of(stored)
-            if fact.version <= version:
-                evolve(state, fact.event, fact.seq, fact.version, fact.at)
-                reached.seq = fact.seq
-            return fact.version < version
+            def take(stored: Stored) -> bool:
+                fact = fact_of(stored)
+                if fact.version <= version:
+                    evolve(state, fact.event, fact.seq, fact.version, fact.at)
+                    reached.seq = fact.seq
+                return fact.version < version
 
-        if state.version < version:
-            await self.follow(name, take, past.seq, upto)
-        told = tell(state, past.seq)
-        if erasures == self._erasures:
-            self._pasts[name] = past
-            if len(self._pasts) > PASTS_KEPT:
-                del self._pasts[next(iter(self._pasts))]
-        return told
+            if state.version < version:
+                await self.follow(name, take, past.seq, upto)
+            told = tell(state, past.seq)
+            if erasures == self._erasures:
+                self._pasts[name] = past
+                if len(self._pasts) > PASTS_KEPT:
+                    del self._pasts[next(iter(self._pasts))]
+            return told
 
     async def _nearest(self, name: str, version: int) -> Past:
         try:

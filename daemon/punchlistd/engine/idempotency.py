@@ -65,17 +65,18 @@ class Replays:
             if side_of(group[0]).call not in (item.call, item.asked):
                 return key_conflict(key)
             state, lines = initial_state(name), tuple[str, ...]()
-            if isinstance(item.params, ListUndo):  # the same rules on the same history say the same again
-                lines = (await self._history.taken_back(name, item.params, item.command.at, group)).lines
-            else:
 
-                def take(stored: Stored) -> bool:
-                    is_before = stored.seq < group[0].seq
-                    if is_before:
-                        _fold(state, (stored,))
-                    return is_before
+            def take(stored: Stored) -> bool:
+                is_before = stored.seq < group[0].seq
+                if is_before:
+                    _fold(state, (stored,))
+                return is_before
 
-                await self._history.follow(name, take, 0, group[-1].seq)
+            async with self._history.room(name):
+                if isinstance(item.params, ListUndo):  # the same rules on the same history say the same again
+                    lines = (await self._history.taken_back(name, item.params, item.command.at, group)).lines
+                else:
+                    await self._history.follow(name, take, 0, group[-1].seq)
         except Damaged as damaged:
             return self._conversations.refusal(damaged)
         events = _fold(state, group)

@@ -19,7 +19,7 @@ from punchlistd.engine.access import Access
 from punchlistd.engine.calls import Caller, Look
 from punchlistd.engine.conversations import LONG_BYTES, Conversations, LoadedConversation, gap_of
 from punchlistd.engine.history import History, fact_of
-from punchlistd.engine.replies import Outcome, Pieces, Reply
+from punchlistd.engine.replies import Outcome, Pieces, Reply, made
 from punchlistd.engine.resolver import Resolver
 from punchlistd.engine.subscriptions import Fanout
 from punchlistd.engine.views import changes, encoded_rows, told
@@ -191,7 +191,7 @@ class Queries:
         opened = self._access.find(caller.user, params.conversation)
         if opened is None or opened.dirty:
             return None
-        return read(params, opened, self._fanout.head)
+        return made(lambda: read(params, opened, self._fanout.head))
 
     async def durable(self, caller: Caller, name: str) -> LoadedConversation | Rejection:
         """The conversation of a name, its state being in the log; there is no wait before the caller goes on."""
@@ -200,7 +200,7 @@ class Queries:
     async def from_state(self, caller: Caller, read: Look, params: Any) -> Outcome:
         """As `now`, however long it takes until the state is loaded and durable."""
         opened = await self._access.durable(caller.user, params.conversation)
-        return opened if isinstance(opened, Rejection) else read(params, opened, self._fanout.head)
+        return opened if isinstance(opened, Rejection) else made(lambda: read(params, opened, self._fanout.head))
 
     async def typed(self, answer: Awaitable[Outcome]) -> Outcome:
         """An answer, or the refusal where what it needs of the log can't be had."""
@@ -242,7 +242,9 @@ class Queries:
             said = f"{opened.state.conversation} is at version {newest}; there is no version {wanted} yet."
             return Rejection("invalid_params", said, {"field": "at_version", "expected": f"0 to {newest}"})
         name, history = opened.state.conversation, self._history
-        return await history.at(name, wanted, opened.seq, lambda state, seq: _filtered(params, state, seq))
+        return await history.at(
+            name, wanted, opened.seq, lambda state, seq: made(lambda: _filtered(params, state, seq))
+        )
 
     async def list_conversations(self, caller: Caller, params: p.ConversationList) -> Outcome:
         """conversation.list."""
@@ -264,7 +266,7 @@ class Queries:
             said = "That cursor is none of ours: pass next_cursor of the page before, or leave it out."
             return Rejection("invalid_params", said, {"field": "cursor"})
         end = b"" if cursor is None else b',"next_cursor":' + _encode(cursor)
-        return b'{"conversations":[%b]%b}' % (b",".join(rows), end)
+        return made(lambda: b'{"conversations":[%b]%b}' % (b",".join(rows), end))
 
     async def list_messages(self, caller: Caller, params: p.MessageList) -> Outcome:
         """message.list."""
@@ -286,7 +288,8 @@ class Queries:
         else:
             messages = await self._messages(opened.state, ids[: params.limit])
             has_more = len(ids) > len(messages)
-        return _encode(r.MessageListResult(messages=tuple(messages), has_more=has_more, damaged=opened.cut))
+        result = r.MessageListResult(messages=tuple(messages), has_more=has_more, damaged=opened.cut)
+        return made(lambda: _encode(result))
 
     async def _of_roles(self, state: State, ids: list[str], params: p.MessageList) -> tuple[list[Message], bool]:
         """The first messages of these roles: they are looked for page by page, in the order asked for."""
@@ -415,8 +418,8 @@ class Queries:
                 name = await self.position(caller, params.conversation, after, params.epoch)
         return name if isinstance(name, Rejection) else self._events_result(events, after)
 
-    def _events_result(self, events: list[bytes], seq: int) -> bytes:
-        return b'{"events":[%b],"next":%d,"epoch":%b}' % (b",".join(events), seq, _encode(self.epoch))
+    def _events_result(self, events: list[bytes], seq: int) -> Outcome:
+        return made(lambda: b'{"events":[%b],"next":%d,"epoch":%b}' % (b",".join(events), seq, _encode(self.epoch)))
 
     async def status(self, caller: Caller, _params: p.Nothing) -> Outcome:
         """daemon.status."""

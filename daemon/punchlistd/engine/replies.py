@@ -1,5 +1,6 @@
 """What goes to a peer: the result of a call as JSON or its refusal, and notifications."""
 
+from collections.abc import Callable
 from typing import final
 
 import msgspec
@@ -20,6 +21,12 @@ STORAGE_FULL = Rejection(
 OUTCOME_UNKNOWN = Rejection(
     "outcome_unknown",
     "The disk failed during the write, and the daemon stops. Retry with the same key once it is back: it is done once.",
+)
+
+NO_MEMORY = Rejection(
+    "limit_exceeded",
+    "The daemon has no memory left for so long an answer. Ask for less at once (limit), or try again in a few seconds.",
+    {"limit": "memory", "value": 0, "maximum": 0},
 )
 
 
@@ -46,6 +53,17 @@ def size_of(outcome: Outcome) -> int:
     if type(outcome) is Pieces:
         return outcome.size
     return len(outcome) if type(outcome) is bytes else 0
+
+
+def made(make: Callable[[], Outcome]) -> Outcome:
+    """The answer that `make` makes of what is there, changing nothing, or the refusal where no memory is left for it.
+
+    Anywhere else want of memory ends the daemon: what it leaves half done can't be told.
+    """
+    try:
+        return make()
+    except MemoryError:
+        return NO_MEMORY
 
 
 def notification(method: str, params: bytes) -> bytes:

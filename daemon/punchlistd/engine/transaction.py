@@ -301,6 +301,8 @@ class Transactor:
                 asked = self._confirmer.check(item.method.name, params, state, item.caller, item.command.at)
                 return asked or decision
             return decision
+        except MemoryError:  # what was noted of claims and tokens may be noted in part: the daemon ends
+            raise
         except Exception:
             return _fault(item)
 

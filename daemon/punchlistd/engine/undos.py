@@ -37,7 +37,8 @@ class Undos:
         try:
             opened = await self._access.load(item.caller.user, params.conversation)
             if isinstance(opened, LoadedConversation) and opened.damage is None:
-                await self._work_out(item, params, opened, whole=False)
+                async with self._history.room(opened.state.conversation):
+                    await self._work_out(item, params, opened, whole=False)
         except Damaged as damaged:
             self._conversations.refusal(damaged)  # which is what it is answered in its turn
 

@@ -150,6 +150,8 @@ class Router:
                 self._write(connection, caller, call.id, row, cast(Mutation, params))
             else:
                 self._read(connection, caller, call.id, row, params)
+        except MemoryError:  # the writer may have lost the word that there is work: the daemon ends
+            raise
         except Exception:
             logger.exception("%s failed", call.method)
             caller.answer(call.id, INTERNAL_ERROR)
@@ -225,6 +227,8 @@ class Router:
                     outcome = full or await self._from_log(connection, row, params)
             else:
                 outcome = await self._from_log(connection, row, params)
+        except MemoryError:
+            raise
         except Exception as error:
             logger.error("%s failed", row.method.name, exc_info=error)
             self._connections.metrics.error(f"{row.method.name}: {type(error).__name__}")

@@ -16,8 +16,9 @@ from punchlist_testing.memory_log import MemoryLog
 from punchlist_testing.store import Scribe, said
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.inverse import take_back
-from punchlistd.engine.history import PASTS_KEPT, SLICE_EVENTS, History, fact_of
-from punchlistd.store.port import Damaged, Side, Stored
+from punchlistd.domain.state import State
+from punchlistd.engine.history import AT_ONCE, PASTS_KEPT, SLICE_EVENTS, History, fact_of
+from punchlistd.store.port import Damaged, Loaded, Side, Stored
 from punchlistd.store.record import seal
 
 C = "c"
@@ -212,3 +213,44 @@ def test_an_event_of_a_later_version_is_kept_as_it_is() -> None:
     fact = fact_of(Stored(7, seal("", wire, Side())[0]))
     assert (fact.seq, fact.version, fact.actor) == (7, 3, "x")
     assert isinstance(fact.event, UnknownEvent) and bytes(fact.event.raw) == b'{"type":"Future","a":1}'
+
+
+async def test_of_the_pasts_that_many_ask_for_at_once_few_are_worked_out_beside_each_other() -> None:
+    """Each is as large as its list: sixty of them beside each other would take the memory of sixty lists."""
+
+    class Watched(MemoryLog):
+        begun, told, most = 0, 0, 0
+
+        async def load(self, conversation: str) -> Loaded:
+            self.begun += 1
+            self.most = max(self.most, self.begun - self.told)
+            return await super().load(conversation)
+
+    log, names = Watched(), [f"c{number}" for number in range(3 * AT_ONCE)]
+    scribe, history = Scribe(log), History(log)
+    for name in names:
+        await scribe.write(name, *[said("m")] * (2 * SLICE_EVENTS))
+
+    async def ask(name: str) -> None:
+        def tell(state: State, _seq: int) -> int:
+            log.told += 1
+            return state.version
+
+        assert await history.at(name, 2 * SLICE_EVENTS - 1, log.head, tell) == 2 * SLICE_EVENTS - 1
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            for name in names:
+                group.start_soon(ask, name)
+    assert log.told == len(names) and 1 < log.most <= AT_ONCE
+
+
+async def test_the_same_past_is_worked_out_once_for_all_who_ask_for_it(running: Engine, peer: Peer) -> None:
+    await filled(peer)
+    others = [await running.connect() for _ in range(8)]
+    async with turns() as counted:
+        for other in others:
+            other.send("task.list", {"conversation": C, "at_version": LENGTH - 1}, id=1)
+        for other in others:
+            assert "result" in await other.answer(1)
+    assert LENGTH - 1 <= counted.total < 2 * LENGTH

@@ -2,6 +2,9 @@
 
 SIZE counts the events of the long list; with 38,000 the long answers are 6 MB (lists) and 18 MB (messages). Each attack
 is made once without and once with a limit of memory, under which the daemon must live.
+
+What a bystander waits for is judged by the processor time that the daemon took between the question and the answer,
+since what other programs on the machine take meanwhile is none of its doing. The time by the wall is told beside it.
 """
 
 import os
@@ -24,7 +27,7 @@ from punchlist_testing.daemon import Raw
 
 FULL = 38_000
 MAX_WAIT_MS = 50.0
-"""What the p99 of a bystander may be; looked at at full size, and beside what it is on this machine without anybody."""
+"""What the p99 of the daemon's processor time between a bystander's question and its answer may be."""
 
 MAX_BYTES = 32 << 20
 """What one connection may add to the daemon's memory at its peak."""
@@ -45,7 +48,10 @@ def _ask(link: Raw, *calls: tuple[str, dict[str, Any]]) -> None:
 
 
 def _answers(link: Raw, count: int) -> list[Any]:
-    return [link.receive() for _ in range(count)]
+    answers = [link.receive() for _ in range(count)]
+    ended = answers.count(None)
+    need(not ended, f"the connection was closed with {ended} of {count} calls unanswered")
+    return answers
 
 
 def _undos(link: Raw) -> None:
@@ -69,6 +75,7 @@ def _batch(link: Raw) -> None:
     link.sock.sendall(msgspec.json.encode(calls) + b"\n")
     _unread(link)
     answers = link.receive()
+    need(answers is not None, "the connection was closed before a batch was answered")
     need(len(answers) == 100 and "result" in answers[0], "a batch was not answered")
     kinds = {answer["error"]["data"]["kind"] for answer in answers if "error" in answer}
     need(kinds <= {"limit_exceeded"}, f"a batch was refused as {kinds}")
@@ -115,12 +122,18 @@ ATTACKS: dict[str, Callable[[Raw], None]] = {
 
 
 class Cost(NamedTuple):
-    """What an attack did: how long a bystander waited, and how far the daemon's memory rose."""
+    """What an attack did: what a bystander waited for, and how far the daemon's memory rose."""
 
-    p50_ms: float
-    p99_ms: float
-    worst_ms: float
+    wall_ms: list[float]
+    daemon_ms: list[float]
     bytes: int
+
+    def told(self) -> str:
+        """The median, the 99th percentile and the worst, in milliseconds."""
+        return " | ".join(
+            " ".join(f"{each:.1f}" for each in (percentile(waits, 0.5), percentile(waits, 0.99), max(waits)))
+            for waits in (self.daemon_ms, self.wall_ms)
+        )
 
 
 class Bystander:
@@ -129,18 +142,18 @@ class Bystander:
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
 
-    def waits(self) -> list[float]:
-        """How long each call took since this was asked last, in milliseconds."""
+    def waits(self) -> list[tuple[float, float]]:
+        """What each call took since this was asked last, in ms by the wall and of the daemon's processor time."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(b"\n")
         self._process.stdin.flush()
-        return msgspec.json.decode(self._process.stdout.readline(), type=list[float])
+        return msgspec.json.decode(self._process.stdout.readline(), type=list[tuple[float, float]])
 
 
 @contextmanager
 def bystander(daemon: Daemon) -> Generator[Bystander]:
     """A bystander that ends with the context."""
-    command = [sys.executable, "-m", "punchlist_faults.fairness", daemon.socket]
+    command = [sys.executable, "-m", "punchlist_faults.fairness", daemon.socket, str(daemon.pid())]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as process:
         try:
@@ -149,15 +162,17 @@ def bystander(daemon: Daemon) -> Generator[Bystander]:
             process.kill()
 
 
-def _stand_by(socket: str) -> None:
-    link, waits = Raw(socket), list[float]()
+def _stand_by(socket: str, pid: int) -> None:
+    clock = ~pid << 3 | 2  # the processor time of another process: clock_getcpuclockid(3)
+    link, waits = Raw(socket), list[tuple[float, float]]()
     link.sock.settimeout(PATIENCE_S)
     link.result("task.add", conversation="aside", title="x")
     while True:
         for method, params in (("task.get", {"task": "1"}), ("task.edit", {"task": "1", "title": f"{time.time()}"})):
-            began = time.perf_counter()
+            began, used = time.perf_counter(), time.clock_gettime(clock)
             link.result(method, conversation="aside", **params)
-            waits.append((time.perf_counter() - began) * 1000)
+            used, wall = time.clock_gettime(clock) - used, time.perf_counter() - began
+            waits.append((wall * 1000, min(used, wall) * 1000))  # two threads may take more than there was
         if select.select([sys.stdin], [], [], 0.002)[0]:
             if not os.read(sys.stdin.fileno(), 1):
                 return
@@ -180,7 +195,7 @@ def _measured(daemon: Daemon, aside: Bystander, attack: Callable[[Raw], None]) -
     waits = aside.waits()
     link.close()
     need(daemon.is_running, "the daemon ended")
-    return Cost(percentile(waits, 0.5), percentile(waits, 0.99), max(waits), max(0, peak - before))
+    return Cost([wall for wall, _ in waits], [used for _, used in waits], max(0, peak - before))
 
 
 def _fill(daemon: Daemon, size: int) -> None:
@@ -233,15 +248,15 @@ def run(options: Options) -> Figures:
         daemon.start()
         _fill(daemon, options.size)
         with bystander(daemon) as aside:
-            quiet = _measured(daemon, aside, lambda _: time.sleep(options.size / FULL))
-            figures["alone, p99 ms"] = round(quiet.p99_ms, 2)
+            figures["p50, p99, worst ms of a bystander"] = "of the daemon's processor time | by the wall"
+            figures["alone"] = _measured(daemon, aside, lambda _: time.sleep(options.size / FULL)).told()
             for name, attack in ATTACKS.items():
                 cost = _measured(daemon, aside, attack)
-                figures[f"{name}: p50, p99, worst ms"] = f"{cost.p50_ms:.1f} {cost.p99_ms:.1f} {cost.worst_ms:.1f}"
+                figures[name] = cost.told()
                 figures[f"{name}: bytes"] = cost.bytes
                 need(cost.bytes <= MAX_BYTES, f"{name} cost {cost.bytes:,} bytes")
-                late = cost.p99_ms > MAX_WAIT_MS + quiet.p99_ms
-                need(not late or options.size < FULL, f"{name}: others waited {cost.p99_ms:.1f} ms")
+                late = percentile(cost.daemon_ms, 0.99) > MAX_WAIT_MS
+                need(not late, f"{name}: others waited for the daemon: {cost.told()}")
         each = _subscribers(daemon)
         figures["a stuck subscriber to a long list"] = each
         need(each <= MAX_SUBSCRIBER_BYTES + MAX_BYTES // SUBSCRIBERS, f"a stuck subscriber cost {each:,} bytes")
@@ -284,6 +299,6 @@ def _limited(daemon: Daemon, many: int) -> int:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        _stand_by(sys.argv[1])
+        _stand_by(sys.argv[1], int(sys.argv[2]))
     else:
         main("fairness", run, FULL)

@@ -29,7 +29,39 @@ def _upgrade() -> None:
     schema.UPGRADES = (*schema.UPGRADES, (planted,))
 
 
+def _lost_wakeup() -> None:
+    """Memory runs out while a call "lost" wakes the writer: its task is left neither waiting nor going on."""
+    inbox: Any = importlib.import_module("punchlistd.engine.inbox")
+    importlib.import_module("punchlistd.guards").END_S = 0.5  # pyright: ignore[reportAttributeAccessIssue]
+    futures: Any = importlib.import_module("asyncio.futures")
+    submit, runs_out = inbox.Inbox.submit, False
+
+    base: Any = futures._PyFuture
+    schedule = base._Future__schedule_callbacks
+
+    class Lost(base):  # what the one in C does where call_soon() fails
+        def _Future__schedule_callbacks(self) -> None:
+            if runs_out:
+                raise MemoryError
+            schedule(self)
+
+    async def take(self: Any) -> None:
+        if self._given:
+            self._given = False
+            return
+        self._waiters.append(waiter := Lost())
+        await waiter
+
+    def submit_or_lose(self: Any, item: Any) -> None:
+        nonlocal runs_out
+        runs_out = getattr(item.params, "title", "") == "lost"
+        submit(self, item)
+
+    inbox.Signal.take, inbox.Inbox.submit = take, submit_or_lose
+
+
 PLANTS: dict[str, Callable[[], None]] = {
+    "lost-wakeup": _lost_wakeup,
     "normal": _normal,
     "small-checkpoints": _small_checkpoints,
     "upgrade": _upgrade,

@@ -28,6 +28,27 @@ MUTANTS = (
         ("tests/daemon/engine/test_history.py",),
     ),
     Mutant(
+        "few states of the past are worked out beside each other",
+        _ENGINE + "history.py",
+        "        async with asked, self._room:\n",
+        "        async with asked:\n",
+        ("tests/daemon/engine/test_history.py",),
+    ),
+    Mutant(
+        "a past that many ask for is worked out once",
+        _ENGINE + "history.py",
+        "        async with asked, self._room:\n",
+        "        async with self._room:\n",
+        ("tests/daemon/engine/test_history.py",),
+    ),
+    Mutant(
+        "a daemon that cannot end by itself is ended",
+        "daemon/punchlistd/guards.py",
+        "        signal.setitimer(signal.ITIMER_REAL, END_S, 1.0)\n",
+        "        pass\n",
+        ("tests/daemon/test_guards.py",),
+    ),
+    Mutant(
         "copies that killed programs left are removed",
         "daemon/punchlistd/leftovers.py",
         "                shutil.rmtree(path)\n",
