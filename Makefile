@@ -82,7 +82,7 @@ faults: $(READY) ## Kill or fail the Nth system call, for every N (SCENARIO=appe
 damage: $(READY) ## Flip bits, zero sectors, swap pages, cut tails in SIZE=2000 images of a log: nothing is left out unsaid.
 	@$(HARNESS).damage
 
-full: $(READY) ## Fill the disk, then let its flushes fail, under SIZE=20 clients (root, strace).
+full: $(READY) ## Fill the disk, use up a quota, then let flushes fail, under SIZE=20 clients (root, strace, btrfs).
 	@$(HARNESS).full
 
 resume: $(READY) ## Cut a subscriber's stream at SIZE=20000 bytes and resume: no gap, no repeat.

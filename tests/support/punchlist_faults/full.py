@@ -1,16 +1,18 @@
-"""A disk that fills up, one whose flushes fail, and one that turns read-only, under a daemon with many calls waiting.
+"""A disk that fills up, a quota that is used up, a disk whose flushes fail, and one that turns read-only.
 
-SIZE counts the clients. Filling needs root (a small file system in memory), failing needs strace.
+All under a daemon with many calls waiting: SIZE counts the clients. Filling needs root (a small file system in memory),
+a quota btrfs, failing strace.
 """
 
 import os
 import re
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from punchlist_faults import judge
 from punchlist_faults.load import Entry, Worker, workers
-from punchlist_faults.mounts import disk, enter, small_disk
+from punchlist_faults.mounts import disk, enter, quota_disk, small_disk
 from punchlist_faults.options import Figures, Options, Unavailable, main, need, workplace
 from punchlist_faults.process import Daemon, daemon_in, eventually
 from punchlist_faults.sweep import Fault, attach
@@ -38,9 +40,9 @@ def _journal(crowd: list[Worker]) -> list[Entry]:
     return [entry for worker in crowd for entry in worker.journal]
 
 
-def fills_up(place: Path, options: Options) -> Figures:
-    """Fill the disk under load, read, free it, and go on without a restart."""
-    with small_disk(place / "small", "8m") as small, daemon_in(place, small / "data") as daemon:
+def fills_up(place: Path, options: Options, what: str, limited: AbstractContextManager[Path]) -> Figures:
+    """Take all room there is under load, read, give it back, and go on without a restart."""
+    with limited as small, daemon_in(place, small / "data") as daemon:
         daemon.start()
         with workers(daemon.socket, options.size, options.random("full")) as crowd:
             time.sleep(0.2)
@@ -67,12 +69,12 @@ def fills_up(place: Path, options: Options) -> Figures:
         judge.sound(daemon.log)
         figures = judge.compare(_journal(crowd), judge.stored_events(daemon.log))
     return {
-        "full: acked": figures["acked"],
-        "full: acked falsely": 0,
-        "full: slowest refusal, ms": round(slowest * 1000),
-        "full: reads, ms": round(reading * 1000, 1),
-        "full: events before space returned": head,
-        "full: recovered after, ms": round(recovered * 1000),
+        f"{what}: acked": figures["acked"],
+        f"{what}: acked falsely": 0,
+        f"{what}: slowest refusal, ms": round(slowest * 1000),
+        f"{what}: reads, ms": round(reading * 1000, 1),
+        f"{what}: events before space returned": head,
+        f"{what}: recovered after, ms": round(recovered * 1000),
     }
 
 
@@ -164,10 +166,15 @@ def run(options: Options) -> Figures:
     """One after the other."""
     enter("strace", "mkfs.ext4")
     with workplace() as place:
-        for name in ("a", "c"):
+        for name in ("a", "c", "d"):
             (place / name).mkdir()
+        try:
+            quota = fills_up(place / "d", options, "quota", quota_disk(place / "d" / "small", "8M"))
+        except Unavailable as missing:
+            quota = {"quota: skipped": str(missing)}
         return {
-            **fills_up(place / "a", options),
+            **fills_up(place / "a", options, "full", small_disk(place / "a" / "small", "8m")),
+            **quota,
             **fails(place / "b", options),
             **turns_read_only(place / "c", options),
         }

@@ -68,6 +68,31 @@ def small_disk(place: Path, size: str) -> Generator[Path]:
         subprocess.run(["umount", "--lazy", str(place)], check=False)
 
 
+@contextmanager
+def quota_disk(place: Path, size: str) -> Generator[Path]:
+    """A directory that may grow to this size (`8M`) on a disk with plenty of room: a btrfs with a quota.
+
+    Raises:
+        Unavailable: this machine has no such file system.
+    """
+    if shutil.which("mkfs.btrfs") is None or "btrfs" not in Path("/proc/filesystems").read_text():
+        raise Unavailable("a real quota needs mkfs.btrfs and a kernel with btrfs")
+    place.mkdir(parents=True, exist_ok=True)
+    image, volume = place / "image", place / "disk" / "volume"
+    with open(image, "wb") as file:
+        file.truncate(256 << 20)
+    volume.parent.mkdir()
+    _do("mkfs.btrfs", "-q", str(image))
+    _do("mount", "-o", "loop", str(image), str(volume.parent))
+    try:
+        _do("btrfs", "quota", "enable", str(volume.parent))
+        _do("btrfs", "subvolume", "create", str(volume))
+        _do("btrfs", "qgroup", "limit", size, str(volume))
+        yield volume
+    finally:
+        subprocess.run(["umount", "--lazy", str(volume.parent)], check=False, capture_output=True)
+
+
 class Disk:
     """An ext4 on a file, whose power can be cut. Mounted at `place`."""
 
