@@ -24,8 +24,11 @@ ARRIVAL_S = 10.0
 _AHEAD = 16 << 10
 """How many bytes may wait for a client that does not read, before what makes them waits."""
 
+AT_ONCE = 32
+"""How many connections a listening socket accepts in one turn of the loop: as many as its queue is long."""
+
 _SPARE = 256
-"""Descriptors for all else, among them what is accepted in one turn of the loop before anything can be closed."""
+"""Descriptors for all else, among them what two sockets accept in two turns of the loop before anything is closed."""
 
 
 def most_places() -> int:

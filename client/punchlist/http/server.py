@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import uvicorn
 
-from punchlist.http.connections import Connection, Places, most_places
+from punchlist.http.connections import AT_ONCE, Connection, Places, most_places
 from punchlist.http.guard import App
 
 _HEAD = 16 << 10
@@ -36,6 +36,7 @@ def http_server(app: App, places: Places | None = None, ending: anyio.Event | No
     protocol: Any = partial(Connection, places or Places(most_places()))
     config = uvicorn.Config(
         app,
+        backlog=AT_ONCE,
         http=protocol,  # uvicorn calls it as it would one of its own classes
         log_level="warning",
         access_log=False,

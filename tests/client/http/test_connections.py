@@ -1,8 +1,12 @@
 """The bounds of the HTTP server, with real sockets."""
 
+import resource
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from typing import Any
 
 import anyio
@@ -10,6 +14,7 @@ import pytest
 
 from punchlist.http.connections import Places
 from punchlist.http.server import http_server
+from punchlist_testing.terminal import environment
 
 OK = b"HTTP/1.1 200 OK"
 
@@ -70,6 +75,53 @@ async def test_a_thousand_idle_connections_keep_nobody_out(site: Site) -> None:
     assert (await site.get()).startswith(OK)
     assert await ended(first)
     assert site.places.taken <= site.places.most + 1
+
+
+FEW = 700
+SERVER = f"""
+import asyncio, resource, socket
+resource.setrlimit(resource.RLIMIT_NOFILE, ({FEW}, {FEW}))
+from punchlist.http.server import http_server
+async def reply(scope, receive, send):
+    await send({{"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}})
+    await send({{"type": "http.response.body", "body": b"ok"}})
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+asyncio.run(http_server(reply).serve([listener]))
+"""
+
+
+def _ask(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=8) as link:
+        link.sendall(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        assert link.recv(100).startswith(OK)
+
+
+def test_a_flood_of_connections_keeps_nobody_out_of_a_server_with_few_descriptors() -> None:
+    """They come faster than the server can close them; what it accepts in one turn must leave it some."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with (
+        ExitStack() as stack,
+        subprocess.Popen(
+            [sys.executable, "-c", SERVER],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+        ) as process,
+    ):
+        assert process.stdout is not None and process.stderr is not None
+        port = int(process.stdout.readline())
+        _ask(port)
+        for _ in range(FEW + 300):
+            flood = stack.enter_context(socket.socket())
+            flood.setblocking(False)
+            flood.connect_ex(("127.0.0.1", port))
+        began = time.monotonic()
+        _ask(port)
+        assert time.monotonic() - began < 8
+        process.kill()
+        assert process.stderr.read() == b""
 
 
 @pytest.mark.parametrize("site", [{"most": 3}], indirect=True)
