@@ -55,20 +55,22 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 """Room → what of ours it may import. A module's room is the longest of these that its name begins with."""
 
 LIBRARY = ("punchlist", "punchlist.taskfiles")
+IMPORTERS = (*LIBRARY, "punchlist.importers")
 HTTP = (*LIBRARY, "punchlist.http")
 TOOLS = (*LIBRARY, "punchlist.tools")
 SERVICES = ("punchlist.hosts", "punchlist.hosts.sessions", "punchlist.mcp", "punchlist.mirror")
 WORDS = ("punchlist.cli.event_lines", "punchlist.cli.reasons", "punchlist.cli.render", "punchlist.cli.style")
 """Signs and sentences for people: the command line's, and those of the faces that draw on a terminal."""
-CLI = (*TOOLS, *SERVICES, *WORDS, "punchlist.cli", "punchlist.cli.formats")
+CLI = (*TOOLS, *SERVICES, *WORDS, "punchlist.cli", "punchlist.importers")
 
 FLOORS: dict[str, tuple[str, ...]] = {
     "punchlist": ("punchlist",),
     "punchlist.taskfiles": LIBRARY,
+    "punchlist.importers": IMPORTERS,
     "punchlist.tools": TOOLS,
     "punchlist.hosts": (*TOOLS, "punchlist.hosts", "punchlist.hosts.sessions"),
     "punchlist.hosts.sessions": (*TOOLS, "punchlist.hosts.sessions"),  # which session of a host this process belongs to
-    "punchlist.mirror": (*TOOLS, "punchlist.mirror"),
+    "punchlist.mirror": (*TOOLS, "punchlist.importers", "punchlist.mirror"),
     "punchlist.http": HTTP,
     "punchlist.mcp": (*TOOLS, "punchlist.http", "punchlist.hosts.sessions", "punchlist.mcp"),
     # Faces for people, beside each other: none imports another. A command may start one.
@@ -77,7 +79,6 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "punchlist.web": (*TOOLS, *SERVICES, "punchlist.http", "punchlist.web"),
     **dict.fromkeys(WORDS, (*LIBRARY, *WORDS)),
     "punchlist.cli": CLI,
-    "punchlist.cli.formats": CLI,
     "punchlist.cli.runner": (*CLI, "punchlist.cli.runner"),
     # No command imports another: what two of them need stands beside them, in punchlist.cli.
     "punchlist.cli.commands": (
@@ -265,12 +266,13 @@ def test_a_package_ships_its_types_and_agrees_on_the_version(package: str) -> No
     assert stated in ([], version.findall((ROOT / "daemon/punchlistd/__init__.py").read_text("utf-8")))
 
 
-def test_the_run_time_dependencies_are_the_four_and_pinned_for_the_checkout() -> None:
+def test_the_run_time_dependencies_are_the_five_and_pinned_for_the_checkout() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
     assert {re.split(r"[<>=]", line)[0] for line in project["dependencies"]} == {
         "aiosqlite",
         "anyio",
+        "markdown-it-py",
         "msgspec",
         "watchfiles",
     }

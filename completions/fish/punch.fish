@@ -59,7 +59,7 @@ function _shtab_punch_using
 end
 
 set -g _shtab_punch_commands add list ls show edit note start done fail pause resume reopen move rm clear why next claim release run approve gate wait confirm ui watch web log undo conversations set init import export mirror setup mcp tools prime attach detach status doctor service backup verify restore call rpc completion
-set -g _shtab_punch_opts_with_value --active-form --actor --after --after-date --allow-host --at --before --blocked-by --blocks --conversation --count --data-dir --description --dialect --done --due --estimate --fence --for --format --gate --idle --idle-exit --inline --jobs --keys --label --lease --limit --link --log-dir --meta --note --of --only --owner --parent --port --priority --query --reason --reject --result --scope --session --socket --status --text --timeout --title --token-file --tools --unblock-from --unix --unlabel --user --users --wait -b -c -d -j -n -o -p -q -r -s -t
+set -g _shtab_punch_opts_with_value --active-form --actor --after --after-date --allow-host --at --before --blocked-by --blocks --conversation --count --data-dir --description --dialect --done --due --estimate --fence --for --format --from --gate --idle --idle-exit --inline --jobs --keys --label --lease --limit --link --log-dir --meta --note --of --only --owner --parent --port --priority --query --reason --reject --result --scope --session --socket --status --text --timeout --title --token-file --tools --unblock-from --unix --unlabel --user --users --wait -b -c -d -j -n -o -p -q -r -s -t
 
 complete -c punch -e
 complete -c punch -f
@@ -457,9 +457,11 @@ complete -c punch -n '_shtab_punch_using init' -l data-dir -xka "(__fish_complet
 complete -c punch -n '_shtab_punch_using init' -l no-autostart -d 'fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)'
 complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a import -d 'Add the tasks of a file in one step.'
 complete -c punch -n '_shtab_punch_using import' -s h -l help -d 'show this help message and exit'
-complete -c punch -n '_shtab_punch_using import' -l format -xka "markdown todowrite json folder" -d 'how to read it (detected)'
+complete -c punch -n '_shtab_punch_using import' -l from -l format -xka "markdown json beads taskwarrior taskmaster claude todowrite github linear jira todotxt org ics" -d 'what it is of (seen from the file)'
+complete -c punch -n '_shtab_punch_using import' -l dry-run -d 'only show what would change'
+complete -c punch -n '_shtab_punch_using import' -l strict -d 'refuse a file that can'"'"'t be taken over whole, prose apart'
+complete -c punch -n '_shtab_punch_using import' -l take-status -d 'let the file'"'"'s statuses count for tasks that are in the list already'
 complete -c punch -n '_shtab_punch_using import' -l replace -d 'make the list be these tasks (unfinished others stay)'
-complete -c punch -n '_shtab_punch_using import' -l dry-run -d 'only show what would be added'
 complete -c punch -n '_shtab_punch_using import' -s c -l conversation -xka "(_punch_ask list)" -d 'the list (PUNCHLIST_CONVERSATION, else the project'"'"'s)'
 complete -c punch -n '_shtab_punch_using import' -l json -d 'print JSON for programs'
 complete -c punch -n '_shtab_punch_using import' -l actor -x -d 'who does this, as recorded in the log (undo without --of: whose calls)'

@@ -192,7 +192,8 @@ NoteText = Annotated[str, msgspec.Meta(min_length=1, max_length=8_192, pattern=r
 
 
 class NewTask(Params, frozen=True, kw_only=True):
-    """A task to be added. `ref` is a temporary name usable in the other tasks' `blocked_by` and `parent`.
+    """A task to be added. `ref` is a temporary name usable in the other tasks' `blocked_by` and `parent`,
+    and in links to tasks.
 
     With `task` none is added: the task of this id is brought up to date. What is left at its default stays as it is,
     `blocked_by` and `notes` are added to what is there, and a status other than `pending` is set.

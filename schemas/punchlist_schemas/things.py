@@ -79,6 +79,9 @@ class Link(Thing, frozen=True, kw_only=True):
     to: Annotated[str, msgspec.Meta(min_length=1, max_length=2_048, pattern=r"^[^\x00-\x1f\x7f]+(?![\s\S])")]
 
 
+TASK_LINKS = frozenset(("discovered-from", "relates-to"))
+"""The kinds of links that lead to a task of the same list."""
+
 Links = Annotated[tuple[Link, ...], msgspec.Meta(max_length=64)]
 
 

@@ -4,6 +4,7 @@ import sys
 
 from punchlist.cli.exit_codes import CONFIGURATION, LOST_RACE, NO_DAEMON, REFUSED, USAGE
 from punchlist.errors import ConnectionLost, DaemonUnavailable, Gap, PunchlistError, RequestRefused
+from punchlist.importers.wrong import FormatError
 from punchlist.text import safe, safe_block
 from punchlist_schemas.project_file import DirectoryError
 
@@ -17,15 +18,6 @@ if TYPE_CHECKING:
 
 class UsageError(Exception):
     """The arguments make no sense together."""
-
-
-class FormatError(Exception):
-    """A file that can't be read as tasks. `line` counts from 1, 0 when the file as a whole is meant."""
-
-    def __init__(self, message: str, name: str, line: int = 0) -> None:
-        super().__init__(f"{name}:{line}: {message}" if line else f"{name}: {message}")
-        self.name = name
-        self.line = line
 
 
 class NotShipped(Exception):

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from punchlist.cli.formats import objects
-from punchlist.cli.formats.document import Document
+from punchlist.importers import claude
+from punchlist.importers.document import Document
+from punchlist.importers.matching import compare
 from punchlist.sync import Client
 from punchlist.text import clip
 from punchlist_demo.home import Home
@@ -98,9 +99,8 @@ class Player:
         self.account.kills += 1
 
     def _plan(self) -> list[dict[str, Any]]:
-        return objects.parse_folder(
-            [Document(f"{record['id']}.json", json.dumps(record)) for record in self._recording.plan]
-        )
+        files = [Document(f"demo/{record['id']}.json", json.dumps(record)) for record in self._recording.plan]
+        return compare(claude.read(files), [], now=0).call
 
 
 def _call_text(method: str, params: dict[str, Any]) -> str:

@@ -3,8 +3,8 @@
 import errno
 import json
 import os
-import stat
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,14 +12,16 @@ from punchlist.atomic import atomic_write
 from punchlist.cli.arguments import Argument, Usage, choice, flag
 from punchlist.cli.context import Context
 from punchlist.cli.events import events
-from punchlist.cli.failure import FormatError
-from punchlist.cli.formats import detect, markdown, objects
-from punchlist.cli.formats.detect import FORMATS
-from punchlist.cli.formats.document import Document
-from punchlist.cli.render import as_tree, list_lines
+from punchlist.cli.import_lines import as_json, change_lines, remark_lines, summary
+from punchlist.cli.render import as_tree
 from punchlist.cli.style import write
+from punchlist.errors import RequestRefused
+from punchlist.importers import export, formats, markdown
+from punchlist.importers.draft import Draft
+from punchlist.importers.formats import FORMS
+from punchlist.importers.matching import Comparison, compare, replacement
+from punchlist.importers.wrong import FormatError
 from punchlist.text import safe_block, safe_json
-from punchlist_schemas.things import STATUSES
 
 _FILE: dict[str, Any] = {"metavar": "FILE"}
 
@@ -27,14 +29,18 @@ COMMANDS = {
     "import": Usage(
         (
             Argument(("file",), "file, folder, or - for standard input", _FILE, "file"),
-            choice("--format", text="how to read it (detected)", choices=FORMATS),
+            choice("--from", "--format", text="what it is of (seen from the file)", choices=(*FORMS,), dest="form"),
+            flag("--dry-run", text="only show what would change"),
+            flag("--strict", text="refuse a file that can't be taken over whole, prose apart"),
+            flag("--take-status", text="let the file's statuses count for tasks that are in the list already"),
             flag("--replace", text="make the list be these tasks (unfinished others stay)"),
-            flag("--dry-run", text="only show what would be added"),
         ),
         (
             "punch import plan.md",
-            "punch import ~/.claude/tasks/SESSION",
-            "punch import - < todos.json",
+            "punch import .beads/issues.jsonl --dry-run",
+            "task export | punch import -",
+            "punch import ~/.claude/tasks",
+            "gh issue list --json number,title,body,state,labels,assignees,url | punch import -",
         ),
     ),
     "export": Usage(
@@ -49,24 +55,95 @@ COMMANDS = {
     ),
 }
 
-_MAX_FILE_BYTES = 16 << 20
-_MAX_FILES = 10_000
 _BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_ROUNDS = 50
+"""How often a list that changes meanwhile is compared anew."""
+
+_LONG = 5_000
+"""From so many tasks on, somebody at a terminal is told how far the import is."""
+
+_PROSE = ("lines of text that belong to no task", "lines of front matter", "the document's title")
 
 
 def run_import(context: Context) -> int:
-    """Add the tasks of a file, all or none."""
+    """Add the tasks of a file and bring those that are there up to date, all or none."""
     args = context.args
-    documents = _read(args.file)
-    name, plan = detect.parse(documents, args.format or "")
-    if not plan:
-        raise FormatError("no tasks found", args.file)
+    _report(context, f"reading {args.file}", args.file)
+    draft = formats.drafted(formats.documents(args.file), args.form or "")
+    if args.strict:
+        _refuse_losses(draft)
     if args.dry_run:
-        return context.answer({"format": name, "tasks": plan}, _preview(plan, context))
-    result = context.change("list.replace" if args.replace else "task.add_many", tasks=plan)
-    added = len(plan)
-    lines = [f"imported {added} task{'s' if added != 1 else ''} ({name})"]
-    return context.answer(result, [*lines, context.style.paint("dim", "  take it back: punch undo")])
+        comparison, _ = _compared(context, draft)
+        head = summary(draft, comparison, dry=True)
+        lines = [head, *change_lines(draft, comparison, context.style), *remark_lines(draft, context.style)]
+        return context.answer({**as_json(draft, comparison), "tasks": comparison.call}, lines)
+    comparison, calls, version = _imported(context, draft)
+    lines = [summary(draft, comparison), *remark_lines(draft, context.style)]
+    if calls:
+        count = f" -n {calls}" if calls > 1 else ""
+        lines.append(context.style.paint("dim", f"  take it back: punch undo{count}"))
+    return context.answer({**as_json(draft, comparison), "version": version}, lines)
+
+
+def _compared(context: Context, draft: Draft) -> tuple[Comparison, int]:
+    """The draft beside the list, and the list's version."""
+    args = context.args
+    listed = context.call("task.list", conversation=context.conversation)
+    now = round(time.time() * 1000)
+    if args.replace:
+        return replacement(draft, listed["tasks"], now=now, take_status=args.take_status), listed["version"]
+    return compare(draft, listed["tasks"], now=now, take_status=args.take_status), listed["version"]
+
+
+def _imported(context: Context, draft: Draft) -> tuple[Comparison, int, int]:
+    """Make the calls; what was done in all, how many calls, and the list's version.
+
+    One call does all of it, but for more tasks than one takes: then each is made on the list that the one before has
+    left, and an import that was interrupted goes on where it was when it is repeated.
+    """
+    done = Comparison()
+    calls = conflicts = 0
+    total = len(draft.items)
+    while True:
+        comparison, version = _compared(context, draft)
+        if not calls:
+            done = comparison
+        if not comparison.call or (context.args.replace and calls):
+            return done, calls, version
+        try:
+            method = "list.replace" if context.args.replace else "task.add_many"
+            result = context.change(method, tasks=comparison.call, expect_version=version)
+        except RequestRefused as error:
+            conflicts += 1
+            if error.kind != "version_conflict" or conflicts > _ROUNDS:
+                raise
+            continue  # somebody else changed the list: another import, perhaps of the same file
+        calls += 1
+        if comparison.is_whole:
+            return done, calls, int(result["version"])
+        _report(context, f"{max(total - len(comparison.added) + len(comparison.call), 0):,} of {total:,} tasks")
+
+
+def _report(context: Context, text: str, path: str = "") -> None:
+    """Say to somebody at a terminal how far long work is."""
+    if not sys.stderr.isatty() or context.args.json:
+        return
+    try:
+        is_long = not path or (path != "-" and os.stat(path).st_size > _LONG * 100)
+    except OSError:
+        is_long = False
+    if is_long:
+        context.note(f"punch: {text}")
+
+
+def _refuse_losses(draft: Draft) -> None:
+    """Refuse a draft that is not the whole file, prose apart."""
+    lost = [one for one in (*draft.passed.values(), *draft.changed.values()) if one.text not in _PROSE]
+    if lost:
+        first = lost[0]
+        more = f", and {len(lost) - 1} more kinds (without --strict they are shown)" if len(lost) > 1 else ""
+        message = f"not taken over whole: {first.count} × {first.text}{more}"
+        raise FormatError(message, draft.name, first.lines[0] if first.lines else 0)
 
 
 def run_export(context: Context) -> int:
@@ -108,49 +185,4 @@ def _render(context: Context, form: str) -> Iterator[str]:
         yield markdown.write([task for _, task in rows], [depth for depth, _ in rows])
         return
     conversation = context.ask("conversation.get")["conversation"]
-    yield json.dumps(objects.export(conversation, tasks), ensure_ascii=False, indent=2) + "\n"
-
-
-def _read(path: str) -> list[Document]:
-    if path == "-":
-        return [Document("standard input", _decode(sys.stdin.buffer.read(_MAX_FILE_BYTES + 1), "standard input"))]
-    if not os.path.isdir(path):
-        return [_read_file(path)]
-    names = sorted(name for name in os.listdir(path) if name.endswith(".json") and not name.startswith("."))
-    if len(names) > _MAX_FILES:
-        raise FormatError(f"more than {_MAX_FILES} files", path)
-    found = [_read_file(f"{path.rstrip('/')}/{name}") for name in names]
-    if not found:
-        raise FormatError("no .json files in this folder", path)
-    return found
-
-
-def _read_file(path: str) -> Document:
-    # Not blocking: opening a named pipe must not hang the import.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise FormatError("not a regular file", path)
-        return Document(path, _decode(file.read(_MAX_FILE_BYTES + 1), path))
-
-
-def _decode(data: bytes, name: str) -> str:
-    if len(data) > _MAX_FILE_BYTES:
-        raise FormatError(f"larger than {_MAX_FILE_BYTES >> 20} MiB", name)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise FormatError(f"not UTF-8: byte 0x{data[error.start]:02x}", name, line) from error
-
-
-def _preview(plan: list[dict[str, Any]], context: Context) -> list[str]:
-    """The tasks as they would look, numbered as they come."""
-    number = {task["ref"]: str(index) for index, task in enumerate(plan, 1) if "ref" in task}
-    finished = {number[task["ref"]] for task in plan if task.get("status") == "completed" and "ref" in task}
-    shown: list[dict[str, Any]] = []
-    for index, task in enumerate(plan, 1):
-        waits = [number[one] for one in task.get("blocked_by", ()) if number[one] not in finished]
-        members = {**task, "id": str(index), "parent": number.get(task.get("parent", "")), "open_blockers": waits}
-        shown.append({"status": "pending", "priority": "normal", **members})
-    counts = {status: sum(task["status"] == status for task in shown) for status in STATUSES}
-    return list_lines(context.conversation, shown, counts, context.style, note="would be added")
+    yield json.dumps(export.value(conversation, tasks), ensure_ascii=False, indent=2) + "\n"

@@ -1,13 +1,13 @@
 """Adding a task, and what adding many shares with it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import AddedTask, DependencyAdded, KnownEvent, TaskAdded, TaskEdited, TaskMoved
-from punchlist_schemas.things import Metadata
+from punchlist_schemas.things import TASK_LINKS, Link, Metadata
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.order import spot
 from punchlistd.domain.decide.serial import refused_start
@@ -98,6 +98,11 @@ def refs_of(tasks: Sequence[p.NewTask], names: Sequence[str]) -> dict[str, str] 
             return invalid("ref", "a different ref for each task", f"The ref {task.ref!r} is used twice; rename one.")
         refs[task.ref] = name
     return refs
+
+
+def tied_links(links: Sequence[Link], refs: Mapping[str, str]) -> tuple[Link, ...]:
+    """Links with the refs in them resolved, as far as their kind leads to tasks."""
+    return tuple(replace(one, to=refs.get(one.to, one.to)) if one.kind in TASK_LINKS else one for one in links)
 
 
 def additions(state: State, events: Iterable[TaskAdded | TaskMoved]) -> tuple[list[KnownEvent], list[KnownEvent]]:

@@ -10,7 +10,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import DependencyAdded, KnownEvent, NoteAdded, TaskAdded, TaskEdited
 from punchlist_schemas.things import Task
 from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of
+from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of, tied_links
 from punchlistd.domain.decide.notes import refused_notes
 from punchlistd.domain.decide.replace import refused_edit, updates
 from punchlistd.domain.dependencies import find_cycle
@@ -80,7 +80,8 @@ def _items(state: State, params: p.TaskAddMany) -> list[_Item] | Rejection:
                 return task_not_found(other)
         blockers = distinct(refs.get(other, other) for other in asked.blocked_by)
         parent = None if asked.parent is None else refs.get(asked.parent, asked.parent)
-        items.append(_Item(name, asked, blockers, parent))
+        tied = replace(asked, links=tied_links(asked.links, refs)) if asked.links else asked
+        items.append(_Item(name, tied, blockers, parent))
     return items
 
 

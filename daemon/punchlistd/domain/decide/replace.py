@@ -26,7 +26,7 @@ from punchlist_schemas.events import (
 )
 from punchlist_schemas.things import FINISHED, Task
 from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of
+from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of, tied_links
 from punchlistd.domain.decide.edit import metadata_patch, too_much_metadata
 from punchlistd.domain.decide.gates import refused_opening
 from punchlistd.domain.decide.notes import refused_notes
@@ -118,7 +118,8 @@ def _planned(state: State, params: p.ListReplace) -> _Plan | Rejection:
             if other not in refs and (other not in state.tasks or other in dropped):
                 return task_not_found(other)
         parent = None if asked.parent is None else refs.get(asked.parent, asked.parent)
-        plan.items.append(_Item(name, asked, distinct(refs.get(other, other) for other in asked.blocked_by), parent))
+        tied = changed(asked, links=tied_links(asked.links, refs)) if asked.links else asked
+        plan.items.append(_Item(name, tied, distinct(refs.get(other, other) for other in asked.blocked_by), parent))
     return plan
 
 

@@ -1,0 +1,137 @@
+"""beads: `.beads/issues.jsonl`, `bd list --json`, and tables of its Dolt database (`dolt dump -r csv`)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from punchlist.importers import words
+from punchlist.importers.document import Document, as_list, as_object, json_lines, json_value, text_of, texts_of
+from punchlist.importers.draft import Draft, Item, sections
+from punchlist.importers.tables import rows
+
+_PRIORITIES = ("urgent", "high", "normal", "low", "low")
+_BLOCKING = frozenset(("blocks", "conditional-blocks", "waits-for"))
+_LINKING = {
+    "discovered-from": "discovered-from",
+    **dict.fromkeys(("related", "relates-to", "relates_to", "duplicates", "supersedes"), "relates-to"),
+}
+_STATUSES = {"deferred": "paused", "blocked": "pending", "hooked": "in_progress", "pinned": "pending"}
+_READ = frozenset(
+    "id title description design acceptance_criteria notes status priority issue_type assignee labels dependencies"
+    " comments close_reason external_ref estimated_minutes due_at defer_until parent metadata".split()
+)
+_COUNTED = frozenset("content_hash dependency_count dependent_count comment_count blocked_by_count updated_at".split())
+"""Follow from the rest: nothing is lost with them."""
+
+_TABLES = ("dependencies", "labels", "comments")
+
+
+def read(documents: Sequence[Document]) -> Draft:
+    """The issues of a file, or of the tables of a Dolt dump.
+
+    Raises:
+        FormatError: It is not JSON, has no issues, or dependencies go in a circle.
+    """
+    main = next((one for one in documents if one.stem == "issues"), documents[0])
+    draft = Draft("beads", main.name)
+    beside = {one.stem: [dict(record) for _, record in rows(one)] for one in documents if one.stem in _TABLES}
+    found: list[tuple[Item, dict[str, Any]]] = []
+    for line, issue in _issues(main):
+        if "title" not in issue and issue.get("_type") not in (None, "issue"):
+            draft.pass_over(f"records of type “{text_of(issue['_type'])}”", line)  # memories, configuration
+            continue
+        ident = text_of(issue.get("id"))
+        for name, records in beside.items():
+            issue[name] = [one for one in records if one.get("issue_id") == ident]
+        if text_of(issue.get("status")) == "tombstone" or issue.get("deleted_at"):
+            draft.pass_over("deleted issues", line)
+        elif (item := _add(draft, issue, ident, line)) is not None:
+            found.append((item, issue))
+    for item, issue in found:
+        _relate(draft, item, issue)
+    return draft.finish()
+
+
+def _issues(document: Document) -> Iterable[tuple[int, dict[str, Any]]]:
+    if document.suffix == ".csv":
+        return rows(document)
+    text = document.text.lstrip()
+    if text.startswith("{") and ("\n" not in text.rstrip() or text[1:].lstrip().startswith(('"rows"', '"issues"'))):
+        value = as_object(json_value(document), "the file", document.name)
+        if listed := value.get("rows", value.get("issues")):
+            return [(0, as_object(one, "an issue", document.name)) for one in as_list(listed, "rows", document.name)]
+    return json_lines(document)
+
+
+def _add(draft: Draft, issue: dict[str, Any], ident: str, line: int) -> Item | None:
+    word = text_of(issue.get("status"))
+    if word in _STATUSES:
+        draft.change(f"status “{word}”, which is {_STATUSES[word]} here", line)
+    defer = words.time(draft, issue.get("defer_until"), "defer_until", line)
+    state = words.status(draft, "open" if word == "deferred" and defer else _STATUSES.get(word, word), line)
+    kind = text_of(issue.get("issue_type"))
+    labels = texts_of([_label(one) for one in _list(issue, "labels")])
+    reference = text_of(issue.get("external_ref"))
+    kind_of_link = "url" if reference.startswith(("http://", "https://")) else "external-ref"
+    minutes = issue.get("estimated_minutes") or 0
+    draft.pass_over_rest(issue, _READ | _COUNTED, line)
+    return draft.add(
+        issue.get("title"),
+        key=ident,
+        line=line,
+        description=sections(
+            text_of(issue.get("description")),
+            design=text_of(issue.get("design")),
+            acceptance_criteria=text_of(issue.get("acceptance_criteria")),
+        ),
+        notes=[*filter(None, [text_of(issue.get("notes"))]), *map(_comment, _list(issue, "comments"))],
+        priority=_priority(issue.get("priority")),
+        owner=text_of(issue.get("assignee")),
+        result_summary=text_of(issue.get("close_reason")) if state["status"] == "completed" else "",
+        due=words.time(draft, issue.get("due_at"), "due_at", line),
+        not_before=defer,
+        estimate_ms=round(float(minutes) * 60_000) if text_of(minutes).replace(".", "", 1).isdecimal() else None,
+        links=[(kind_of_link, reference)],
+        metadata=issue["metadata"] if isinstance(issue.get("metadata"), dict) else {},
+        status=state["status"],
+        labels=[*labels, *([kind] if kind not in ("", "task") else []), *state.get("labels", ())],
+    )
+
+
+def _relate(draft: Draft, item: Item, issue: dict[str, Any]) -> None:
+    item.parent = text_of(issue.get("parent"))
+    for one in _list(issue, "dependencies"):
+        edge: dict[str, Any] = cast("dict[str, Any]", one) if isinstance(one, dict) else {"depends_on_id": one}
+        other = text_of(edge.get("depends_on_id") or edge.get("depends_on_issue_id") or edge.get("id"))
+        kind = text_of(edge.get("type") or edge.get("dependency_type")) or "blocks"
+        if kind in _BLOCKING:
+            item.blocked_by.append(other)
+        elif kind == "parent-child":
+            item.parent = other
+        elif kind in _LINKING:
+            item.relations.append((_LINKING[kind], other))
+        else:
+            draft.pass_over(f"dependencies of type “{kind}”", item.line)
+    # bd names children PARENT.N, also where no edge says so.
+    above = item.key.rpartition(".")[0]
+    if not item.parent and above and item.key.rpartition(".")[2].isdecimal() and draft.find(above):
+        item.parent = above
+
+
+def _list(issue: dict[str, Any], member: str) -> list[Any]:
+    value = issue.get(member)
+    return cast("list[Any]", value) if isinstance(value, list) else texts_of(value)
+
+
+def _label(one: Any) -> Any:
+    """A table has a row for each."""
+    return cast("dict[str, Any]", one).get("label") if isinstance(one, dict) else one
+
+
+def _comment(one: Any) -> str:
+    record: dict[str, Any] = cast("dict[str, Any]", one) if isinstance(one, dict) else {"text": one}
+    return words.note(text_of(record.get("text")), text_of(record.get("author")), record.get("created_at"))
+
+
+def _priority(value: Any) -> str:
+    number = text_of(value).strip().upper().removeprefix("P")
+    return _PRIORITIES[min(int(number), len(_PRIORITIES) - 1)] if number.isdecimal() else "normal"

@@ -1,0 +1,64 @@
+"""todo.txt: one task a line, `x 2026-01-02 (A) 2026-01-01 Call mom +family @phone due:2026-01-09`."""
+
+import re
+from collections.abc import Sequence
+
+from punchlist.importers import words
+from punchlist.importers.document import Document
+from punchlist.importers.draft import Draft
+
+_DATE = r"\d{4}-\d{1,2}-\d{1,2}"
+_HEAD = re.compile(rf"^(?:(x|X) (?:({_DATE}) )?)?(?:\(([A-Z])\) )?(?:({_DATE}) )?(.*)$")
+_PAIR = re.compile(r"(?<!\S)([A-Za-z][\w-]*):(?!//)(\S+)")
+_WORD = re.compile(r"(?<!\S)[+@]\S*\w\S*")
+_TRAILING = re.compile(r"(?:\s+[+@]\S*\w\S*)+\s*$")
+_PRIORITIES = {"A": "urgent", "B": "high", "C": "normal"}
+_KNOWN = frozenset(("due", "t", "pri", "id", "p", "dep", "rec", "h"))
+_LIKE = re.compile(rf"^(?:x {_DATE}|\([A-Z]\) )|\s\+\w|\s@\w+(?:\s|$)|\s(?:due|t|rec|pri):\S", re.MULTILINE)
+
+
+def _unless_known(pair: re.Match[str]) -> str:
+    return "" if pair[1] in _KNOWN else pair[0]
+
+
+def is_like(text: str) -> bool:
+    """Whether a text has the marks of this form in more than a few of its lines."""
+    return len(_LIKE.findall(text)) * 4 > text.count("\n")
+
+
+def read(documents: Sequence[Document]) -> Draft:
+    """The tasks of a file. `+project` and `@context` are labels, with their signs.
+
+    Raises:
+        FormatError: There are none, or they wait for each other in a circle.
+    """
+    document = documents[0]
+    draft = Draft("todotxt", document.name)
+    for line, raw in enumerate(document.text.split("\n"), 1):
+        text = raw.strip()
+        if not text or text.startswith("#"):
+            if text:
+                draft.pass_over("lines that begin with #", line)
+            continue
+        match = _HEAD.match(text)
+        done, rest = (match[1], match[5]) if match else ("", text)
+        letter = match[3] if match else ""
+        pairs = dict(_PAIR.findall(rest))
+        for name in pairs.keys() & {"rec", "h"}:
+            draft.pass_over(f"`{name}:`", line)
+        title = _PAIR.sub(_unless_known, rest)
+        letter = letter or pairs.get("pri", "")
+        item = draft.add(
+            _TRAILING.sub("", f" {title}") or title,
+            key=pairs.get("id", ""),
+            line=line,
+            status="completed" if done else "pending",
+            priority=_PRIORITIES.get(letter, "low" if letter else "normal"),
+            labels=_WORD.findall(rest),
+            due=words.time(draft, pairs.get("due"), "due", line),
+            not_before=words.time(draft, pairs.get("t"), "t", line),
+        )
+        if item is not None:
+            item.parent = pairs.get("p", "")
+            item.blocked_by = [one for one in pairs.get("dep", "").split(",") if one]
+    return draft.finish()
