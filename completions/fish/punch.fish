@@ -492,7 +492,7 @@ complete -c punch -n '_shtab_punch_using mirror' -l socket -xka "(__fish_complet
 complete -c punch -n '_shtab_punch_using mirror' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the data directory (PUNCHLIST_DATA_DIR)'
 complete -c punch -n '_shtab_punch_using mirror' -l no-autostart -d 'fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)'
 complete -c punch -n '_shtab_punch_using mirror; and test $_shtab_punch_npos -eq 0' -ka "add list remove run" -d 'add, list, remove or run'
-complete -c punch -n '_shtab_punch_using mirror; and test $_shtab_punch_npos -eq 1' -ka "(__fish_complete_path (commandline -ct))" -d 'where the files are'
+complete -c punch -n '_shtab_punch_using mirror; and test $_shtab_punch_npos -eq 1' -ka "(__fish_complete_path (commandline -ct))" -d 'where the files are, or a Markdown file'
 complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a setup -d 'Add punchlist to an agent'"'"'s host: its MCP server, and for Claude Code hooks.'
 complete -c punch -n '_shtab_punch_using setup' -s h -l help -d 'show this help message and exit'
 complete -c punch -n '_shtab_punch_using setup' -l scope -xka "user project" -d 'this user, or this directory'

@@ -192,6 +192,8 @@ class Draft:
         if links := self._links(members.get("links", ()), line):
             to["links"] = links
         asked: dict[str, Any] = members.get("metadata") or {}
+        if gate := members.get("gate"):
+            to["gate"] = gate
         metadata = {key: value for key, value in asked.items() if value not in (None, "")}
         if len(msgspec.json.encode(metadata)) > _METADATA_BYTES:
             self.pass_over("metadata of more than 128 KiB", line)

@@ -13,11 +13,12 @@ from punchlist_schemas.things import PRIORITIES, STATUSES
 EXPORT_VERSION = 1
 _SAME = (
     *("description", "status", "priority", "active_form", "owner", "metadata", "result_summary", "fail_reason", "due"),
-    *("not_before", "labels", "estimate_ms"),
+    *("not_before", "labels", "estimate_ms", "gate"),
 )
 _READ = frozenset((*_SAME, "id", "title", "parent", "blocked_by", "links", "notes"))
 _COUNTED = frozenset(
-    "blocks open_blockers attempts fence lease_expires_at created_at updated_at status_changed_at version rank".split()
+    "blocks open_blockers waits_for spent_ms"
+    " attempts fence lease_expires_at created_at updated_at status_changed_at version rank".split()
 )
 
 
@@ -71,7 +72,14 @@ def value(conversation: dict[str, Any], tasks: Sequence[dict[str, Any]]) -> dict
     return {"format": "punchlist", "format_version": EXPORT_VERSION, **head, "tasks": list(tasks)}
 
 
-_KINDS: dict[str, type] = {"metadata": dict, "labels": list, "due": int, "not_before": int, "estimate_ms": int}
+_KINDS: dict[str, type] = {
+    "metadata": dict,
+    "gate": dict,
+    "labels": list,
+    "due": int,
+    "not_before": int,
+    "estimate_ms": int,
+}
 
 
 def _checked(found: Any, member: str, where: str, name: str) -> Any:

@@ -32,7 +32,9 @@ _KIRO = re.compile(r"^\s*- _Requirements: ", re.MULTILINE)
 """In Kiro's task lists `[-]` is in progress; elsewhere it is cancelled."""
 
 BOX_OF = {"pending": " ", "completed": "x", "in_progress": "/", "paused": "=", "failed": "!"}
-_EXTRAS = re.compile(r"[ \t]*<!-- punchlist: (?P<json>\{[^<]*\}) -->[ \t]*$")
+EXTRAS = re.compile(r"[ \t]*<!-- punchlist: (?P<json>\{[^<]*\}) -->[ \t]*$")
+"""What `write` puts behind a title."""
+
 _SAME = (
     *(
         "priority",
@@ -45,7 +47,7 @@ _SAME = (
         "due",
         "not_before",
     ),
-    *("labels", "links", "estimate_ms"),
+    *("labels", "links", "estimate_ms", "gate"),
 )
 _ALLOWED = frozenset((*_SAME, "title", "description", "ref", "status", "notes"))
 
@@ -81,7 +83,7 @@ def read(documents: Sequence[Document]) -> Draft:
 def _add(draft: Draft, entry: Entry, ref: str, *, is_kiro: bool) -> Item | None:
     line = entry.line + 1
     title, extras = entry.title, {}
-    if match := _EXTRAS.search(title):
+    if match := EXTRAS.search(title):
         title, extras = title[: match.start()].rstrip(), _extras_in(match["json"], draft.name, line)
     if entry.kind == "heading":
         return draft.add(title, ref=ref, line=line, metadata={"heading": entry.indent})
@@ -128,7 +130,7 @@ def _extras_in(text: str, name: str, line: int) -> dict[str, Any]:
     kinds: dict[str, type | tuple[type, ...]] = {
         **dict.fromkeys(("blocked_by", "labels", "links", "notes"), list),
         **dict.fromkeys(("due", "not_before", "estimate_ms"), int),
-        "metadata": dict,
+        **dict.fromkeys(("metadata", "gate"), dict),
     }
     for member, value in members.items():
         if not isinstance(value, kinds.get(member, str)):

@@ -20,7 +20,7 @@ CALL_BYTES = 900_000
 """How large the tasks of one call are together, in bytes: the daemon takes a MiB."""
 
 Task = dict[str, Any]
-_SET = ("title", "description", "priority", "active_form", "due", "not_before", "estimate_ms")
+_SET = ("title", "description", "priority", "active_form", "due", "not_before", "estimate_ms", "gate")
 
 
 class Difference(msgspec.Struct, frozen=True):

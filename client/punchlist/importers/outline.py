@@ -74,13 +74,13 @@ class Outline(msgspec.Struct):
     front: int
 
 
-def outline(text: str) -> Outline:
-    """Read a text. A line counts from 0."""
+def outline(text: str, *, boxes_only: bool = False) -> Outline:
+    """Read a text. A line counts from 0. `boxes_only`: an item without a box is no task in any text."""
     front = _FRONT.match(text)
     blanked = front[0].count("\n") if front else 0
     shown = "\n" * blanked + text[front.end() :] if front else text
     found, has_boxes, title = _found(_TIGHT.sub(r"\1 ", shown))
-    entries = _nested(found, has_boxes=has_boxes)
+    entries = _nested(found, has_boxes=has_boxes or boxes_only)
     lines = text.split("\n")
     _describe(entries, lines)
     used = sum(entry.titled for entry in entries) + sum(

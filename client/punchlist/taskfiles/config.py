@@ -30,9 +30,17 @@ class Entry(msgspec.Struct, frozen=True):
         return self.conversations is None or conversation in self.conversations
 
 
+class Plan(msgspec.Struct, frozen=True):
+    """A Markdown file that is kept in step with one list."""
+
+    path: str
+    conversation: str
+
+
 class _File(msgspec.Struct, frozen=True):
     mirrors: tuple[Entry, ...] = ()
     inbound: tuple[str, ...] = ()
+    plans: tuple[Plan, ...] = ()
 
 
 class Config:
@@ -70,6 +78,22 @@ class Config:
         kept = tuple(one for one in present.inbound if one != directory)
         self._write(msgspec.structs.replace(present, inbound=(*kept, directory) if wanted else kept))
         return True
+
+    def plans(self) -> tuple[Plan, ...]:
+        """The Markdown files that are kept in step with a list.
+
+        Raises:
+            ConfigError: As for `load`.
+        """
+        return self._read().plans
+
+    def set_plan(self, path: str, conversation: str | None) -> bool:
+        """Keep a Markdown file in step with this list from now on, or (None) with none; whether that is new."""
+        present = self._read()
+        kept = tuple(one for one in present.plans if one.path != path)
+        plans = kept if conversation is None else (*kept, Plan(path, conversation))
+        self._write(msgspec.structs.replace(present, plans=plans))
+        return plans != present.plans
 
     def _read(self) -> _File:
         try:

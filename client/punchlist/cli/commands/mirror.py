@@ -20,12 +20,20 @@ COMMANDS = {
     "mirror": Usage(
         (
             choice("action", text="add, list, remove or run", choices=("add", "list", "remove", "run")),
-            Argument(("directory",), "where the files are", {"metavar": "DIRECTORY", "nargs": "?"}, "file"),
+            Argument(
+                ("directory",), "where the files are, or a Markdown file", {"metavar": "PATH", "nargs": "?"}, "file"
+            ),
             flag("--all", text="all lists, also future ones"),
             choice("--format", text="one file for each list, or one for each task", choices=("checklist", "claude")),
             value("--idle", text="run: stop after this long without a change", metavar="TIME", type=milliseconds),
         ),
-        ("punch mirror add . -c website", "punch mirror add ~/tasks --all", "punch mirror run", "punch mirror list"),
+        (
+            "punch mirror add PLAN.md",
+            "punch mirror add . -c website",
+            "punch mirror add ~/tasks --all",
+            "punch mirror run",
+            "punch mirror list",
+        ),
     ),
 }
 
@@ -35,6 +43,7 @@ if TYPE_CHECKING:
     from punchlist.mirror.inbox import Inbox
 
 _IDLE_LOOK_S = 5.0
+_MARKDOWN = (".md", ".markdown")
 
 
 def run_mirror(context: Context) -> int:
@@ -50,6 +59,8 @@ def run_mirror(context: Context) -> int:
 def _add(context: Context) -> int:
     args = context.args
     directory = _directory(context)
+    if directory.lower().endswith(_MARKDOWN) and os.path.isfile(directory):
+        return _add_plan(context, directory)
     if not os.path.isdir(directory):
         tell("file", f"{directory} is no directory", f"mkdir {directory}")
         return REFUSED
@@ -63,6 +74,17 @@ def _add(context: Context) -> int:
     return context.answer({"mirrors": entries}, lines)
 
 
+def _add_plan(context: Context, path: str) -> int:
+    if context.args.all or context.args.format:
+        raise UsageError("a Markdown file has the tasks of one list; leave --all and --format out")
+    Config(context.target.data_dir).set_plan(path, context.conversation)
+    lines = [
+        f"{safe(path)} and the list {safe(context.conversation)} are kept in step",
+        "  keep it going: punch mirror run",
+    ]
+    return context.answer({"plan": path, "conversation": context.conversation}, lines)
+
+
 def _list(context: Context) -> int:
     entries = Config(context.target.data_dir).load()
     found = status(context.target.data_dir)
@@ -70,13 +92,17 @@ def _list(context: Context) -> int:
     lines = [f"{safe(one.directory)}  {one.format}  {', '.join(one.conversations or ('all',))}" for one in entries]
     inbound = Config(context.target.data_dir).inbound()
     lines += [f"{safe(one)}  claude, one way in" for one in inbound]
+    plans = Config(context.target.data_dir).plans()
+    lines += [f"{safe(one.path)}  markdown  {safe(one.conversation)}" for one in plans]
     lines += [f"  {one.kind}: {safe(one.file)}: {safe(one.text)}" for one in problems]
-    value = {"mirrors": entries, "inbound": inbound, "problems": problems}
+    value = {"mirrors": entries, "inbound": inbound, "plans": plans, "problems": problems}
     return context.answer(value, lines or ["nothing is mirrored"])
 
 
 def _remove(context: Context) -> int:
     directory = _directory(context)
+    if Config(context.target.data_dir).set_plan(directory, None):
+        return context.answer({"removed": directory}, [f"{safe(directory)} is no longer kept up; it stays as it is"])
     if not Config(context.target.data_dir).remove(directory, context.args.conversation):
         tell("not_found", f"{directory} mirrors no such thing", "punch mirror list shows what there is")
         return REFUSED
@@ -94,6 +120,7 @@ async def _running(context: Context) -> int:
 
     from punchlist.aio import connect_async
     from punchlist.mirror.inbox import Inbox
+    from punchlist.mirror.plans import Plans
     from punchlist.mirror.runner import AlreadyRunning, Runner
 
     target = context.target
@@ -114,6 +141,7 @@ async def _running(context: Context) -> int:
                 if context.args.idle is not None:
                     group.start_soon(_until_idle, group.cancel_scope, context.args.idle / 1000, inbox, target.data_dir)
                 group.start_soon(inbox.run)
+                group.start_soon(Plans(client, target.data_dir, report).run)
                 await runner.run()
     return 0
 
@@ -131,7 +159,7 @@ async def _until_idle(scope: "anyio.CancelScope", idle_s: float, inbox: "Inbox",
     """End a mirror that nobody needs: nothing changed for this long, and no files but Claude Code's are kept up."""
     import anyio
 
-    while Config(data_dir).load() or time.monotonic() < inbox.active_at + idle_s:  # noqa: ASYNC110 - time alone counts
+    while Config(data_dir).load() or Config(data_dir).plans() or time.monotonic() < inbox.active_at + idle_s:  # noqa: ASYNC110 - time alone counts
         await anyio.sleep(min(idle_s, _IDLE_LOOK_S))
     scope.cancel()
 
