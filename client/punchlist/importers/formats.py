@@ -54,7 +54,8 @@ _ELEMENTS: tuple[tuple[frozenset[str], str], ...] = (
 """Members that an object of a list or of a line has → its form; the first row that fits decides."""
 
 _EVENT = frozenset(("seq", "version"))
-_LIST_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]", re.MULTILINE)
+_LIST = re.compile(r"(?:#.*\n|[^\n]*:[ \t]*\n|\s)*(?:[-*+]|\d{1,9}[.)])[ \t]")
+"""A text that begins with a list, perhaps below a heading or a line that ends in a colon."""
 
 
 def documents(path: str) -> list[Document]:
@@ -121,6 +122,8 @@ def detected(document: Document) -> str:  # noqa: PLR0911 - a table of tests in 
         FormatError: It begins like JSON and is none, or none that we know.
     """
     text = document.text.lstrip()
+    if not text:
+        raise FormatError("the file is empty", document.name)
     if text.startswith("{") or (
         text.startswith("[") and not re.match(r"\[[^\]\n]?\][ \t]+\S", text) and _is_json(text)
     ):
@@ -135,8 +138,8 @@ def detected(document: Document) -> str:  # noqa: PLR0911 - a table of tests in 
 
     if org.is_like(text):
         return "org"
-    is_named = document.suffix == ".txt" and document.stem.lower() in ("todo", "done", "todo.txt")
-    if todotxt.is_like(text) or (is_named and not _LIST_ITEM.search(text) and "[ ]" not in text):
+    is_named = document.suffix == ".txt" and document.stem.lower() in ("todo", "done")
+    if todotxt.is_like(text) or (is_named and not _LIST.match(text) and "[ ] " not in text):
         return "todotxt"
     return "markdown"
 

@@ -102,7 +102,7 @@ def read_jira(documents: Sequence[Document]) -> Draft:
         above = _first(
             row, "parent", "parent key", "parent id", *(f"custom field ({one} link)" for one in ("epic", "parent"))
         )
-        item.parent = by_number.get(above) or above
+        item.parent = by_number.get(above, above) if above else ""
         _jira_links(draft, item, row)
     return draft.finish()
 

@@ -9,7 +9,8 @@ from punchlist.importers.draft import Draft, Item, sections
 
 _MAIN = "master"
 _READ = frozenset(
-    "id title description details testStrategy acceptanceCriteria status priority dependencies subtasks".split()
+    "id title description details testStrategy acceptanceCriteria status priority dependencies subtasks"
+    " assignee".split()
 )
 _COUNTED = frozenset(("parentId", "parentTaskId", "updatedAt", "previousStatus"))
 
@@ -76,6 +77,7 @@ class _Tag:
                 acceptance_criteria=text_of(task.get("acceptanceCriteria")),
             ),
             priority=words.priority(draft, text_of(task.get("priority"))),
+            owner=text_of(task.get("assignee")),
             status=state["status"],
             labels=[*self._labels, *state.get("labels", ())],
         )

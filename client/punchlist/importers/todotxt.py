@@ -12,6 +12,11 @@ _HEAD = re.compile(rf"^(?:(x|X) (?:({_DATE}) )?)?(?:\(([A-Z])\) )?(?:({_DATE}) )
 _PAIR = re.compile(r"(?<!\S)([A-Za-z][\w-]*):(?!//)(\S+)")
 _WORD = re.compile(r"(?<!\S)[+@]\S*\w\S*")
 _TRAILING = re.compile(r"(?:\s+[+@]\S*\w\S*)+\s*$")
+_BULLET = re.compile(r"^[-*+] ")
+_BOX = re.compile(r"\s+\[([ xX]?)\]$")
+"""Some write what is done behind it."""
+
+_SAYS = re.compile(r"\w")
 _PRIORITIES = {"A": "urgent", "B": "high", "C": "normal"}
 _KNOWN = frozenset(("due", "t", "pri", "id", "p", "dep", "rec", "h"))
 _LIKE = re.compile(rf"^(?:x {_DATE}|\([A-Z]\) )|\s\+\w|\s@\w+(?:\s|$)|\s(?:due|t|rec|pri):\S", re.MULTILINE)
@@ -36,12 +41,14 @@ def read(documents: Sequence[Document]) -> Draft:
     draft = Draft("todotxt", document.name)
     for line, raw in enumerate(document.text.split("\n"), 1):
         text = raw.strip()
-        if not text or text.startswith("#"):
+        if not text or text.startswith("#") or not _SAYS.search(text):
             if text:
-                draft.pass_over("lines that begin with #", line)
+                draft.pass_over("lines that begin with #, or without a word", line)
             continue
-        match = _HEAD.match(text)
+        box = _BOX.search(text)
+        match = _HEAD.match(_BULLET.sub("", text[: box.start()] if box else text))
         done, rest = (match[1], match[5]) if match else ("", text)
+        done = done or (box is not None and box[1].lower() == "x")
         letter = match[3] if match else ""
         pairs = dict(_PAIR.findall(rest))
         for name in pairs.keys() & {"rec", "h"}:

@@ -38,6 +38,8 @@ from punchlist.importers.wrong import FormatError
         ("(A) a +b\n", "-", "todotxt"),
         ("one\ntwo\n", "todo.txt", "todotxt"),
         ("Words:\n- one\n", "todo.txt", "markdown"),
+        ("# List\n\n  - one\n", "todo.txt", "markdown"),
+        ("one\n- two\n", "todo.txt", "todotxt"),
         ("one\ntwo\n", "notes.txt", "markdown"),
     ],
 )
@@ -49,6 +51,7 @@ def test_the_form_is_seen_from_what_a_file_says_and_its_name(text: str, file: st
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("\n", "the file is empty"),
         ("{}", "JSON of no known form"),
         ("{", "f:1: not JSON"),
         ('{"a": 1}', r"members: a\); --from names one"),

@@ -172,7 +172,14 @@ def test_a_file_of_task_master_old_and_tagged() -> None:
             "subtasks": sub,
             "complexity": 5,
         },
-        {"id": 2, "title": "Two", "description": "Text", "dependencies": [1, "1.1", 99], "status": "cancelled"},
+        {
+            "id": 2,
+            "title": "Two",
+            "description": "Text",
+            "assignee": "ann",
+            "dependencies": [1, "1.1", 99],
+            "status": "cancelled",
+        },
     ]
     old = formats.drafted(doc(json.dumps({"tasks": tasks, "meta": {}})))
     assert (old.source, titles(old)) == ("taskmaster", ["One", "Part", "Other", "Two"])
@@ -185,6 +192,7 @@ def test_a_file_of_task_master_old_and_tagged() -> None:
         "in_progress",
     )
     two = found(old, "Two")
+    assert two.members["owner"] == "ann"
     assert (two.blocked_by, two.members["status"], two.members["labels"]) == (["1", "1.1"], "completed", ["cancelled"])
     # The plan was circular: 1 ← 2 by "Other", which is a part of 1 and no dependency of it.
     tagged: Any = {"master": {"tasks": tasks[:1]}, "feature": {"tasks": tasks[1:], "metadata": {}}, "note": 3}
@@ -303,7 +311,8 @@ def test_a_table_of_jira() -> None:
 def test_a_table_with_tabs_and_rows_longer_than_its_header() -> None:
     text = "Key\tIssue Type\tParent\tSummary\tStatus\nC-1\tTask\tC-9\tOne\tDone\textra\nC-1\tTask\t\tAnother\tTo Do\n"
     draft = formats.drafted(doc(text, "jira.csv"))
-    assert [item.key for item in draft.items] == ["C-1", "C-1~2"]
+    assert [(item.key, item.parent) for item in draft.items] == [("C-1", ""), ("C-1~2", "")]
+    assert "a parent that closes a circle" not in str(draft.passed)
     assert passed(draft)["`(behind the last column)`"] == 1
 
 
@@ -359,7 +368,7 @@ def test_lines_of_todo_txt() -> None:
     assert members(draft, "Wait")["not_before"] == local(2099, 1, 1)
     part = found(draft, "Part https://x.org/a")
     assert (part.parent, part.blocked_by) == ("w", ["w"])
-    assert {"lines that begin with #": 1, "`rec:`": 1}.items() <= passed(draft).items()
+    assert {"lines that begin with #, or without a word": 1, "`rec:`": 1}.items() <= passed(draft).items()
     assert todotxt.is_like("(A) x\n") and not todotxt.is_like("some\nwords\nof prose\nhere\nand\nthere\n")
 
 
@@ -391,6 +400,18 @@ CLOSED: [2026-01-01 Thu]
 * Notes
 Nothing.
 """
+
+
+def test_a_todo_txt_of_somebodys_own_making() -> None:
+    text = "Log it [x]\n------\nMake search [x]\n    - book list [x]\n    - \nUser page -> []\n"
+    draft = formats.drafted(doc(text, "todo.txt"))
+    assert [(item.title, item.members.get("status")) for item in draft.items] == [
+        ("Log it", "completed"),
+        ("Make search", "completed"),
+        ("book list", "completed"),
+        ("User page ->", None),
+    ]
+    assert passed(draft) == {"lines that begin with #, or without a word": 2}
 
 
 def test_headings_and_boxes_of_org_mode() -> None:

@@ -138,7 +138,7 @@ def test_the_statuses_of_a_file_count_where_they_are_asked_for(punch: Any) -> No
         ("todos.json", b'{"todos": [\n{"content": }]}', "todos.json:2: not JSON"),
         ("issues.jsonl", b'{"id": "1", "title": "a", "status": "open"}\n{"id": "2", "ti', "issues.jsonl:2: not JSON"),
         ("plan.md", b"- [ ] a\n- \0\n", "plan.md:2: no text"),
-        ("plan.md", b"", "plan.md: no tasks found"),
+        ("plan.md", b"", "plan.md: the file is empty"),
         ("plan.ics", b"BEGIN:VCALENDAR\nBEGIN:VTODO\n", "plan.ics:2: VTODO is not closed"),
     ],
 )
