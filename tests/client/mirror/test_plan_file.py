@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -167,6 +168,22 @@ async def test_a_box_that_may_not_be_ticked_is_taken_back_and_reported(desk: Des
     await desk.edit("1. [ ] Tag it", "1. [x] Tag it")
     assert "waits for" in desk.place.problems[-1].text
     assert (await desk.outline())[4] == ("Tag it", "pending")
+
+
+async def test_an_edit_between_reading_and_writing_is_not_lost(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = plan_file.rewritten
+
+    def interrupted(*args: Any) -> str:
+        monkeypatch.setattr(plan_file, "rewritten", real)
+        desk.write(desk.text.replace("The end.", "The end?\n\n- [ ] Late"))
+        return real(*args)
+
+    await desk.place.list.complete(await desk.id_of("Write the parser"))
+    monkeypatch.setattr(plan_file, "rewritten", interrupted)
+    await desk.file.sync()
+    assert "- [x] Write the parser" in desk.text
+    assert "The end?\n\n- [ ] Late" in desk.text
+    assert (await desk.outline())[-1] == ("Late", "pending")
 
 
 async def test_half_a_file_deletes_nothing(desk: Desk) -> None:
