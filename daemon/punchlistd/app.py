@@ -30,7 +30,7 @@ from punchlistd.engine.inbox import Inbox
 from punchlistd.engine.maintenance import Maintenance, Totals
 from punchlistd.engine.metrics import Metrics
 from punchlistd.engine.queries import Queries
-from punchlistd.engine.subscriptions import Fanout
+from punchlistd.engine.subscriptions import Subscriptions
 from punchlistd.engine.transaction import Transactor
 from punchlistd.engine.undos import Undos
 from punchlistd.engine.writer import Spawn, Writer
@@ -61,7 +61,7 @@ TAKE_OVER_S = 10.0
 """How long a daemon that was given its socket waits for one that lost it to leave the data directory, in seconds."""
 
 # From Python 3.13 on asyncio would unlink a socket that is not ours to unlink, or that another daemon has bound by now.
-_KEEP_SOCKET: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
+_LEAVE_SOCKET: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 
 
 class Engine:
@@ -92,14 +92,14 @@ class Engine:
             with_claims=self.claims.shown,
         )
         self.access = Access(log, self.conversations)
-        self.fanout = Fanout(log, self.conversations, self.access, settings, spawn)
+        self.subscriptions = Subscriptions(log, self.conversations, self.access, settings, spawn)
         self.maintenance = Maintenance(
             log,
             self.conversations,
             Totals(show),
             metrics=self.metrics,
             settings=settings,
-            nudge=self.inbox.work.give,
+            wake=self.inbox.work.give,
         )
         undos = Undos(self.conversations, self.access, self.history)
         transactor = Transactor(
@@ -122,14 +122,14 @@ class Engine:
             claims=self.claims,
             undos=undos,
             replays=Replays(log, self.conversations, self.access, self.history),
-            fanout=self.fanout,
+            subscriptions=self.subscriptions,
             maintenance=self.maintenance,
             metrics=self.metrics,
             batch_calls=settings.batch_calls,
             spawn=spawn,
         )
         self.connections: Connections[Connection] = Connections(
-            settings, claims=self.claims, fanout=self.fanout, metrics=self.metrics
+            settings, claims=self.claims, subscriptions=self.subscriptions, metrics=self.metrics
         )
 
     def route(
@@ -226,7 +226,7 @@ class App:
             )
             stack.push_async_callback(_shielded, log.close)
             await _erase_rest(log)
-            guarded = {settings.lock_path: lock.still_ours, settings.socket: listening.still_ours}
+            guarded = {settings.lock_path: lock.is_in_place, settings.socket: listening.is_in_place}
             try:
                 await self._serve(log, listening, guarded, signals)
             except ExceptionGroup as failures:
@@ -238,8 +238,8 @@ class App:
         try:
             return DataLock(path, patience_s=0.0 if self._inherited is None else TAKE_OVER_S)
         except OSError as error:
-            said = f"{path} can't be opened or locked: {error.strerror}. Choose another data directory."
-            raise PlaceUnusable(said) from error
+            message = f"{path} can't be opened or locked: {error.strerror}. Choose another data directory."
+            raise PlaceUnusable(message) from error
 
     def _listen(self) -> ListeningSocket:
         return self._inherited or OwnSocket(self.settings.socket)
@@ -254,7 +254,7 @@ class App:
                 background.start_soon(faults.rise)
                 background.start_soon(watch, guarded, self.settings.watch_s)
                 if signals:
-                    await background.start(self._heed_signals)
+                    await background.start(self._await_signals)
                 if self.settings.idle_exit_s is not None:
                     background.start_soon(self._watch_idleness, engine, self.settings.idle_exit_s)
                 async with anyio.create_task_group() as writing:
@@ -279,7 +279,7 @@ class App:
             engine.conversations,
             engine.access,
             engine.history,
-            engine.fanout,
+            engine.subscriptions,
             data_dir=str(self.settings.data_dir),
             refresh=engine.maintenance.refresh,
             backup=lambda params: back_up(log, params),
@@ -291,11 +291,11 @@ class App:
             engine.deferrals.close()
         if log.regressed is not None:
             had, has = log.regressed
-            said = (
+            message = (
                 f"log_regressed: it ends at {has} and had come to {had}; what is missing is lost, and its epoch is new"
             )
-            logger.error("%s: %s", self.settings.log_path, said)
-            engine.metrics.error(said)
+            logger.error("%s: %s", self.settings.log_path, message)
+            engine.metrics.error(message)
 
         async def check() -> None:
             await engine.inbox.settled()
@@ -315,7 +315,7 @@ class App:
         connections, loop = engine.connections, asyncio.get_running_loop()
         door = listening.sock.dup()
         acceptor = await loop.create_unix_server(
-            lambda: Connection(connections, router.begin), sock=door, backlog=BACKLOG, **_KEEP_SOCKET
+            lambda: Connection(connections, router.begin), sock=door, backlog=BACKLOG, **_LEAVE_SOCKET
         )
         logger.info("serving %s from %s", self.settings.socket, self.settings.data_dir)
         self.ready.set()
@@ -337,7 +337,7 @@ class App:
 
     # what runs beside
 
-    async def _heed_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+    async def _await_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
             task_status.started()
             async for number in received:

@@ -40,8 +40,8 @@ FAILURES: dict[type[Exception], tuple[str, int]] = {
 }
 """What may be in the way → its name and the exit code."""
 
-_TOLD_S = 0.2
-"""How often progress is told, in seconds."""
+_PROGRESS_S = 0.2
+"""How often progress is printed, in seconds."""
 
 
 class _Failure(msgspec.Struct):
@@ -58,19 +58,19 @@ def run(options: argparse.Namespace) -> int:
         if options.verify is not None:
             report = audit(os.path.abspath(options.verify), _Progress())
         elif options.repair:
-            report = mend(resolve(os.environ, options.socket, options.data_dir).log_path, _Progress())
+            report = repair_file(resolve(os.environ, options.socket, options.data_dir).log_path, _Progress())
         else:
             data_dir = resolve(os.environ, options.socket, options.data_dir).data_dir
             report = put_in_place(os.path.abspath(options.restore), data_dir)
     except tuple(FAILURES) as error:
         name, code = next(row for kind, row in FAILURES.items() if isinstance(error, kind))
-        _print(_Failure(name, _said(error, os.path.basename(options.verify or options.restore or LOG_NAME))))
+        _print(_Failure(name, _explained(error, os.path.basename(options.verify or options.restore or LOG_NAME))))
         return code
     _print(report)
     return UNSOUND if report.problems else 0
 
 
-def _said(error: Exception, name: str) -> str:
+def _explained(error: Exception, name: str) -> str:
     """A failure in words. The advice for an unusable log is for a daemon's own, not for any file that is named."""
     if not isinstance(error, LogUnusable) or name == LOG_NAME:
         return str(error)
@@ -88,12 +88,12 @@ class _Progress:
 
     def __init__(self) -> None:
         self._wanted = sys.stderr.isatty()
-        self._next = time.monotonic() + 5 * _TOLD_S
+        self._next = time.monotonic() + 5 * _PROGRESS_S
 
-    def tell(self, what: str, seq: int) -> None:
+    def note(self, what: str, seq: int) -> None:
         """At event `seq`."""
         if self._wanted and time.monotonic() >= self._next:
-            self._next = time.monotonic() + _TOLD_S
+            self._next = time.monotonic() + _PROGRESS_S
             sys.stderr.write(f"\r{what} {seq:,}\x1b[K")
             sys.stderr.flush()
 
@@ -122,15 +122,15 @@ def audit(path: str, progress: _Progress) -> Report:
 
 def _checked(path: str, progress: _Progress) -> Report:
     try:
-        report = verify_file(path, lambda seq: progress.tell("checking event", seq))
+        report = verify_file(path, lambda seq: progress.note("checking event", seq))
         with opened(path) as connection:
-            _Replay(connection, report, lambda seq: progress.tell("replaying event", seq)).run()
+            _Replay(connection, report, lambda seq: progress.note("replaying event", seq)).run()
         return report
     finally:
         progress.clear()
 
 
-def mend(path: str, progress: _Progress) -> Repaired:
+def repair_file(path: str, progress: _Progress) -> Repaired:
     """Repair the log of a data directory that no daemon has open. See `punchlistd.repair`.
 
     Raises:

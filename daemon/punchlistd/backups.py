@@ -31,11 +31,11 @@ async def back_up(log: SqliteLog, params: Backup) -> BackupResult | Rejection:
 
 
 def _refusal(failed: BackupFailed) -> Rejection:
-    said = f"There is no backup: {failed}."
+    message = f"There is no backup: {failed}."
     if failed.kind == "full":
-        return Rejection("storage_full", said)
+        return Rejection("storage_full", message)
     if failed.kind == "damaged":
         problem = failed.problem
         facts = {} if problem is None else {"conversation": problem.conversation, "seq": problem.seq}
-        return Rejection("damaged", said, facts)
-    return Rejection("invalid_params", said, {"field": "path", "expected": _EXPECTED[failed.kind]})
+        return Rejection("damaged", message, facts)
+    return Rejection("invalid_params", message, {"field": "path", "expected": _EXPECTED[failed.kind]})

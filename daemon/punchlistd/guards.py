@@ -36,7 +36,7 @@ async def watch(paths: dict[str, Callable[[], bool]], every_s: float) -> NoRetur
     """
     while True:
         await anyio.sleep(every_s)
-        lost = next((path for path, still_ours in paths.items() if not still_ours()), None)
+        lost = next((path for path, is_in_place in paths.items() if not is_in_place()), None)
         if lost is not None:
             raise Replaced(f"{lost} was removed or replaced while in use: this daemon ends; start another one")
 

@@ -46,12 +46,12 @@ class DataLock:
         except BlockingIOError:
             os.close(self._descriptor)
             return False
-        if self.still_ours():
+        if self.is_in_place():
             return True
         os.close(self._descriptor)  # somebody replaced the file meanwhile: the lock of the old one says nothing
         return False
 
-    def still_ours(self) -> bool:
+    def is_in_place(self) -> bool:
         """Whether the path still leads to the file that we have locked."""
         try:
             return os.path.samestat(os.stat(self.path, follow_symlinks=False), os.fstat(self._descriptor))

@@ -35,7 +35,7 @@ from punchlistd.store import schema
 from punchlistd.store.backup import BackupFailed
 from punchlistd.store.cut import ACTOR, Cut, Source, appended, last_position, plan, rows_left
 from punchlistd.store.files import FULL, beside, discard, size_of, sync_directory, write_ahead
-from punchlistd.store.high_water_mark import ANY_SUM, HighWaterMark, read_mark
+from punchlistd.store.high_water_mark import ANY_SUM, HighWaterMark, read_position
 from punchlistd.store.lines import Row, checksum
 from punchlistd.store.port import LogUnusable, Side, Stored
 from punchlistd.store.rebuild import discard_ahead
@@ -86,14 +86,14 @@ def repair(path: str, check: Callable[[str], Report]) -> Repaired:
                 place = f"{first.conversation or 'the log'} at {first.seq}"
                 raise BackupFailed(f"{path} can't be repaired: {place}: {first.reason}; see {backup}", "damaged", first)
             if not report.events:
-                said = f"nothing of {path} can be read; put a backup in its place: punch restore"
-                raise LogUnusable(f"{said} (the damaged log is also in {backup})")
+                message = f"nothing of {path} can be read; put a backup in its place: punch restore"
+                raise LogUnusable(f"{message} (the damaged log is also in {backup})")
             discard_ahead(path)  # the copy has it: the new file must not meet it
             os.replace(unfinished, path)
             sync_directory(path)
-            with closing(HighWaterMark(beside(path, ".mark"))) as mark:
-                mark.read()
-                mark.write(report.epoch, report.head, ANY_SUM)
+            with closing(HighWaterMark(beside(path, ".mark"))) as high_water_mark:
+                high_water_mark.read()
+                high_water_mark.write(report.epoch, report.head, ANY_SUM)
         except sqlite3.DatabaseError as error:
             full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
             if full:
@@ -150,7 +150,7 @@ def _opened(backup: str, path: str) -> Generator[Source]:
         if size_of(work) < length < max(size_of(work), 1 << 20) << 10:
             os.truncate(work, length)
         with closing(schema.connect(work, "rw")) as connection:
-            noted = read_mark(beside(path, ".mark"))
+            noted = read_position(beside(path, ".mark"))
             epoch = _first(connection, "SELECT value FROM meta WHERE name = 'epoch'")
             seq = noted.seq if noted and noted.epoch == epoch else 0
             yield Source(connection, last_position(connection, seq))

@@ -96,7 +96,7 @@ def _client(connection: Connection) -> r.ClientStatus:
 
 
 def _subscriptions(connection: Connection, connections: Connections[Connection]) -> list[r.SubscriptionStatus]:
-    head = connections.fanout.head
+    head = connections.subscriptions.head
     return [
         r.SubscriptionStatus(
             subscription=each.id,

@@ -71,14 +71,14 @@ async def _run(app: App, ready_fd: int | None) -> None:
     gc.set_threshold(20_000, 20, 50)
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(_tell_manager, app, ready_fd)
+            group.start_soon(_notify_manager, app, ready_fd)
             await app.run()
             group.cancel_scope.cancel()
     except ExceptionGroup as failures:
         raise most_telling(failures, tuple(EXITS)) from None
 
 
-async def _tell_manager(app: App, ready_fd: int | None) -> None:
+async def _notify_manager(app: App, ready_fd: int | None) -> None:
     """Say when the daemon serves, that it is well (as often as it is asked for), and when it begins to stop."""
     await app.ready.wait()
     if ready_fd is not None:

@@ -26,10 +26,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     index_delay_s: float = 0.25
     """Index this long after the first unindexed commit, and while much is written not before `index_events`."""
 
-    keep_loaded_s: float = 300.0
+    loaded_s: float = 300.0
     """A conversation nobody used for this long is let go from memory."""
 
-    tail_bytes: int = 4 << 20
+    recent_bytes: int = 4 << 20
     """How much of the log's end is kept in memory for subscribers that lag a little."""
 
     chunk_bytes: int = 24 << 10

@@ -44,11 +44,11 @@ LONG_LIVED = [
     ("punchlistd.engine.maintenance", ".Maintenance", "recover"),
     ("punchlistd.app", ".StatusFile", "run"),
     ("punchlistd.app", "", "watch"),
-    ("punchlistd.app", ".App", "_heed_signals"),
+    ("punchlistd.app", ".App", "_await_signals"),
     ("punchlistd.app", ".App", "_watch_idleness"),
     ("punchlistd.app", ".App", "_accept"),
     ("punchlistd.app", ".App", "check"),
-    ("punchlistd.run", "", "_tell_manager"),
+    ("punchlistd.run", "", "_notify_manager"),
     ("punchlistd.run", "", "_feed_watchdog"),
 ]
 

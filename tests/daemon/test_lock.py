@@ -95,12 +95,12 @@ def test_the_file_stays_when_the_lock_is_let_go(path: str) -> None:
 
 def test_a_removed_or_replaced_file_is_noticed(path: str) -> None:
     lock = DataLock(path)
-    assert lock.still_ours()
+    assert lock.is_in_place()
     os.rename(path, path + ".old")
-    assert not lock.still_ours()
+    assert not lock.is_in_place()
     other = DataLock(path)
-    assert not lock.still_ours()
-    assert other.still_ours()
+    assert not lock.is_in_place()
+    assert other.is_in_place()
     lock.close()
     other.close()
 
@@ -120,7 +120,7 @@ def test_a_file_replaced_between_opening_and_locking_is_not_taken_for_the_lock(
     monkeypatch.setattr(os, "open", open_and_lose)
     lock = DataLock(path, patience_s=1)
     assert len(opened) == 2
-    assert lock.still_ours()
+    assert lock.is_in_place()
     lock.close()
 
 

@@ -59,14 +59,14 @@ class Undoing:
         self.events.append(event)
         evolve(self.state, event, 0, self.state.version + 1, self.at)
 
-    def say(self, line: str) -> None:
+    def note(self, line: str) -> None:
         """Tell what was taken back."""
         self.lines.append(line)
 
     def skip(self, change: Change, reason: str) -> None:
         """Tell what stays as it is, and why."""
         task = change.after or change.before
-        self.say(f"skipped {_name(task) if task is not None else 'the list'}: {reason}")
+        self.note(f"skipped {_name(task) if task is not None else 'the list'}: {reason}")
         self.complete = False
 
     def leave(self) -> None:
@@ -110,7 +110,7 @@ def _added(run: Undoing, change: Change) -> None:
         run.skip(change, "it changed since")
     else:
         run.apply(Deleted(now.id))
-        run.say(f"removed {_name(now)}")
+        run.note(f"removed {_name(now)}")
 
 
 def _edited(run: Undoing, change: Change) -> None:
@@ -139,7 +139,7 @@ def _edited(run: Undoing, change: Change) -> None:
     missed.extend(f"metadata.{key}" for key in kept)
     if changes:
         run.apply(TaskEdited(now.id, **changes))
-        run.say(f"{_name(now)}: {', '.join(changes)} put back")
+        run.note(f"{_name(now)}: {', '.join(changes)} put back")
     if missed:
         run.skip(change, f"{', '.join(missed)} changed since")
 
@@ -170,7 +170,7 @@ def _moved(run: Undoing, change: Change) -> None:
     else:
         rank, before = _place(run.state, now.id, change.rank)
         run.apply(TaskMoved(task=now.id, before=before, rank=rank))
-        run.say(f"{_name(now)}: moved back")
+        run.note(f"{_name(now)}: moved back")
 
 
 def _place(state: State, task: str, rank: str) -> tuple[str, str | None]:
@@ -193,7 +193,7 @@ def _noted(run: Undoing, change: Change) -> None:
         run.leave()
     elif any(note.version == change.version for note in now.notes):
         run.apply(NoteRemoved(now.id, change.version))
-        run.say(f"{_name(now)}: note removed")
+        run.note(f"{_name(now)}: note removed")
     else:
         run.leave()
 
@@ -221,8 +221,8 @@ def _status(run: Undoing, change: Change) -> None:
                 before.spent_ms - now.spent_ms if before.spent_ms != after.spent_ms else 0,
             )
         )
-        said = "summary and reason put back" if now.status == before.status else f"{now.status} → {before.status}"
-        run.say(f"{_name(now)}: {said}")
+        message = "summary and reason put back" if now.status == before.status else f"{now.status} → {before.status}"
+        run.note(f"{_name(now)}: {message}")
 
 
 def _standing(task: Task) -> tuple[object, ...]:
@@ -236,7 +236,7 @@ def _edge_added(run: Undoing, change: Change) -> None:
         return
     if now is not None and event.blocker in now.blocked_by:
         run.apply(DependencyRemoved(now.id, event.blocker))
-        run.say(f"{_name(now)}: no longer waits for #{event.blocker}")
+        run.note(f"{_name(now)}: no longer waits for #{event.blocker}")
     else:
         run.leave()
 
@@ -249,7 +249,7 @@ def _edge_removed(run: Undoing, change: Change) -> None:
     if now is not None and event.blocker in now.blocked_by:
         run.leave()
     elif now is not None and _tie(run, now.id, event.blocker):
-        run.say(f"{_name(now)}: waits for #{event.blocker} again")
+        run.note(f"{_name(now)}: waits for #{event.blocker} again")
     else:
         run.skip(change, f"it can't wait for #{event.blocker} again")
 
@@ -275,7 +275,7 @@ def _deleted(run: Undoing, change: Change) -> None:
         for dependent in task.blocks:
             _tie(run, dependent, task.id)
         _adopt(run, taken, task.parent)
-        run.say(f"restored {_name(task)}")
+        run.note(f"restored {_name(task)}")
 
 
 def _cleared(run: Undoing, change: Change) -> Generator[None]:
@@ -291,7 +291,7 @@ def _cleared(run: Undoing, change: Change) -> Generator[None]:
         _adopt(run, taken, None)
         yield
     if back:
-        run.say(f"restored {len(back)} cleared task{'s' if len(back) != 1 else ''}")
+        run.note(f"restored {len(back)} cleared task{'s' if len(back) != 1 else ''}")
     for taken in change.taken:
         if taken.task.id not in back:
             _stay_away(run, taken)
@@ -301,7 +301,7 @@ def _stay_away(run: Undoing, taken: Taken) -> None:
     run.leave()
     present = run.state.tasks.get(taken.task.id)
     if present is not None and present.created_at != taken.task.created_at:
-        run.say(f"skipped {_name(taken.task)}: its id is in use again")
+        run.note(f"skipped {_name(taken.task)}: its id is in use again")
 
 
 def _restored(state: State, taken: Taken, among: Container[str]) -> TaskAdded:
@@ -331,12 +331,12 @@ def _configured(run: Undoing, change: Change) -> None:
     )
     if back != ConversationConfigured():
         run.apply(back)
-        run.say("conversation: title or settings put back")
+        run.note("conversation: title or settings put back")
     if (event.title is not UNSET) != (back.title is not UNSET):
-        run.say("skipped the conversation's title: it changed since")
+        run.note("skipped the conversation's title: it changed since")
         run.leave()
     if (event.settings is not UNSET) != (back.settings is not UNSET):
-        run.say("skipped the conversation's settings: they changed since")
+        run.note("skipped the conversation's settings: they changed since")
         run.leave()
 
 

@@ -62,7 +62,7 @@ class Lookback:
                 self.calls.pop(version, None)
         self.seq = fact.seq
         if not self._is_undo and self._of in (None, self._actor) and is_undoable(fact.event):
-            self._keep(trace(self.state, fact))
+            self._remember(trace(self.state, fact))
             return
         event = fact.event
         if self._is_undo:
@@ -81,7 +81,7 @@ class Lookback:
         self.calls, self.is_cut = {}, False
         self._clears, self._touches, self._returns = [], {}, {}
 
-    def _keep(self, change: Change) -> None:
+    def _remember(self, change: Change) -> None:
         calls = self.calls
         if self._first not in calls and self.depth is not None and len(calls) >= self.depth:
             del calls[next(iter(calls))]

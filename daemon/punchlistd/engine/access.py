@@ -41,8 +41,8 @@ def own_id(user: str, name: str) -> str:
     A user whose name is short and plain stands in it as it is, any other as a hash (`x-…`).
     """
     plain = _PLAIN.fullmatch(user) is not None
-    mark = user if plain else f"x-{blake2b(user.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
-    return f"{_OF}{mark}:{name}"
+    shown = user if plain else f"x-{blake2b(user.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
+    return f"{_OF}{shown}:{name}"
 
 
 def _is_reserved(user: str | None, id: str) -> bool:
@@ -70,8 +70,8 @@ def foreign_owner(user: str | None, params: Mutation) -> Rejection | None:
     """The refusal to open a conversation for somebody else than the user that the caller is bound to."""
     if type(params) is not ConversationOpen or user is None or params.user in (None, user):
         return None
-    said = f"This connection is bound to the user {user} and can't open a conversation for {params.user}."
-    return Rejection("forbidden", said, {"what": "user"})
+    message = f"This connection is bound to the user {user} and can't open a conversation for {params.user}."
+    return Rejection("forbidden", message, {"what": "user"})
 
 
 class Access:
@@ -134,8 +134,9 @@ class Access:
         id, bare = own
         if len(id) > _ID_LENGTH or not bare:
             room = _ID_LENGTH - len(own_id(user, ""))
-            said = f"The name of a list of your own must have 1 to {room} characters after {OWN!r}."
-            return Rejection("invalid_params", said, {"field": "conversation", "expected": f"1 to {room} characters"})
+            facts = {"field": "conversation", "expected": f"1 to {room} characters"}
+            message = f"The name of a list of your own must have 1 to {room} characters after {OWN!r}."
+            return Rejection("invalid_params", message, facts)
         opened = await self._conversations.load(id)
         if not opened.state.exists:
             await self._conversations.recover()

@@ -7,7 +7,7 @@ A write is in one stage at a time, and `NEXT` is the table of its life:
         │ │ │                   │        │
         │ ├─┼───────────────────┘        │
         │ ├─┼──▶ REPLAYING ────────────▶ │
-        │ └─┴──▶ LOOKING_BACK ─────────▶ │
+        │ └─┴──▶ READING_PAST ─────────▶ │
         └──────────────────────────────▶ ┘
 
 What is decided or parked becomes visible only with the commit of the transaction that it is in. So does the way into
@@ -133,7 +133,7 @@ class Stage(IntEnum):
     """It is a claim that waits for a task, or for its time to end."""
     REPLAYING = auto()
     """It has a key that the log knows: its first answer is rebuilt."""
-    LOOKING_BACK = auto()
+    READING_PAST = auto()
     """It is an undo that is worked out: for the first time, or anew since its list has moved."""
     ANSWERED = auto()
     """It is over."""
@@ -145,7 +145,7 @@ NEXT: dict[Stage, frozenset[Stage]] = {
     Stage.PARKED: frozenset({Stage.WAITING, Stage.ANSWERED}),
     Stage.WAITING: frozenset({Stage.QUEUED, Stage.ANSWERED}),
     Stage.REPLAYING: frozenset({Stage.QUEUED, Stage.ANSWERED}),
-    Stage.LOOKING_BACK: frozenset({Stage.QUEUED, Stage.ANSWERED}),
+    Stage.READING_PAST: frozenset({Stage.QUEUED, Stage.ANSWERED}),
     Stage.ANSWERED: frozenset(),
 }
 """Where a write may go from each stage."""
@@ -196,7 +196,7 @@ class Write(msgspec.Struct, eq=False):
         self.caller.flush()
 
 
-Look = Callable[[Any, LoadedConversation, int], Outcome]
+StateQuery = Callable[[Any, LoadedConversation, int], Outcome]
 """Answers a read from the params, one conversation's present state and the log's position."""
 
 
@@ -205,7 +205,7 @@ class Read(msgspec.Struct, eq=False):
     """A read of one conversation's state that takes its turn among the writes.
 
     It sees the writes of its own connection before it and none after it. It was asked by `caller` under the raw JSON
-    request `id`, and `look` answers it. `later` does it otherwise when too many bytes of answers wait for the caller
+    request `id`, and `query` answers it. `later` does it otherwise when too many bytes of answers wait for the caller
     to take them: the answer may then show changes that came behind it. `opened` is the conversation that it is about,
     found when its turn comes.
     """
@@ -214,7 +214,7 @@ class Read(msgspec.Struct, eq=False):
     id: bytes | None
     method: Method
     params: Any
-    look: Look
+    query: StateQuery
     later: Callable[[], None]
     opened: LoadedConversation | None = None
     outcome: Outcome | None = None

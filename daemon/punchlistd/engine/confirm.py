@@ -133,15 +133,15 @@ class Confirmer:
         call, seen, now = _call(params, state), _seen(params, state), self._clock()
         token, process = params.confirm, _process(caller)
         asked = None if token is None else self._asked.get(token)
-        said = "" if token is None else "The token is not valid (any more). "
+        message = "" if token is None else "The token is not valid (any more). "
         if token is not None and asked is not None:
             is_meant = asked.call == call and asked.seen == seen and asked.method == method and now < asked.expires
             if is_meant and caller.user in (None, asked.user):
                 if params.answered or process != asked.process or now >= asked.valid:
                     del self._asked[token]
                     return None
-                said = "The token is for a later turn: put the question to the person, and wait for the answer. "
-                return self._question(token, asked, said, now, now_ms)
+                message = "The token is for a later turn: put the question to the person, and wait for the answer. "
+                return self._question(token, asked, message, now, now_ms)
         later = now + self._later_s if params.ask else now
         asked = _Asked(
             caller.user, process, method, call, seen, state.conversation, summary, later, now + self._valid_s
@@ -149,9 +149,9 @@ class Confirmer:
         token = secrets.token_hex(16)
         self._make_room(caller.user, now)
         self._asked[token] = asked
-        return self._question(token, asked, said, now, now_ms)
+        return self._question(token, asked, message, now, now_ms)
 
-    def _question(self, token: str, asked: _Asked, said: str, now: float, now_ms: int) -> Rejection:
+    def _question(self, token: str, asked: _Asked, message: str, now: float, now_ms: int) -> Rejection:
         facts: dict[str, object] = {
             "token": token,
             "summary": asked.summary,
@@ -159,7 +159,7 @@ class Confirmer:
         }
         if asked.valid > now:
             facts["valid_in_ms"] = int((asked.valid - now) * 1000) + 1
-        text = f"{said}This would {asked.summary}. To do it, repeat the call with confirm set to the token."
+        text = f"{message}This would {asked.summary}. To do it, repeat the call with confirm set to the token."
         return Rejection("confirmation_required", text, facts)
 
     def _make_room(self, user: str | None, now: float) -> None:
@@ -173,8 +173,8 @@ class Confirmer:
         """What a token would do; another user's is not there."""
         asked, now = self._asked.get(token), self._clock()
         if asked is None or user not in (None, asked.user) or now >= asked.expires:
-            said = "There is no such token: it was used, has expired, or the daemon was restarted since. Ask again."
-            return Rejection("not_found", said, {"what": "confirmation", "id": token})
+            message = "There is no such token: it was used, has expired, or the daemon was restarted since. Ask again."
+            return Rejection("not_found", message, {"what": "confirmation", "id": token})
         return ConfirmationResult(
             method=asked.method,
             params=msgspec.Raw(asked.call),

@@ -129,14 +129,14 @@ class LoadedConversation:
         version, at, listing = self.listed
         if version != state.version or at != moment:
             tasks, counts = _encode(self.shown(state.ordered())), _encode(state.counts())
-            listing = b'"tasks":%b,"counts":%b%b' % (tasks, counts, self.mark)
+            listing = b'"tasks":%b,"counts":%b%b' % (tasks, counts, self.damaged_member)
             self.listed = (state.version, moment, listing)
             if self.listings is not None:
-                self.listings.keep(self, len(listing))
+                self.listings.add(self, len(listing))
         return listing
 
     @property
-    def mark(self) -> bytes:
+    def damaged_member(self) -> bytes:
         """What every answer about a list says that is not whole, as a further member of a JSON object."""
         return b"" if self.cut is None else b',"damaged":' + _encode(self.cut)
 
@@ -144,10 +144,10 @@ class LoadedConversation:
         """The conversation as answers show it."""
         return msgspec.structs.replace(self.state.conversation_view(), damaged=self.cut)
 
-    def list_reply(self, head: bytes, tail: bytes) -> Reply:
+    def list_reply(self, head: bytes, newer: bytes) -> Reply:
         """A JSON object with the whole list between other members; a long list is not copied."""
         listing = self.listing()
-        return Pieces((head, listing, tail)) if len(listing) > LONG_BYTES else b"%b%b%b" % (head, listing, tail)
+        return Pieces((head, listing, newer)) if len(listing) > LONG_BYTES else b"%b%b%b" % (head, listing, newer)
 
     def forget_listing(self) -> None:
         """Encode the list anew when it is asked for."""
@@ -197,7 +197,7 @@ class Listings:
         self._sizes: dict[Listed, int] = {}
         self._size = 0
 
-    def keep(self, listed: Listed, size: int) -> None:
+    def add(self, listed: Listed, size: int) -> None:
         """A list was encoded anew; the oldest others go."""
         self.drop(listed)
         self._sizes[listed] = size
@@ -260,7 +260,7 @@ class Conversations:
                 continue
             done = self._loading[id] = anyio.Event()
             try:
-                self._keep(id, await self._read(id))
+                self._add(id, await self._read(id))
             finally:
                 del self._loading[id]
                 done.set()
@@ -278,7 +278,7 @@ class Conversations:
             return
         for name in self._log.unindexed_conversations():
             if name not in self.loaded:
-                self._keep(name, await self._read(name))
+                self._add(name, await self._read(name))
         self._recovered = True
 
     async def rebuilt(self, ask: Callable[[], Awaitable[T]]) -> T:
@@ -297,7 +297,7 @@ class Conversations:
             await self.recover()
             return await ask()
 
-    def _keep(self, name: str, opened: LoadedConversation) -> None:
+    def _add(self, name: str, opened: LoadedConversation) -> None:
         if name not in self.loaded:
             self.loaded[name] = opened
             opened.with_claims = self._with_claims
@@ -315,7 +315,7 @@ class Conversations:
             return await self._salvage(name, damaged)
         state = load_state(name, loaded.state) if loaded.state is not None else initial_state(name)
         opened = LoadedConversation(state, loaded.check, loaded.seq, loaded.version)
-        await self._history.each(loaded.tail, opened.follow)
+        await self._history.each(loaded.newer, opened.follow)
         if not opened.state.user:
             opened.counted = (opened.state.remaining, opened.state.counts().in_progress)
         return opened

@@ -14,7 +14,7 @@ from punchlistd.domain.commands import Command, Wake
 from punchlistd.domain.state import State
 from punchlistd.engine.calls import Nobody, Write
 
-LOOK_S = 60.0
+CHECK_S = 60.0
 """How long the clock goes unasked while a task is deferred."""
 
 _EDIT = METHODS["task.edit"]
@@ -53,10 +53,10 @@ class Deferrals:
             self._timer.cancel()
             self._timer = None
         if self.due and not self._closed:
-            wait_s = min(max(0.0, (min(self.due.values()) - self._clock()) / 1000), LOOK_S)
-            self._timer = asyncio.get_running_loop().call_later(wait_s, self.look)
+            wait_s = min(max(0.0, (min(self.due.values()) - self._clock()) / 1000), CHECK_S)
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self.check)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Ask the clock, and wake what is due."""
         now = self._clock()
         for name, at in list(self.due.items()):
@@ -67,8 +67,8 @@ class Deferrals:
         if self.due and not self._closed:
             # What is due now is on its way, and comes back here if it can't be written.
             later = [at for at in self.due.values() if at > now]
-            wait_s = min((min(later) - now) / 1000, LOOK_S) if later else LOOK_S
-            self._timer = asyncio.get_running_loop().call_later(wait_s, self.look)
+            wait_s = min((min(later) - now) / 1000, CHECK_S) if later else CHECK_S
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self.check)
 
     def close(self) -> None:
         """Wake nothing any more."""

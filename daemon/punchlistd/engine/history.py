@@ -157,8 +157,8 @@ class History:
 
     # the state as it was
 
-    async def at(self, name: str, version: int, upto: int, tell: Callable[[State, int], T]) -> T:
-        """What `tell` makes of the state as of a version and of the position of its last event.
+    async def at(self, name: str, version: int, upto: int, show: Callable[[State, int], T]) -> T:
+        """What `show` makes of the state as of a version and of the position of its last event.
 
         It starts from the nearest earlier state that is at hand: the one that was shown last, or the stored snapshot.
 
@@ -166,7 +166,7 @@ class History:
             name: the conversation's own id.
             version: the version.
             upto: the position of the conversation's last event.
-            tell: called once, with a state that is not its to keep.
+            show: called once, with a state that is not its to keep.
         """
         async with self.room(name):
             erasures = self._erasures
@@ -184,12 +184,12 @@ class History:
 
             if state.version < version:
                 await self.follow(name, take, past.seq, upto)
-            told = tell(state, past.seq)
+            shown = show(state, past.seq)
             if erasures == self._erasures:
                 self._pasts[name] = past
                 if len(self._pasts) > PASTS_KEPT:
                     del self._pasts[next(iter(self._pasts))]
-            return told
+            return shown
 
     async def _nearest(self, name: str, version: int) -> Past:
         try:
@@ -224,7 +224,7 @@ class History:
                 return Lookback(name, of, depth_of(params), past.state, past.seq)
         return Lookback(name, of, depth or depth_of(params))
 
-    async def look_back(self, past: Lookback, upto: int, *, before: int = MAX_INTEGER, whole: bool = True) -> None:
+    async def read_past(self, past: Lookback, upto: int, *, before: int = MAX_INTEGER, whole: bool = True) -> None:
         """Take in what happened up to a position (see `follow`) and before another.
 
         Raises:
@@ -255,7 +255,7 @@ class History:
         depth = depth_of(params)  # the snapshot may have come behind that
         while True:
             past = await self.begin(name, params, depth)
-            await self.look_back(past, group[-1].seq, before=group[0].seq)
+            await self.read_past(past, group[-1].seq, before=group[0].seq)
             decision = await self.steps(take_back_calls(past, params, at))
             if decision is not None:
                 return decision

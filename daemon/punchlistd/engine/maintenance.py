@@ -69,7 +69,7 @@ class Maintenance:
         totals: started once everything is indexed.
         metrics: told of a full disk.
         settings: how much and how long indexing may wait.
-        nudge: wakes the writer, which calls `run` between two commits.
+        wake: wakes the writer, which calls `run` between two commits.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Maintenance:
         *,
         metrics: Metrics,
         settings: Settings,
-        nudge: Callable[[], None],
+        wake: Callable[[], None],
     ) -> None:
         """Nothing is due."""
         self._log = log
@@ -88,7 +88,7 @@ class Maintenance:
         self._totals = totals
         self._metrics = metrics
         self._settings = settings
-        self._nudge = nudge
+        self._wake = wake
         self._asked = False
         self._held = False
         self._recovered = False
@@ -124,7 +124,7 @@ class Maintenance:
 
     def _ask(self) -> None:
         self._asked = True
-        self._nudge()
+        self._wake()
 
     async def recover(self) -> None:
         """Index what a killed daemon left unindexed; then the totals of all conversations are known."""
@@ -174,7 +174,7 @@ class Maintenance:
             self._held = True
             self.plan()
         else:
-            self._conversations.let_go(self._settings.keep_loaded_s)
+            self._conversations.let_go(self._settings.loaded_s)
         waiting, self._waiting = self._waiting, []
         for done in waiting:
             if not done.done():

@@ -16,13 +16,13 @@ from punchlistd.domain.explain import explain
 from punchlistd.domain.rejections import conversation_not_found, task_not_found
 from punchlistd.domain.state import State
 from punchlistd.engine.access import Access
-from punchlistd.engine.calls import Caller, Look
+from punchlistd.engine.calls import Caller, StateQuery
 from punchlistd.engine.conversations import LONG_BYTES, Conversations, LoadedConversation, gap_of
 from punchlistd.engine.history import History, fact_of
 from punchlistd.engine.replies import Outcome, Pieces, Reply, made
 from punchlistd.engine.resolver import Resolver
-from punchlistd.engine.subscriptions import Fanout
-from punchlistd.engine.views import changes, encoded_rows, told
+from punchlistd.engine.subscriptions import Subscriptions
+from punchlistd.engine.views import changes, encoded_rows, row_members
 from punchlistd.store.port import BadCursor, Damaged, EventLog, Gap
 
 READ_BYTES = 512 << 10
@@ -51,7 +51,7 @@ def get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outco
         return opened.damage if opened.cut is not None and opened.damage is not None else task_not_found(params.task)
     if opened.state.claims:
         (task,) = opened.shown([task])
-    return b'{"task":%b%b}' % (_encode(task), opened.mark)
+    return b'{"task":%b%b}' % (_encode(task), opened.damaged_member)
 
 
 def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -> Outcome:
@@ -60,20 +60,22 @@ def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -
     task = None if params.task is None else state.tasks.get(params.task)
     if params.task is not None and task is None:
         return opened.damage if opened.cut is not None and opened.damage is not None else task_not_found(params.task)
-    told = explain(state, task)
-    shown = {one.id: one for one in opened.shown([state.tasks[name] for name in {each.by for each in told.reasons}])}
+    explained = explain(state, task)
+    shown = {
+        one.id: one for one in opened.shown([state.tasks[name] for name in {each.by for each in explained.reasons}])
+    }
     return _encode(
         r.TaskExplainResult(
             task=None if task is None else opened.shown([task])[0],
-            ready=told.ready,
-            startable=told.startable,
-            completable=told.completable,
-            ahead=told.ahead,
-            next=told.next,
+            ready=explained.ready,
+            startable=explained.startable,
+            completable=explained.completable,
+            ahead=explained.ahead,
+            next=explained.next,
             reasons=tuple(
-                structs.replace(each, lease_expires_at=shown[each.by].lease_expires_at) for each in told.reasons
+                structs.replace(each, lease_expires_at=shown[each.by].lease_expires_at) for each in explained.reasons
             ),
-            more=told.more,
+            more=explained.more,
             version=state.version,
             seq=head,
             damaged=opened.cut,
@@ -90,7 +92,7 @@ def list_tasks(params: p.TaskList, opened: LoadedConversation, head: int) -> Out
     """task.list, of the present state."""
     if params == p.TaskList(conversation=params.conversation):
         state = opened.state
-        return opened.list_reply(b"{", _TAIL % (state.version, head, len(state.tasks)))
+        return opened.list_reply(b"{", _END % (state.version, head, len(state.tasks)))
     return _filtered(params, opened.state, head, opened)
 
 
@@ -100,9 +102,9 @@ def _filtered(params: p.TaskList, state: State, head: int, opened: LoadedConvers
     end = None if params.limit is None else params.offset + params.limit
     page = found[params.offset : end]
     page = page if opened is None else opened.shown(page)
-    mark = b"" if opened is None else opened.mark
+    damaged = b"" if opened is None else opened.damaged_member
     if params.fields is None:
-        return _list_result(_encode(page), state, head, len(found), mark)
+        return _list_result(_encode(page), state, head, len(found), damaged)
     unknown = [name for name in params.fields if name not in Task.__struct_fields__]
     if unknown:
         known = ", ".join(Task.__struct_fields__)
@@ -113,7 +115,7 @@ def _filtered(params: p.TaskList, state: State, head: int, opened: LoadedConvers
         )
     keep = {"id", *params.fields}
     cut = [{name: value for name, value in msgspec.to_builtins(task).items() if name in keep} for task in page]
-    return _list_result(_encode(cut), state, head, len(found), mark)
+    return _list_result(_encode(cut), state, head, len(found), damaged)
 
 
 def _matches(task: Task, params: p.TaskList, state: State) -> bool:
@@ -138,12 +140,12 @@ def _words(task: Task) -> str:
     return "\n".join((task.title, task.description, *task.labels, *(note.text for note in task.notes))).casefold()
 
 
-def _list_result(tasks: bytes, state: State, head: int, total: int, mark: bytes) -> Reply:
-    tail = b',"counts":%b%b%b' % (_encode(state.counts()), mark, _TAIL % (state.version, head, total))
-    return Pieces((b'{"tasks":', tasks, tail)) if len(tasks) > LONG_BYTES else b'{"tasks":%b%b' % (tasks, tail)
+def _list_result(tasks: bytes, state: State, head: int, total: int, damaged: bytes) -> Reply:
+    end = b',"counts":%b%b%b' % (_encode(state.counts()), damaged, _END % (state.version, head, total))
+    return Pieces((b'{"tasks":', tasks, end)) if len(tasks) > LONG_BYTES else b'{"tasks":%b%b' % (tasks, end)
 
 
-_TAIL = b',"version":%d,"seq":%d,"total":%d}'
+_END = b',"version":%d,"seq":%d,"total":%d}'
 
 
 class Queries:
@@ -154,7 +156,7 @@ class Queries:
         conversations: the conversations in use.
         access: leads names to them.
         history: what happened in them.
-        fanout: wakes the calls that wait for events.
+        subscriptions: wakes the calls that wait for events.
         data_dir: the daemon's data directory.
         refresh: brings the store's list of conversations up to date.
         status: makes the answer of `daemon.status` for a user (None: for an unbound connection).
@@ -167,7 +169,7 @@ class Queries:
         conversations: Conversations,
         access: Access,
         history: History,
-        fanout: Fanout,
+        subscriptions: Subscriptions,
         *,
         data_dir: str,
         refresh: Callable[[], Awaitable[None]],
@@ -180,27 +182,27 @@ class Queries:
         self._conversations = conversations
         self._history = history
         self._log = log
-        self._fanout = fanout
+        self._subscriptions = subscriptions
         self._refresh = refresh
         self._status = status
         self._backup = backup
         self.resolve = Resolver(access, data_dir).answer
 
-    def now(self, caller: Caller, read: Look, params: Any) -> Outcome | None:
+    def now(self, caller: Caller, read: StateQuery, params: Any) -> Outcome | None:
         """The answer, if it needs no waiting."""
         opened = self._access.find(caller.user, params.conversation)
         if opened is None or opened.dirty:
             return None
-        return made(lambda: read(params, opened, self._fanout.head))
+        return made(lambda: read(params, opened, self._subscriptions.head))
 
     async def durable(self, caller: Caller, name: str) -> LoadedConversation | Rejection:
         """The conversation of a name, its state being in the log; there is no wait before the caller goes on."""
         return await self._access.durable(caller.user, name)
 
-    async def from_state(self, caller: Caller, read: Look, params: Any) -> Outcome:
+    async def from_state(self, caller: Caller, read: StateQuery, params: Any) -> Outcome:
         """As `now`, however long it takes until the state is loaded and durable."""
         opened = await self._access.durable(caller.user, params.conversation)
-        return opened if isinstance(opened, Rejection) else made(lambda: read(params, opened, self._fanout.head))
+        return opened if isinstance(opened, Rejection) else made(lambda: read(params, opened, self._subscriptions.head))
 
     async def typed(self, answer: Awaitable[Outcome]) -> Outcome:
         """An answer, or the refusal where what it needs of the log can't be had."""
@@ -215,8 +217,8 @@ class Queries:
 
     async def _list_since(self, caller: Caller, params: p.TaskList, since: int) -> Outcome:
         if params != p.TaskList(conversation=params.conversation, since=since, epoch=params.epoch):
-            said = "What changed since a position is told whole: pass since with conversation and epoch alone."
-            return Rejection("invalid_params", said, {"field": "since"})
+            text = "What changed since a position is told whole: pass since with conversation and epoch alone."
+            return Rejection("invalid_params", text, {"field": "since"})
         name = await self.position(caller, params.conversation, since, params.epoch)
         if isinstance(name, Rejection):
             return name
@@ -225,8 +227,8 @@ class Queries:
             return opened
         reset, ids, gone = changes(opened, since)
         state, rows = opened.state, encoded_rows(opened, ids)
-        tail = _TAIL % (state.version, self._fanout.head, len(state.tasks))
-        return b'{"tasks":[],%b%b' % (told(opened, rows, gone, reset=reset), tail)
+        end = _END % (state.version, self._subscriptions.head, len(state.tasks))
+        return b'{"tasks":[],%b%b' % (row_members(opened, rows, gone, reset=reset), end)
 
     async def list_tasks(self, caller: Caller, params: p.TaskList) -> Outcome:
         """task.list of an older version, or of what changed since a position."""
@@ -239,8 +241,8 @@ class Queries:
         if wanted > newest:
             if opened.cut is not None and opened.damage is not None:
                 return opened.damage
-            said = f"{opened.state.conversation} is at version {newest}; there is no version {wanted} yet."
-            return Rejection("invalid_params", said, {"field": "at_version", "expected": f"0 to {newest}"})
+            text = f"{opened.state.conversation} is at version {newest}; there is no version {wanted} yet."
+            return Rejection("invalid_params", text, {"field": "at_version", "expected": f"0 to {newest}"})
         name, history = opened.state.conversation, self._history
         return await history.at(
             name, wanted, opened.seq, lambda state, seq: made(lambda: _filtered(params, state, seq))
@@ -263,8 +265,8 @@ class Queries:
         try:
             rows, cursor = await self._conversations.rebuilt(listed)
         except BadCursor:
-            said = "That cursor is none of ours: pass next_cursor of the page before, or leave it out."
-            return Rejection("invalid_params", said, {"field": "cursor"})
+            text = "That cursor is none of ours: pass next_cursor of the page before, or leave it out."
+            return Rejection("invalid_params", text, {"field": "cursor"})
         end = b"" if cursor is None else b',"next_cursor":' + _encode(cursor)
         return made(lambda: b'{"conversations":[%b]%b}' % (b",".join(rows), end))
 
@@ -373,11 +375,12 @@ class Queries:
     ) -> str | None | Rejection:
         """Check where a reader of events wants to go on; the conversation's own id, or why it can't."""
         if epoch is not None and epoch != self.epoch:
-            said = "The position belongs to another log; read the list again and go on from its seq."
-            return Rejection("wrong_epoch", said, {"epoch": epoch, "expected": self.epoch})
-        if after is not None and after > self._fanout.head:
-            said = f"The log ends at {self._fanout.head}: position {after} belongs to another one. Read the list again."
-            return Rejection("wrong_epoch", said, {"epoch": epoch, "expected": self.epoch})
+            text = "The position belongs to another log; read the list again and go on from its seq."
+            return Rejection("wrong_epoch", text, {"epoch": epoch, "expected": self.epoch})
+        if after is not None and after > self._subscriptions.head:
+            head = self._subscriptions.head
+            text = f"The log ends at {head}: position {after} belongs to another one. Read the list again."
+            return Rejection("wrong_epoch", text, {"epoch": epoch, "expected": self.epoch})
         if name is None:
             return None
         opened = await self._access.durable(caller.user, name)
@@ -393,7 +396,7 @@ class Queries:
 
     async def _events(self, caller: Caller, name: str | None, after: int, limit: int) -> tuple[list[bytes], int]:
         """Events behind `after` that the caller may see, and the position to go on from."""
-        head = self._fanout.head
+        head = self._subscriptions.head
         stored = await self._log.read(after, limit, conversation=name, max_bytes=READ_BYTES)
         seq = stored[-1].seq if stored else max(after, head)
         return [event.wire for event in await self._access.visible(caller.user, stored)], seq
@@ -404,16 +407,16 @@ class Queries:
         name = await self.position(caller, params.conversation, after, params.epoch)
         with anyio.move_on_after(params.timeout_ms / 1000):
             while not isinstance(name, Rejection):
-                if after < self._fanout.head:
+                if after < self._subscriptions.head:
                     # Shielded: a position moved on for events that are not answered would lose them.
                     async with caller.turn():
                         with anyio.CancelScope(shield=True):
                             events, after = await self._events(caller, name, after, params.limit)
                 if events:
                     break
-                if after < self._fanout.head:  # nothing on this page was for the caller: the next one may be
+                if after < self._subscriptions.head:  # nothing on this page was for the caller: the next one may be
                     continue
-                await self._fanout.changed(name)
+                await self._subscriptions.change(name, caller.user, after)
                 # Once more: it may have been deleted, and be another user's now.
                 name = await self.position(caller, params.conversation, after, params.epoch)
         return name if isinstance(name, Rejection) else self._events_result(events, after)

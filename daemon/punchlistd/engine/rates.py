@@ -48,8 +48,8 @@ class Rates:
             return None
         self._buckets[place] = left, now
         wait_ms = ceil((1 - left) * MINUTE_S * 1_000 / most)
-        said = (
+        message = (
             f"{actor} has made {most} changes to {state.conversation} within a minute, which is all that its setting "
             f"rate_limit allows: wait for {wait_ms / 1_000:.1f} seconds, and look whether you are in a loop."
         )
-        return Rejection("rate_limited", said, {"actor": actor, "maximum": most, "retry_after_ms": wait_ms})
+        return Rejection("rate_limited", message, {"actor": actor, "maximum": most, "retry_after_ms": wait_ms})

@@ -11,7 +11,7 @@ from punchlist_schemas.results import ConversationResolveResult
 from punchlistd.engine.access import OWN, Access
 from punchlistd.engine.calls import Caller
 
-LOOKERS = 4
+READERS = 4
 """How many directories are looked at at once: a file system that hangs must not take all threads."""
 
 
@@ -27,12 +27,12 @@ class Resolver:
         """A resolver that looks at nothing yet."""
         self._data_dir = data_dir
         self._access = access
-        self._lookers = anyio.CapacityLimiter(LOOKERS)
+        self._readers = anyio.CapacityLimiter(READERS)
 
     async def answer(self, caller: Caller, params: p.ConversationResolve) -> bytes | Rejection:
         """The list; for a bound caller the user's own one of that name."""
         try:
-            found, allowed = await anyio.to_thread.run_sync(self._look, params.path, caller.user, limiter=self._lookers)
+            found, allowed = await anyio.to_thread.run_sync(self._read, params.path, caller.user, limiter=self._readers)
         except DirectoryError as error:
             return Rejection("invalid_params", _text(f"{error}: {error.advice}."), {"field": "path"})
         if found is None:
@@ -53,7 +53,7 @@ class Resolver:
         )
         return _encode(result)
 
-    def _look(self, path: str, user: str | None) -> tuple[Meant | None, bool]:
+    def _read(self, path: str, user: str | None) -> tuple[Meant | None, bool]:
         found = meant(path)
         return found, found is None or found.is_allowed(self._data_dir, user)
 

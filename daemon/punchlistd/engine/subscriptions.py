@@ -1,9 +1,9 @@
-"""Who is told what: a subscriber is a cursor over the log, never a queue.
+"""Subscriptions: a subscriber is a cursor over the log, never a queue.
 
-A live subscriber is handed each commit's events as it is published, as bytes made once for all. One whose
-connection does not take bytes falls back to its cursor and costs nothing more, whatever happens meanwhile; when its
-connection takes bytes again it is led on from memory (the log's tail) or from the log itself, in pieces of whole calls,
-until it is live again. Nothing here waits for a subscriber, and no subscriber waits for another.
+A live subscriber is pushed each commit's events as it is published, as bytes made once for all. One whose connection
+does not take bytes falls back to its cursor and costs nothing more, whatever happens meanwhile. When its connection
+takes bytes again it catches up, from recent commits in memory or from the log, in pieces of whole calls, until it is
+live again. Nothing here waits for a subscriber, and no subscriber waits for another.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, EventLog, Gap, Stored
 
 
-class Line(msgspec.Struct, frozen=True, gc=False):
+class PublishedEvent(msgspec.Struct, frozen=True, gc=False):
     """One published event: its wire bytes, how many of its call follow, and whose conversation it was."""
 
     conversation: str
@@ -34,7 +34,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
 
 class Sink(Protocol):
-    """What the fan-out needs to know of a connection."""
+    """What subscriptions need to know of a connection."""
 
     @property
     def user(self) -> str | None:
@@ -70,11 +70,11 @@ class Sink(Protocol):
 
 
 class Subscription:
-    """A cursor: everything up to `position` has been handed to the sink, and while it is `live` up to the log's head.
+    """A cursor: everything up to `position` has been pushed to the sink, and while it is `live` up to the log's head.
 
-    `led` means that it is led on after each commit, as not all are told the same; `fetching` that a piece of the log is
-    on its way; `over` that it has ended. For a view that shows what changed, `stale` are the conversations whose newest
-    state has still to be told, complete up to position `known`.
+    `individual` means that it catches up after each commit, since its pushes are not those of the others; `fetching`
+    that a piece of the log is on its way; `over` that it has ended. For a view that shows what changed, `stale` are the
+    conversations whose newest state has still to be pushed, complete up to position `known`.
     """
 
     __slots__ = (
@@ -82,7 +82,7 @@ class Subscription:
         "fetching",
         "id",
         "known",
-        "led",
+        "individual",
         "live",
         "over",
         "position",
@@ -104,7 +104,7 @@ class Subscription:
         self.known = position
         self.live = False
         self.shown = shown
-        self.led = shown is not None or sink.user is not None
+        self.individual = shown is not None or sink.user is not None
         self.fetching = False
         self.over = False
         self.stale: dict[str, None] = {}
@@ -117,78 +117,100 @@ class _Group:
     """
 
     def __init__(self) -> None:
-        self.led: dict[Subscription, None] = {}
+        self.individual: dict[Subscription, None] = {}
         self.live: dict[tuple[str, str], dict[Subscription, Callable[[bytes], Any]]] = {}
 
 
-class _Published(NamedTuple):
+class _Commit(NamedTuple):
     """The lines of one commit, kept for those who lag a little."""
 
     first: int
     last: int
-    lines: Sequence[Line]
+    lines: Sequence[PublishedEvent]
     size: int
 
 
-class Fanout:
-    """Publishes commits to subscribers and wakes the calls that wait for them.
+class _Once:
+    """Takes one push, and only that there was one."""
+
+    paused = False
+    framing = ""
+
+    def __init__(self, user: str | None) -> None:
+        self.user = user
+        self.pushed = asyncio.get_running_loop().create_future()
+
+    def push(self, _payload: Reply) -> None:
+        if not self.pushed.done():
+            self.pushed.set_result(None)
+
+    push_framed = push
+
+    def framed(self, payload: bytes) -> bytes:
+        return payload
+
+    def ended(self, _id: str, payload: bytes) -> None:
+        self.push(payload)
+
+
+class Subscriptions:
+    """Publishes commits to subscribers.
 
     Args:
-        log: where lagging subscribers are led on from.
-        registry: for what views show.
+        log: where lagging subscribers catch up from.
+        conversations: for what views show.
         access: which events a user may see.
-        settings: sizes of pieces and of the tail kept in memory.
+        settings: sizes of pieces and of what is kept in memory.
         spawn: runs a coroutine beside everything else.
     """
 
     def __init__(
         self,
         log: EventLog,
-        registry: Conversations,
+        conversations: Conversations,
         access: Access,
         settings: Settings,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        """A fan-out without subscribers."""
+        """No subscribers."""
         self._log = log
-        self._registry = registry
+        self._conversations = conversations
         self._access = access
         self._chunk = settings.chunk_bytes
-        self._tail_limit = settings.tail_bytes
+        self._recent_limit = settings.recent_bytes
         self._spawn = spawn
-        self._tail: deque[_Published] = deque()
-        self._tail_size = 0
+        self._recent: deque[_Commit] = deque()
+        self._recent_bytes = 0
         self._groups: dict[str | None, _Group] = {}
-        self._telling = False
-        self._full: list[Subscription] = []
-        self._waiters: dict[str | None, set[asyncio.Future[None]]] = {}
+        self._delivering = False
+        self._pausing: list[Subscription] = []
         self.head = log.head
 
     # who listens
 
     def add(self, subscription: Subscription) -> None:
-        """Register a subscription; `lead` it on once its answer is in the outgoing bytes."""
-        if subscription.led:
-            self._group(subscription).led[subscription] = None
+        """Register a subscription; let it `catch_up` once its answer is in the outgoing bytes."""
+        if subscription.individual:
+            self._group(subscription).individual[subscription] = None
 
     def remove(self, subscription: Subscription) -> None:
         """Forget a subscription."""
         subscription.over = True
         self._stop(subscription)
         group = self._group(subscription)
-        group.led.pop(subscription, None)
-        if not (group.led or group.live):
+        group.individual.pop(subscription, None)
+        if not (group.individual or group.live):
             del self._groups[subscription.conversation]
 
     @property
     def subscribed(self) -> int:
         """How many subscriptions each commit has to look at."""
-        return sum(len(group.led) + sum(map(len, group.live.values())) for group in self._groups.values())
+        return sum(len(group.individual) + sum(map(len, group.live.values())) for group in self._groups.values())
 
-    def hold(self, subscription: Subscription) -> None:
-        """The connection takes no bytes for now: hand over nothing until it is led on."""
-        if self._telling:
-            self._full.append(subscription)  # it is handed what the others are handed, and then nothing more
+    def pause(self, subscription: Subscription) -> None:
+        """Push nothing until it catches up: its connection takes no bytes for now."""
+        if self._delivering:
+            self._pausing.append(subscription)  # it gets the push of this commit, as the others do, and then no more
         else:
             self._stop(subscription)
 
@@ -197,7 +219,7 @@ class Fanout:
 
     def _start(self, subscription: Subscription) -> None:
         subscription.live = True
-        if not subscription.led:
+        if not subscription.individual:
             sink, live = subscription.sink, self._group(subscription).live
             live.setdefault((subscription.id, sink.framing), {})[subscription] = sink.push_framed
 
@@ -206,58 +228,56 @@ class Fanout:
             return
         subscription.live = False
         subscription.position = self.head
-        if not subscription.led:
+        if not subscription.individual:
             key, live = (subscription.id, subscription.sink.framing), self._group(subscription).live
             del live[key][subscription]
             if not live[key]:
                 del live[key]
 
-    @property
-    def waiting(self) -> int:
-        """How many calls wait for a commit."""
-        return sum(map(len, self._waiters.values()))
+    async def change(self, conversation: str | None, user: str | None, after: int) -> None:
+        """Return once something happened behind `after`, in all conversations or in one: a subscription to one push.
 
-    async def changed(self, conversation: str | None) -> None:
-        """Return after the next commit that touches the conversation (None: any)."""
-        waiter = asyncio.get_running_loop().create_future()
-        waiters = self._waiters.setdefault(conversation, set())
-        waiters.add(waiter)
+        Of all conversations, only events that the user may see count. Of a single one the caller has to look what it
+        was: the conversation may have become another user's, or its events may end in damage.
+        """
+        once = _Once(user if conversation is None else None)
+        subscription = Subscription("", once, "events", conversation, after)
+        self.add(subscription)
+        self.catch_up(subscription)
         try:
-            await waiter
+            await once.pushed
         finally:
-            waiters.discard(waiter)
-            if not waiters and self._waiters.get(conversation) is waiters:
-                del self._waiters[conversation]
+            if not subscription.over:
+                self.remove(subscription)
 
-    # what is told
+    # pushes
 
-    def publish(self, lines: Sequence[Line], head: int, erased: Collection[str] = ()) -> None:
-        """Tell everybody concerned of one commit, whose last event has position `head`.
+    def publish(self, lines: Sequence[PublishedEvent], head: int, erased: Collection[str] = ()) -> None:
+        """Push one commit, whose last event has position `head`, to whom it concerns.
 
-        Of the conversations that were `erased` with it nothing that came before is told any more.
+        Of the conversations that were `erased` with it, nothing that came before is pushed any more.
         """
         before, self.head = self.head, head
         if erased:
-            self._tail = deque(each._replace(lines=_without(erased, each.lines)) for each in self._tail)
-        self._keep(_Published(before + 1, head, lines, sum([len(line.wire) for line in lines])))
-        if not (self._groups or self._waiters):
+            self._recent = deque(each._replace(lines=_without(erased, each.lines)) for each in self._recent)
+        self._remember(_Commit(before + 1, head, lines, sum([len(line.wire) for line in lines])))
+        if not self._groups:
             return
-        by_conversation: dict[str, list[Line]] = {}
+        by_conversation: dict[str, list[PublishedEvent]] = {}
         for line in lines:
             by_conversation.setdefault(line.conversation, []).append(line)
-        self._telling = True
+        self._delivering = True
         for conversation, its_lines in (*by_conversation.items(), (None, lines)):
             if (group := self._groups.get(conversation)) is not None:
-                self._tell(group, its_lines, before)
-            self._release(conversation)
-        self._telling = False
-        full, self._full = self._full, []
-        for subscription in full:
+                self._deliver(group, its_lines, before)
+        self._delivering = False
+        pausing, self._pausing = self._pausing, []
+        for subscription in pausing:
             self._stop(subscription)
 
-    def _tell(self, group: _Group, lines: Sequence[Line], before: int) -> None:
+    def _deliver(self, group: _Group, lines: Sequence[PublishedEvent], before: int) -> None:
         joined = b",".join([line.wire for line in lines])
-        behind = list(group.led)
+        behind = list(group.individual)
         if len(joined) > self._chunk:
             behind += [subscription for live in group.live.values() for subscription in live]
             group.live = {}
@@ -267,62 +287,57 @@ class Fanout:
                 push(framed)
         for subscription in behind:
             if subscription.shown is not None:
-                _mark(subscription, lines, before, self.head)
+                _note_stale(subscription, lines, before, self.head)
             if subscription.live:
                 subscription.live, subscription.position = False, before
-            self.lead(subscription)
+            self.catch_up(subscription)
 
-    def _release(self, conversation: str | None) -> None:
-        for waiter in self._waiters.pop(conversation, ()):
-            if not waiter.done():
-                waiter.set_result(None)
+    def _remember(self, published: _Commit) -> None:
+        self._recent.append(published)
+        self._recent_bytes += published.size
+        while self._recent_bytes > self._recent_limit and len(self._recent) > 1:
+            self._recent_bytes -= self._recent.popleft().size
 
-    def _keep(self, published: _Published) -> None:
-        self._tail.append(published)
-        self._tail_size += published.size
-        while self._tail_size > self._tail_limit and len(self._tail) > 1:
-            self._tail_size -= self._tail.popleft().size
+    # catching up
 
-    # leading on those behind
-
-    def lead(self, subscription: Subscription) -> None:
-        """Hand over as much as the connection takes now; the rest when it takes bytes again."""
+    def catch_up(self, subscription: Subscription) -> None:
+        """Push as much as the connection takes now; the rest when it takes bytes again."""
         if subscription.shown is not None:
-            self._lead_shown(subscription, subscription.shown)
+            self._catch_up_view(subscription, subscription.shown)
             return
-        while _takes(subscription) and not subscription.live:
+        while _may_push(subscription) and not subscription.live:
             if subscription.position >= self.head:
                 self._start(subscription)
-            elif self._tail and subscription.position + 1 >= self._tail[0].first:
-                self._from_tail(subscription)
+            elif self._recent and subscription.position + 1 >= self._recent[0].first:
+                self._from_memory(subscription)
             else:
                 self._fetch(subscription, self._from_log)
 
-    def lead_lists(self) -> None:
-        """Lead on those who were waiting for a list that a refused append has set back."""
+    def catch_up_stale(self) -> None:
+        """Let those catch up who were waiting for a list that a refused append has set back."""
         for group in self._groups.values():
-            for subscription in group.led:
+            for subscription in group.individual:
                 if subscription.stale:
-                    self.lead(subscription)
+                    self.catch_up(subscription)
 
-    def _from_tail(self, subscription: Subscription) -> None:
+    def _from_memory(self, subscription: Subscription) -> None:
         """One piece out of memory: whole calls, up to the piece's size."""
         wires, size = list[bytes](), 0
-        behind = takewhile(lambda published: published.last > subscription.position, reversed(self._tail))
+        behind = takewhile(lambda published: published.last > subscription.position, reversed(self._recent))
         for published in reversed(list(behind)):
             for seq, line in enumerate(published.lines, published.first):
                 if seq <= subscription.position:
                     continue
-                told = line.wire and subscription.conversation in (None, line.conversation)
-                if told and _may_see(subscription, line.user):
+                concerned = line.wire and subscription.conversation in (None, line.conversation)
+                if concerned and _may_see(subscription, line.user):
                     wires.append(line.wire)
                     size += len(line.wire)
                 if size >= self._chunk and line.left == 0:
-                    return self._hand(subscription, wires, seq)
-        return self._hand(subscription, wires, self.head)
+                    return self._push(subscription, wires, seq)
+        return self._push(subscription, wires, self.head)
 
     def _fetch(self, subscription: Subscription, fetch: Callable[[Subscription], Coroutine[Any, Any, None]]) -> None:
-        """Get something from the log, and then lead the subscription on."""
+        """Get something from the log, and then let the subscription catch up."""
         subscription.fetching = True
         self._spawn(self._fetched(subscription, fetch))
 
@@ -337,7 +352,7 @@ class Fanout:
             self._end(subscription, gap_of(gap), gap.first - 1)
         finally:
             subscription.fetching = False
-        self.lead(subscription)
+        self.catch_up(subscription)
 
     async def _from_log(self, subscription: Subscription) -> None:
         """Pieces out of the log, until the connection is full or memory can take over."""
@@ -348,11 +363,11 @@ class Fanout:
                 wires.append(event.wire)
                 size += len(event.wire)
             if size >= self._chunk and (at + 1 == len(stored) or not event.left):
-                self._hand(subscription, wires, event.seq)
+                self._push(subscription, wires, event.seq)
                 wires, size = [], 0
                 if subscription.sink.paused:
                     return
-        self._hand(subscription, wires, seq)
+        self._push(subscription, wires, seq)
 
     async def _read(self, subscription: Subscription, after: int) -> tuple[list[Stored], int, set[int]]:
         """The next events of the log, the position behind them, and the positions of those that may be seen.
@@ -366,25 +381,25 @@ class Fanout:
         return stored, stored[-1].seq if stored else head, {event.seq for event in visible}
 
     def _end(self, subscription: Subscription, rejection: Rejection, position: int) -> None:
-        """Tell a subscriber why nothing more comes, and the position to go on from."""
+        """End a subscription: say why nothing more comes, and the position to go on from."""
         if not subscription.over:
             self.remove(subscription)
             error = msgspec.to_builtins(error_object(rejection))
             push = EndPush(subscription=subscription.id, error=error, next=position)
             subscription.sink.ended(subscription.id, notification("end", msgspec.json.encode(push)))
 
-    def _hand(self, subscription: Subscription, wires: Iterable[bytes], seq: int) -> None:
+    def _push(self, subscription: Subscription, wires: Iterable[bytes], seq: int) -> None:
         subscription.position = max(seq, subscription.position)
         if not subscription.over and (joined := b",".join(wires)):
             subscription.sink.push(_events(subscription.id, joined))
 
-    def _lead_shown(self, subscription: Subscription, shown: View) -> None:
+    def _catch_up_view(self, subscription: Subscription, shown: View) -> None:
         """The newest of each conversation that changed, as long as the connection takes them."""
-        while _takes(subscription):
+        while _may_push(subscription):
             name = next(iter(subscription.stale), None)
-            opened = None if name is None else self._registry.loaded.get(name)
+            opened = None if name is None else self._conversations.loaded.get(name)
             if subscription.conversation is None and subscription.known < self.head:
-                self._fetch(subscription, self._mark_from_log)
+                self._fetch(subscription, self._note_stale_from_log)
             elif name is None:
                 subscription.position, subscription.live = self.head, True
                 return
@@ -400,22 +415,22 @@ class Fanout:
                 if push is not None:
                     subscription.sink.push(push)
 
-    async def _mark_from_log(self, subscription: Subscription) -> None:
+    async def _note_stale_from_log(self, subscription: Subscription) -> None:
         stored, seq, visible = await self._read(subscription, subscription.known)
         subscription.stale.update({event.conversation: None for event in stored if event.seq in visible})
         subscription.known = max(seq, subscription.known)
 
     async def _load_list(self, subscription: Subscription) -> None:
         for name in list(subscription.stale)[:1]:
-            await self._registry.durable(name)
+            await self._conversations.durable(name)
 
 
-def _takes(subscription: Subscription) -> bool:
-    """Whether something can be handed over now."""
+def _may_push(subscription: Subscription) -> bool:
+    """Whether something can be pushed now."""
     return not (subscription.over or subscription.fetching or subscription.sink.paused)
 
 
-def _without(erased: Collection[str], lines: Sequence[Line]) -> list[Line]:
+def _without(erased: Collection[str], lines: Sequence[PublishedEvent]) -> list[PublishedEvent]:
     """Lines of a commit, in their places, without what those of some conversations said."""
     return [line if line.conversation not in erased else msgspec.structs.replace(line, wire=b"") for line in lines]
 
@@ -425,7 +440,7 @@ def _may_see(subscription: Subscription, user: str) -> bool:
     return subscription.sink.user in (None, user)
 
 
-def _mark(subscription: Subscription, lines: Sequence[Line], before: int, head: int) -> None:
+def _note_stale(subscription: Subscription, lines: Sequence[PublishedEvent], before: int, head: int) -> None:
     """Note whose list is not the newest any more."""
     subscription.stale.update({line.conversation: None for line in lines if _may_see(subscription, line.user)})
     if subscription.known >= before:

@@ -28,7 +28,7 @@ from punchlistd.engine.idempotency import fingerprint, key_conflict
 from punchlistd.engine.idle import Idle
 from punchlistd.engine.rates import Rates
 from punchlistd.engine.replies import INTERNAL_ERROR, REPLY_BYTES, Outcome, size_of
-from punchlistd.engine.subscriptions import Line
+from punchlistd.engine.subscriptions import PublishedEvent
 from punchlistd.engine.undos import Undos
 from punchlistd.store.port import Damaged, EventLog, Sealed, Side
 from punchlistd.store.record import key_hash, seal
@@ -66,7 +66,7 @@ class Transaction:
         self.head = head
         self.items: list[Item] = []
         self.entries: list[Sealed] = []
-        self.lines: list[Line] = []
+        self.lines: list[PublishedEvent] = []
         self.touched: dict[str, LoadedConversation] = {}
         self.sessions: list[tuple[str, ConversationConfigured]] = []
         self.deleted: list[str] = []
@@ -112,7 +112,7 @@ class Transaction:
             wire = _encode(_Wire(seq, name, version, at, command.actor, event))
             line, opened.check = seal(opened.check, wire, side)
             self.entries.append(Sealed(name, version, line, "" if side is None else side.key, deleted))
-            self.lines.append(Line(name, wire, left, owner))
+            self.lines.append(PublishedEvent(name, wire, left, owner))
             side = None
             if deleted:
                 self.deleted.append(name)
@@ -221,12 +221,12 @@ class Transactor:
             # Again: a call before it in the transaction may have opened it for somebody else.
             item.outcome = refused(item.caller.user, item.params.conversation, opened.state)
         if type(item) is Read:
-            return opened is not None and item.outcome is None and self._look(item, opened, transaction)
+            return opened is not None and item.outcome is None and self._answer_read(item, opened, transaction)
         if item.outcome is not None:
             item.to(Stage.DECIDED)
             self._claims.forget(item)
         elif opened is None:
-            item.to(Stage.LOOKING_BACK)
+            item.to(Stage.READING_PAST)
         elif item.params.key is None or not self._was_used(item, item.params.key, opened):
             decision = self._decision(item, opened)
             if type(item.params) is TaskClaim:
@@ -241,7 +241,7 @@ class Transactor:
                 self._record(item, decision, opened, transaction)
         return False
 
-    def _look(self, item: Read, opened: LoadedConversation, transaction: Transaction) -> bool:
+    def _answer_read(self, item: Read, opened: LoadedConversation, transaction: Transaction) -> bool:
         """Answer a read from the state, unless so many bytes wait for its connection that it has to take them first."""
         holder, owed = item.caller.holder, transaction.owed
         if holder is not None and owed.get(holder, 0) + holder.unsent_bytes >= REPLY_BYTES:
@@ -249,7 +249,7 @@ class Transactor:
         if transaction.owing >= OWING_BYTES:
             return False
         try:
-            item.outcome = self._alike(item, opened, item.look(item.params, opened, transaction.head))
+            item.outcome = self._alike(item, opened, item.query(item.params, opened, transaction.head))
         except Exception:
             item.outcome = _fault(item)
         if opened.dirty and holder is not None:  # the answer waits for the commit
@@ -318,8 +318,8 @@ class Transactor:
             is_taken = named.state.exists
         if not is_taken:
             return None
-        said = f"{session} is a conversation itself: a session needs an id of its own."
-        return Rejection("invalid_params", said, {"field": "session"})
+        message = f"{session} is a conversation itself: a session needs an id of its own."
+        return Rejection("invalid_params", message, {"field": "session"})
 
     def _record(self, item: Write, decision: Decision, opened: LoadedConversation, transaction: Transaction) -> None:
         """Append the events of a decision, and make the answer."""

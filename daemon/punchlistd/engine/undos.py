@@ -29,7 +29,7 @@ class Undos:
         self._access = access
         self._history = history
 
-    async def look_back(self, item: Write) -> None:
+    async def read_past(self, item: Write) -> None:
         """Work out what is taken back of the list as it is now, while the writer goes on."""
         params = item.params
         assert type(params) is ListUndo, "nothing else looks back"
@@ -65,7 +65,7 @@ class Undos:
         while decision is None:
             if past is None or past.state.conversation != name:
                 past = await history.begin(name, params, item.depth)
-            await history.look_back(past, opened.seq, whole=whole)
+            await history.read_past(past, opened.seq, whole=whole)
             if whole and past.state.version != opened.state.version:
                 raise Damaged(name, past.seq + 1, "events are missing")
             decision = await history.steps(take_back_calls(past, params, item.command.at))

@@ -73,7 +73,7 @@ class Rows:
                 "seq": self._after,
             }
         )
-        members = told(opened, rows, gone, reset=reset)
+        members = row_members(opened, rows, gone, reset=reset)
         return notification("rows", b"%b,%b%b}" % (head[:-1], members, b',"more":true' if more else b"")), more
 
 
@@ -111,14 +111,14 @@ def encoded_rows(opened: LoadedConversation, ids: list[str]) -> list[bytes]:
     return [b'%b,"rank":"%b"}' % (_encode(task)[:-1], state.key(task.id).encode()) for task in shown]
 
 
-def told(opened: LoadedConversation, rows: list[bytes], gone: list[str], *, reset: bool) -> bytes:
+def row_members(opened: LoadedConversation, rows: list[bytes], gone: list[str], *, reset: bool) -> bytes:
     """What changed, as members of a JSON object."""
     return b'"rows":[%b]%b%b,"counts":%b%b' % (
         b",".join(rows),
         b',"gone":' + _encode(gone) if gone else b"",
         b',"reset":true' if reset else b"",
         _encode(opened.state.counts()),
-        opened.mark,
+        opened.damaged_member,
     )
 
 

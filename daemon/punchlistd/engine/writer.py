@@ -31,7 +31,7 @@ from punchlistd.engine.inbox import Inbox, Signal
 from punchlistd.engine.maintenance import Maintenance
 from punchlistd.engine.metrics import Metrics
 from punchlistd.engine.replies import OUTCOME_UNKNOWN, STORAGE_FULL
-from punchlistd.engine.subscriptions import Fanout
+from punchlistd.engine.subscriptions import Subscriptions
 from punchlistd.engine.transaction import Transaction, Transactor
 from punchlistd.engine.undos import Undos
 from punchlistd.store.port import Damaged, EventLog, StorageFailed, StorageFull
@@ -57,7 +57,7 @@ class Writer:
         claims: who has tasks, and who waits for them.
         undos: reads the history that undos take back.
         replays: rebuilds the first answers of keys.
-        fanout: who is told.
+        subscriptions: who is told.
         maintenance: the work behind the log.
         metrics: counts commits.
         history: keeps states of the past, which a deletion ends.
@@ -77,7 +77,7 @@ class Writer:
         claims: Claims,
         undos: Undos,
         replays: Replays,
-        fanout: Fanout,
+        subscriptions: Subscriptions,
         maintenance: Maintenance,
         metrics: Metrics,
         batch_calls: int,
@@ -93,7 +93,7 @@ class Writer:
         self._claims = claims
         self._undos = undos
         self._replays = replays
-        self._fanout = fanout
+        self._subscriptions = subscriptions
         self._maintenance = maintenance
         self._metrics = metrics
         self._batch_calls = batch_calls
@@ -107,8 +107,8 @@ class Writer:
     def submit(self, item: Write) -> None:
         """Queue a call, an undo once its history was read; its caller is answered after the commit."""
         if type(item.params) is ListUndo and not self._inbox.closing:
-            item.to(Stage.LOOKING_BACK)
-            self._spawn(self._look_back(item))
+            item.to(Stage.READING_PAST)
+            self._spawn(self._read_past(item))
         else:
             self._inbox.submit(item)
 
@@ -263,7 +263,7 @@ class Writer:
         self._refuse([item for item in items if type(item) is Write], STORAGE_FULL if full else damage_of(refused))
         self._inbox.queue.extendleft(reversed([item for item in items if type(item) is not Write]))
         self._inbox.work.give()
-        self._fanout.lead_lists()
+        self._subscriptions.catch_up_stale()
 
     # after the commit
 
@@ -283,7 +283,7 @@ class Writer:
             self._claims.ready([*[opened.state for opened in batch.touched.values()], *claimed])
         if batch.lines:
             self._maintenance.follow(batch.touched.values())
-            self._fanout.publish(batch.lines, batch.head, batch.deleted)
+            self._subscriptions.publish(batch.lines, batch.head, batch.deleted)
 
     def _answer(self, items: Iterable[Item]) -> list[State]:
         """Answer what is decided, and let everything else go on; the states in which tasks were claimed."""
@@ -303,18 +303,18 @@ class Writer:
                 item.later()
             elif item.stage is Stage.REPLAYING:
                 self._spawn(self._replay(item))
-            elif item.stage is Stage.LOOKING_BACK:
-                self._spawn(self._look_back(item))
+            elif item.stage is Stage.READING_PAST:
+                self._spawn(self._read_past(item))
         for caller in callers:
             caller.flush()
         return claimed
 
     # beside the writer
 
-    async def _look_back(self, item: Write) -> None:
+    async def _read_past(self, item: Write) -> None:
         """Work out what an undo takes back, then queue it; in its turn it holds, or it comes here again."""
         try:
-            await self._undos.look_back(item)
+            await self._undos.read_past(item)
         except StorageFailed:  # by a write, which ends the daemon
             self._refuse((item,), OUTCOME_UNKNOWN)
         else:

@@ -9,7 +9,7 @@ from punchlistd.engine.claims import Claims
 from punchlistd.engine.inbox import Signal
 from punchlistd.engine.metrics import Metrics
 from punchlistd.engine.replies import LONG_BYTES, SHUTTING_DOWN
-from punchlistd.engine.subscriptions import Fanout
+from punchlistd.engine.subscriptions import Subscriptions
 from punchlistd.net.hangup import HangUps
 from punchlistd.net.held import Held
 from punchlistd.settings import Settings
@@ -48,7 +48,7 @@ class Connections(Generic[C]):
     Args:
         settings: limits.
         claims: who has tasks; is told of each connection that is lost.
-        fanout: serves subscriptions.
+        subscriptions: serves subscriptions.
         metrics: counts calls.
 
     Attributes:
@@ -60,11 +60,11 @@ class Connections(Generic[C]):
         hang_ups: Notices peers that are gone while nothing is read of them.
     """
 
-    def __init__(self, settings: Settings, *, claims: Claims, fanout: Fanout, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, *, claims: Claims, subscriptions: Subscriptions, metrics: Metrics) -> None:
         """None is made yet."""
         self.settings = settings
         self.claims = claims
-        self.fanout = fanout
+        self.subscriptions = subscriptions
         self.metrics = metrics
         self.live: set[C] = set()
         self.left = Signal()
@@ -80,8 +80,8 @@ class Connections(Generic[C]):
         maximum = self.settings.limits.connections
         if len(self.live) >= maximum:
             facts = {"limit": "connections", "value": len(self.live) + 1, "maximum": maximum}
-            said = f"The daemon has {maximum} connections, which is its limit. Close some and try again."
-            return Rejection("limit_exceeded", said, facts)
+            message = f"The daemon has {maximum} connections, which is its limit. Close some and try again."
+            return Rejection("limit_exceeded", message, facts)
         self.live.add(connection)
         return None
 

@@ -26,7 +26,7 @@ class HangUps:
         """Call `gone` once, when the peer of `sock` has closed both directions. Returns what ends the watch."""
         if self._epoll is None:
             self._epoll = select.epoll()
-            asyncio.get_running_loop().add_reader(self._epoll.fileno(), self._look)
+            asyncio.get_running_loop().add_reader(self._epoll.fileno(), self._check)
         fd = sock.fileno()
         self._epoll.register(fd, 0)  # no events asked for: the kernel reports EPOLLHUP all the same
         self._watched[fd] = gone
@@ -37,7 +37,7 @@ class HangUps:
 
         return end
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         assert self._epoll is not None, "it is read only while it is open"
         for fd, _ in self._epoll.poll(0):
             gone = self._watched.get(fd)

@@ -51,8 +51,8 @@ class Held:
         self._make_room()
         if (value := self.bytes + size) <= self._maximum:
             return None
-        said = "The daemon holds too many bytes that its clients have not taken yet. Try again in a few seconds."
-        return Rejection("limit_exceeded", said, {"limit": "held_bytes", "value": value, "maximum": self._maximum})
+        message = "The daemon holds too many bytes that its clients have not taken yet. Try again in a few seconds."
+        return Rejection("limit_exceeded", message, {"limit": "held_bytes", "value": value, "maximum": self._maximum})
 
     def admit(self, outcome: Outcome) -> Outcome:
         """The answer to a read, or the refusal of a long one that there is no room for."""

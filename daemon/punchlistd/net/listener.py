@@ -41,14 +41,14 @@ def private_directory(path: str) -> int:
             raise PlaceUnusable(f"{path} is a symbolic link. Name the directory that it leads to.") from error
         raise PlaceUnusable(f"{path} can't be used as a directory: {error.strerror}. Choose another one.") from error
     status = os.fstat(descriptor)
-    said = None
+    message = None
     if status.st_uid != os.getuid():
-        said = f"belongs to another user (uid {status.st_uid}). Choose a directory of your own."
+        message = f"belongs to another user (uid {status.st_uid}). Choose a directory of your own."
     elif status.st_mode & OTHERS_WRITE:
-        said = "can be written by other users. Choose another directory, or take that from them: chmod go-w"
-    if said is not None:
+        message = "can be written by other users. Choose another directory, or take that from them: chmod go-w"
+    if message is not None:
         os.close(descriptor)
-        raise PlaceUnusable(f"{path} {said}")
+        raise PlaceUnusable(f"{path} {message}")
     return descriptor
 
 
@@ -65,7 +65,7 @@ class ListeningSocket:
         self.sock = sock
         self._status = os.stat(path, follow_symlinks=False)
 
-    def still_ours(self) -> bool:
+    def is_in_place(self) -> bool:
         """Whether the path still leads to this socket."""
         try:
             return os.path.samestat(os.stat(self.path, follow_symlinks=False), self._status)
@@ -142,10 +142,10 @@ class OwnSocket(ListeningSocket):
                 stack.callback(sock.close)
                 super().__init__(path, sock)
             except OSError as error:
-                said = error.strerror or str(error)
+                message = error.strerror or str(error)
                 if not os.path.isdir(_OPEN_FILES):
-                    said = f"{_OPEN_FILES} is needed. Mount /proc"
-                raise PlaceUnusable(f"{path} can't be bound: {said}.") from error
+                    message = f"{_OPEN_FILES} is needed. Mount /proc"
+                raise PlaceUnusable(f"{path} can't be bound: {message}.") from error
             self._held = stack.pop_all()
         self._closed = False
 
@@ -201,14 +201,14 @@ class OwnSocket(ListeningSocket):
             except BlockingIOError:  # so many wait there already that there is no room for one more
                 pass
             except OSError as error:
-                said = f"{path} exists, and whether a daemon lives there is unclear ({error.strerror})."
-                raise PlaceUnusable(f"{said} Stop what uses it, or choose another path.") from error
+                message = f"{path} exists, and whether a daemon lives there is unclear ({error.strerror})."
+                raise PlaceUnusable(f"{message} Stop what uses it, or choose another path.") from error
         raise SocketTaken(_taken(path))
 
     def close(self) -> None:
         """Stop listening and take the socket away, if it is still ours; the lock file stays for ever."""
         with self._held:
-            if not self._closed and self.still_ours():
+            if not self._closed and self.is_in_place():
                 os.unlink(self._name, dir_fd=self._directory)
             self._closed = True  # the inode's number may come back with somebody else's socket
 

@@ -65,8 +65,8 @@ class ConnectionMethods:
         """Introduce the connection, and bind it to a user."""
         if params.user is not None and params.user != connection.user:
             if connection.user is not None:
-                said = f"This connection is bound to the user {connection.user}; open another one for {params.user}."
-                return Rejection("forbidden", said, {"what": "user"})
+                message = f"This connection is bound to the user {connection.user}; open another one for {params.user}."
+                return Rejection("forbidden", message, {"what": "user"})
             if connection.subscriptions:
                 return Rejection("forbidden", "Bind the user before subscribing to anything.", {"what": "user"})
             connection.user = params.user
@@ -113,15 +113,15 @@ class ConnectionMethods:
         if connection.is_gone:
             return HUNG_UP
         shared = connection.connections
-        position = shared.fanout.head if params.after is None or showing else params.after
+        position = shared.subscriptions.head if params.after is None or showing else params.after
         shown = view(params.view, params.after, shared.settings.chunk_bytes)
         subscription = Subscription(connection.new_subscription_id(), connection, params.view, name, position, shown)
         if params.view == "rows" and name is not None:
             position = params.after or 0
             subscription.stale[name] = None
         connection.subscriptions[subscription.id] = subscription
-        shared.fanout.add(subscription)
-        asyncio.get_running_loop().call_soon(shared.fanout.lead, subscription)
+        shared.subscriptions.add(subscription)
+        asyncio.get_running_loop().call_soon(shared.subscriptions.catch_up, subscription)
         result = _encode(r.SubscribeResult(subscription=subscription.id, seq=position, epoch=self._queries.epoch))
         if opened is None:
             return result
@@ -149,7 +149,7 @@ def unsubscribe(connection: Connection, params: p.EventUnsubscribe) -> Outcome:
     if subscription is None:
         facts = {"what": "subscription", "id": params.subscription}
         return Rejection("not_found", f"This connection has no subscription {params.subscription}.", facts)
-    connection.connections.fanout.remove(subscription)
+    connection.connections.subscriptions.remove(subscription)
     return ACKNOWLEDGED
 
 
@@ -165,8 +165,8 @@ def _misplaced(params: p.EventSubscribe) -> Rejection | None:
     is_of_one = _OF_ONE.get(params.view)
     if is_of_one is None or is_of_one == (params.conversation is not None):
         return None
-    said = "The view rows is of one conversation." if is_of_one else "The view board is of all conversations."
-    return Rejection("invalid_params", said, {"field": "conversation"})
+    message = "The view rows is of one conversation." if is_of_one else "The view board is of all conversations."
+    return Rejection("invalid_params", message, {"field": "conversation"})
 
 
 _encode = msgspec.json.Encoder().encode

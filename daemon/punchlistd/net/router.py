@@ -16,7 +16,7 @@ from punchlist_schemas.methods import METHODS, Method
 from punchlist_schemas.params import ListUndo, Mutation, Params, TaskClaim
 from punchlistd.engine import queries as q
 from punchlistd.engine.access import for_the_trusted, foreign_owner
-from punchlistd.engine.calls import Caller, Look, Read, Stage, Write, stamp
+from punchlistd.engine.calls import Caller, Read, Stage, StateQuery, Write, stamp
 from punchlistd.engine.claims import Claims
 from punchlistd.engine.inbox import Inbox
 from punchlistd.engine.queries import Queries
@@ -56,7 +56,7 @@ class Row(NamedTuple):
 
     method: Method
     at_once: Callable[[Connection, Any], Outcome] | None = None
-    state: Look | None = None
+    state: StateQuery | None = None
     log: Callable[[Connection, Any], Awaitable[Outcome]] | None = None
     from_log: Callable[[Any], bool] | None = None
     long: bool = False

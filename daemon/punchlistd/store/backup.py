@@ -123,12 +123,12 @@ class Copy:
         target.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (self._log.epoch,))
         target.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (self._indexed,))
 
-    def close(self, *, keep: bool = False) -> None:
-        """Let go of the copy, and of its file unless it is to be kept."""
+    def close(self, *, whole: bool = False) -> None:
+        """Let go of the copy, and of its file unless it is whole."""
         if self._target is not None:
             self._target.close()
             self._target = None
-        if not keep:
+        if not whole:
             discard(self.unfinished)
 
 
@@ -209,8 +209,8 @@ def restore(backup: str, data_dir: str) -> Report:
             with contextlib.closing(schema.connect(unfinished, "rw")) as copy:
                 copy.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (secrets.token_hex(8),))
                 if copy.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0] != head:
-                    said = f"{backup} changed while it was copied; end the daemon that has it open"
-                    raise BackupFailed(said, "damaged")
+                    text = f"{backup} changed while it was copied; end the daemon that has it open"
+                    raise BackupFailed(text, "damaged")
         return finish(unfinished, path)
     finally:
         discard(unfinished)

@@ -102,7 +102,7 @@ class _Plan:
         self._owners = owners
         self._heads: dict[str, _Head] = {}
         self._free: list[int] = []
-        self._said: dict[int, str] = {}
+        self._names: dict[int, str] = {}
         self._ended: set[str] = set()
         self.cut = Cut()
 
@@ -111,7 +111,7 @@ class _Plan:
             lines = _lines(row)
             if lines is None:
                 rest = salvage(row, lambda name, _: self._heads[name].check if name in self._heads else "")
-                self._said.update((seq, name) for seq, name, _ in rest.bad)
+                self._names.update((seq, name) for seq, name, _ in rest.bad)
                 lines = rest.good
                 self.cut.rests[row[0]] = row, lines
                 kept = {stored.seq for stored in lines}
@@ -123,7 +123,7 @@ class _Plan:
                 before = stored
             self._end_call(before, None)
         self.cut.versions = {name: head.version for name, head in self._heads.items()}
-        self._tell_rest()
+        self._note_rest()
         return self.cut
 
     def _follow(self, stored: Stored) -> None:
@@ -184,15 +184,15 @@ class _Plan:
         self.cut.bridged[name] = version - 1
         return True
 
-    def _tell_rest(self) -> None:
+    def _note_rest(self) -> None:
         """Lost positions that no conversation misses: their events were erased, or the last ones of a conversation."""
         begun = 0
         for at, seq in enumerate(self._free):
             begun = begun or seq
             following = self._free[at + 1] if at + 1 < len(self._free) else 0
-            if following != seq + 1 or self._said.get(seq) != self._said.get(following):
+            if following != seq + 1 or self._names.get(seq) != self._names.get(following):
                 reason = "it is lost" if begun == seq else f"it and those up to {seq} are lost"
-                self.cut.lost.append(Problem(self._said.get(begun, ""), begun, reason))
+                self.cut.lost.append(Problem(self._names.get(begun, ""), begun, reason))
                 begun = 0
         self.cut.lost.sort(key=lambda problem: problem.seq)
 

@@ -31,7 +31,7 @@ class Position(msgspec.Struct, frozen=True):
     sum: int
 
 
-def read_mark(path: str) -> Position | None:
+def read_position(path: str) -> Position | None:
     """The furthest position noted in a file, None where there is none."""
     try:
         with open(path, "rb") as file:
@@ -90,7 +90,7 @@ class HighWaterMark:
             self._file = -1
 
 
-def twin_of_mark(path: str | None) -> HighWaterMark | None:
+def twin_of(path: str | None) -> HighWaterMark | None:
     """The twin at this path; None where there is none and none can be made."""
     try:
         return None if path is None else HighWaterMark(path)

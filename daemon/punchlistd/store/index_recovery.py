@@ -33,7 +33,7 @@ def load(log: Operations, conversation: str) -> Loaded:
         if error.seq in log.damage or not _scan_once(log, conversation):
             raise
         return reading.load(log, conversation)
-    version = loaded.tail[-1].version if loaded.tail else loaded.version
+    version = loaded.newer[-1].version if loaded.newer else loaded.version
     if version < _summary_version(log, conversation) and _scan_once(log, conversation):
         return reading.load(log, conversation)
     return loaded

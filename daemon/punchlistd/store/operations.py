@@ -24,7 +24,7 @@ from punchlistd.store.files import (
     sync_directory,
     write_ahead,
 )
-from punchlistd.store.high_water_mark import ANY_SUM, HighWaterMark, twin_of_mark
+from punchlistd.store.high_water_mark import ANY_SUM, HighWaterMark, twin_of
 from punchlistd.store.lines import checksum, join
 from punchlistd.store.port import Damaged, LogUnusable, Sealed, StorageFailed, StorageFull
 from punchlistd.store.schema import apply_settings
@@ -87,9 +87,9 @@ class Operations:
         self.epoch: str = self.meta("epoch", str)
         self.indexed: int = self.meta("indexed", int)
         self.head: int = connection.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0]
-        self.mark = HighWaterMark(beside(path, ".mark"))
-        self.twin = twin_of_mark(twin)
-        self.regressed = self._compare_with_mark()
+        self.high_water_mark = HighWaterMark(beside(path, ".mark"))
+        self.twin = twin_of(twin)
+        self.regressed = self._compare_with_high_water_mark()
         sync_directory(path)  # SQLite goes on where that fails for the file it writes ahead to
         self._watched = watch
         self.inodes = Inodes((path,), flushed=write_ahead(path))
@@ -112,12 +112,12 @@ class Operations:
             raise LogUnusable(f"{self.path} does not say its {name}; run punch verify, or put a backup in its place")
         return row[0]
 
-    def _compare_with_mark(self) -> tuple[int, int] | None:
+    def _compare_with_high_water_mark(self) -> tuple[int, int] | None:
         """Look whether something that was committed once is gone; then the log goes on under a new epoch.
 
         A directory that was put back as a whole brings its old mark along; the twin outside it tells.
         """
-        noted = self.mark.read()
+        noted = self.high_water_mark.read()
         regressed = None
         if noted and noted.epoch != self.epoch and self.head == 0:
             regressed = (noted.seq, 0) if noted.seq else None
@@ -138,7 +138,7 @@ class Operations:
             query = "SELECT sum FROM log WHERE seq = ? AND typeof(sum) = 'integer' AND sum BETWEEN 0 AND 0xFFFFFFFF"
             row: tuple[int] | None = self.connection.execute(query, (self.head,)).fetchone()
             total = ANY_SUM if row is None else row[0]
-        self.mark.write(self.epoch, self.head, total)
+        self.high_water_mark.write(self.epoch, self.head, total)
         if self.twin is not None:
             with suppress(OSError):  # it is a help, and beside the socket there may be no room
                 self.twin.write(self.epoch, self.head, total)
@@ -167,7 +167,7 @@ class Operations:
                 self.note_position()
         finally:
             self.inodes.close()
-            self.mark.close()
+            self.high_water_mark.close()
             if self.twin is not None:
                 self.twin.close()
 
@@ -256,7 +256,7 @@ class Operations:
                 self.connection.execute("INSERT INTO log VALUES(?, ?, ?, ?)", (last, first, total, body))
                 self.unindexed.add(entries, first, last)
                 self.head = last
-                self.mark.write(self.epoch, last, total)
+                self.high_water_mark.write(self.epoch, last, total)
         except StorageFull:
             self._make_room()
             raise

@@ -114,7 +114,7 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
 class Loaded(msgspec.Struct, frozen=True, gc=False):
     """A conversation's newest snapshot and the events after it, checked against its chain.
 
-    Of an unknown conversation everything is empty. After an erase without a newer snapshot the tail begins with the
+    Of an unknown conversation everything is empty. After an erase without a newer snapshot the newer begins with the
     tombstone, whose version goes on from the erased ones.
     """
 
@@ -122,7 +122,7 @@ class Loaded(msgspec.Struct, frozen=True, gc=False):
     version: int = 0
     seq: int = 0
     check: str = ""
-    tail: list[Stored] = []
+    newer: list[Stored] = []
 
 
 class StorageFull(Exception):

@@ -27,7 +27,7 @@ from punchlistd.store.lines import (
 )
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import Damaged, Gap, Loaded, Stored, side_of
-from punchlistd.store.record import is_tombstone, key_hash, take_groups, verify_tail
+from punchlistd.store.record import is_tombstone, key_hash, take_groups, verify_chain
 from punchlistd.store.unindexed import Unindexed
 
 ANYONE = ""
@@ -212,9 +212,9 @@ def _salvage(log: Operations, row: Row) -> Salvage:
 def _note_damage(log: Operations, rest: Salvage, known: set[str], losers: set[str]) -> list[Damaged]:
     """Remember what was found spoiled, and whose it was as far as the conversations that may be there tell."""
     noted: list[Damaged] = []
-    for seq, said, line in rest.bad:
-        begins = said and b'","version":1,' in line[:200]  # then nobody could know it yet
-        alike = [said] if said in known or begins else [name for name in known if may_be_of(name, seq, line)]
+    for seq, named, line in rest.bad:
+        begins = named and b'","version":1,' in line[:200]  # then nobody could know it yet
+        alike = [named] if named in known or begins else [name for name in known if may_be_of(name, seq, line)]
         damage = log.damage[seq] = Damaged(alike[0] if len(alike) == 1 else "", seq, "its checksum does not match")
         if damage.conversation:
             log.spoiled.setdefault(damage.conversation, damage)
@@ -354,7 +354,7 @@ def load(log: Operations, conversation: str) -> Loaded:
 
 
 def _load_after(log: Operations, conversation: str, saved: Loaded) -> Loaded:
-    tail: list[Stored] = []
+    newer: list[Stored] = []
     missing = None
     with closing(rows_of(log, conversation, saved.seq)) as found:
         for row in found:
@@ -364,15 +364,15 @@ def _load_after(log: Operations, conversation: str, saved: Loaded) -> Loaded:
             lines, damage = lines_of(log, row, conversation, saved.seq)
             if damage is not None:
                 raise damage
-            tail += lines
+            newer += lines
             if lines:
                 missing = None
             elif row[1] > saved.seq:
                 missing = missing or _missing(conversation, row)
-    verify_tail(conversation, saved.version, saved.check, tail)
-    if missing := missing or _missed(log, conversation, tail[-1].seq if tail else saved.seq):
+    verify_chain(conversation, saved.version, saved.check, newer)
+    if missing := missing or _missed(log, conversation, newer[-1].seq if newer else saved.seq):
         raise missing
-    return Loaded(saved.state, saved.version, saved.seq, saved.check, tail)
+    return Loaded(saved.state, saved.version, saved.seq, saved.check, newer)
 
 
 def keys(log: Operations, conversation: str) -> list[int]:

@@ -91,13 +91,13 @@ def verify(previous_check: str, stored: Stored) -> bool:
     return _link(previous_check, content, content[: content.find(b"\t")]).encode() == check
 
 
-def verify_tail(conversation: str, version: int, check: str, tail: Iterable[Stored]) -> None:
+def verify_chain(conversation: str, version: int, check: str, newer: Iterable[Stored]) -> None:
     """Check that events follow from a version and from each other; after version 0 may come 1 or a tombstone.
 
     Raises:
         Damaged: With the first one that does not.
     """
-    for stored in tail:
+    for stored in newer:
         try:
             found = parse(stored.line, stored.seq)
             expected = found.version if version == 0 and is_tombstone(found.wire) else version + 1

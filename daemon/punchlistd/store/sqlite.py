@@ -315,7 +315,7 @@ class SqliteLog:
             done = True
         finally:
             with anyio.CancelScope(shield=True):
-                await self._thread.run(partial(copy.close, keep=done))
+                await self._thread.run(partial(copy.close, whole=done))
         return await anyio.to_thread.run_sync(partial(finish, copy.unfinished, path, check=check))
 
     async def sizes(self) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from punchlistd.store.files import beside, size_of, write_ahead
-from punchlistd.store.high_water_mark import read_mark
+from punchlistd.store.high_water_mark import read_position
 from punchlistd.store.lines import ROW, Row, Salvage, salvage, split
 from punchlistd.store.port import LogUnusable, Stored, side_of
 from punchlistd.store.record import is_tombstone, key_hash, parse, verify
@@ -62,7 +62,7 @@ def verify_file(path: str, progress: Callable[[int], None] = _nobody) -> Report:
     try:
         with opened(path) as connection:
             report = _Check(path, connection, progress).run()
-            noted = read_mark(beside(path, ".mark"))
+            noted = read_position(beside(path, ".mark"))
             if noted and noted.epoch == report.epoch and noted.seq > report.head:
                 report.problems.append(
                     Problem("", report.head + 1, f"the log ends at {report.head} and had come to {noted.seq}")

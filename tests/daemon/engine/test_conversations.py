@@ -18,7 +18,7 @@ C = "c"
 
 
 async def test_what_nobody_used_is_let_go_and_loaded_again_when_needed(tmp_path: Path) -> None:
-    async with engine(tmp_path, keep_loaded_s=-1.0) as running:
+    async with engine(tmp_path, loaded_s=-1.0) as running:
         peer = await running.connect()
         for number in range(5):
             added = await peer.result("task.add", conversation=C, title=str(number), key=f"k{number}")
@@ -90,17 +90,17 @@ class List:
 def test_the_oldest_go_when_there_is_too_much_together() -> None:
     kept, lists = Listings(10), [List() for _ in range(4)]
     for each in (*lists[:3], lists[0]):
-        kept.keep(each, 3)
+        kept.add(each, 3)
     assert [each.forgotten for each in lists] == [0, 0, 0, 0], "an encoding takes the place of the one before it"
-    kept.keep(lists[3], 3)
+    kept.add(lists[3], 3)
     assert [each.forgotten for each in lists] == [0, 1, 0, 0]
     kept.drop(lists[2])
-    kept.keep(lists[1], 4)
+    kept.add(lists[1], 4)
     assert [each.forgotten for each in lists] == [0, 1, 0, 0]
 
 
 def test_a_single_large_one_is_kept() -> None:
     kept, small, large = Listings(10), List(), List()
-    kept.keep(small, 1)
-    kept.keep(large, 100)
+    kept.add(small, 1)
+    kept.add(large, 100)
     assert (small.forgotten, large.forgotten) == (1, 0)

@@ -74,13 +74,13 @@ async def test_a_clock_set_back_lets_a_task_wait_until_its_time_comes_once_more(
     deferrals = Deferrals(submitted.append, lambda: clock[0])
     deferrals.follow(deferred(2_000))
     clock[0] = 500
-    deferrals.look()
+    deferrals.check()
     assert submitted == []
     clock[0] = 2_000
-    deferrals.look()
+    deferrals.check()
     assert [each.command.at for each in submitted] == [2_000]
     deferrals.follow(initial_state("c"))
-    deferrals.look()
+    deferrals.check()
     assert len(submitted) == 1
     deferrals.close()
 
@@ -89,7 +89,7 @@ async def test_what_could_not_be_written_is_tried_again() -> None:
     submitted: list[Write] = []
     deferrals = Deferrals(submitted.append, lambda: 2_000)
     deferrals.follow(deferred(1_000))
-    deferrals.look()
-    deferrals.look()
+    deferrals.check()
+    deferrals.check()
     assert len(submitted) == 2
     deferrals.close()

@@ -47,7 +47,7 @@ async def test_a_barrier_is_passed_when_everything_before_it_is_published(
     gate.open()
     with anyio.fail_after(5):
         assert await passed is None
-    assert running.fanout.head == log.head > 0
+    assert running.subscriptions.head == log.head > 0
 
 
 async def test_nobody_waits_at_a_barrier_of_a_daemon_that_stops() -> None:

@@ -68,7 +68,7 @@ async def test_closing_leaves_a_full_snapshot_of_everything(tmp_path: Path) -> N
     async with engine(tmp_path, log) as running:
         await (await running.connect()).result("task.add", conversation=C, title="a")
     loaded = await log.load(C)
-    assert (loaded.version, loaded.tail, log.unindexed) == (2, [], 0)
+    assert (loaded.version, loaded.newer, log.unindexed) == (2, [], 0)
 
 
 async def test_the_work_in_all_conversations_is_followed_change_by_change(tmp_path: Path) -> None:

@@ -73,11 +73,11 @@ async def test_other_conversations_are_not_pushed(running: Engine, peer: Peer) -
 
 
 @pytest.mark.parametrize("conversation", [C, None])
-@pytest.mark.parametrize("tail_bytes", [0, 4 << 20], ids=["from the log", "from memory"])
+@pytest.mark.parametrize("recent_bytes", [0, 4 << 20], ids=["from the log", "from memory"])
 async def test_resuming_from_any_position_misses_nothing_and_splits_no_call(
-    tmp_path: Path, conversation: str | None, tail_bytes: int
+    tmp_path: Path, conversation: str | None, recent_bytes: int
 ) -> None:
-    async with engine(tmp_path, tail_bytes=tail_bytes, chunk_bytes=700) as running:
+    async with engine(tmp_path, recent_bytes=recent_bytes, chunk_bytes=700) as running:
         peer = await running.connect()
         ends: list[int] = []
         for count in (1, 7, 2, 30, 1, 3):
@@ -96,11 +96,11 @@ async def test_resuming_from_any_position_misses_nothing_and_splits_no_call(
 
 
 @pytest.mark.parametrize("view", ["events", "list"])
-@pytest.mark.parametrize("tail_bytes", [10_000, 4 << 20], ids=["far behind", "a little behind"])
+@pytest.mark.parametrize("recent_bytes", [10_000, 4 << 20], ids=["far behind", "a little behind"])
 async def test_a_stuck_reader_costs_little_and_later_gets_everything(
-    tmp_path: Path, view: str, tail_bytes: int
+    tmp_path: Path, view: str, recent_bytes: int
 ) -> None:
-    async with engine(tmp_path, tail_bytes=tail_bytes) as running:
+    async with engine(tmp_path, recent_bytes=recent_bytes) as running:
         peer, stuck = await running.connect(), await running.connect()
         await peer.result("task.add", **add("a"))
         await stuck.result("event.subscribe", conversation=C, view=view)
@@ -111,7 +111,7 @@ async def test_a_stuck_reader_costs_little_and_later_gets_everything(
             await peer.result("task.edit", conversation=C, task="1", description=f"{number} " + "d" * 20_000)
             most = max(most, running.unsent(session))
         assert session.paused and most < 100_000
-        assert subscriptions(running)[0].position < running.fanout.head
+        assert subscriptions(running)[0].position < running.subscriptions.head
         stuck.read_on()
         if view == "events":
             assert seqs(await Reader(stuck).upto(62)) == list(range(3, 63))
@@ -123,7 +123,7 @@ async def test_a_stuck_reader_costs_little_and_later_gets_everything(
                 if params["version"] == 62:
                     break
             assert params["tasks"][0]["description"].startswith("59 ") and pushes < 50
-        await until(lambda: subscriptions(running)[0].position == running.fanout.head)
+        await until(lambda: subscriptions(running)[0].position == running.subscriptions.head)
         await peer.result("task.add", **add("z"))
         assert (await stuck.push())["params"]["subscription"] == "1"
 
@@ -148,7 +148,7 @@ async def test_a_connection_that_is_filled_by_one_of_its_subscriptions_gets_ever
 
 async def test_an_event_that_comes_while_the_log_is_read_is_not_lost(tmp_path: Path) -> None:
     log = TouchyLog()
-    async with engine(tmp_path, log, tail_bytes=0) as running:
+    async with engine(tmp_path, log, recent_bytes=0) as running:
         peer, reader = await running.connect(), Reader(await running.connect())
         for title in ("a", "b"):
             await peer.result("task.add", **add(title))
@@ -163,7 +163,7 @@ async def test_an_event_that_comes_while_the_log_is_read_is_not_lost(tmp_path: P
 
 async def test_what_is_durable_but_not_published_comes_once(tmp_path: Path) -> None:
     log = TouchyLog()
-    async with engine(tmp_path, log, tail_bytes=0) as running:
+    async with engine(tmp_path, log, recent_bytes=0) as running:
         peer, reader = await running.connect(), Reader(await running.connect())
         for title in ("a", "b"):
             await peer.result("task.add", **add(title))
@@ -188,9 +188,9 @@ async def test_a_list_view_is_told_the_newest_list_of_every_conversation(running
     assert told[1]["tasks"][0]["title"] == "b" and told[1]["counts"]["pending"] == 1 and told[1]["seq"] == 4
 
 
-@pytest.mark.parametrize("tail_bytes", [0, 4 << 20])
-async def test_a_list_view_of_all_resumes_with_what_changed_since(tmp_path: Path, tail_bytes: int) -> None:
-    async with engine(tmp_path, tail_bytes=tail_bytes) as running:
+@pytest.mark.parametrize("recent_bytes", [0, 4 << 20])
+async def test_a_list_view_of_all_resumes_with_what_changed_since(tmp_path: Path, recent_bytes: int) -> None:
+    async with engine(tmp_path, recent_bytes=recent_bytes) as running:
         peer, reader = await running.connect(), await running.connect()
         for name in ("one", "two", "three"):
             await peer.result("task.add", **add("a", name))
@@ -211,7 +211,7 @@ async def test_a_deleted_list_is_told_as_an_empty_one(running: Engine, peer: Pee
 
 async def test_unsubscribing_ends_the_pushes_also_those_under_way(tmp_path: Path) -> None:
     log = TouchyLog()
-    async with engine(tmp_path, log, tail_bytes=0) as running:
+    async with engine(tmp_path, log, recent_bytes=0) as running:
         peer, reader = await running.connect(), await running.connect()
         for number in range(3):
             await peer.result("task.add", **add(str(number)))
@@ -227,7 +227,7 @@ async def test_unsubscribing_ends_the_pushes_also_those_under_way(tmp_path: Path
 
 async def test_a_damaged_conversation_ends_its_subscriptions_and_nothing_else(tmp_path: Path) -> None:
     log = TouchyLog()
-    async with engine(tmp_path, log, tail_bytes=0) as running:
+    async with engine(tmp_path, log, recent_bytes=0) as running:
         peer, reader = await running.connect(), await running.connect()
         await peer.result("task.add", **add("a"))
         await peer.result("task.add", **add("b", "fine"))
@@ -263,7 +263,7 @@ async def test_who_follows_everything_is_told_what_it_can_not_have_and_goes_on_b
 
 
 async def test_a_bound_subscriber_sees_its_users_events_live_and_from_the_log(tmp_path: Path) -> None:
-    async with engine(tmp_path, tail_bytes=2_000) as running:
+    async with engine(tmp_path, recent_bytes=2_000) as running:
         alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
         for number in range(20):
             await alice.result("task.add", **add(str(number), f"alice-{number % 3}"))
@@ -292,7 +292,7 @@ async def test_a_connection_that_closes_while_its_list_loads_is_not_subscribed(
     gate.open()
     await until(lambda: len(running.conversations.loaded) == 20)
     await (await running.connect()).quiet()
-    assert running.fanout.subscribed == 0
+    assert running.subscriptions.subscribed == 0
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -327,4 +327,4 @@ async def test_what_was_erased_is_in_the_tail_no_more(running: Engine, peer: Pee
     await peer.result("conversation.delete", conversation=C, confirm=token)
     for told in (await pushed(), await pushed(conversation=C)):
         assert "ConversationDeleted" in told and "secret of c" not in told and "said: c" not in told
-    assert "secret of other" in await pushed() and log.head == running.fanout.head
+    assert "secret of other" in await pushed() and log.head == running.subscriptions.head

@@ -123,13 +123,13 @@ async def test_an_undo_whose_list_moved_while_it_was_worked_out_counts_that_too(
     running: Engine, peer: Peer, log: TouchyLog, monkeypatch: pytest.MonkeyPatch, tries: int
 ) -> None:
     monkeypatch.setattr(undos, "TRIES", tries)
-    look_back, is_worked_out = undos.Undos.look_back, anyio.Event()
+    read_past, is_worked_out = undos.Undos.read_past, anyio.Event()
 
     async def noted(self: undos.Undos, item: Write) -> None:
-        await look_back(self, item)
+        await read_past(self, item)
         is_worked_out.set()
 
-    monkeypatch.setattr(undos.Undos, "look_back", noted)
+    monkeypatch.setattr(undos.Undos, "read_past", noted)
     other = await running.connect()
     for title in "ab":
         await peer.result("task.add", **add(title))
@@ -149,14 +149,14 @@ async def test_an_undo_that_comes_too_late_eight_times_is_worked_out_in_its_turn
     """Whoever keeps changing a list can't keep the others from taking their calls back."""
     other = await running.connect()
     await peer.result("task.add", **add("a"))
-    look_back, tried = undos.Undos.look_back, list[int]()
+    read_past, tried = undos.Undos.read_past, list[int]()
 
     async def moved(self: undos.Undos, item: Write) -> None:
-        await look_back(self, item)
+        await read_past(self, item)
         tried.append(item.tries)
         await other.result("task.add", **add(str(len(tried)), "bob"))
 
-    monkeypatch.setattr(undos.Undos, "look_back", moved)
+    monkeypatch.setattr(undos.Undos, "read_past", moved)
     undone = await peer.result("list.undo", conversation=C, of="bob", count=100)
     assert tried == [*range(1, undos.TRIES + 2)]
     assert len(undone["undone"]) == len(tried)

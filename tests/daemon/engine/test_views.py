@@ -209,7 +209,7 @@ async def test_the_board_tells_each_list_that_changes_with_what_is_being_worked_
     await watching.result("event.subscribe", view="board")
     await peer.result("task.add", conversation="a", title="write", active_form="Writing", owner="ann")
     await peer.result("task.set_status", conversation="a", task="1", status="in_progress")
-    await until(lambda: running.fanout.head == 3)
+    await until(lambda: running.subscriptions.head == 3)
     while not (card := (await watching.push())["params"]["card"]).get("running"):
         pass
     (running_now,) = card["running"]
@@ -233,13 +233,13 @@ async def test_a_board_that_is_cut_anywhere_and_resumed_misses_no_list(running: 
             push = (await reader.push())["params"]
             seen.add(push["card"]["conversation"])
             position = push["seq"]
-            if position == running.fanout.head:
+            if position == running.subscriptions.head:
                 break
         reader.close()
-        if position == running.fanout.head:
+        if position == running.subscriptions.head:
             break
     assert seen == set(names)
-    assert position == running.fanout.head
+    assert position == running.subscriptions.head
 
 
 async def test_a_user_sees_their_own_lists_on_the_board_alone(running: Engine, log: TouchyLog) -> None:

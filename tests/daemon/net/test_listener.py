@@ -313,11 +313,11 @@ def test_a_directory_swapped_for_a_link_leads_nothing_outside(tmp_path: Path) ->
 
 def test_a_replaced_socket_is_noticed_and_not_removed_at_the_end(path: str) -> None:
     own = OwnSocket(path)
-    assert own.still_ours()
+    assert own.is_in_place()
     os.unlink(path)
-    assert not own.still_ours()
+    assert not own.is_in_place()
     make_stale(path)
-    assert not own.still_ours()
+    assert not own.is_in_place()
     own.close()
     assert os.path.exists(path)
 
@@ -326,10 +326,10 @@ def test_a_replaced_directory_is_noticed_and_its_socket_left_alone(path: str) ->
     own = OwnSocket(path)
     directory = os.path.dirname(path)
     os.rename(directory, directory + ".old")
-    assert not own.still_ours()
+    assert not own.is_in_place()
     other = OwnSocket(path)
     own.close()
-    assert other.still_ours()
+    assert other.is_in_place()
     other.close()
 
 
@@ -339,7 +339,7 @@ def test_closing_twice_is_harmless_and_the_lock_file_stays(path: str) -> None:
     own.close()
     other = OwnSocket(path)
     own.close()
-    assert other.still_ours()
+    assert other.is_in_place()
     connect(path).close()
     assert os.stat(path + ".lock").st_ino == inode
     other.close()
@@ -370,7 +370,7 @@ def listening_at(path: str, mode: int = 0o600) -> socket.socket:
 def test_an_inherited_socket_is_taken_with_its_path_and_stays_when_closed(path: str) -> None:
     inherited = InheritedSocket(listening_at(path))
     assert inherited.path == path
-    assert inherited.still_ours()
+    assert inherited.is_in_place()
     inherited.close()
     assert os.path.exists(path)
 

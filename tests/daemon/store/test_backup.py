@@ -67,7 +67,7 @@ async def test_commits_go_on_while_a_backup_is_made(log: OpenedLog, tmp_path: Pa
     assert 90 <= copy.head <= log.head
     assert [stored.line for stored in await copy.read(0, 9999)] == scribe.lines[: copy.head]
     loaded = await copy.load("a")
-    assert loaded.version + len(loaded.tail) == 60 + copy.head - 90
+    assert loaded.version + len(loaded.newer) == 60 + copy.head - 90
     await copy.close()
 
 

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from punchlist_testing.store import CLEARED, DELETED, OpenedLog, Scribe, said
-from punchlistd.store.high_water_mark import read_mark
+from punchlistd.store.high_water_mark import read_position
 from punchlistd.store.port import Damaged
 from punchlistd.store.schema import connect
 
@@ -37,8 +37,8 @@ async def test_erased_bytes_are_in_none_of_the_files(
     for text in (SECRET, title, "session-of-secret"):
         assert on_disk(tmp_path, text) == []
     assert on_disk(tmp_path, "kept 4") == ["log.db"]
-    assert [stored.version for stored in (await log.load("a")).tail] == [12, 13]
-    assert len((await log.load("b")).tail) == 5
+    assert [stored.version for stored in (await log.load("a")).newer] == [12, 13]
+    assert len((await log.load("b")).newer) == 5
 
 
 async def test_a_log_with_erased_events_opens_and_goes_on(path: str) -> None:
@@ -55,7 +55,7 @@ async def test_a_log_with_erased_events_opens_and_goes_on(path: str) -> None:
     await scribe.write("a", CLEARED)
     await log.maintain([])
     assert await log.unerased() == []
-    assert [stored.version for stored in (await log.load("a")).tail] == [3, 4]
+    assert [stored.version for stored in (await log.load("a")).newer] == [3, 4]
     await log.close()
 
 
@@ -74,7 +74,7 @@ async def test_rows_and_checksums_stay_in_order(path: str) -> None:
     assert [(last, first) for last, first, _, _ in rows] == [(1, 1), (3, 2), (4, 4)]
     assert all(total == zlib.crc32(body) for _, _, total, body in rows) and rows[0][3] == b""
     assert sorted(parts) == [("a", 4), ("b", 3)]
-    noted = await anyio.to_thread.run_sync(read_mark, path.replace("log.db", "log.mark"))
+    noted = await anyio.to_thread.run_sync(read_position, path.replace("log.db", "log.mark"))
     assert noted and (noted.seq, noted.sum) == (4, rows[-1][2])
 
 
@@ -94,7 +94,7 @@ async def test_of_a_damaged_row_everything_is_erased_but_the_lines_of_others(pat
     log = await OpenedLog.open(path, reserve_bytes=0)
     await log.erase("a")
     assert not log.failed and await log.unerased() == []
-    assert [stored.version for stored in (await log.load("a")).tail] == [2]
+    assert [stored.version for stored in (await log.load("a")).newer] == [2]
     with pytest.raises(Damaged):
         await log.load("b")
     await log.checkpoint()

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlistd.store.high_water_mark import HighWaterMark, Position, read_mark
+from punchlistd.store.high_water_mark import HighWaterMark, Position, read_position
 
 
 @pytest.fixture
@@ -19,12 +19,12 @@ def write(path: str, *seqs: int) -> None:
 
 
 def test_the_last_position_written_is_read(path: str) -> None:
-    assert read_mark(path) is None
+    assert read_position(path) is None
     for seqs in ((5,), (6, 7, 8), (3,)):
         write(path, *seqs)
-        assert read_mark(path) == Position("0123456789abcdef", seqs[-1], seqs[-1] * 7)
+        assert read_position(path) == Position("0123456789abcdef", seqs[-1], seqs[-1] * 7)
         mark = HighWaterMark(path)
-        assert mark.read() == read_mark(path)
+        assert mark.read() == read_position(path)
         mark.close()
         mark.close()
     assert Path(path).stat().st_size == 128
@@ -37,15 +37,15 @@ def test_a_torn_write_leaves_the_position_before_it(path: str) -> None:
         torn = bytearray(data)
         torn[at] ^= 1
         Path(path).write_bytes(torn)
-        found = read_mark(path)
+        found = read_position(path)
         assert found and found.seq == (11 if at >= 64 else 10)
     Path(path).write_bytes(data[:70])
-    assert read_mark(path) == Position("0123456789abcdef", 11, 77)
+    assert read_position(path) == Position("0123456789abcdef", 11, 77)
 
 
 @pytest.mark.parametrize("junk", [b"", b"x", b"\0" * 128, b"junk" * 1000])
 def test_junk_is_no_mark_and_is_written_over(path: str, junk: bytes) -> None:
     Path(path).write_bytes(junk)
-    assert read_mark(path) is None
+    assert read_position(path) is None
     write(path, 4, 5)
-    assert read_mark(path) == Position("0123456789abcdef", 5, 35)
+    assert read_position(path) == Position("0123456789abcdef", 5, 35)

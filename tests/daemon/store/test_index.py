@@ -32,7 +32,7 @@ async def test_an_index_built_again_from_nothing_is_the_same(path: str) -> None:
     log = await SqliteLog.open(path, reserve_bytes=0)
     await log.rebuild()
     assert log.unindexed == log.head and sorted(log.unindexed_conversations()) == ["a", "b", "c"]
-    assert len(await log.find_key("a", "k3")) == 2 and len((await log.load("a")).tail) == 15
+    assert len(await log.find_key("a", "k3")) == 2 and len((await log.load("a")).newer) == 15
     await log.maintain(snapshots)
     await log.close()
     assert derived(path) == before
@@ -84,4 +84,4 @@ async def test_a_conversation_without_a_summary_is_found_but_not_listed(log: Sql
     await scribe.write("a", CLEARED)
     await log.maintain([])
     assert await log.list(limit=9) == ([], None) and await log.names("") == []
-    assert len((await log.load("a")).tail) == 1
+    assert len((await log.load("a")).newer) == 1

@@ -50,12 +50,12 @@ async def test_events_that_the_index_has_lost_are_found_in_the_log_and_indexed_a
     log = await SqliteLog.open(path, reserve_bytes=0)
     if first == "read":
         assert [event.wire for event in await log.read(0, 100, conversation="a")] == expected
-    assert [event.wire for event in (await log.load("a")).tail] == expected
+    assert [event.wire for event in (await log.load("a")).newer] == expected
     scribe = Scribe(log)
-    scribe.versions["a"], scribe.checks["a"] = EVENTS, (await log.load("a")).tail[-1].check
+    scribe.versions["a"], scribe.checks["a"] = EVENTS, (await log.load("a")).newer[-1].check
     await scribe.write("a", said("more"))
     await log.maintain([])
-    assert len((await log.load("a")).tail) == len(await log.read(0, 100, conversation="b")) + 1 == EVENTS + 1
+    assert len((await log.load("a")).newer) == len(await log.read(0, 100, conversation="b")) + 1 == EVENTS + 1
     await log.close()
     report = await anyio.to_thread.run_sync(verify_file, path)
     assert report.problems == []
@@ -72,7 +72,7 @@ async def test_the_log_is_scanned_once_and_not_for_each_damaged_conversation(
     for _ in range(3):
         with pytest.raises(Damaged):
             await log.load("b")
-    assert len((await log.load("a")).tail) == EVENTS
+    assert len((await log.load("a")).newer) == EVENTS
     assert "scanned" not in caplog.text  # a spoiled line is damage to the log, not to the index
     await log.close()
 
@@ -81,8 +81,8 @@ async def test_a_summary_that_promises_too_much_changes_nothing(path: str, caplo
     expected = await spoiled(path, """UPDATE conversations SET summary = CAST('{"version": 99}' AS BLOB)""")
     log = await SqliteLog.open(path, reserve_bytes=0)
     for _ in range(3):
-        assert [event.wire for event in (await log.load("a")).tail] == expected
-        assert len((await log.load("b")).tail) == EVENTS
+        assert [event.wire for event in (await log.load("a")).newer] == expected
+        assert len((await log.load("b")).newer) == EVENTS
     assert caplog.text.count("scanned") == 1
     await log.close()
 
@@ -98,6 +98,6 @@ async def test_a_position_in_the_index_that_is_no_number_any_more_makes_the_log_
     data[first + 3] = 13  # the type of an empty text, which comes behind every number
     await anyio.Path(path).write_bytes(data)
     log = await SqliteLog.open(path, reserve_bytes=0)
-    assert [event.wire for event in (await log.load("a")).tail] == expected
+    assert [event.wire for event in (await log.load("a")).newer] == expected
     assert [event.wire for event in await log.read(0, 100, conversation="a")] == expected
     await log.close()

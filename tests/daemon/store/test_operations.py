@@ -59,7 +59,7 @@ def test_an_error_after_the_commit_is_an_unknown_outcome(
     operations: Operations, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     entries = Scribe(MemoryLog()).group("a", CLEARED)
-    monkeypatch.setattr(operations.mark, "write", fails(error))
+    monkeypatch.setattr(operations.high_water_mark, "write", fails(error))
     with pytest.raises(StorageFailed):
         operations.append(entries)
     with pytest.raises(StorageFailed):

@@ -41,7 +41,7 @@ async def test_a_new_log_is_empty_and_has_an_epoch(scribe: Scribe) -> None:
     assert await log.read(0, 10) == NOTHING
     assert log.unindexed_conversations() == [] and await log.unerased() == []
     loaded = await log.load("nobody")
-    assert (loaded.state, loaded.version, loaded.seq, loaded.check, loaded.tail) == (None, 0, 0, "", NOTHING)
+    assert (loaded.state, loaded.version, loaded.seq, loaded.check, loaded.newer) == (None, 0, 0, "", NOTHING)
     assert await log.keys("nobody") == [] and await log.find_key("nobody", "k") == NOTHING
     assert (
         await log.resolve("s") == []
@@ -118,13 +118,13 @@ async def test_loading_gives_the_snapshot_and_what_came_after_it(scribe: Scribe)
     await scribe.write("b", CLEARED)
     await scribe.write("a", said("two"), said("three"))
     loaded = await scribe.log.load("a")
-    assert (loaded.state, loaded.version, seqs(loaded.tail)) == (None, 0, [1, 3, 4])
+    assert (loaded.state, loaded.version, seqs(loaded.newer)) == (None, 0, [1, 3, 4])
     await scribe.log.maintain([scribe.snapshot("a", b"three")])
     check = scribe.checks["a"]
     await scribe.write("a", said("four"))
     loaded = await scribe.log.load("a")
     assert (loaded.state, loaded.version, loaded.seq, loaded.check) == (b"three", 3, 4, check)
-    assert seqs(loaded.tail) == [5]
+    assert seqs(loaded.newer) == [5]
     await scribe.log.maintain([scribe.snapshot("a", None, title="only the summary")])
     assert await scribe.log.load("a") == loaded
 
@@ -145,7 +145,7 @@ async def test_an_event_that_does_not_follow_is_damage_with_its_place(scribe: Sc
         await scribe.log.load("a")
     assert (caught.value.conversation, caught.value.seq) == ("a", 3)
     assert "event 3" in str(caught.value)
-    assert seqs((await scribe.log.load("whole")).tail) == [2]
+    assert seqs((await scribe.log.load("whole")).newer) == [2]
 
 
 async def test_a_key_finds_its_group_for_as_long_as_the_conversation_is_there(scribe: Scribe) -> None:
@@ -181,12 +181,12 @@ async def test_erasing_keeps_the_tombstone_and_everything_after_it(scribe: Scrib
     assert seqs(await scribe.log.read(0, 100, conversation="a")) == [5, 6]
     assert [stored.version for stored in await scribe.log.read(2, 100)] == [1, 3, 4]
     loaded = await scribe.log.load("a")
-    assert (loaded.state, loaded.version, seqs(loaded.tail)) == (None, 0, [5, 6])
+    assert (loaded.state, loaded.version, seqs(loaded.newer)) == (None, 0, [5, 6])
     assert await scribe.log.resolve("s") == [] and await scribe.log.owner("a") is None
     assert await scribe.log.names("me") == []
     assert await scribe.log.list(limit=10) == ([], None) and await scribe.log.totals() == (0, 0)
     await scribe.write("a", CLEARED)
-    assert seqs((await scribe.log.load("a")).tail) == [5, 6, 7]
+    assert seqs((await scribe.log.load("a")).newer) == [5, 6, 7]
 
 
 async def test_a_snapshot_taken_after_the_tombstone_survives_erasing(scribe: Scribe) -> None:
@@ -195,7 +195,7 @@ async def test_a_snapshot_taken_after_the_tombstone_survives_erasing(scribe: Scr
     await scribe.log.maintain([scribe.snapshot("a", b"gone", deleted=True)])
     await scribe.log.erase("a")
     loaded = await scribe.log.load("a")
-    assert (loaded.state, loaded.version, loaded.tail) == (b"gone", 2, NOTHING)
+    assert (loaded.state, loaded.version, loaded.newer) == (b"gone", 2, NOTHING)
 
 
 async def test_erasing_without_a_tombstone_changes_nothing(scribe: Scribe) -> None:

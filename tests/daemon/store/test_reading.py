@@ -65,7 +65,7 @@ async def test_damage_to_one_event_takes_its_conversation_and_leaves_the_others(
         await log.load("bert")
     assert (caught.value.conversation, caught.value.seq) == ("bert", 5)
     for name in ("anna", "carl"):
-        assert len((await log.load(name)).tail) == 4
+        assert len((await log.load(name)).newer) == 4
         assert len(await log.read(0, 9, conversation=name)) == 4
     assert await everything(log) == ([each for each in lines if each != line], [(4, 6)])
     assert [(damage.conversation, damage.seq) for damage in log.damage] == [("bert", 5)]
@@ -154,7 +154,7 @@ async def test_a_sector_of_zeros_is_damage_and_never_an_erasure(path: str, index
                 if len(got) < len(expected):
                     with pytest.raises(Damaged):
                         await log.read(int(got[-1][7:].split(b",")[0]), 99, conversation=name)
-                assert [stored.line for stored in (await log.load(name)).tail] == expected, at
+                assert [stored.line for stored in (await log.load(name)).newer] == expected, at
             except Damaged:
                 assert lost, at
         await log.close()
@@ -181,7 +181,7 @@ async def test_no_flipped_bit_of_a_row_is_ever_served_as_an_event(path: str, ind
         refused = 0
         for name in NAMES:
             try:
-                assert [stored.line for stored in (await log.load(name)).tail] == [
+                assert [stored.line for stored in (await log.load(name)).newer] == [
                     line for line in lines if f'"{name}"'.encode() in line
                 ]
             except Damaged as damaged:
@@ -272,7 +272,7 @@ async def test_the_last_event_of_a_conversation_is_missed_although_its_name_is_s
             assert damaged.seq == 11
             found.add(name)
     assert found == refused - {"carl"}, "carl's event after it follows from the one before it"
-    assert (await log.load("new")).tail == []
+    assert (await log.load("new")).newer == []
     await log.close()
 
 
@@ -318,7 +318,7 @@ async def test_a_spoiled_snapshot_is_passed_over_for_the_log(path: str) -> None:
             connection.execute(f"UPDATE snapshots SET {spoil}")
         log = await OpenedLog.open(path, reserve_bytes=0)
         loaded = await log.load("a")
-        assert (loaded.state, loaded.version, len(loaded.tail)) == (None, 0, 3)
+        assert (loaded.state, loaded.version, len(loaded.newer)) == (None, 0, 3)
         await log.close()
 
 
@@ -339,7 +339,7 @@ async def test_pages_that_sqlite_can_not_read_are_damage(path: str, which: str) 
     log = await OpenedLog.open(path, reserve_bytes=0)
     with pytest.raises(Damaged):
         await log.load("a")
-    assert len((await log.load("b")).tail) == 2
+    assert len((await log.load("b")).newer) == 2
     assert await everything(log) == ([scribe.lines[0], scribe.lines[3]], [(1, 4)])
     await log.close()
 
@@ -399,7 +399,7 @@ async def test_a_tombstone_in_a_damaged_row_is_still_recognized(path: str) -> No
     await log.close()
     change(path, 3, b"one", b"two")
     log = await OpenedLog.open(path, reserve_bytes=0)
-    assert await log.unerased() == ["a"] and [stored.version for stored in (await log.load("a")).tail] == [1, 2]
+    assert await log.unerased() == ["a"] and [stored.version for stored in (await log.load("a")).newer] == [1, 2]
     await log.close()
 
 

@@ -6,7 +6,7 @@ import pytest
 from punchlist_testing.memory_log import MemoryLog
 from punchlist_testing.store import CLEARED, DELETED, Scribe, said
 from punchlistd.store.port import Damaged, Side, Stored, side_of
-from punchlistd.store.record import is_tombstone, key_hash, parse, seal, take_groups, verify, verify_tail
+from punchlistd.store.record import is_tombstone, key_hash, parse, seal, take_groups, verify, verify_chain
 
 WIRE = b'{"seq":9,"conversation":"a.b:c-1","version":3,"at":0,"actor":"x","event":{"type":"ListCleared"}}'
 
@@ -81,13 +81,13 @@ def test_a_tail_may_begin_with_a_tombstone_but_not_in_the_middle() -> None:
     scribe = Scribe(MemoryLog())
     entries = [*scribe.group("a", CLEARED, CLEARED), *scribe.group("a", DELETED, CLEARED, after=2)]
     tail = [Stored(seq, entry.line) for seq, entry in enumerate(entries, 1)]
-    verify_tail("a", 0, "", tail)
-    verify_tail("a", 0, "", tail[2:])
+    verify_chain("a", 0, "", tail)
+    verify_chain("a", 0, "", tail[2:])
     for start in (1, 3):
         with pytest.raises(Damaged, match=f"event {start + 1}"):
-            verify_tail("a", 0, "", tail[start:])
+            verify_chain("a", 0, "", tail[start:])
     with pytest.raises(Damaged):
-        verify_tail("b", 0, "", tail)
+        verify_chain("b", 0, "", tail)
 
 
 def test_random_damage_to_a_tail_raises_nothing_but_damage() -> None:
@@ -101,7 +101,7 @@ def test_random_damage_to_a_tail_raises_nothing_but_damage() -> None:
         tail = [Stored(seq, bytes(line)) for seq, line in enumerate(lines, 1)]
         if [stored.line for stored in tail] != [entry.line for entry in entries]:
             with pytest.raises(Damaged):
-                verify_tail("a", 0, "", tail)
+                verify_chain("a", 0, "", tail)
 
 
 def test_groups_are_taken_whole() -> None:

@@ -61,7 +61,7 @@ async def test_everything_committed_is_there_after_a_crash(path: str, log: Opene
     assert len(await recovered.find_key("b", "k2")) == len(await recovered.find_key("a", "k1")) == 1
     assert await recovered.unerased() == ["b"] and await recovered.resolve("s") == ["a"]
     loaded = await recovered.load("a")
-    assert (loaded.state, loaded.version, len(loaded.tail)) == (b"state", 1, 1)
+    assert (loaded.state, loaded.version, len(loaded.newer)) == (b"state", 1, 1)
     await recovered.close()
 
 
@@ -94,7 +94,7 @@ async def test_a_cancelled_caller_does_not_cancel_the_commit(path: str) -> None:
         await log.sizes()
     assert scope.cancelled_caught and log.head == 1
     await scribe.write("a", said("goes on"))
-    assert len((await log.load("a")).tail) == 2
+    assert len((await log.load("a")).newer) == 2
     await log.close()
 
 
@@ -520,7 +520,7 @@ async def test_a_full_disk_refuses_writes_keeps_reads_and_recovers_without_a_res
     scribe = Scribe(log)
     await fill(scribe, "a")
     assert log.head > 5 and not log.failed and not log.reserve_held
-    assert [stored.line for stored in (await log.load("a")).tail] == scribe.lines, "reads go on"
+    assert [stored.line for stored in (await log.load("a")).newer] == scribe.lines, "reads go on"
     await scribe.write("a", said("what is under way still fits"))
     await log.checkpoint()
     await fill(scribe, "b")

@@ -110,7 +110,7 @@ async def look(path: Path, contents: Contents) -> str:
         said = log.regressed is not None
         for name, wires in contents.items():
             try:
-                tail = [json.loads(event.wire) for event in (await log.load(name)).tail]
+                tail = [json.loads(event.wire) for event in (await log.load(name)).newer]
                 read = [event.wire for event in await log.read(0, 1 << 30, conversation=name, max_bytes=1 << 40)]
             except Damaged:
                 said = True

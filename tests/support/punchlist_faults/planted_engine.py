@@ -166,7 +166,7 @@ MUTANTS = (
     Mutant(
         "a lock on a replaced file does not count",
         "daemon/punchlistd/lock.py",
-        "        if self.still_ours():\n            return True\n",
+        "        if self.is_in_place():\n            return True\n",
         "        return True\n",
         ("tests/daemon/test_lock.py",),
     ),
@@ -183,7 +183,7 @@ MUTANTS = (
         "the push comes after the commit",
         _ENGINE + "writer.py",
         "                    appending = asyncio.ensure_future(self._log.append(batch.entries))\n",
-        "                    self._fanout.publish(batch.lines, batch.head)\n"
+        "                    self._subscriptions.publish(batch.lines, batch.head)\n"
         "                    appending = asyncio.ensure_future(self._log.append(batch.entries))\n",
         (ACK,),
     ),
@@ -211,8 +211,8 @@ MUTANTS = (
     Mutant(
         "nothing is queued for who does not read",
         _ENGINE + "subscriptions.py",
-        "        if self._telling:\n",
-        "        if not subscription.over:\n            return\n        if self._telling:\n",
+        "        if self._delivering:\n",
+        "        if not subscription.over:\n            return\n        if self._delivering:\n",
         (ACK, STUCK),
     ),
     Mutant(

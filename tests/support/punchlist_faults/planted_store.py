@@ -106,7 +106,7 @@ MUTANTS = (
     Mutant(
         "the mark is kept outside the log",
         _STORE + "operations.py",
-        "                self.mark.write(self.epoch, last, total)\n",
+        "                self.high_water_mark.write(self.epoch, last, total)\n",
         "",
         (DAMAGE, "tests/daemon/store/test_sqlite.py"),
     ),

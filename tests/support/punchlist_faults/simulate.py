@@ -42,9 +42,9 @@ _SETTINGS = Settings(
     batch_calls=4,
     index_events=20,
     index_delay_s=0.05,
-    keep_loaded_s=0.2,
+    loaded_s=0.2,
     chunk_bytes=900,
-    tail_bytes=4_000,
+    recent_bytes=4_000,
 )
 
 
@@ -261,21 +261,21 @@ class Watcher:
     def hold(self) -> None:
         """Say that nothing more is taken for now."""
         if self.subscription is not None:
-            self._world.fanout.hold(self.subscription)
+            self._world.subscriptions.pause(self.subscription)
 
     async def live(self) -> None:
         """Subscribe behind what is known, stay a while, come again."""
         while True:
             self.sink = Sink(self)
             subscription = self.subscription = Subscription("1", self.sink, "events", None, self.position)
-            self._world.fanout.add(subscription)
-            self._world.fanout.lead(subscription)
+            self._world.subscriptions.add(subscription)
+            self._world.subscriptions.catch_up(subscription)
             for _ in range(self._random.randint(1, 20)):
                 await asyncio.sleep(self._random.choice((0.001, 0.02)))
                 if self.sink.paused and self._random.random() < 0.5:
                     self.sink.paused = False
-                    self._world.fanout.lead(subscription)
-            self._world.fanout.remove(subscription)
+                    self._world.subscriptions.catch_up(subscription)
+            self._world.subscriptions.remove(subscription)
             self.sink.closed = True
 
 
@@ -308,14 +308,14 @@ class World:
             tasks.append(asyncio.ensure_future(work))
 
         self.engine = engine = Engine(self.log, _SETTINGS, spawn=spawn, show=_shown)
-        self.conversations, self.fanout = engine.conversations, engine.fanout
+        self.conversations, self.subscriptions = engine.conversations, engine.subscriptions
         spawn(engine.writer.run())
         spawn(engine.maintenance.recover())
 
     def check_turn(self) -> None:
         """What holds whenever nothing runs."""
         self.turns += 1
-        need(self.fanout.head <= self.log.head, "published before it was durable")
+        need(self.subscriptions.head <= self.log.head, "published before it was durable")
         for name, opened in self.conversations.loaded.items():
             if not opened.dirty:
                 need(opened.seq <= self.log.head, f"{name} is shown ahead of the log")

@@ -257,7 +257,7 @@ class Engine(app.Engine):
             self.conversations,
             self.access,
             self.history,
-            self.fanout,
+            self.subscriptions,
             data_dir=settings.data_dir,
             refresh=self.maintenance.refresh,
             status=self._no_answer,

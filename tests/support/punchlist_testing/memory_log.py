@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from punchlistd.store.listing import cursor_of, fold, is_timed, kind_of, place_of, search_text
 from punchlistd.store.port import Damaged, Loaded, Sealed, Snapshot, Stored
-from punchlistd.store.record import key_hash, take_groups, verify_tail
+from punchlistd.store.record import key_hash, take_groups, verify_chain
 
 
 class MemoryLog:
@@ -83,7 +83,7 @@ class MemoryLog:
         saved = self._states.get(conversation)
         state, version, seq, check = (saved.state, saved.version, saved.seq, saved.check) if saved else (None, 0, 0, "")
         tail = list(self._after(seq, conversation))
-        verify_tail(conversation, version, check, tail)
+        verify_chain(conversation, version, check, tail)
         return Loaded(state, version, seq, check, tail)
 
     async def keys(self, conversation: str) -> list[int]:

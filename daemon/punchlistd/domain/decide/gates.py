@@ -72,9 +72,9 @@ def refused_opening(task: Task, actor: str) -> Rejection | None:
     """Why somebody can't say yes to a task, or change its gate."""
     by = task.gate.by if task.gate is not None else ""
     if by and actor != by:
-        said = f"The gate of task #{task.id} is {by}'s to open, and you are {actor}."
+        text = f"The gate of task #{task.id} is {by}'s to open, and you are {actor}."
     elif not by and actor and actor == task.owner:
-        said = f"{actor} works on task #{task.id}: its gate is for somebody else to open."
+        text = f"{actor} works on task #{task.id}: its gate is for somebody else to open."
     else:
         return None
-    return Rejection("forbidden", said, {"what": "gate"})
+    return Rejection("forbidden", text, {"what": "gate"})

@@ -48,7 +48,7 @@ def take_back_calls(past: Lookback, params: p.ListUndo, at: int) -> Generator[No
     for version, changes in reversed(past.calls.items()):
         if found == count:
             break
-        said = len(run.lines)
+        message = len(run.lines)
         run.complete = True
         for change in reversed(changes):
             if change.version > last_clear or isinstance(change.event, ConversationConfigured):
@@ -56,7 +56,7 @@ def take_back_calls(past: Lookback, params: p.ListUndo, at: int) -> Generator[No
             elif is_undoable(change.event):
                 run.skip(change, "the list was cleared since")
             yield
-        if len(run.lines) > said:
+        if len(run.lines) > message:
             found += 1
             if run.complete:
                 finished.append(version)

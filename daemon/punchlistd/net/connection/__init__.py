@@ -103,7 +103,7 @@ class Connection(asyncio.Protocol):
         if self._end_watch is not None:
             self._end_watch()
         for subscription in self.subscriptions.values():
-            self.connections.fanout.remove(subscription)
+            self.connections.subscriptions.remove(subscription)
         self.subscriptions.clear()
         self.waiting.cancel_all()
         self.connections.claims.connection_closed(self)
@@ -148,14 +148,14 @@ class Connection(asyncio.Protocol):
     def _blocked(self) -> None:
         """Nothing is pushed, and nothing more is read, until the peer takes bytes."""
         for subscription in self.subscriptions.values():
-            self.connections.fanout.hold(subscription)
+            self.connections.subscriptions.pause(subscription)
         if self.output.transport is not None:
             self.output.transport.pause_reading()
 
     def _unblocked(self) -> None:
         """Go on with the peer's calls, and lead its subscriptions on."""
         self._resume()
-        self.lead_on()
+        self.resume_pushes()
 
     @property
     def is_gone(self) -> bool:
@@ -202,7 +202,7 @@ class Connection(asyncio.Protocol):
         if call is batch.calls[0] and _is_pushed(batch):
             self._pauses += 1
             for subscription in self.subscriptions.values():
-                self.connections.fanout.hold(subscription)
+                self.connections.subscriptions.pause(subscription)
         if self._batch_caller is None or self._batch_caller.batch is not batch:
             self._batch_caller = BatchCaller(self, batch)
         return self._batch_caller
@@ -249,7 +249,7 @@ class Connection(asyncio.Protocol):
             self.connections.held.give(reply)
         if _is_pushed(batch):
             self._pauses -= 1
-            asyncio.get_running_loop().call_soon(self.lead_on)
+            asyncio.get_running_loop().call_soon(self.resume_pushes)
 
     def flush(self) -> None:
         """Send the outgoing bytes, and take up work that waited for room."""
@@ -314,12 +314,12 @@ class Connection(asyncio.Protocol):
     def _stop_pushes(self) -> None:
         self.output.is_blocked = True
         for subscription in self.subscriptions.values():
-            self.connections.fanout.hold(subscription)
+            self.connections.subscriptions.pause(subscription)
 
-    def lead_on(self) -> None:
+    def resume_pushes(self) -> None:
         """Take up the subscriptions that were held back."""
         for subscription in list(self.subscriptions.values()):
-            self.connections.fanout.lead(subscription)
+            self.connections.subscriptions.catch_up(subscription)
 
     # ends
 

@@ -86,9 +86,9 @@ class BatchCaller(Behalf):
         """The refusal of a read that would add to replies which take too much room already; None while they do not."""
         if self.batch.size < BATCH_BYTES:
             return None
-        said = "The replies of this batch are too long together. Ask for the rest in further batches, or one by one."
+        message = "The replies of this batch are too long together. Ask for the rest in further batches, or one by one."
         facts = {"limit": "batch_bytes", "value": self.batch.size, "maximum": BATCH_BYTES}
-        return Rejection("limit_exceeded", said, facts)
+        return Rejection("limit_exceeded", message, facts)
 
 
 class WaitingCall(Behalf):
@@ -147,8 +147,10 @@ class Waiting:
         """One more waiting call, by the raw JSON of its request id; or why it can't wait."""
         if len(self._calls) >= self._maximum:
             facts = {"limit": "in_flight", "value": self._maximum + 1, "maximum": self._maximum}
-            said = f"A connection may have {self._maximum} calls waiting; give one up with rpc.cancel or open another."
-            return Rejection("limit_exceeded", said, facts)
+            message = (
+                f"A connection may have {self._maximum} calls waiting; give one up with rpc.cancel or open another."
+            )
+            return Rejection("limit_exceeded", message, facts)
         call = WaitingCall(self, caller, None if id is None else msgspec.json.decode(id))
         self._calls[call] = None
         return call

@@ -109,7 +109,7 @@ async def test_a_stop_tells_a_wait_that_has_long_begun_to_come_again(tmp_path: P
     async with engine(tmp_path) as running:
         peer = await running.connect()
         peer.send("event.wait", wait(conversation="c"), id=1)
-        await until(lambda: running.fanout.waiting)
+        await until(lambda: running.subscriptions.subscribed)
         running.connections.close()
         assert (await peer.answer(1))["error"]["data"]["kind"] == "shutting_down"
 
@@ -121,3 +121,18 @@ async def test_a_peer_that_hangs_up_waits_no_more(tmp_path: Path) -> None:
         await until(lambda: waiting(running) == 1)
         peer.close()
         await until(lambda: not running.connections.live)
+
+
+@pytest.mark.parametrize("end", ["event", "time", "cancel", "hang up"])
+async def test_however_a_wait_ends_it_leaves_no_subscription_behind(tmp_path: Path, end: str) -> None:
+    async with engine(tmp_path) as running:
+        peer, other = await running.connect(), await running.connect()
+        peer.send("event.wait", wait(timeout_ms=30 if end == "time" else 60_000), id=1)
+        await until(lambda: running.subscriptions.subscribed == 1)
+        if end == "event":
+            await other.result("task.add", conversation="c", title="a")
+        elif end == "cancel":
+            peer.send("rpc.cancel", {"id": 1}, id=2)
+        elif end == "hang up":
+            peer.close()
+        await until(lambda: running.subscriptions.subscribed == 0 and waiting(running) == 0)

@@ -170,7 +170,7 @@ async def test_a_peer_that_vanishes_leaves_nothing_behind(tmp_path: Path) -> Non
             peer.close()
         await until(lambda: len(running.connections.live) == 1)
         assert len((await other.result("task.list", conversation=C))["tasks"]) == 20
-        assert not running.fanout._groups  # pyright: ignore[reportPrivateUsage]
+        assert not running.subscriptions._groups  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_a_stop_answers_reads_under_way_before_the_connection_ends(tmp_path: Path) -> None:
