@@ -201,7 +201,7 @@ class App:
     async def run(self, signals: bool = True) -> None:
         """Serve until stopped.
 
-        Lock and socket come before the log: clients may wait at the door while a long log is being opened.
+        Lock and socket come before the log: clients may connect and wait while a long log is being opened.
 
         Raises:
             AlreadyRunning: another daemon has the data directory.
@@ -309,8 +309,8 @@ class App:
     async def _accept(self, engine: Engine, router: Router, listening: ListeningSocket) -> None:
         """Serve connections until it is time to stop.
 
-        Who knocks after that waits at the closed door until the data directory is free: sent away earlier, they would
-        start a daemon that finds it taken.
+        Later connections stay in the socket's backlog until the data directory is free. Refused earlier, their clients
+        would start a daemon that fails at the lock.
         """
         connections, loop = engine.connections, asyncio.get_running_loop()
         door = listening.sock.dup()

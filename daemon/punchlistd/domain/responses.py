@@ -72,8 +72,10 @@ def _task(params: p.TaskEdit | p.TaskNote | p.TaskMove | p.TaskRenew | p.TaskRel
 
 
 def _added(_params: p.TaskAdd, done: _Done) -> TaskResult:
-    added = [event for event in done.events if type(event) is TaskAdded]
-    return TaskResult(task=done.state.tasks[added[0].task.id], version=done.state.version, seq=done.seq)
+    for event in done.events:
+        if type(event) is TaskAdded:
+            return TaskResult(task=done.state.tasks[event.task.id], version=done.state.version, seq=done.seq)
+    raise AssertionError("task.add adds a task")
 
 
 def _added_many(_params: p.TaskAddMany, done: _Done) -> TasksResult:

@@ -22,7 +22,8 @@ from punchlist_schemas.events import ConversationConfigured
 from punchlist_schemas.params import ConversationOpen, Mutation
 from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.state import State
-from punchlistd.engine.conversations import Conversations, LoadedConversation
+from punchlistd.engine.conversations import Conversations
+from punchlistd.engine.loaded import LoadedConversation
 from punchlistd.store.port import EventLog, Stored, side_of
 from punchlistd.store.record import is_tombstone
 

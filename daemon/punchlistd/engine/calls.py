@@ -29,7 +29,7 @@ from punchlist_schemas.params import MessageAppend, Mutation
 from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Command
 from punchlistd.domain.lookback import Lookback
-from punchlistd.engine.conversations import LoadedConversation
+from punchlistd.engine.loaded import LoadedConversation
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces
 
 

@@ -7,7 +7,8 @@ or has been quiet for a moment.
 import asyncio
 from collections.abc import Callable, Iterable
 
-from punchlistd.engine.conversations import Conversations, LoadedConversation, due_snapshots, saved
+from punchlistd.engine.conversations import Conversations, due_snapshots, saved
+from punchlistd.engine.loaded import LoadedConversation
 from punchlistd.engine.metrics import Metrics
 from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, EventLog, StorageFull

@@ -1,26 +1,29 @@
-"""What can be asked without changing anything, answered from durable state or from the log."""
+"""What can be asked without changing anything, answered from durable state or from the log.
+
+What the state of one conversation alone answers is in `state_queries`.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
 import msgspec
-from msgspec import structs
 
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import MessageAppended
-from punchlist_schemas.things import Message, Task
-from punchlistd.domain.explain import explain
-from punchlistd.domain.rejections import conversation_not_found, task_not_found
+from punchlist_schemas.things import Message
+from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.state import State
 from punchlistd.engine.access import Access
 from punchlistd.engine.calls import Caller, StateQuery
-from punchlistd.engine.conversations import LONG_BYTES, Conversations, LoadedConversation, gap_of
+from punchlistd.engine.conversations import Conversations, gap_of
 from punchlistd.engine.history import History, fact_of
-from punchlistd.engine.replies import Outcome, Pieces, Reply, made
+from punchlistd.engine.loaded import LoadedConversation
+from punchlistd.engine.replies import Outcome, made
 from punchlistd.engine.resolver import Resolver
+from punchlistd.engine.state_queries import LIST_END, filtered
 from punchlistd.engine.subscriptions import Subscriptions
 from punchlistd.engine.views import changes, encoded_rows, row_members
 from punchlistd.store.port import BadCursor, Damaged, EventLog, Gap
@@ -34,118 +37,6 @@ TOGETHER = 16
 
 FILTERED = 64
 """So many messages are looked at together for those of some roles."""
-
-
-# from the state alone
-
-
-def get_conversation(_params: p.Place, opened: LoadedConversation, _head: int) -> Outcome:
-    """conversation.get."""
-    return _encode(r.ConversationGetResult(conversation=opened.view()))
-
-
-def get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outcome:
-    """task.get."""
-    task = opened.state.tasks.get(params.task)
-    if task is None:
-        return opened.damage if opened.cut is not None and opened.damage is not None else task_not_found(params.task)
-    if opened.state.claims:
-        (task,) = opened.shown([task])
-    return b'{"task":%b%b}' % (_encode(task), opened.damaged_member)
-
-
-def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -> Outcome:
-    """task.explain."""
-    state = opened.state
-    task = None if params.task is None else state.tasks.get(params.task)
-    if params.task is not None and task is None:
-        return opened.damage if opened.cut is not None and opened.damage is not None else task_not_found(params.task)
-    explained = explain(state, task)
-    shown = {
-        one.id: one for one in opened.shown([state.tasks[name] for name in {each.by for each in explained.reasons}])
-    }
-    return _encode(
-        r.TaskExplainResult(
-            task=None if task is None else opened.shown([task])[0],
-            ready=explained.ready,
-            startable=explained.startable,
-            completable=explained.completable,
-            ahead=explained.ahead,
-            next=explained.next,
-            reasons=tuple(
-                structs.replace(each, lease_expires_at=shown[each.by].lease_expires_at) for each in explained.reasons
-            ),
-            more=explained.more,
-            version=state.version,
-            seq=head,
-            damaged=opened.cut,
-        )
-    )
-
-
-def is_of_the_past(params: p.TaskList) -> bool:
-    """Whether a call of task.list needs the log: it asks for an older version, or for what changed since."""
-    return params.at_version is not None or params.since is not None
-
-
-def list_tasks(params: p.TaskList, opened: LoadedConversation, head: int) -> Outcome:
-    """task.list, of the present state."""
-    if params == p.TaskList(conversation=params.conversation):
-        state = opened.state
-        return opened.list_reply(b"{", _END % (state.version, head, len(state.tasks)))
-    return _filtered(params, opened.state, head, opened)
-
-
-def _filtered(params: p.TaskList, state: State, head: int, opened: LoadedConversation | None = None) -> Outcome:
-    """A part of the list, of the present state if `opened` is given."""
-    found = [task for task in state.ordered() if _matches(task, params, state)]
-    end = None if params.limit is None else params.offset + params.limit
-    page = found[params.offset : end]
-    page = page if opened is None else opened.shown(page)
-    damaged = b"" if opened is None else opened.damaged_member
-    if params.fields is None:
-        return _list_result(_encode(page), state, head, len(found), damaged)
-    unknown = [name for name in params.fields if name not in Task.__struct_fields__]
-    if unknown:
-        known = ", ".join(Task.__struct_fields__)
-        return Rejection(
-            "invalid_params",
-            f"A task has no member {unknown[0]}. It has: {known}.",
-            {"field": "fields", "expected": known},
-        )
-    keep = {"id", *params.fields}
-    cut = [{name: value for name, value in msgspec.to_builtins(task).items() if name in keep} for task in page]
-    return _list_result(_encode(cut), state, head, len(found), damaged)
-
-
-def _matches(task: Task, params: p.TaskList, state: State) -> bool:
-    wanted = (params.status,) if isinstance(params.status, str) else params.status
-    return (
-        (wanted is None or task.status in wanted)
-        and (params.owner is None or task.owner == params.owner)
-        and (params.ready is None or state.is_ready(task) == params.ready)
-        and (params.parent is None or task.parent == params.parent)
-        and (params.due_before is None or (task.due is not None and task.due < params.due_before))
-        and (params.label is None or _labels(params.label).issubset(task.labels))
-        and (params.waits_for is None or task.waits_for == params.waits_for)
-        and (params.text is None or params.text.casefold() in _words(task))
-    )
-
-
-def _labels(asked: str | tuple[str, ...]) -> set[str]:
-    return {asked} if isinstance(asked, str) else set(asked)
-
-
-def _words(task: Task) -> str:
-    return "\n".join((task.title, task.description, *task.labels, *(note.text for note in task.notes))).casefold()
-
-
-def _list_result(tasks: bytes, state: State, head: int, total: int, damaged: bytes) -> Reply:
-    end = b',"counts":%b%b%b' % (_encode(state.counts()), damaged, _END % (state.version, head, total))
-    return Pieces((b'{"tasks":', tasks, end)) if len(tasks) > LONG_BYTES else b'{"tasks":%b%b' % (tasks, end)
-
-
-_END = b',"version":%d,"seq":%d,"total":%d}'
 
 
 class Queries:
@@ -217,7 +108,7 @@ class Queries:
 
     async def _list_since(self, caller: Caller, params: p.TaskList, since: int) -> Outcome:
         if params != p.TaskList(conversation=params.conversation, since=since, epoch=params.epoch):
-            text = "What changed since a position is told whole: pass since with conversation and epoch alone."
+            text = "A list of what changed can't be filtered: pass since with conversation and epoch alone."
             return Rejection("invalid_params", text, {"field": "since"})
         name = await self.position(caller, params.conversation, since, params.epoch)
         if isinstance(name, Rejection):
@@ -227,7 +118,7 @@ class Queries:
             return opened
         reset, ids, gone = changes(opened, since)
         state, rows = opened.state, encoded_rows(opened, ids)
-        end = _END % (state.version, self._subscriptions.head, len(state.tasks))
+        end = LIST_END % (state.version, self._subscriptions.head, len(state.tasks))
         return b'{"tasks":[],%b%b' % (row_members(opened, rows, gone, reset=reset), end)
 
     async def list_tasks(self, caller: Caller, params: p.TaskList) -> Outcome:
@@ -244,9 +135,7 @@ class Queries:
             text = f"{opened.state.conversation} is at version {newest}; there is no version {wanted} yet."
             return Rejection("invalid_params", text, {"field": "at_version", "expected": f"0 to {newest}"})
         name, history = opened.state.conversation, self._history
-        return await history.at(
-            name, wanted, opened.seq, lambda state, seq: made(lambda: _filtered(params, state, seq))
-        )
+        return await history.at(name, wanted, opened.seq, lambda state, seq: made(lambda: filtered(params, state, seq)))
 
     async def list_conversations(self, caller: Caller, params: p.ConversationList) -> Outcome:
         """conversation.list."""
@@ -265,7 +154,7 @@ class Queries:
         try:
             rows, cursor = await self._conversations.rebuilt(listed)
         except BadCursor:
-            text = "That cursor is none of ours: pass next_cursor of the page before, or leave it out."
+            text = "Unknown cursor: pass next_cursor of the page before, or leave it out."
             return Rejection("invalid_params", text, {"field": "cursor"})
         end = b"" if cursor is None else b',"next_cursor":' + _encode(cursor)
         return made(lambda: b'{"conversations":[%b]%b}' % (b",".join(rows), end))

@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from itertools import takewhile
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -140,7 +141,7 @@ class _Once:
         self.user = user
         self.pushed = asyncio.get_running_loop().create_future()
 
-    def push(self, _payload: Reply) -> None:
+    def push(self, payload: Reply) -> None:  # noqa: ARG002 - what it says is read from the log
         if not self.pushed.done():
             self.pushed.set_result(None)
 
@@ -149,7 +150,7 @@ class _Once:
     def framed(self, payload: bytes) -> bytes:
         return payload
 
-    def ended(self, _id: str, payload: bytes) -> None:
+    def ended(self, id: str, payload: bytes) -> None:  # noqa: ARG002 - there is but one
         self.push(payload)
 
 
@@ -260,7 +261,10 @@ class Subscriptions:
         before, self.head = self.head, head
         if erased:
             self._recent = deque(each._replace(lines=_without(erased, each.lines)) for each in self._recent)
-        self._remember(_Commit(before + 1, head, lines, sum([len(line.wire) for line in lines])))
+        self._recent.append(_Commit(before + 1, head, lines, size := sum(map(len, map(_wire, lines)))))
+        self._recent_bytes += size
+        while self._recent_bytes > self._recent_limit and len(self._recent) > 1:
+            self._recent_bytes -= self._recent.popleft().size
         if not self._groups:
             return
         by_conversation: dict[str, list[PublishedEvent]] = {}
@@ -276,13 +280,13 @@ class Subscriptions:
             self._stop(subscription)
 
     def _deliver(self, group: _Group, lines: Sequence[PublishedEvent], before: int) -> None:
-        joined = b",".join([line.wire for line in lines])
+        joined = b",".join(map(_wire, lines))
         behind = list(group.individual)
         if len(joined) > self._chunk:
             behind += [subscription for live in group.live.values() for subscription in live]
             group.live = {}
         for (id, _), live in group.live.items():
-            framed = next(iter(live)).sink.framed(_events(id, joined))
+            framed = next(iter(live)).sink.framed(_EVENTS % (id.encode(), joined))
             for push in live.values():
                 push(framed)
         for subscription in behind:
@@ -291,12 +295,6 @@ class Subscriptions:
             if subscription.live:
                 subscription.live, subscription.position = False, before
             self.catch_up(subscription)
-
-    def _remember(self, published: _Commit) -> None:
-        self._recent.append(published)
-        self._recent_bytes += published.size
-        while self._recent_bytes > self._recent_limit and len(self._recent) > 1:
-            self._recent_bytes -= self._recent.popleft().size
 
     # catching up
 
@@ -391,7 +389,7 @@ class Subscriptions:
     def _push(self, subscription: Subscription, wires: Iterable[bytes], seq: int) -> None:
         subscription.position = max(seq, subscription.position)
         if not subscription.over and (joined := b",".join(wires)):
-            subscription.sink.push(_events(subscription.id, joined))
+            subscription.sink.push(_EVENTS % (subscription.id.encode(), joined))
 
     def _catch_up_view(self, subscription: Subscription, shown: View) -> None:
         """The newest of each conversation that changed, as long as the connection takes them."""
@@ -425,6 +423,9 @@ class Subscriptions:
             await self._conversations.durable(name)
 
 
+_wire = attrgetter("wire")
+
+
 def _may_push(subscription: Subscription) -> bool:
     """Whether something can be pushed now."""
     return not (subscription.over or subscription.fetching or subscription.sink.paused)
@@ -447,5 +448,4 @@ def _note_stale(subscription: Subscription, lines: Sequence[PublishedEvent], bef
         subscription.known = head
 
 
-def _events(id: str, joined: bytes) -> bytes:
-    return notification("events", b'{"subscription":"%b","events":[%b]}' % (id.encode(), joined))
+_EVENTS = notification("events", b'{"subscription":"%b","events":[%b]}')

@@ -22,10 +22,11 @@ from punchlistd.engine.access import Access, refused
 from punchlistd.engine.calls import Barrier, Holder, Item, Read, Stage, Write
 from punchlistd.engine.claims import CLAIMS, Claims
 from punchlistd.engine.confirm import Confirmer
-from punchlistd.engine.conversations import Conversations, LoadedConversation
+from punchlistd.engine.conversations import Conversations
 from punchlistd.engine.deferrals import Deferrals
 from punchlistd.engine.idempotency import fingerprint, key_conflict
 from punchlistd.engine.idle import Idle
+from punchlistd.engine.loaded import LoadedConversation
 from punchlistd.engine.rates import Rates
 from punchlistd.engine.replies import INTERNAL_ERROR, REPLY_BYTES, Outcome, size_of
 from punchlistd.engine.subscriptions import PublishedEvent

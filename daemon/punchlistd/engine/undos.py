@@ -7,8 +7,9 @@ from punchlistd.domain.decide.undo import take_back_calls
 from punchlistd.domain.lookback import Lookback
 from punchlistd.engine.access import Access
 from punchlistd.engine.calls import Write
-from punchlistd.engine.conversations import Conversations, LoadedConversation
+from punchlistd.engine.conversations import Conversations
 from punchlistd.engine.history import History, deeper
+from punchlistd.engine.loaded import LoadedConversation
 from punchlistd.store.port import Damaged
 
 TRIES = 8

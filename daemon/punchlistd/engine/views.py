@@ -8,7 +8,7 @@ position and the ids of what did not fit into the last piece, the others nothing
 import msgspec
 
 from punchlist_schemas.results import BoardPush
-from punchlistd.engine.conversations import LoadedConversation
+from punchlistd.engine.loaded import LoadedConversation
 from punchlistd.engine.replies import Reply, notification
 
 

@@ -7,14 +7,14 @@ here and nowhere else.
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS, Method
 from punchlist_schemas.params import ListUndo, Mutation, Params, TaskClaim
-from punchlistd.engine import queries as q
+from punchlistd.engine import state_queries as q
 from punchlistd.engine.access import for_the_trusted, foreign_owner
 from punchlistd.engine.calls import Caller, Read, Stage, StateQuery, Write, stamp
 from punchlistd.engine.claims import Claims
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 READ_ONLY = Rejection(
     "forbidden",
-    "This daemon was started to be read alone. End it, put right what keeps the log from being written, start another.",
+    "This daemon is read-only. Stop it, fix what prevents writing the log, and start it again without --read-only.",
     {"what": "change"},
 )
 
@@ -142,39 +142,40 @@ class Router:
                 caller.answer(call.id, jsonrpc.unknown_method(call.method))
                 return
             try:
-                params = msgspec.convert(call.params, row.method.params)
+                params: Any = msgspec.convert(call.params, row.method.params)
             except msgspec.ValidationError as error:
                 caller.answer(call.id, jsonrpc.invalid_params(row.method, error))
                 return
-            if row.method.kind == "write":
-                self._write(connection, caller, call.id, row, cast(Mutation, params))
-            else:
+            if row.method.kind != "write":
                 self._read(connection, caller, call.id, row, params)
+                return
+            refused = READ_ONLY if self._read_only else None if row.scope is None else row.scope(caller.user, params)
+            write = Write(caller, call.id, row.method, params, stamp(caller, params))
+            if refused is None and type(params) is TaskClaim and params.wait_ms > 0:
+                refused = self._begin_claim(connection, write)
+            if refused is not None:
+                caller.answer(call.id, refused)
+                return
+            connection.last_write = write
+            if type(params) is ListUndo:
+                connection.undo = write
+                self._submit(write)
+            else:
+                self._inbox.submit(write)
         except MemoryError:  # the writer may have lost the word that there is work: the daemon ends
             raise
         except Exception:
             logger.exception("%s failed", call.method)
             caller.answer(call.id, INTERNAL_ERROR)
 
-    def _write(self, connection: Connection, caller: Caller, id: bytes | None, row: Row, params: Mutation) -> None:
-        refused = READ_ONLY if self._read_only else None if row.scope is None else row.scope(caller.user, params)
-        if refused is not None:
-            caller.answer(id, refused)
-            return
-        write = Write(caller, id, row.method, params, stamp(caller, params))
-        if type(params) is TaskClaim and params.wait_ms > 0:
-            call = self._begin_waiting(connection, caller, id)
-            if type(call) is Rejection:
-                caller.answer(id, call)
-                return
-            write.caller = call
-            call.on_give_up = lambda: self._claims.give_up(write, self._connections.given_up)
-        connection.last_write = write
-        if type(params) is ListUndo:
-            connection.undo = write
-            self._submit(write)
-        else:
-            self._inbox.submit(write)
+    def _begin_claim(self, connection: Connection, write: Write) -> Rejection | None:
+        """A claim that may have to wait for a task; why it can't."""
+        call = self._begin_waiting(connection, write.caller, write.id)
+        if type(call) is Rejection:
+            return call
+        write.caller = call
+        call.on_give_up = lambda: self._claims.give_up(write, self._connections.given_up)
+        return None
 
     def _begin_waiting(self, connection: Connection, caller: Caller, id: bytes | None) -> WaitingCall | Rejection:
         return SHUTTING_DOWN if self._connections.closing else connection.waiting.begin(caller, id)

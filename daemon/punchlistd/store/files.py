@@ -285,8 +285,9 @@ def _is_plenty(path: str, size: int) -> bool:
 def fill(path: str, size: int) -> None:
     """Lengthen a file with zeros, durably, if it is shorter and there is plenty of room; otherwise leave it.
 
-    What is written over them later is flushed without the file's length and map of blocks. Closing a descriptor ends
-    the locks of this process on a file: not for one that SQLite holds locked, which it does not what it writes ahead.
+    Commits that overwrite the zeros later flush data only: neither the file's length nor its map of blocks changes.
+    Do not use it on the database: closing any descriptor of a file drops this process's POSIX locks on it. SQLite takes
+    none on the write-ahead log.
 
     Raises:
         OSError: The disk failed.

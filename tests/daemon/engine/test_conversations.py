@@ -3,16 +3,10 @@ from pathlib import Path
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
 from punchlist_testing.memory_log import MemoryLog
 from punchlistd.domain.state import initial_state
-from punchlistd.engine.conversations import (
-    REPLIES_KEPT,
-    SNAPSHOT_EVENTS,
-    Conversations,
-    Listings,
-    LoadedConversation,
-    due_snapshots,
-)
+from punchlistd.engine.conversations import SNAPSHOT_EVENTS, Conversations, due_snapshots
 from punchlistd.engine.history import History
 from punchlistd.engine.inbox import Inbox
+from punchlistd.engine.loaded import REPLIES_KEPT, Listings, LoadedConversation
 
 C = "c"
 

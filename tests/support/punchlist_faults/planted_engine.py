@@ -302,8 +302,8 @@ MUTANTS = (
     Mutant(
         "what comes behind an undo is done behind it",
         _NET + "router.py",
-        "            connection.undo = write\n",
-        "            pass\n",
+        "                connection.undo = write\n",
+        "                pass\n",
         ("tests/daemon/engine/test_undos.py",),
     ),
     Mutant(

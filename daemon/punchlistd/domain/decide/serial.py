@@ -40,7 +40,7 @@ def follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) ->
 
     An undo is followed by nothing but what keeps a serial list at one task in progress.
     """
-    if state.settings.max_attempts or is_serial(state):
+    if state.settings.max_attempts or state.settings.execution == "serial":
         return _follow_up(state, params, events)
     return ()
 

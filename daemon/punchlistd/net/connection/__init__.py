@@ -49,6 +49,7 @@ class Connection(asyncio.Protocol):
         last_write: Its last change. A read behind it waits until it is answered.
         undo: Its last undo. What comes behind it waits until it is done, since its history is read beside the writer.
         frame_timer: Runs while a frame is unfinished: a slow sender must not hold memory for ever.
+        framed: Puts a payload into this connection's framing.
         push_framed: The transport's own: no answers wait to be sent when a commit is published.
     """
 
@@ -70,6 +71,7 @@ class Connection(asyncio.Protocol):
         self.frame_timer: asyncio.TimerHandle | None = None
         self.push_framed: Callable[[bytes], Any] = _to_nobody
         self.protocol = ServerProtocol(limits)
+        self.framed = self.protocol.framed
         self.output = Output(connections.held, self._blocked, self._unblocked)
         self._begin = begin
         self._metrics = connections.metrics
@@ -282,10 +284,6 @@ class Connection(asyncio.Protocol):
         """The kind of framing."""
         return self.protocol.framing
 
-    def framed(self, payload: bytes) -> bytes:
-        """A payload in this connection's framing."""
-        return self.protocol.framed(payload)
-
     @property
     def paused(self) -> bool:
         """Whether nothing may be pushed: the peer takes no bytes, or has to be answered a batch of changes first."""
@@ -357,7 +355,7 @@ class Connection(asyncio.Protocol):
 
     def _watch_frame(self, *, finished: bool) -> None:
         """Bytes came: they finished frames, or left one unfinished, or both."""
-        pending = self.protocol.has_unfinished_frame
+        pending = self.protocol.has_unfinished_frame and not self.protocol.at_end
         if finished or not pending:
             self._stop_frame_timer()
         if pending and self.frame_timer is None:

@@ -72,11 +72,25 @@ class ServerProtocol:
         at_end: Whether nothing more comes in.
         frames: What came in whole, of which nothing has begun.
         members: The calls of the batch that is coming out.
+        framed: Puts a payload into this connection's framing.
+        has_unfinished_frame: Whether a frame has begun of which more has to come.
         unsent_bytes: How many bytes `data_to_send` has.
         fault: Why the bytes that came in can't be read any further, as the last payload to push; empty while they can.
     """
 
-    __slots__ = ("_framer", "_limits", "_out", "at_end", "fault", "frames", "in_flight", "members", "unsent_bytes")
+    __slots__ = (
+        "_framer",
+        "_limits",
+        "_out",
+        "at_end",
+        "fault",
+        "framed",
+        "has_unfinished_frame",
+        "frames",
+        "in_flight",
+        "members",
+        "unsent_bytes",
+    )
 
     def __init__(self, limits: Limits) -> None:
         """A connection on which nothing was said; the peer's first byte decides on its framing."""
@@ -84,8 +98,10 @@ class ServerProtocol:
         self.at_end = False
         self.fault: bytes = b""
         self.unsent_bytes = 0
+        self.has_unfinished_frame = False
         self._limits = limits
         self._framer = Framer(limits.frame_bytes)
+        self.framed = self._framer.encode
         self.frames: deque[bytes] = deque()
         self.members: deque[tuple[jsonrpc.Call | jsonrpc.Malformed, Batch]] = deque()
         self._out: list[bytes] = []
@@ -102,16 +118,12 @@ class ServerProtocol:
             frames = error.frames
             self.fault = jsonrpc.failure(jsonrpc.NULL, error.rejection)
         self.frames += frames
+        self.has_unfinished_frame = self._framer.pending
         return bool(frames)
 
     def receive_eof(self) -> bool:
         """The peer sends no more; whether that finished a frame: its last line may do without a newline."""
         return self._framer.kind == "lines" and self._framer.pending and self.receive_data(b"\n")
-
-    @property
-    def has_unfinished_frame(self) -> bool:
-        """Whether a frame has begun of which more has to come."""
-        return self._framer.pending and not self.at_end
 
     @property
     def received_bytes(self) -> int:
@@ -147,10 +159,6 @@ class ServerProtocol:
     def framing(self) -> str:
         """The kind of framing; equal kinds frame equally."""
         return self._framer.kind or "lines"
-
-    def framed(self, payload: bytes) -> bytes:
-        """A payload in this connection's framing."""
-        return self._framer.encode(payload)
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
         """Answer a call that stands alone, by its raw JSON id; a notification (None) gets no reply."""

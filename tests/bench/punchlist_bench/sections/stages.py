@@ -27,7 +27,7 @@ from punchlistd.domain.decide import decide
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.calls import Write, stamp
-from punchlistd.engine.conversations import LoadedConversation
+from punchlistd.engine.loaded import LoadedConversation
 from punchlistd.engine.replies import Outcome
 from punchlistd.net import jsonrpc
 from punchlistd.settings import Settings
