@@ -1,4 +1,4 @@
-"""The client library of punchlist: task lists of agents, kept by a per-user daemon, pushed live.
+"""The client library of punchlist: task lists for agents, stored by one daemon per user and pushed live.
 
 ```python
 import punchlist
@@ -12,8 +12,8 @@ with punchlist.connect() as client:
     print(done.next_task, done.unblocked, done.remaining)
 ```
 
-`connect_async()` gives the same with `async with` and `await`. Names are loaded on first use, so that importing the
-package costs nothing.
+`connect_async()` gives the same with `async with` and `await`. Names load on first use, so importing the package
+costs nothing.
 """
 
 TYPE_CHECKING = False  # the constant of `typing`, whose import would cost more than all the rest

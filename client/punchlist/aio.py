@@ -1,8 +1,8 @@
-"""The face for asyncio: `AsyncClient`, its conversations and watches. What is not waiting is in `punchlist.core`.
+"""The client for asyncio: `AsyncClient`, its conversations and watches. `punchlist.core` has all that does no I/O.
 
-Calls of one client share a connection and may be made at the same time; each answer finds its call. A cancelled call
-is given up at the daemon too. A watch has a connection of its own: while its loop is slow we stop reading, and the
-daemon keeps nothing but a position for us.
+Calls of one client share a connection and may run at the same time; each answer finds its call. Cancelling a call
+cancels it at the daemon too. A watch has a connection of its own: while its loop is slow we stop reading, and the
+daemon stores nothing but a position for us.
 """
 
 from collections import deque
@@ -63,7 +63,7 @@ def _awaiting(
 
 
 class AsyncClient:
-    """A connection to the daemon that mends itself: a call that is interrupted by a restart is made again, once.
+    """A connection to the daemon. It reconnects by itself, and repeats a call that a restart interrupted.
 
     Args:
         **options: See `Options`.
@@ -88,7 +88,7 @@ class AsyncClient:
     confirmation = _awaiting(ClientCalls.confirmation)
 
     def as_user(self, user: str) -> "AsyncClient":
-        """Another client of the same daemon, whose connection is confined to this user's conversations."""
+        """Another client of the same daemon, confined to the lists of this user."""
         return AsyncClient(**{**self.options, "user": user})
 
     async def open(self) -> HelloResult:
@@ -98,27 +98,27 @@ class AsyncClient:
         raise self._profile.target.too_late()
 
     def conversation(self, name: str | None = None, *, actor: str | None = None) -> "AsyncConversation":
-        """One list: `name`, or the one of the scope around, or of PUNCHLIST_CONVERSATION, as it is now.
+        """One list: `name`, else the list of the surrounding scope, else PUNCHLIST_CONVERSATION.
 
         Args:
             name: The conversation's id.
-            actor: Who its changes are recorded for, by default the client's name.
+            actor: The actor that its changes are recorded for; by default the name of the client.
 
         Raises:
-            NoConversation: None is named.
+            NoConversation: No list is named.
         """
         return AsyncConversation(self, scope.resolve(name), actor)
 
     def watch(self, *, after: int | None = None, epoch: str | None = None) -> "AsyncWatch[Change]":
-        """Everything that happens from now, or behind position `after`, in all conversations."""
+        """Everything that happens in all lists, from now on or after position `after`."""
         return self.follow(Cursor(None, EventsView(), after, epoch))
 
     async def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
-        """Make any call by its wire name and get the plain JSON result. Mutations get a key here too."""
+        """Make any call by its name on the wire and return the plain JSON result. Changes get a key here too."""
         return await self._send(Request.raw(method, params or {}), object)
 
     async def forward(self, request: Request) -> bytes:
-        """Make any call and get the JSON of its result as it came, for those who pass it on."""
+        """Make any call and return the JSON of its result as it came, to pass it on."""
         return bytes(await self._send(request, msgspec.Raw))
 
     async def run(self, call: Call[R]) -> R:
@@ -126,7 +126,7 @@ class AsyncClient:
         return call.pick(await self._send(call.request, call.result))
 
     def post(self, request: Request) -> None:
-        """Send a request whose answer nobody waits for; nothing happens without a connection."""
+        """Send a request whose answer nobody waits for; does nothing without a connection."""
         if self._link is not None and not self._link.is_lost:
             self._link.post(request)
 
@@ -135,7 +135,7 @@ class AsyncClient:
         return AsyncWatch(self._profile, cursor, self._watches)
 
     async def aclose(self) -> None:
-        """Close the connection and end all watches. Using the client again connects again."""
+        """Close the connection and end all watches. The next call connects again."""
         with anyio.CancelScope(shield=True):
             for watch in list(self._watches):
                 await watch.aclose()
@@ -144,7 +144,7 @@ class AsyncClient:
                 await link.aclose()
 
     def _forked(self) -> None:
-        """The connection and who waits for it are the parent's; a child connects by itself."""
+        """The connection and its waiting calls belong to the parent; the child opens its own."""
         self._lock = anyio.Lock()
         self._link = None
         self._watches = set()
@@ -248,15 +248,15 @@ class AsyncConversation:
     def watch(
         self, *, view: Literal["events", "list", "rows"] = "events", after: int | None = None, epoch: str | None = None
     ) -> "AsyncWatch[Change] | AsyncWatch[TaskList]":
-        """What happens here from now on, for `async for`: every change, or with view `list` the newest list.
+        """What happens to this list from now on, for `async for`: every change, or with view `list` the newest list.
 
-        It reconnects by itself, without gap or repeat. The list comes at once and then after each change; where many
-        follow each other some are skipped.
+        The watch reconnects by itself, without gap or repeat. View `list` delivers the list at once and then after
+        changes; if many changes follow each other, it skips some of the lists in between.
 
         Args:
-            view: `events`, `list`, or `rows`: the same lists as `list`, of which only what changed comes over the wire.
-            after: Begin behind this position instead of now: a change's `seq`, or that of a list.
-            epoch: Refuse with `WrongEpoch` if `after` belongs to another log (`(await client.open()).epoch`).
+            view: `events`, `list`, or `rows`: the same lists as `list`, but only what changed comes over the wire.
+            after: Begin after this position instead of now: the `seq` of a change or of a list.
+            epoch: Raise `WrongEpoch` if `after` belongs to another log (`(await client.open()).epoch`).
         """
         if view != "events":
             return self.client.follow(Cursor(self.id, ListView() if view == "list" else RowsView()))
@@ -265,45 +265,45 @@ class AsyncConversation:
     def work(self, owner: str, *, lease_ms: int = 60_000, wait_ms: int = 0, follow: bool = False) -> "AsyncWork":
         """Claims one task after the other for `async for`. See `punchlist.work`.
 
-        Each is finished by how the body ended, and its claim renewed while the body runs. The loop ends when there is
-        no task to be had.
+        Each task is finished when the body ends, and its claim is renewed while the body runs. The loop ends when no
+        task is available.
 
         Args:
             owner: Who works.
-            lease_ms: How long a claim outlives the last sign of life of this process.
+            lease_ms: How long a claim lasts after the last renewal by this process.
             wait_ms: How long to wait for a task before the loop ends.
-            follow: Wait for ever.
+            follow: Never end: wait for new tasks.
 
         Raises:
             LeaseLost: A claim was lost while the body ran, and the task is open again.
-            LeaseHeld: The same, and somebody else has it by now.
+            LeaseHeld: A claim was lost while the body ran, and somebody else has the task now.
         """
         return AsyncWork(
             self.client, self.calls, Terms(owner, None, lease_ms, FOLLOW_MS if follow else min(wait_ms, FOLLOW_MS - 1))
         )
 
     def claim(self, owner: str, task: str | None = None, *, lease_ms: int = 60_000, wait_ms: int = 0) -> "AsyncClaim":
-        """One task for an `async with`: the named one or the next ready one; None if there is none to be had.
+        """One task for an `async with`: the named one or the next ready one; None if no task is available.
 
-        Its end completes the task, an exception fails it; see `punchlist.work`. `take` claims and does nothing more.
+        The end of the `async with` completes the task, an exception fails it; see `punchlist.work`. `take` only claims.
 
         Args:
             owner: Who works.
             task: Its id; by default the next ready one.
-            lease_ms: How long the claim outlives the last sign of life of this process.
-            wait_ms: How long to wait for it.
+            lease_ms: How long the claim lasts after the last renewal by this process.
+            wait_ms: How long to wait for a task.
         """
         return AsyncClaim(AsyncWork(self.client, self.calls, Terms(owner, task, lease_ms, wait_ms)))
 
     async def wait(self, until: Until = "done", *, timeout_s: float | None = None) -> TaskList:
-        """Wait until the list is as wanted, and return it.
+        """Wait until the list meets a condition, and return it.
 
         Args:
             until: See `Until`.
-            timeout_s: At most so many seconds.
+            timeout_s: How many seconds to wait at most.
 
         Raises:
-            TimedOut: The time is over.
+            TimedOut: The time has passed.
         """
         satisfied = condition(until)
         with anyio.move_on_after(timeout_s):
@@ -311,7 +311,7 @@ class AsyncConversation:
                 while not satisfied(tasks := await lists.next()):
                     pass
             return tasks
-        raise TimedOut(f"The list was not as wanted within {timeout_s:g} s.")
+        raise TimedOut(f"The list did not meet the condition within {timeout_s:g} s.")
 
 
 class AsyncWatch(Generic[T]):
@@ -333,7 +333,7 @@ class AsyncWatch(Generic[T]):
         """The next item.
 
         Raises:
-            TimedOut: There is none within `timeout_s` seconds; the watch goes on.
+            TimedOut: Nothing came within `timeout_s` seconds; the watch continues.
         """
         with anyio.move_on_after(timeout_s):
             while not self._ready:
@@ -350,7 +350,7 @@ class AsyncWatch(Generic[T]):
                 await link.aclose()
 
     def drop(self) -> None:
-        """End the subscription and wait for nothing; to be called on the loop."""
+        """End the subscription without waiting; must be called on the loop."""
         self._closed = True
         self._siblings.discard(self)
         link, self._link = self._link, None

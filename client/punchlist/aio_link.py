@@ -146,7 +146,7 @@ class Link(asyncio.Protocol):
 
         The daemon reads frames in their order: what was sent before an answered call was understood.
         """
-        error = failure(reply) or ProtocolError("The daemon sent an answer to nothing.")
+        error = failure(reply) or ProtocolError("The daemon answered a call that nobody made.")
         for request_id, answer in self._waiting.items():
             if request_id > self._answered:
                 _fail_unless_done(answer, error)

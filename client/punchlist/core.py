@@ -160,10 +160,10 @@ class Wire:
         try:
             messages = [jsonrpc.decode_message(frame) for frame in self._framer.feed(data)]
         except (FramingError, ValueError) as error:
-            raise ProtocolError(f"The daemon sent what is no message of ours: {error}") from error
+            raise ProtocolError(f"The daemon sent something that is no message of this protocol: {error}") from error
         for message in messages:
             if isinstance(message, Reply) and message.id is None:
-                error = failure(message) or ProtocolError("The daemon sent an answer to nothing.")
+                error = failure(message) or ProtocolError("The daemon answered a call that nobody made.")
                 if not _is_about_a_frame(error):
                     raise error
         return messages

@@ -1,7 +1,7 @@
-"""Where a subscription stands and what it hands out, without any input or output.
+"""The position of a subscription and the items that it delivers, without any input or output.
 
-One cursor outlives many connections: it asks for what comes behind the last item it handed out, drops what it has
-seen, and takes positions of another log for an error.
+One cursor outlives many connections: it asks for what follows the last delivered item, drops what it has seen before,
+and refuses positions of another log.
 """
 
 from abc import ABC, abstractmethod
@@ -34,8 +34,8 @@ T = TypeVar("T")
 class Change(msgspec.Struct, frozen=True, gc=False):
     """One thing that happened.
 
-    `seq` is its position in the whole log (pass it as `after` to go on behind it), `version` that in its
-    conversation, `at` milliseconds since 1970 UTC. `event` is one of the structs of `punchlist_schemas.events`.
+    `seq` is its position in the whole log (pass it as `after` to continue from here), `version` its position in the
+    conversation, and `at` its time in milliseconds since 1970 UTC. `event` is a struct of `punchlist_schemas.events`.
     """
 
     seq: int
@@ -53,14 +53,14 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 
 class TaskList(list[Task]):
-    """Tasks in the order of their list, with what is known about the whole.
+    """Tasks in the order of their list, with facts about the whole list.
 
     Attributes:
         counts: How many tasks of the whole list are in each state.
-        version: The conversation's version that this is the list of.
+        version: The version of the conversation that these tasks show.
         seq: The position in the log: watch with `after=tasks.seq` to miss nothing.
         total: How many tasks matched before `offset` and `limit` cut them.
-        damaged: Where the list ends because its log is damaged, None for a whole list.
+        damaged: Where the list ends because its log is damaged; None if the list is whole.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ Until = Literal["done", "idle", "change"] | Callable[[TaskList], bool]
 
 
 def condition(until: Until) -> Callable[[TaskList], bool]:
-    """A predicate to be asked for each list in turn, the present one first."""
+    """A predicate to call for each list in turn, beginning with the current one."""
     if not isinstance(until, str):
         return until
     if until == "done":
@@ -116,9 +116,9 @@ def condition(until: Until) -> Callable[[TaskList], bool]:
 
 
 class View(ABC, Generic[T]):
-    """What a subscription hands out: events one by one, or (`shows_lists`) the newest list.
+    """What a subscription delivers: events one by one, or (`shows_lists`) the newest list.
 
-    With `resumes` it goes on behind a position.
+    With `resumes` it continues from a position.
     """
 
     name: Literal["events", "list", "rows", "board"]

@@ -1,25 +1,25 @@
-"""What can go wrong, as exceptions that carry the facts.
+"""Everything that can go wrong, as exceptions that carry the facts.
 
-Whose fault it is decides the branch:
+The branches tell whose fault it is:
 
     PunchlistError
-    ├── DaemonUnavailable        nobody answers and none could be started; the message says what to change
+    ├── DaemonUnavailable        no daemon answers and none could be started; the message says what to change
     │   └── WrongDataDirectory   the daemon that answers keeps its lists elsewhere
-    ├── ConnectionLost           the daemon went away and stayed away for longer than we retry
-    ├── TimedOut                 the time given by the caller is over (also a TimeoutError)
+    ├── ConnectionLost           the daemon went away and did not come back while we retried
+    ├── TimedOut                 the time that the caller gave has passed (also a TimeoutError)
     ├── NoConversation           no conversation was named, by argument, scope or environment
-    ├── ProtocolError            what came back is not the contract we speak
-    └── RequestRefused           the daemon said no: nothing was changed (but see OutcomeUnknown)
+    ├── ProtocolError            the answer does not follow the protocol that we speak
+    └── RequestRefused           the daemon refused the call and changed nothing (but see OutcomeUnknown)
         ├── ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError
         ├── NotFound, Forbidden, LimitExceeded, KeyConflict, VersionConflict
         ├── IllegalTransition, Blocked, DependencyCycle, LeaseHeld, LeaseLost, ConfirmationRequired
         ├── RateLimited, StorageFull, OutcomeUnknown, ShuttingDown, Damaged
         └── Gap, WrongEpoch, Cancelled
 
-There is one subclass of `RequestRefused` for each kind in `punchlist_schemas.errors.ERRORS`; its annotations are the
-members that this kind's data may carry, and become attributes (None when the daemon left one out).
+There is one subclass of `RequestRefused` for each kind in `punchlist_schemas.errors.ERRORS`; its annotations name the
+members that the data of this kind may carry; each is an attribute (None when the daemon left it out).
 
-The module imports nothing, since the command line's fast path raises from here too.
+This module imports nothing: the fast path of the command line raises these errors too.
 """
 
 TYPE_CHECKING = False
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 class PunchlistError(Exception):
-    """Base of everything this library raises on purpose."""
+    """Base of every error that this library raises on purpose."""
 
 
 class DaemonUnavailable(PunchlistError):
-    """No daemon answers. `temporary` tells whether trying again later can help without changing anything.
+    """No daemon answers. `temporary`: trying again later may help, with nothing changed in between.
 
-    `exit_code` is that of a daemon which was started and ended at once.
+    `exit_code` is the exit code of a daemon that was started and ended at once.
     """
 
     def __init__(self, message: str, *, temporary: bool = False, exit_code: int | None = None) -> None:
@@ -44,14 +44,14 @@ class DaemonUnavailable(PunchlistError):
 
 
 class WrongDataDirectory(DaemonUnavailable):
-    """The daemon on the socket does not serve the data directory that is meant, as it is seen from here.
+    """The daemon on the socket serves another data directory than the one that this process asked for.
 
-    It was started for another one, or in a sandbox whose files are not ours. The message says what to set.
+    It was started for another directory, or in a sandbox that sees other files. The message says what to set.
     """
 
 
 class ConnectionLost(PunchlistError):
-    """The connection to the daemon ended before the answer came. `final` tells that we closed it ourselves."""
+    """The connection to the daemon ended before the answer came. `final`: this program closed it."""
 
     def __init__(self, message: str = "", *, final: bool = False) -> None:
         super().__init__(message)
@@ -59,15 +59,15 @@ class ConnectionLost(PunchlistError):
 
 
 class TimedOut(PunchlistError, TimeoutError):
-    """What was waited for did not happen in the time given."""
+    """The call, or the change that was waited for, did not happen in the given time."""
 
 
 class NoConversation(PunchlistError):
-    """It is not clear which list is meant."""
+    """No list was named, by argument, scope or environment."""
 
 
 class ProtocolError(PunchlistError):
-    """The peer does not speak this version of the contract."""
+    """The daemon does not speak this version of the protocol."""
 
 
 class RequestRefused(PunchlistError):
@@ -77,7 +77,7 @@ class RequestRefused(PunchlistError):
         kind: The stable name of the refusal, a key of the error table.
         code: Its JSON-RPC error code.
         message: One sentence that says what to do.
-        data: All facts that came with it.
+        data: All facts that came with the error.
     """
 
     kinds: "ClassVar[dict[str, type[RequestRefused]]]" = {}
@@ -101,12 +101,12 @@ class RequestRefused(PunchlistError):
 
     @classmethod
     def facts(cls) -> tuple[str, ...]:
-        """Names of the attributes that this class adds; a trailing underscore is not part of the wire's name."""
+        """Names of the attributes that this class adds; a trailing underscore is not part of the name on the wire."""
         return () if cls is RequestRefused else tuple(cls.__dict__.get("__annotations__", ()))
 
 
 def refusal(code: int, message: str, data: "dict[str, Any]") -> RequestRefused:
-    """The exception for an error object from the wire. Kinds this version does not know stay `RequestRefused`."""
+    """The exception for an error object from the wire; a kind that this version does not know is a `RequestRefused`."""
     kind = str(data.get("kind", "internal_error"))
     return RequestRefused.kinds.get(kind, RequestRefused)(kind, code, message, data)
 
@@ -120,7 +120,7 @@ class InvalidRequest(RequestRefused, kind="invalid_request"):
 
 
 class MethodNotFound(RequestRefused, kind="method_not_found"):
-    """There is no such method; `nearest` is the closest name there is."""
+    """There is no such method; `nearest` is the most similar name."""
 
     method: str | None
     nearest: str | None
@@ -135,7 +135,7 @@ class InvalidParams(RequestRefused, kind="invalid_params"):
 
 
 class InternalError(RequestRefused, kind="internal_error"):
-    """A fault of the daemon's; its log has the details."""
+    """A bug in the daemon; its log has the details."""
 
 
 class NotFound(RequestRefused, kind="not_found"):
@@ -153,7 +153,7 @@ class VersionConflict(RequestRefused, kind="version_conflict"):
 
 
 class IllegalTransition(RequestRefused, kind="illegal_transition"):
-    """The status can't go there from where it is; in a serial list `running` is the task in the way."""
+    """The task can't change from its status to the new one; in a serial list `running` is the task in the way."""
 
     task: str
     from_: str
@@ -165,7 +165,7 @@ class IllegalTransition(RequestRefused, kind="illegal_transition"):
 class Blocked(RequestRefused, kind="blocked"):
     """The task has open blockers, each a mapping with its `id` and `title`, or is deferred until `not_before`.
 
-    `not_before` is in milliseconds since 1970 UTC; None of a task that is not deferred.
+    `not_before` is in milliseconds since 1970 UTC, and None if the task is not deferred.
     """
 
     task: str
@@ -174,7 +174,7 @@ class Blocked(RequestRefused, kind="blocked"):
 
 
 class DependencyCycle(RequestRefused, kind="dependency_cycle"):
-    """The edge would close a cycle; `path` holds the ids round it, the first also last."""
+    """The dependency would close a cycle; `path` holds the ids along it, with the first one repeated at the end."""
 
     path: list[str]
 
@@ -188,7 +188,7 @@ class LeaseHeld(RequestRefused, kind="lease_held"):
 
 
 class LeaseLost(RequestRefused, kind="lease_lost"):
-    """The claim that the call refers to has ended; `status` is what the task is now."""
+    """The claim that the call refers to has ended; `status` is the status of the task now."""
 
     task: str
     fence: int | None
@@ -196,13 +196,13 @@ class LeaseLost(RequestRefused, kind="lease_lost"):
 
 
 class KeyConflict(RequestRefused, kind="key_conflict"):
-    """The idempotency key was used before with other content."""
+    """The idempotency key was already used for a different call."""
 
     key: str
 
 
 class LimitExceeded(RequestRefused, kind="limit_exceeded"):
-    """A limit was broken."""
+    """The call exceeds a limit."""
 
     limit: str
     value: int
@@ -218,11 +218,11 @@ class RateLimited(RequestRefused, kind="rate_limited"):
 
 
 class StorageFull(RequestRefused, kind="storage_full"):
-    """The disk is full; nothing was written, reads go on."""
+    """The disk is full; nothing was written, and reads still work."""
 
 
 class OutcomeUnknown(RequestRefused, kind="outcome_unknown"):
-    """The write failed below the daemon: it may have happened. A retry with the same key tells."""
+    """The write failed, and may have happened all the same. Repeat the call with the same key to find out."""
 
 
 class Forbidden(RequestRefused, kind="forbidden"):
@@ -236,7 +236,7 @@ class ShuttingDown(RequestRefused, kind="shutting_down"):
 
 
 class ConfirmationRequired(RequestRefused, kind="confirmation_required"):
-    """Repeat the call with `confirm=error.token`; `summary` is what to show to whoever decides."""
+    """Show `summary` to whoever decides; with their yes, repeat the call with `confirm=error.token`."""
 
     token: str
     summary: str
@@ -244,19 +244,19 @@ class ConfirmationRequired(RequestRefused, kind="confirmation_required"):
 
 
 class Gap(RequestRefused, kind="gap"):
-    """Events after that position can't be had any more; `first` is the next one there is."""
+    """Events after this position are no longer available; `first` is the position of the next one that is."""
 
     after: int
     first: int
 
     @property
     def behind(self) -> int:
-        """The position to go on from: pass it as `after`."""
+        """Where to continue: pass it as `after`."""
         return self.first - 1
 
 
 class WrongEpoch(RequestRefused, kind="wrong_epoch"):
-    """The position belongs to another log: start again from the present."""
+    """The position belongs to another log: start again from the current list."""
 
     epoch: str | None
     expected: str
@@ -270,4 +270,4 @@ class Damaged(RequestRefused, kind="damaged"):
 
 
 class Cancelled(RequestRefused, kind="cancelled"):
-    """The waiting call was given up."""
+    """The waiting call was cancelled."""

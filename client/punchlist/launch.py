@@ -1,8 +1,8 @@
-"""Reaching the daemon: connect to its socket, and start one where none is running.
+"""Reaching the daemon: connect to its socket, and start one if none is running.
 
-Light on purpose (no asyncio, msgspec, socket or subprocess at the top), since the command line comes through here too.
-Whoever listens must be our own user or root. A refusal by permissions never starts a daemon: one that runs is merely
-out of reach, and a second one would not be any nearer.
+Light on purpose (no asyncio, msgspec, socket or subprocess at the top), since the command line uses it too. The
+listener must run as our own user or as root. A refusal by permissions never starts a daemon: the one that runs is out
+of reach, and so would be a second one.
 """
 
 import _socket
@@ -47,13 +47,13 @@ Otherwise see that {folder} belongs to you with mode 0700. No daemon was started
 
 
 class Target:
-    """Where a daemon is met, and whether one may be started there.
+    """Where to meet a daemon, and whether one may be started there.
 
     Args:
-        socket: The socket's path; by default found by the rules of the wire contract.
-        data_dir: The data directory that a started daemon gets; by default likewise.
-        autostart: Whether to start a daemon where none runs; by default unless PUNCHLIST_AUTOSTART=0.
-        env: The environment to look into, by default the process's own.
+        socket: Path of the socket; by default found by the rules of docs/protocol.md.
+        data_dir: Data directory for a daemon that is started; by default found by the same rules.
+        autostart: Whether to start a daemon if none runs; by default yes, unless PUNCHLIST_AUTOSTART=0.
+        env: The environment variables; by default those of this process.
     """
 
     def __init__(
@@ -83,8 +83,8 @@ class Target:
         """A connected blocking socket, after starting a daemon if need be.
 
         Raises:
-            DaemonUnavailable: Nobody answers; the message says what to change. A daemon that was started and is not
-                ready after `timeout_s` seconds goes on starting.
+            DaemonUnavailable: No daemon answers; the message says what to change. A daemon that was started and is not
+                ready after `timeout_s` seconds keeps starting.
         """
         deadline = time.monotonic() + timeout_s
         try:
@@ -101,13 +101,12 @@ class Target:
         return self._start(deadline)
 
     def check(self, device: str = "", inode: str = "") -> None:
-        """See that the daemon's lock, of these numbers, is the file that lies in the data directory which is meant.
+        """Check that the daemon serves our data directory: that its lock has these numbers.
 
-        An older daemon tells no numbers. A data directory is meant where one is named, or where no socket is: then
-        both are the user's own.
+        An older daemon sends no numbers. Nothing is checked if only a socket was named: any directory will do then.
 
         Raises:
-            WrongDataDirectory: Another file lies there, or none.
+            WrongDataDirectory: The lock in our data directory is another file, or missing.
         """
         if not self._means_data_dir or not inode:
             return
@@ -127,14 +126,14 @@ class Target:
             )
 
     def too_late(self) -> "DaemonUnavailable | TimedOut":
-        """The error of a call whose time is over, which says what to look at."""
+        """The error for a call that ran out of time; it says where to look."""
         if self._starting is not None:
             return DaemonUnavailable(str(self._starting), temporary=True)
         who = f"The daemon (process {self._pid})" if self._pid else f"The daemon on {self.socket}"
         return TimedOut(f"{who} did not answer in time. It may be stopped or busy: punch doctor says more.")
 
     def connected(self, deadline: float) -> _socket.socket:
-        """A connected blocking socket, if a daemon listens; the deadline is on the clock of `time.monotonic`.
+        """A connected blocking socket, if a daemon listens; `deadline` is a time of `time.monotonic`.
 
         Raises:
             OSError: As the system says.
@@ -165,7 +164,7 @@ class Target:
                     return self.connected(deadline)
             except OSError as error:
                 if report.lost_race and error.errno in _NOT_RUNNING and time.monotonic() < deadline:
-                    continue  # who had the data directory was about to leave it, and will not listen any more
+                    continue  # the daemon that had the data directory was stopping, and will not listen again
                 refused = unavailable(self.socket, error)
                 text = f"{refused}\n{report.reason}" if report.reason else str(refused)
                 raise DaemonUnavailable(text, temporary=refused.temporary, exit_code=report.exit_code) from error
@@ -185,7 +184,7 @@ class Target:
 
 
 def connect(path: str, timeout_s: float = TIMEOUT_S) -> _socket.socket:
-    """Connect to the socket at `path`, of any length, and check who listens.
+    """Connect to the socket at `path`, however long the path is, and check who listens.
 
     Raises:
         OSError: As the system says; EAGAIN if the listener accepted nobody for `timeout_s` seconds.
@@ -199,7 +198,9 @@ def connect(path: str, timeout_s: float = TIMEOUT_S) -> _socket.socket:
         sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(0))
         uid = peer(sock)[1]
         if uid not in (os.getuid(), 0):
-            raise DaemonUnavailable(f"{path} is served by another user (uid {uid}), not by you; we don't talk to it.")
+            raise DaemonUnavailable(
+                f"{path} is served by another user (uid {uid}), not by you; punchlist does not talk to it."
+            )
     except BaseException:
         sock.close()
         raise
@@ -212,7 +213,7 @@ def _connect_at_any_length(sock: _socket.socket, path: str) -> None:
         return
     folder, name = os.path.split(path)
     if len(os.fsencode(name)) > _MAX_NAME_BYTES:
-        raise OSError(errno.ENAMETOOLONG, f"a socket's own name may have at most {_MAX_NAME_BYTES} bytes")
+        raise OSError(errno.ENAMETOOLONG, f"the file name of a socket may have at most {_MAX_NAME_BYTES} bytes")
     directory = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         sock.connect(f"/proc/self/fd/{directory}/{name}")
@@ -221,13 +222,13 @@ def _connect_at_any_length(sock: _socket.socket, path: str) -> None:
 
 
 def peer(sock: _socket.socket) -> tuple[int, int]:
-    """Process id and user id of who listens at the other end (struct ucred: pid, uid, gid)."""
+    """Process id and user id of the listener (struct ucred: pid, uid, gid)."""
     credentials = sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
     return int.from_bytes(credentials[:4], sys.byteorder), int.from_bytes(credentials[4:8], sys.byteorder)
 
 
 def unavailable(path: str, error: OSError) -> DaemonUnavailable:
-    """The refusal for a failed connect, which says what would help."""
+    """The error for a failed connect; it says what would help."""
     if error.errno in _NOT_ALLOWED:
         advice = _SANDBOX_HELP.format(path=path, folder=os.path.dirname(path))
         return DaemonUnavailable(f"Connecting to {path} is not permitted ({error.strerror}).\n{advice}")

@@ -1,28 +1,28 @@
-"""How a client is told to connect."""
+"""The options of a client."""
 
 from typing import TypedDict
 
 
 class Options(TypedDict, total=False):
-    """How to connect; every one may be left out."""
+    """How to connect; each option may be left out."""
 
     socket: str
-    """The daemon's socket, by default found by the rules of the wire contract."""
+    """Path of the daemon's socket; by default found by the rules of docs/protocol.md."""
 
     data_dir: str
-    """Data directory for a daemon that has to be started, by default found likewise."""
+    """Data directory for a daemon that this client starts; by default found by the same rules."""
 
     name: str
-    """Who is calling: shown in the daemon's status, and the actor of changes that name none."""
+    """The caller's name, shown in the daemon's status; also the actor of changes that name none."""
 
     user: str
     """Confine the connection to this user's conversations."""
 
     confirm: bool
-    """Make destructive calls two-step: the first one raises `ConfirmationRequired`."""
+    """Ask before destructive calls: the first call raises `ConfirmationRequired`, the second passes its token."""
 
     autostart: bool
-    """Whether to start a daemon where none runs, by default yes unless PUNCHLIST_AUTOSTART=0."""
+    """Whether to start a daemon if none runs; by default yes, unless PUNCHLIST_AUTOSTART=0."""
 
     timeout_s: float
-    """Seconds that a call may take, with all its retries; 30 by default."""
+    """How many seconds a call may take, including all retries; 30 by default."""

@@ -48,7 +48,9 @@ class Portal:
             ConnectionLost: The interpreter is exiting.
         """
         if threading.get_ident() == self._thread.ident:
-            raise RuntimeError("A blocking client was called on its own loop, as by a finalizer: use another thread.")
+            raise RuntimeError(
+                "The blocking client was called on its own event loop, as by a finalizer: use another thread."
+            )
 
         async def run() -> tuple[R | None, Exception | None]:
             try:

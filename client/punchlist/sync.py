@@ -1,10 +1,10 @@
-"""The blocking face: `Client`, its conversations, watches and work. All of it is `punchlist.aio` behind a portal.
+"""The blocking client: `Client`, its conversations, watches and work. All of it is `punchlist.aio` behind a portal.
 
-A client may be used by any number of threads: their calls go on at the same time over one connection, a call that
-waits (`take`, `wait`, a watch, `work`) holds up no other, and claims are renewed meanwhile. One client may have 64
-calls waiting (`LimitExceeded`). The time of a call counts from the call. After `os.fork` the child has a connection
-of its own and holds none of its parent's claims. What is left behind unclosed is closed when it is collected, and at
-the latest when the interpreter exits.
+Any number of threads may use one client: their calls run at the same time over one connection, a call that waits
+(`take`, `wait`, a watch, `work`) does not block the others, and claims are renewed in the background. At most 64 calls
+of one client may wait (`LimitExceeded`). The timeout of a call starts with the call. After `os.fork` the child opens
+its own connection and holds none of its parent's claims. A client that nobody closes is closed when it is collected,
+and at the latest when the interpreter exits.
 """
 
 import time
@@ -35,7 +35,7 @@ def connect(**options: Unpack[Options]) -> "Client":
         **options: See `Options`.
 
     Raises:
-        DaemonUnavailable: Nobody answers; the message says what to change.
+        DaemonUnavailable: No daemon answers; the message says what to change.
     """
     client = Client(**options)
     client.open()
@@ -63,9 +63,9 @@ def _blocking(build: Callable[Concatenate[ClientCalls, P], Call[R]]) -> Callable
 
 
 class Client:
-    """A connection to the daemon that mends itself: a call that is interrupted by a restart is made again.
+    """A connection to the daemon. It reconnects by itself, and repeats a call that a restart interrupted.
 
-    Threads may share it, and a forked child may use it on; see the module's description.
+    Threads may share it, and a forked child may keep using it; see the description of the module.
 
     Args:
         **options: See `Options`.
@@ -84,7 +84,7 @@ class Client:
     confirmation = _blocking(ClientCalls.confirmation)
 
     def as_user(self, user: str) -> "Client":
-        """Another client of the same daemon, whose connection is confined to this user's conversations."""
+        """Another client of the same daemon, confined to the lists of this user."""
         return Client(**{**self._face.options, "user": user})
 
     def open(self) -> HelloResult:
@@ -92,23 +92,23 @@ class Client:
         return portal().call(self._face.open)
 
     def conversation(self, name: str | None = None, *, actor: str | None = None) -> "Conversation":
-        """One list: `name`, or the one of the scope around, or of PUNCHLIST_CONVERSATION, as it is now.
+        """One list: `name`, else the list of the surrounding scope, else PUNCHLIST_CONVERSATION.
 
         Args:
             name: The conversation's id.
-            actor: Who its changes are recorded for, by default the client's name.
+            actor: The actor that its changes are recorded for; by default the name of the client.
 
         Raises:
-            NoConversation: None is named.
+            NoConversation: No list is named.
         """
         return Conversation(self, self._face.conversation(name, actor=actor))
 
     def watch(self, *, after: int | None = None, epoch: str | None = None) -> "Watch[Change]":
-        """Everything that happens from now, or behind position `after`, in all conversations."""
+        """Everything that happens in all lists, from now on or after position `after`."""
         return Watch(self._face.watch(after=after, epoch=epoch))
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
-        """Make any call by its wire name and get the plain JSON result. Mutations get a key here too."""
+        """Make any call by its name on the wire and return the plain JSON result. Changes get a key here too."""
         return portal().call(self._face.call, method, params)
 
     def run(self, call: Call[R]) -> R:
@@ -120,9 +120,9 @@ class Client:
         return Watch(self._face.follow(cursor))
 
     def close(self) -> None:
-        """Close the connection and end all watches. Calls that other threads wait for end with `ConnectionLost`.
+        """Close the connection and end all watches. Calls in other threads end with `ConnectionLost`.
 
-        Using the client again connects again.
+        The next call connects again.
         """
         portal().call(self._face.aclose)
 
@@ -196,15 +196,15 @@ class Conversation:
     def watch(
         self, *, view: Literal["events", "list", "rows"] = "events", after: int | None = None, epoch: str | None = None
     ) -> "Watch[Change] | Watch[TaskList]":
-        """What happens here from now on, for a `for` loop: every change, or with view `list` the newest list.
+        """What happens to this list from now on, for a `for` loop: every change, or with view `list` the newest list.
 
-        It reconnects by itself, without gap or repeat. The list comes at once and then after each change; where many
-        follow each other some are skipped.
+        The watch reconnects by itself, without gap or repeat. View `list` delivers the list at once and then after
+        changes; if many changes follow each other, it skips some of the lists in between.
 
         Args:
-            view: `events`, `list`, or `rows`: the same lists as `list`, of which only what changed comes over the wire.
-            after: Begin behind this position instead of now: a change's `seq`, or that of a list.
-            epoch: Refuse with `WrongEpoch` if `after` belongs to another log (`client.open().epoch`).
+            view: `events`, `list`, or `rows`: the same lists as `list`, but only what changed comes over the wire.
+            after: Begin after this position instead of now: the `seq` of a change or of a list.
+            epoch: Raise `WrongEpoch` if `after` belongs to another log (`client.open().epoch`).
         """
         if view != "events":
             return Watch(self._face.watch(view=view))
@@ -213,45 +213,45 @@ class Conversation:
     def work(self, owner: str, *, lease_ms: int = 60_000, wait_ms: int = 0, follow: bool = False) -> "Work":
         """Claims one task after the other for a `for` loop. See `punchlist.work`.
 
-        Each is finished by how the body ended, and its claim renewed while the body runs. The loop ends when there is
-        no task to be had.
+        Each task is finished when the body ends, and its claim is renewed while the body runs. The loop ends when no
+        task is available.
 
         Args:
             owner: Who works.
-            lease_ms: How long a claim outlives the last sign of life of this process.
+            lease_ms: How long a claim lasts after the last renewal by this process.
             wait_ms: How long to wait for a task before the loop ends.
-            follow: Wait for ever.
+            follow: Never end: wait for new tasks.
 
         Raises:
             LeaseLost: A claim was lost while the body ran, and the task is open again.
-            LeaseHeld: The same, and somebody else has it by now.
+            LeaseHeld: A claim was lost while the body ran, and somebody else has the task now.
         """
         return Work(self._face.work(owner, lease_ms=lease_ms, wait_ms=wait_ms, follow=follow))
 
     def claim(self, owner: str, task: str | None = None, *, lease_ms: int = 60_000, wait_ms: int = 0) -> "Claim":
-        """One task for a `with`: the named one or the next ready one; None if there is none to be had.
+        """One task for a `with`: the named one or the next ready one; None if no task is available.
 
-        Its end completes the task, an exception fails it; see `punchlist.work`. `take` claims and does nothing more.
+        The end of the `with` completes the task, an exception fails it; see `punchlist.work`. `take` only claims.
 
         Args:
             owner: Who works.
             task: Its id; by default the next ready one.
-            lease_ms: How long the claim outlives the last sign of life of this process.
-            wait_ms: How long to wait for it.
+            lease_ms: How long the claim lasts after the last renewal by this process.
+            wait_ms: How long to wait for a task.
         """
         return Claim(self._face.claim(owner, task, lease_ms=lease_ms, wait_ms=wait_ms))
 
     def wait(self, until: Until = "done", *, timeout_s: float | None = None) -> TaskList:
-        """Wait until the list is as wanted, and return it.
+        """Wait until the list meets a condition, and return it.
 
         Args:
             until: See `Until`.
-            timeout_s: At most so many seconds.
+            timeout_s: How many seconds to wait at most.
 
         Raises:
-            TimedOut: The time is over.
+            TimedOut: The time has passed.
         """
-        satisfied = condition(until)  # asked in this thread, where it may make calls of its own
+        satisfied = condition(until)  # called in this thread, where it may make calls of its own
         end = None if timeout_s is None else time.monotonic() + timeout_s
         lists = self._face.watch(view="list")
         try:
@@ -260,7 +260,7 @@ class Conversation:
         except TimedOut as error:
             if end is None or time.monotonic() < end:
                 raise
-            raise TimedOut(f"The list was not as wanted within {timeout_s:g} s.") from error
+            raise TimedOut(f"The list did not meet the condition within {timeout_s:g} s.") from error
         finally:
             portal().call(lists.aclose)
         return tasks
@@ -269,7 +269,7 @@ class Conversation:
 class Watch(Generic[T]):
     """A subscription for a `for` loop. Leave a `with`, or call `close`, to end it.
 
-    It begins when it is made: what is done after that line is seen. One thread takes from it, any may close it.
+    It begins when it is made, so it sees every change after that line. One thread may read from it; any may close it.
     """
 
     def __init__(self, face: AsyncWatch[T]) -> None:
@@ -280,7 +280,7 @@ class Watch(Generic[T]):
         """The next item.
 
         Raises:
-            TimedOut: There is none within `timeout_s` seconds; the watch goes on.
+            TimedOut: Nothing came within `timeout_s` seconds; the watch continues.
         """
         return portal().call(self._face.next, timeout_s)
 
@@ -311,7 +311,7 @@ class Watch(Generic[T]):
 class Work:
     """Tasks claimed one after the other, for a `for` loop in a `with`. See `Conversation.work`.
 
-    The claim is renewed on the client's own loop, whatever this thread does. A forked child holds no claim.
+    The client renews the claim in the background, whatever this thread does. A forked child holds no claim.
     """
 
     def __init__(self, face: AsyncWork) -> None:
@@ -319,28 +319,28 @@ class Work:
 
     @property
     def fence(self) -> int | None:
-        """The number of the present claim."""
+        """The number of the current claim."""
         return self._face.fence
 
     def take(self, task: str | None = None) -> Task | None:
-        """Claim the next task, or a named one; None if there is none to be had."""
+        """Claim the next task, or a named one; None if no task is available."""
         return portal().call(self._face.take, task)
 
     def complete(self, result: str | None = None) -> None:
-        """Complete the present task, saying in `result` what came of it, unless it was finished or laid aside already.
+        """Complete the current task with its result, unless it is finished or paused already.
 
         Raises:
-            LeaseLost: The claim was lost meanwhile, and the task is somebody else's or open again.
-            LeaseHeld: Somebody else has it by now.
+            LeaseLost: The claim was lost, and the task is open again.
+            LeaseHeld: The claim was lost, and somebody else has the task now.
         """
         portal().call(self._face.complete, result)
 
     def fail(self, reason: str) -> None:
-        """Give the present task up as failed; raises as `complete` does."""
+        """Mark the current task as failed; raises the same errors as `complete`."""
         portal().call(self._face.fail, reason)
 
     def release(self) -> None:
-        """Give the present task back, for another to claim."""
+        """Release the current task, so that others can claim it."""
         portal().call(self._face.release)
 
     close = release

@@ -1,4 +1,4 @@
-"""Working through a list: claim a task, keep it while the body runs, finish it by how the body ended.
+"""Working through a list: claim a task, hold the claim while the body runs, finish the task when the body ends.
 
 ```python
 with conversation.work("worker-1") as tasks:
@@ -6,12 +6,12 @@ with conversation.work("worker-1") as tasks:
         build(task.title)
 ```
 
-A body that reaches its end completes the task; so does one that has finished it by itself, with a result:
+When the body reaches its end, the task is completed, unless the body has finished it with a result of its own:
 `conversation.complete(task.id, result="…")`. An exception that leaves the `with` fails the task with its message.
-Leaving otherwise, by `break`, an interrupt or a cancellation, gives it back. A plain `for` is not told why it was left:
-without the `with` an exception gives the task back too.
+Any other way out (`break`, an interrupt, a cancellation) releases the claim. A plain `for` does not learn why it was
+left: without the `with`, an exception releases the claim too.
 
-`conversation.claim(…)` is the same for one task. The asyncio face has both, with `async with` and `async for`.
+`conversation.claim(…)` does the same for one task. Asyncio has both, with `async with` and `async for`.
 """
 
 import asyncio
@@ -33,13 +33,16 @@ from punchlist_schemas.things import Task
 R = TypeVar("R")
 
 RENEW_S = 3.0
-"""A claim is renewed this often, or three times in its lease: a restarted daemon keeps it only for a short grace."""
+"""How often a claim is renewed, at least; a short lease is renewed three times in its length.
+
+After a restart the daemon holds a claim for a short grace only.
+"""
 
 FOLLOW_MS = 3_600_000
-"""How long one call waits for new tasks; then it is made again."""
+"""How long one call waits for new tasks, in milliseconds; then it is repeated."""
 
 MAX_REASON = 8_192
-"""Longest reason of a failure, in characters."""
+"""The longest reason of a failure, in characters."""
 
 _SETTLED = frozenset({"completed", "failed", "paused"})
 
@@ -76,15 +79,15 @@ def reason_of(error: BaseException) -> str:
 
 
 def is_settled(error: RequestRefused) -> bool:
-    """Whether a task that we can't finish is finished or laid aside already, as a body may do by itself."""
+    """Whether the task that we can't finish is finished or paused already: a body may do that itself."""
     return isinstance(error, LeaseLost) and error.status in _SETTLED
 
 
 class Connection(Protocol):
-    """What makes the calls of a piece of work: an `AsyncClient`."""
+    """What makes the calls: an `AsyncClient`."""
 
     async def run(self, call: Call[R]) -> R:
-        """Make a call and return what it wants of the result."""
+        """Make a call and return its result."""
         ...
 
     def post(self, request: Request) -> None:
@@ -107,11 +110,11 @@ class AsyncWork:
 
     @property
     def fence(self) -> int | None:
-        """The number of the present claim."""
+        """The number of the current claim."""
         return None if self._held is None else self._held.fence
 
     async def take(self, task: str | None = None) -> Task | None:
-        """Claim the next task, or a named one; None if there is none to be had."""
+        """Claim the next task, or a named one; None if no task is available."""
         terms = self._terms
         while True:
             named = task or terms.task
@@ -126,30 +129,30 @@ class AsyncWork:
         return self._held.task
 
     async def complete(self, result: str | None = None) -> None:
-        """Complete the present task, saying in `result` what came of it, unless it was finished or laid aside already.
+        """Complete the current task with its result, unless it is finished or paused already.
 
         Raises:
-            LeaseLost: The claim was lost meanwhile, and the task is somebody else's or open again.
-            LeaseHeld: Somebody else has it by now.
+            LeaseLost: The claim was lost, and the task is open again.
+            LeaseHeld: The claim was lost, and somebody else has the task now.
         """
         if (held := self._let_go()) is not None:
             await self._finish(self._calls.complete(held.task.id, result, fence=held.fence))
 
     async def fail(self, reason: str) -> None:
-        """Give the present task up as failed; raises as `complete` does."""
+        """Mark the current task as failed; raises the same errors as `complete`."""
         if (held := self._let_go()) is not None:
             await self._finish(self._calls.fail(held.task.id, reason[:MAX_REASON], fence=held.fence))
 
     async def release(self) -> None:
-        """Give the present task back, for another to claim."""
+        """Release the current task, so that others can claim it."""
         if (held := self._let_go()) is not None:
             try:
                 await self._connection.run(self._calls.release(held.task.id, self._terms.owner, fence=held.fence))
             except (RequestRefused, ConnectionLost, DaemonUnavailable):
-                return  # it is not ours any more, or won't be for long
+                return  # the claim is gone, or soon will be
 
     async def end(self, error: BaseException | None) -> None:
-        """Finish the present task by how its body ended; a claim that was lost over an error is not told as well."""
+        """Finish the current task after its body; if the body raised an error, a lost claim raises no second one."""
         with anyio.CancelScope(shield=True):
             if isinstance(error, Exception):
                 try:
@@ -229,9 +232,9 @@ class AsyncClaim:
 
 
 async def _renew(connection: Connection, calls: ConversationCalls, terms: Terms, held: Held) -> None:
-    """Keep a claim in force until cancelled, or until it is lost.
+    """Renew a claim until cancelled, or until it is lost.
 
-    Holds no reference to the work: one that a `for` loop has left is collected, and that gives its task back.
+    Holds no reference to the work: when a `for` loop leaves it, it is collected, and that releases its task.
     """
     while True:
         await asyncio.sleep(terms.renew_s)
@@ -240,4 +243,4 @@ async def _renew(connection: Connection, calls: ConversationCalls, terms: Terms,
         except (LeaseLost, LeaseHeld):
             return
         except PunchlistError:
-            continue  # the daemon is away: the claim may still be in force when it is back
+            continue  # the daemon is away: the claim may still hold when it comes back

@@ -63,7 +63,7 @@ def test_a_folder_that_is_not_there_means_that_nothing_runs(tmp_path: Path) -> N
 
 
 def test_a_socket_whose_own_name_is_too_long_is_a_final_refusal_that_says_so(tmp_path: Path) -> None:
-    with pytest.raises(DaemonUnavailable, match=r"name may have at most 80 bytes\.$") as caught:
+    with pytest.raises(DaemonUnavailable, match=r"a socket may have at most 80 bytes\.$") as caught:
         Target(str(tmp_path / ("s" * 150)), str(tmp_path / "data")).dial()
     assert not caught.value.temporary
     assert list(tmp_path.iterdir()) == []

@@ -30,7 +30,7 @@ def test_a_blocking_call_from_the_clients_own_loop_is_refused_instead_of_waiting
     async def call() -> None:
         own.call(call)
 
-    with pytest.raises(RuntimeError, match="its own loop"):
+    with pytest.raises(RuntimeError, match="its own event loop"):
         own.call(call)
     own.close()
 

@@ -128,7 +128,9 @@ def _answers(server: "subprocess.Popen[bytes]", deadline: float) -> Iterator[dic
                 answer = json.loads(line)
             except ValueError:
                 shown = line[:80].decode(errors="replace")
-                raise ServerError(f"it prints {shown!r} on its standard output, which is for messages alone") from None
+                raise ServerError(
+                    f"it prints {shown!r} to standard output, which must carry protocol messages only"
+                ) from None
             if isinstance(answer, dict):
                 yield answer
 

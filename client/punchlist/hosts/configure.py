@@ -155,7 +155,7 @@ class Configurator:
             except (FileError, OSError) as error:
                 raise SetupError(str(error)) from error
             return changes
-        raise SetupError(f"{wanted[0].path}: another program writes to it all the time; end it and try again")
+        raise SetupError(f"{wanted[0].path}: another program keeps writing to it; stop that program and try again")
 
     def _commit(self, changes: Sequence[Change], *, remove: bool) -> None:
         todo = [one for one in changes if one.before != one.after]

@@ -204,7 +204,9 @@ def _folder_of(path: str, root: str | None, *, make: bool) -> tuple[int, str, tu
             os.close(folder)
             remove_empty(made)
             if error.errno in (errno.ELOOP, errno.ENOTDIR):
-                raise FileError(f"{inner}: a link or no directory; links in a project are not followed") from error
+                raise FileError(
+                    f"{inner}: a link, or not a directory; punch follows no links inside a project"
+                ) from error
             error.filename = inner
             raise
         os.close(outer)
@@ -227,7 +229,7 @@ def _read(folder: int, name: str, path: str) -> bytes | None:
         return None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise FileError(f"{path}: a link; links in a project are not followed") from error
+            raise FileError(f"{path}: a link; punch follows no links inside a project") from error
         raise FileError(f"{path}: {error.strerror}") from error
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

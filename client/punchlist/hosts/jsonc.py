@@ -60,7 +60,7 @@ def parse(text: str) -> Node:
     node = reader.value(start, 0)
     end = reader.skip(node.end)
     if end != len(text):
-        raise reader.error("more behind the end", end)
+        raise reader.error("there is more after the end", end)
     return node
 
 
@@ -238,7 +238,7 @@ class _Reader:
                 raise self.error(f"expected , or {close}", at)
             member = self._member(at, depth, named=close == "}")
             if close == "}" and any(one.key == member.key for one in members):
-                raise self.error(f"{member.key!r} comes twice", at)
+                raise self.error(f"{member.key!r} appears twice", at)
             at = self.skip(member.node.end)
             if self.text[at : at + 1] == ",":
                 member = member._replace(comma=at)

@@ -94,7 +94,7 @@ class ProposalApplier:
             outcome.kept = reading.merge.kept
             self._absorb(source, run.renamed(reading.theirs))
             return outcome
-        raise VersionConflict("version_conflict", -32002, "The list changes faster than a file can be taken over.", {})
+        raise VersionConflict("version_conflict", -32002, "The list keeps changing while its file is read.", {})
 
     def _absorb(self, source: tuple[str, int], theirs: Sheet) -> None:
         absorbed = [*self._absorbed.pop(source, ()), theirs]

@@ -202,7 +202,7 @@ class Folder:
             except FileNotFoundError:
                 raise
             except OSError as error:
-                raise Trouble(f"{self.path}: {part} is a link or no folder ({error.strerror})") from error
+                raise Trouble(f"{self.path}: {part} is a link, or not a directory ({error.strerror})") from error
             finally:
                 os.close(outer)
         return folder
@@ -225,7 +225,7 @@ def _read(folder: int, name: str) -> bytes | None:
         raise Trouble(f"{name} is a link or can't be opened ({error.strerror})") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise Trouble(f"{name} is no regular file")
+        raise Trouble(f"{name} is not a regular file")
     with open(descriptor, "rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -258,7 +258,7 @@ def _exchanged(folder: int, beside: str, name: str) -> bool:
         if code not in (errno.EEXIST, errno.ENOENT):
             raise OSError(code, os.strerror(code), name)
         # It appeared or vanished at this moment: look again.
-    raise OSError(errno.EAGAIN, "the file comes and goes", name)
+    raise OSError(errno.EAGAIN, "the file keeps appearing and disappearing", name)
 
 
 def _renamed(folder: int, beside: str, name: str) -> bool:

@@ -83,7 +83,7 @@ class Runner:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             lock.close()
-            raise AlreadyRunning("another punch mirror run is at work") from error
+            raise AlreadyRunning("another `punch mirror run` is running already") from error
         return lock
 
     async def run(self) -> None:

@@ -272,7 +272,9 @@ class ListSync:
     async def _whole_list(self) -> TaskList:
         tasks = await self._list.list()
         if tasks.damaged is not None:
-            raise Trouble("the list's log is damaged, so its files stay as they are; see: punch verify --repair")
+            raise Trouble(
+                "the log of the list is damaged, so its files stay as they are; to repair it: punch verify --repair"
+            )
         return tasks
 
     async def _write(self, disk: dict[str, bytes], closed: set[str]) -> dict[str, bytes]:

@@ -131,7 +131,7 @@ def text_in(value: Mapping[str, Any], member: str) -> str:
     """A text member; null and nothing count as empty.
 
     Raises:
-        Unreadable: It is something else, or holds half a character.
+        Unreadable: It is something else, or holds contains half of a surrogate pair.
     """
     text = value.get(member)
     if text is None:
@@ -141,7 +141,7 @@ def text_in(value: Mapping[str, Any], member: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise Unreadable(f"{member}: half a character") from error
+        raise Unreadable(f"{member}: contains half of a surrogate pair") from error
     return text
 
 
@@ -163,4 +163,4 @@ def write(value: Mapping[str, Any]) -> bytes:
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

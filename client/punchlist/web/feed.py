@@ -134,7 +134,7 @@ class Stream:
                 group.start_soon(_until_gone, receive, group.cancel_scope)
                 group.start_soon(_until_ended, self._streams.ending, group.cancel_scope)
                 try:
-                    await self.tell(send, self._streams.quiet_s)
+                    await self.deliver(send, self._streams.quiet_s)
                 except PunchlistError as failed:
                     error = failed
                 group.cancel_scope.cancel()
@@ -145,7 +145,7 @@ class Stream:
         last = b"" if error else b"event: bye\ndata: {}\n\n"
         await send({"type": "http.response.body", "body": last})
 
-    async def tell(self, send: Send, quiet_s: float) -> None:
+    async def deliver(self, send: Send, quiet_s: float) -> None:
         """Send what there is and what comes."""
         async with PullLink(self._client.options) as link:
             self._epoch = link.hello.epoch

@@ -116,7 +116,7 @@ def test_a_linked_file_is_neither_read_nor_replaced(folder: Folder, tmp_path: Pa
 def test_what_is_no_file_does_not_hang(folder: Folder) -> None:
     folder.replace("b.json", b"1", None)
     os.mkfifo(Path(folder.path) / "a.json")
-    with pytest.raises(Trouble, match="no regular file"):
+    with pytest.raises(Trouble, match="not a regular file"):
         folder.read("a.json")
 
 

@@ -56,7 +56,7 @@ MISSING = "import sys; sys.exit('error: configuration: it needs the extra mcp\\n
         ("raise RuntimeError('broken')", "RuntimeError: broken\n  run it to see more: "),
         (
             "print('hello')",
-            "it prints 'hello' on its standard output, which is for messages alone\n  run it to see more: ",
+            "it prints 'hello' to standard output, which must carry protocol messages only\n  run it to see more: ",
         ),
     ],
 )
@@ -149,7 +149,7 @@ def test_nothing_is_written_through_a_link_that_leads_out_of_a_project(run: Any,
     before = tree(home)
     refused = run("setup", "claude-code", "--scope", "project")
     assert refused.code == 1
-    assert "links in a project are not followed" in refused.err
+    assert "follows no links inside a project" in refused.err
     assert tree(home) == before
 
 
