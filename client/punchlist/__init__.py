@@ -19,7 +19,8 @@ costs nothing.
 TYPE_CHECKING = False  # the constant of `typing`, whose import would cost more than all the rest
 
 if TYPE_CHECKING:
-    from punchlist.aio import AsyncClient, AsyncConversation, AsyncWatch, connect_async
+    from punchlist.aio import AsyncClient, AsyncConversation, connect_async
+    from punchlist.aio_watch import AsyncWatch
     from punchlist.cursor import Change, TaskList
     from punchlist.errors import (
         Blocked,
@@ -128,7 +129,8 @@ __all__ = [
 ]
 
 _MODULES = {
-    "punchlist.aio": "AsyncClient AsyncConversation AsyncWatch connect_async",
+    "punchlist.aio": "AsyncClient AsyncConversation connect_async",
+    "punchlist.aio_watch": "AsyncWatch",
     "punchlist.cursor": "Change TaskList",
     "punchlist.errors": (
         "Blocked Cancelled ConfirmationRequired ConnectionLost DaemonUnavailable Damaged DependencyCycle "

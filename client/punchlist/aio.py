@@ -5,26 +5,26 @@ cancels it at the daemon too. A watch has a connection of its own: while its loo
 daemon stores nothing but a position for us.
 """
 
-from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 import anyio
 import msgspec
 
 from punchlist import scope
 from punchlist.aio_link import Link
+from punchlist.aio_watch import AsyncWatch
 from punchlist.calls import Call, ClientCalls
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.core import Profile, Request, Retry, failure, is_passing, result_of
 from punchlist.cursor import Change, Cursor, EventsView, ListView, RowsView, TaskList, Until, condition
-from punchlist.errors import ConnectionLost, PunchlistError, TimedOut
+from punchlist.errors import PunchlistError, TimedOut
 from punchlist.forks import on_fork
 from punchlist.options import Options
 from punchlist.work import FOLLOW_MS, AsyncClaim, AsyncWork, Terms
 from punchlist_schemas.jsonrpc import Reply
-from punchlist_schemas.results import HelloResult, SubscribeResult
+from punchlist_schemas.results import HelloResult
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -312,102 +312,3 @@ class AsyncConversation:
                     pass
             return tasks
         raise TimedOut(f"The list did not meet the condition within {timeout_s:g} s.")
-
-
-class AsyncWatch(Generic[T]):
-    """A subscription for `async for`. It begins with `async with`, or without one at the first item.
-
-    Leaving the `async with` ends it, and so does closing the client.
-    """
-
-    def __init__(self, profile: Profile, cursor: Cursor[T], siblings: "set[AsyncWatch[Any]]") -> None:
-        self._profile = profile
-        self._cursor = cursor
-        self._siblings = siblings
-        self._ready: deque[T] = deque()
-        self._link: Link | None = None
-        self._retry: Retry | None = None
-        self._closed = False
-
-    async def next(self, timeout_s: float | None = None) -> T:
-        """The next item.
-
-        Raises:
-            TimedOut: Nothing came within `timeout_s` seconds; the watch continues.
-        """
-        with anyio.move_on_after(timeout_s):
-            while not self._ready:
-                await self._step()
-            return self._ready.popleft()
-        raise TimedOut(f"Nothing happened within {timeout_s:g} s.")
-
-    async def aclose(self) -> None:
-        """End the subscription. A loop over it, also in another task, ends."""
-        link = self._link
-        self.drop()
-        if link is not None:
-            with anyio.CancelScope(shield=True):
-                await link.aclose()
-
-    def drop(self) -> None:
-        """End the subscription without waiting; must be called on the loop."""
-        self._closed = True
-        self._siblings.discard(self)
-        link, self._link = self._link, None
-        if link is not None:
-            link.close()
-
-    async def _step(self) -> None:
-        try:
-            await self._advance()
-            self._retry = None
-        except PunchlistError as error:
-            if self._closed:
-                raise
-            self._retry = self._retry or Retry(anyio.current_time() + self._profile.timeout_s)
-            pause_s = self._retry.pause_s(error, anyio.current_time())
-            if self._link is not None:
-                self._link.close()
-                self._link = None
-            await anyio.sleep(pause_s)
-
-    async def _advance(self) -> None:
-        if self._closed:
-            raise ConnectionLost("The watch is closed.")
-        if self._link is not None:
-            self._ready.extend(self._cursor.take(await self._link.receive()))
-            return
-        with anyio.move_on_after(self._profile.timeout_s):
-            link = await Link.open(self._profile)
-            try:
-                subscribe = self._cursor.subscribe(link.hello.epoch)
-                reply = await link.exchange(Request.of("event.subscribe", subscribe))
-                if self._closed:
-                    raise ConnectionLost("The watch is closed.")
-                self._ready.extend(self._cursor.begin(result_of(reply, SubscribeResult)))
-            except BaseException:
-                link.close()
-                raise
-            self._link = link
-            self._siblings.add(self)
-            return
-        raise self._profile.target.too_late()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> T:
-        try:
-            return await self.next()
-        except ConnectionLost:
-            if self._closed:
-                raise StopAsyncIteration from None
-            raise
-
-    async def __aenter__(self) -> Self:
-        while self._link is None:
-            await self._step()
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.aclose()

@@ -5,7 +5,7 @@ result, so that both have the same and an editor shows it. A test compares the p
 `punchlist_schemas.params`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any, Generic, Literal, TypedDict, TypeVar
 
@@ -64,6 +64,16 @@ class Confirming(Write, total=False):
 def itself(result: R) -> R:
     """Picks the whole result."""
     return result
+
+
+def ids_of(ids: Iterable[str]) -> tuple[str, ...]:
+    """Task ids; one bare id counts as a list of one, since the letters of it are never meant."""
+    return (ids,) if isinstance(ids, str) else tuple(ids)
+
+
+def new_tasks(tasks: Iterable[p.NewTask | str]) -> tuple[p.NewTask, ...]:
+    """New tasks; a bare text is the title of one."""
+    return tuple(p.NewTask(title=task) if isinstance(task, str) else task for task in tasks)
 
 
 class ClientCalls:

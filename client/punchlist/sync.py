@@ -12,7 +12,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
-from punchlist.aio import AsyncClient, AsyncConversation, AsyncWatch
+from punchlist.aio import AsyncClient, AsyncConversation
+from punchlist.aio_watch import AsyncWatch
 from punchlist.calls import Call, ClientCalls
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.cursor import Change, Cursor, TaskList, Until, condition

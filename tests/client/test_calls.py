@@ -40,7 +40,7 @@ SAMPLES: dict[str, tuple[Any, ...]] = {
 
 
 def methods(owner: type) -> dict[str, Callable[..., Any]]:
-    return {name: value for name, value in vars(owner).items() if inspect.isfunction(value) and name[0] != "_"}
+    return {name: value for name, value in inspect.getmembers(owner, inspect.isfunction) if name[0] != "_"}
 
 
 BUILDERS = {**methods(ClientCalls), **methods(ConversationCalls)}

@@ -13,17 +13,12 @@ from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 from punchlist.aio import AsyncClient
 from punchlist.errors import PunchlistError
 from punchlist.mirror.inbound import Inbound
+from punchlist.mirror.watching import DEBOUNCE_MS, RECONCILE_S, STEP_MS, inode_of
 from punchlist.taskfiles.config import Config, ConfigError
 from punchlist.taskfiles.report import Problem, Report
 
-RECONCILE_S = 30.0
-"""Seconds between two looks at everything."""
-
 _LOOK_S = 1.0
 """Seconds between two looks at the configuration, or for a folder that is not there yet."""
-
-_DEBOUNCE_MS = 60
-_STEP_MS = 10
 
 
 class Inbox:
@@ -72,7 +67,7 @@ class Inbox:
 
     async def _follow(self, directory: str, end: anyio.Event) -> None:
         while not end.is_set():
-            inode = _inode(directory)
+            inode = inode_of(directory)
             if not inode:
                 await anyio.sleep(_LOOK_S)
                 continue
@@ -81,8 +76,8 @@ class Inbox:
                 watch = awatch(
                     directory,
                     watch_filter=None,
-                    debounce=_DEBOUNCE_MS,
-                    step=_STEP_MS,
+                    debounce=DEBOUNCE_MS,
+                    step=STEP_MS,
                     stop_event=end,
                     rust_timeout=self._reconcile_ms,
                     yield_on_timeout=True,
@@ -94,7 +89,7 @@ class Inbox:
                         self.active_at = time.monotonic()
                     present = _folders(directory)
                     await self._sync(directory, [name for name in present if not changed or name in changed])
-                    if _inode(directory) != inode:
+                    if inode_of(directory) != inode:
                         break
             except (OSError, RuntimeError) as error:  # no watches, or the directory vanished
                 self._tell(directory, f"watching: {error}")
@@ -118,10 +113,3 @@ def _folders(directory: str) -> list[str]:
         return sorted(entry.name for entry in os.scandir(directory) if entry.is_dir(follow_symlinks=False))
     except OSError:
         return []
-
-
-def _inode(path: str) -> int:
-    try:
-        return os.stat(path).st_ino
-    except OSError:
-        return 0

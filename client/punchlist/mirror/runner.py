@@ -19,12 +19,10 @@ from punchlist.aio import AsyncClient
 from punchlist.atomic import PRIVATE, make_directories
 from punchlist.errors import PunchlistError, RequestRefused
 from punchlist.mirror.sync import ListSync
+from punchlist.mirror.watching import DEBOUNCE_MS, RECONCILE_S, STEP_MS, inode_of
 from punchlist.taskfiles.config import FORMS, Config, ConfigError, Entry
 from punchlist.taskfiles.report import Problem, Report
 from punchlist_schemas.events import ConversationDeleted
-
-RECONCILE_S = 30.0
-"""Seconds between two looks at everything."""
 
 _BURST = 200
 """So many events of the disk at once count as a burst, after which some may be missing."""
@@ -33,8 +31,6 @@ _AFTER_BURST_S = 0.3
 """Seconds after which files are looked at again that changed while nobody saw it: in a burst, before a watch began."""
 
 _RETRY_S = 1.0
-_DEBOUNCE_MS = 60
-_STEP_MS = 10
 _POLL_MS = 300
 _PAGE = 1_000
 
@@ -190,7 +186,7 @@ class Runner:
             else:
                 self._report.clear(self._config.path, "trouble")
                 self.ready.set()
-            if any(_inode(path) != inode for path, inode in self._inodes.items()):
+            if any(inode_of(path) != inode for path, inode in self._inodes.items()):
                 self._watched.set()  # a folder was put in another's place: the old one is no longer worth watching
             await anyio.sleep(self._reconcile_s if self.ready.is_set() else _RETRY_S)
 
@@ -220,14 +216,14 @@ class Runner:
         while True:
             self._watched = anyio.Event()
             folders = [self._config.directory, *(path for entry in self._entries for path in _watchable(entry))]
-            self._inodes = {path: _inode(path) for path in folders}
+            self._inodes = {path: inode_of(path) for path in folders}
             group.start_soon(self._look_again, group)
             try:
                 watch = awatch(
                     *dict.fromkeys(folders),
                     watch_filter=None,
-                    debounce=_DEBOUNCE_MS,
-                    step=_STEP_MS,
+                    debounce=DEBOUNCE_MS,
+                    step=STEP_MS,
                     stop_event=self._watched,
                     recursive=True,
                     force_polling=polling or None,
@@ -280,13 +276,6 @@ class Runner:
 
     def _tell(self, text: str) -> None:
         self._report.add(Problem("", self._config.path, "trouble", text, 0))
-
-
-def _inode(path: str) -> int:
-    try:
-        return os.stat(path).st_ino
-    except OSError:
-        return 0
 
 
 def _stems_on_disk(entry: Entry) -> list[str]:
