@@ -51,7 +51,7 @@ def what_changed(conversation: str, tasks: Sequence[Task], changes: Sequence[Eve
 
 
 def reminder(conversation: str, tasks: Iterable[Task]) -> str:
-    """What to say to an agent that is about to stop with these tasks in progress."""
+    """The text for an agent that is about to stop with these tasks in progress."""
     lines = [f"  #{task['id']} {_quoted(task['title'])}" for task in tasks]
     head = f'In progress on task list "{conversation}": complete each that is done, or say why it has to wait.'
     return "\n".join([head, *_cut(lines, BUDGET - len(head) - 1, "more")])
@@ -100,7 +100,7 @@ _PLAIN = {
 
 
 def _said(event: dict[str, Any]) -> tuple[str, str] | None:
-    """The task that an event is about, and what is to be said of it."""
+    """The task that an event is about, and what happened to it."""
     if event["type"] == "TaskAdded":
         return event["task"]["id"], "added"
     if event["type"] == "StatusChanged":

@@ -55,7 +55,7 @@ class Edit(NamedTuple):
 
 
 class FileEdits(NamedTuple):
-    """What one configuration file has to say. Below `root`, if there is one, no link is followed."""
+    """The edits of one configuration file. Below `root`, if given, no link is followed."""
 
     path: str
     form: Literal["json", "toml"]
@@ -84,7 +84,7 @@ class Place(NamedTuple):
 
     @property
     def arguments(self) -> list[str]:
-        """What the command is given to be an MCP server."""
+        """The arguments that make the command an MCP server."""
         return ["mcp", "--dialect", "native", *(["--conversation", self.conversation] if self.conversation else [])]
 
     @property
@@ -93,7 +93,7 @@ class Place(NamedTuple):
         return {"command": self.punch, "args": self.arguments}
 
     def user_file(self, name: str) -> str:
-        """A file below the home directory; what stands below `.config` is where XDG_CONFIG_HOME says."""
+        """A file below the home directory; XDG_CONFIG_HOME moves those below `.config`."""
         config = self.env.get("XDG_CONFIG_HOME") or ""
         if name.startswith(".config/") and os.path.isabs(config):
             return os.path.join(config, name.removeprefix(".config/"))
@@ -172,7 +172,7 @@ class Host(NamedTuple):
     more: Callable[[Place], tuple[FileEdits, ...]] | None = None
 
     def files(self, place: Place) -> tuple[FileEdits, ...]:
-        """What each of the host's files has to say, the one with the server first."""
+        """The edits of each of the host's files, the file with the server first."""
         edit = Edit((*self.member, SERVER), self.entry(place))
         return FileEdits(self.path(place), self.form, (edit,), _root(place)), *(self.more(place) if self.more else ())
 
@@ -187,7 +187,7 @@ class Host(NamedTuple):
         return os.path.join(directory, name) if name else directory
 
     def own_words(self, place: Place, *, remove: bool = False) -> list[str]:
-        """What the host's own command is given; empty where it has none."""
+        """The words of the host's own command; empty if it has none."""
         if self.own is None:
             return []
         entry = self.entry(place)
@@ -205,7 +205,7 @@ def _root(place: Place) -> str | None:
 
 
 def hook_command(place: Place) -> str:
-    """The shell's command line of a hook; everything in it is quoted."""
+    """The command line of a hook, for a shell; everything in it is quoted."""
     named = ["-c", place.conversation] if place.conversation else []
     return shlex.join([place.punch, "prime", "--hook", *named])
 

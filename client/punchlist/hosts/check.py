@@ -21,7 +21,7 @@ _END_S = 5.0
 
 
 class ServerError(Exception):
-    """A server that does not work; `advice` is what it says helps, or empty."""
+    """A server that does not work; `advice` is the server's own advice, or empty."""
 
     def __init__(self, message: str, advice: str = "") -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class ServerError(Exception):
 
 
 def tools_of(command: Sequence[str], env: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> list[str]:
-    """The names of the tools that a server offers. It is started without a daemon, and ended afterwards.
+    """Start a server without a daemon, return the names of the tools that it offers, and end it.
 
     Raises:
         ServerError: It can't be started, ends, or does not answer in time.
@@ -136,7 +136,7 @@ def _answers(server: "subprocess.Popen[bytes]", deadline: float) -> Iterator[dic
 
 
 def _told(command: Sequence[str], code: int, errors: Any) -> ServerError:
-    """What the server said on its standard error: the reason, and below it the way out."""
+    """What the server wrote to standard error: the reason, and below it what to do."""
     errors.seek(0)
     lines = [line.strip() for line in errors.read().decode(errors="replace").splitlines() if line.strip()]
     reasons = [index for index, line in enumerate(lines) if line.startswith("error: ")]

@@ -1,8 +1,8 @@
-"""Writes and takes back what a host's configuration says of us: planned in full first, with a backup, undone exactly.
+"""Adds our entries to the configuration of a host, and removes them: all planned first, with a backup, undone exactly.
 
-A record beside the backup tells what we left behind. As long as a file is still as we left it, a removal puts the
-backup in its place; else it takes out our members and leaves what others wrote since. Setups take turns (a lock), and a
-file that a host writes at the same time is planned anew.
+A record beside the backup holds what we wrote. If a file is still as we wrote it, a removal restores the backup;
+otherwise it removes our members and leaves what others wrote since. Setups take turns (a lock), and the change of a
+file that its host writes at the same moment is planned again.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ class Change(NamedTuple):
         return self.first != self.after
 
     def diff(self) -> list[str]:
-        """The change as people read it."""
+        """The change as a diff, for people."""
         old, new = ((data or b"").decode().splitlines() for data in (self.first, self.after))
         names = ("/dev/null" if data is None else self.path for data in (self.first, self.after))
         return list(difflib.unified_diff(old, new, *names, n=2, lineterm=""))
@@ -73,8 +73,8 @@ class Configurator:
     """Changes hosts' files.
 
     Args:
-        data_dir: Where records and backups are kept.
-        note: Is told what a person should know.
+        data_dir: Where records and backups are stored.
+        note: Called with what a person should know.
     """
 
     def __init__(self, data_dir: str, note: Callable[[str], None] = lambda text: None) -> None:
@@ -82,7 +82,7 @@ class Configurator:
         self._note = note
 
     def change(self, host: Host, place: Place, *, remove: bool = False) -> list[Change]:
-        """Set a host up, or take that back: by its own command where there is one, the rest by editing its files.
+        """Set a host up, or undo that: by its own command if it has one, and by editing its files.
 
         Raises:
             SetupError: A file can't be read or written; every file is as it was.

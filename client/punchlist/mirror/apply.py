@@ -1,4 +1,4 @@
-"""Makes calls of what a file proposes: each on the condition that the list is as the proposal was read against."""
+"""Turns the changes that a file proposes into calls, each of which fails if the list has changed meanwhile."""
 
 import hashlib
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ _EDGES = (("blocked_by", "add_blocked_by", "remove_blocked_by"), ("blocks", "add
 
 
 class Foreign(Exception):
-    """A file of another conversation or another log: its ids and versions mean nothing here."""
+    """A file that belongs to another conversation or another log, so its ids and versions mean nothing here."""
 
 
 class Outcome(msgspec.Struct):
-    """What became of a proposal: how many calls were made, what could not be taken over, which tasks were kept."""
+    """The result of a proposal: how many calls were made, which changes failed, which tasks were kept."""
 
     calls: int = 0
     conflicts: list[Conflict] = []
@@ -36,7 +36,7 @@ class Outcome(msgspec.Struct):
 
 
 class ProposalApplier:
-    """Takes over what files of one conversation propose.
+    """Applies the changes that files of one conversation propose.
 
     Args:
         client: The client.
@@ -54,7 +54,7 @@ class ProposalApplier:
         self._recent: list[Snapshot] = []
 
     def wrote(self, snapshot: Snapshot) -> None:
-        """Remember what we wrote: files that don't say what they came from most likely came from one of these."""
+        """Remember what we wrote: a file that does not name its version most likely came from one of these."""
         self._recent = [*self._recent[-_RECENT:], snapshot]
         oldest = self._recent[0].version
         self._adopted = {key: value for key, value in self._adopted.items() if key[0] < 0 or key[0] >= oldest}
@@ -65,11 +65,11 @@ class ProposalApplier:
         return self._recent[-1].version if self._recent else 0
 
     async def take(self, name: str, document: Document) -> Outcome:
-        """Take over what a file proposes, as the actor `file:NAME`.
+        """Apply the changes that a file proposes, as the actor `file:NAME`.
 
         Raises:
-            Foreign: It belongs elsewhere.
-            PunchlistError: The daemon is out of reach; nothing is lost by trying again.
+            Foreign: The file belongs to another list or log.
+            PunchlistError: The daemon is out of reach; trying again is safe.
         """
         outcome = Outcome()
         epoch = (await self._client.open()).epoch
@@ -147,7 +147,7 @@ def _is_foreign(origin: Origin, epoch: str, conversation: str) -> bool:
 
 
 class _Run:
-    """One proposal's calls, each depending on the version that the one before has left."""
+    """The calls of one proposal; each expects the version that the call before it made."""
 
     def __init__(self, client: AsyncClient, conversation: str, actor: str, version: int, tasks: list[Task]) -> None:
         self._client = client
@@ -174,12 +174,12 @@ class _Run:
                 await self._call("task.move", {"task": change.task, **self._place(change.after, change.task)})
 
     def renamed(self, theirs: Sheet) -> Sheet:
-        """What a file says, with its new tasks by the ids that they have got; without those that were refused."""
+        """The content of a file, with its new tasks under the ids that they got, and without the refused ones."""
         names = {task: self.added[task].task if task in self.added else task for task in theirs}
         return {names[task]: fields for task, fields in theirs.items() if not names[task].startswith(NEW)}
 
     def refuse(self, change: Change, error: RequestRefused | None) -> None:
-        """Remember what the daemon would not do."""
+        """Remember a change that the daemon refused."""
         fields = dict(change.fields) if isinstance(change, Add | Edit) else None
         task = change.ref.removeprefix(NEW).strip() if isinstance(change, Add) else change.task
         said = f"{error.kind}: {error.message}" if error else "refused"
@@ -237,7 +237,7 @@ class _Run:
         return {"before": first} if first else {"to_end": True} if task else {}
 
     def _key(self, change: Add) -> str:
-        """The same for the same proposal: one that is read twice, also after a crash, adds its task once."""
+        """The same key for the same proposal: a file that is read twice, even across a crash, adds its task once."""
         said = msgspec.json.encode([self.prefix, change.ref, _plain(change.fields)], order="deterministic")
         return "mirror:" + hashlib.sha256(said).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Starts `punch mirror run` where it is needed and nobody has: a hook does it, so that no one has to."""
+"""Starts `punch mirror run` from a hook, if it is needed and not running, so that nobody has to."""
 
 import fcntl
 import os
@@ -8,11 +8,11 @@ from punchlist import plain_json
 from punchlist.atomic import PRIVATE
 
 IDLE_S = 3_600
-"""A mirror that a hook started ends when nothing changed for this long, in seconds. The next hook starts another."""
+"""A mirror that a hook started ends when nothing has changed for this many seconds. The next hook starts another."""
 
 
 def is_running(data_dir: str) -> bool:
-    """Whether a process keeps the mirrors of a data directory up. Its lock is looked at, never taken for long."""
+    """Whether a process keeps the mirrors of a data directory up to date. The lock is held only for a moment."""
     try:
         with open(os.path.join(data_dir, "mirror", "lock"), "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -24,7 +24,7 @@ def is_running(data_dir: str) -> bool:
 
 
 def ensure(socket: str, data_dir: str) -> bool:
-    """Start a mirror if Claude Code's tasks are to be taken over and none is running; whether one was started."""
+    """Start a mirror if Claude Code's tasks are to be imported and none is running. Returns whether it started one."""
     if not _has_inbound(data_dir) or is_running(data_dir):
         return False
     import subprocess

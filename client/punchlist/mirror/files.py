@@ -1,4 +1,4 @@
-"""The files of one conversation on the disk: read without following links, replaced whole, never overwritten unseen.
+"""The files of one conversation on disk: read without following links, replaced whole, never overwritten unread.
 
 A file is replaced by exchanging it with a finished one (`renameat2`), so that what stood there at that very moment is
 in our hands: if it is not what we had read, it is handed back as another proposal instead of being lost. Where the file
@@ -27,11 +27,11 @@ _SUFFIX = ".mirror"
 
 
 class Trouble(Exception):
-    """A place on the disk that can't be used as it is."""
+    """A file or directory that can't be used as it is."""
 
 
 class Shadow(NamedTuple):
-    """A file that we have displaced, still open: somebody may have opened it before us and write to it after us."""
+    """A file that we replaced and keep open: another program may have opened it earlier and may still write to it."""
 
     name: str
     descriptor: int
@@ -58,7 +58,7 @@ class Folder:
         return os.path.join(self._directory, *self._parts)
 
     def names(self) -> list[str]:
-        """The names in it; none where the folder is not there.
+        """The names in it; none if the folder does not exist.
 
         Raises:
             Trouble: It can't be opened.
@@ -73,22 +73,22 @@ class Folder:
             os.close(folder)
 
     def read(self, name: str) -> bytes | None:
-        """A file's bytes, or None where there is none.
+        """The bytes of a file, or None if there is none.
 
         Raises:
-            Trouble: It is a link, no regular file, or too large.
+            Trouble: It is a link, not a regular file, or too large.
         """
         return self._in_folder(lambda folder: _read(folder, name), make=False)
 
     def replace(self, name: str, data: bytes, expected: bytes | None) -> bytes | None:
-        """Put a whole file in place, if what stands there is what we `expected` (None: nothing).
+        """Replace a file by a whole new one, if it still holds what we `expected` (None: no file).
 
         Returns:
-            None when it was; else what stood there, which is then kept beside until `settle`.
+            None if it did; otherwise what the file held, which is kept beside it until `settle`.
 
         Raises:
-            OSError: It can't be written; what was there is untouched.
-            Trouble: Something stands there that is no file.
+            OSError: It can't be written; the old file is untouched.
+            Trouble: There is something of this name that is not a file.
         """
 
         def replace(folder: int) -> bytes | None:
@@ -101,7 +101,7 @@ class Folder:
         return self._in_folder(replace, make=True)
 
     def late(self) -> list[tuple[str, bytes]]:
-        """What was written into files that we had displaced already: each content once."""
+        """What other programs wrote into files that we had replaced already; each content once."""
         found: list[tuple[str, bytes]] = []
         kept: list[Shadow] = []
         for shadow in self._shadows:
@@ -123,14 +123,14 @@ class Folder:
         return bool(self._shadows)
 
     def _let_go(self, folder: int, name: str, data: bytes | None) -> None:
-        """Remove what stands beside, but keep it open for a moment."""
+        """Remove the copy beside the file, but keep it open for a moment."""
         if data is not None:
             descriptor = os.open(_beside(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
             self._shadows.append(Shadow(name, descriptor, data, time.monotonic() + LATE_S))
         _unlink(folder, _beside(name))
 
     def remove(self, name: str, expected: bytes) -> None:
-        """Remove a file that is as we expect it, and nothing else."""
+        """Remove a file, if it still holds what we expect."""
 
         def remove(folder: int) -> None:
             if _read(folder, name) == expected:
@@ -142,27 +142,27 @@ class Folder:
         """Give a file a second name.
 
         Raises:
-            FileExistsError: The name is taken; what stands there is untouched.
-            OSError: The file is gone, or this file system has no second names.
+            FileExistsError: The name is taken; that file is untouched.
+            OSError: The file is gone, or this file system has no hard links.
         """
         self._in_folder(
             lambda folder: os.link(name, other, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False), make=False
         )
 
     def unsettled(self) -> list[str]:
-        """The names of files beside which something was left."""
+        """The names of files that have replaced content beside them."""
         return [name[1 : -len(_SUFFIX)] for name in self.names() if name.startswith(".") and name.endswith(_SUFFIX)]
 
     def displaced(self, name: str) -> bytes | None:
-        """What a `replace` has left beside a file."""
+        """What `replace` left beside a file."""
         return self._in_folder(lambda folder: _read(folder, _beside(name)), make=False)
 
     def settle(self, name: str, data: bytes | None) -> None:
-        """What stood in the way has been dealt with, as far as it was this; what is written to it later is `late`."""
+        """Forget the replaced content, if it is this one; what is written to it later comes from `late`."""
         self._in_folder(lambda folder: self._let_go(folder, name, data), make=False)
 
     def set_aside(self, name: str, copy: str) -> None:
-        """Keep what stands beside a file, whatever it is, under a name of its own."""
+        """Keep the replaced content of a file under a name of its own."""
         self._in_folder(lambda folder: os.rename(_beside(name), copy, src_dir_fd=folder, dst_dir_fd=folder), make=False)
 
     def save_copy(self, name: str, data: bytes) -> None:

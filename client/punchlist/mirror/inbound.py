@@ -1,4 +1,4 @@
-"""Claude Code's own task folders, one way in: what stands in them becomes tasks here; nothing is written into them.
+"""Imports Claude Code's own task folders, one way: their tasks become tasks here, and nothing is written into them.
 
 Each file is compared with what it said when it was last taken over, and what changed in the file is changed here; so
 what is done here stays until the file says something new. A file that goes away deletes nothing: Claude Code removes
@@ -37,7 +37,7 @@ _SESSION = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}\Z")
 
 
 class Seen(msgspec.Struct):
-    """A file as it was last taken over, and the task that it became; `gone`: the file is not there any more."""
+    """A file as it was last imported, and the task that it became; `gone`: the file does not exist any more."""
 
     task: str
     said: dict[str, Any]
@@ -45,7 +45,7 @@ class Seen(msgspec.Struct):
 
 
 class State(msgspec.Struct):
-    """What was taken over of one session."""
+    """What was imported from one session."""
 
     folder: str
     conversation: str
@@ -53,14 +53,14 @@ class State(msgspec.Struct):
 
 
 class Inbound:
-    """Takes over one folder.
+    """Imports one folder.
 
     Args:
         client: The client.
         tasks_dir: Claude Code's folder of folders.
         folder: The name of the one.
-        data_dir: Where it is kept what was taken over.
-        report: Where problems are told.
+        data_dir: The data directory, which records what was imported.
+        report: Where problems are reported.
     """
 
     def __init__(self, client: AsyncClient, tasks_dir: str, folder: str, data_dir: str, report: Report) -> None:
@@ -72,10 +72,10 @@ class Inbound:
         self._report = report
 
     async def sync(self) -> None:
-        """Take over what is new.
+        """Import what is new.
 
         Raises:
-            PunchlistError: The daemon is out of reach; nothing is lost by trying again.
+            PunchlistError: The daemon is out of reach; trying again is safe.
         """
         try:
             files = await run_sync(self._read)
@@ -95,7 +95,7 @@ class Inbound:
             self._tell("", str(error))
 
     def _read(self) -> dict[str, dict[str, Any]]:
-        """What the files say, by their number; one that can't be read (yet) is left out."""
+        """The contents of the files by their number, without those that can't be read (yet)."""
         found: dict[str, dict[str, Any]] = {}
         for name in sorted(self._folder.names(), key=lambda name: (len(name), name)):
             if not _FORM.is_document(name, self._name):
@@ -138,7 +138,7 @@ class Inbound:
             raise Trouble(f"{path}: {error}; remove it") from error
 
     async def _conversation(self, session: Session) -> str:
-        """The project's list, if the project may name it; else one of the folder's own name."""
+        """The list of the project, if the project may name it; otherwise a list named after the folder."""
         meant = await run_sync(project_of, session.cwd)
         if meant is not None:
             version = (await self._client.conversation(meant.conversation).info()).version
@@ -177,7 +177,7 @@ class Inbound:
         state.files[number] = Seen(result["task"]["id"], taken)
 
     async def _edit(self, common: dict[str, Any], state: State, number: str, said: dict[str, Any]) -> None:
-        """Make the calls for what the file says anew; what is refused is tried again at the next look."""
+        """Make the calls for what is new in the file; a refused one is tried again the next time."""
         seen = state.files[number]
         for method, params, then in _changes(state, seen.said, said, common["actor"]):
             try:

@@ -1,6 +1,6 @@
-"""Follows Claude Code's folders of tasks for as long as the configuration names them: new ones, changed ones, all.
+"""Watches Claude Code's task folders, as long as the configuration names them, and imports what changes.
 
-The disk's events are hints, as for the other mirrors; everything is looked at every `RECONCILE_S` seconds as well.
+File events are only hints, as for the other mirrors; every `RECONCILE_S` seconds everything is checked as well.
 """
 
 import os
@@ -22,13 +22,13 @@ _LOOK_S = 1.0
 
 
 class Inbox:
-    """Takes over all folders of all directories that the configuration names.
+    """Imports all folders in all directories that the configuration names.
 
     Args:
         client: The client.
         data_dir: The data directory.
-        report: Where problems are told.
-        reconcile_s: Seconds between two looks at everything.
+        report: Where problems are reported.
+        reconcile_s: Seconds between two checks of everything.
     """
 
     def __init__(self, client: AsyncClient, data_dir: str, report: Report, *, reconcile_s: float = RECONCILE_S) -> None:

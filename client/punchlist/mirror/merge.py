@@ -1,4 +1,4 @@
-"""The three-way merge of a list: what a file proposes, against what it came from and what is true now. Pure.
+"""The three-way merge of a list: of a file, the list that the file came from, and the list as it is now. Pure.
 
 Rules:
 1. A member that differs from the base is proposed; one that does not is left as it is now.
@@ -22,7 +22,7 @@ _NOTHING: Any = object()
 
 
 class Add(NamedTuple):
-    """A new task; `ref` is what the file calls it. It stands behind `after`, or first, or where `at_end` at the end."""
+    """A new task; `ref` is its id in the file. It goes behind `after`, or first, or with `at_end` to the end."""
 
     ref: str
     fields: Fields
@@ -31,7 +31,7 @@ class Add(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """Members to set; sets and objects are given in full, as they have to become."""
+    """Members to set; sets and objects are given in full."""
 
     task: str
     fields: Fields
@@ -54,7 +54,7 @@ Change = Add | Edit | Delete | Move
 
 
 class Conflict(NamedTuple):
-    """What can't be taken over. `member` is a member's name, `task` (the whole of it) or `order`."""
+    """A change that can't be applied. `member` is the name of a member, `task` (all of it) or `order`."""
 
     task: str
     member: str
@@ -64,7 +64,7 @@ class Conflict(NamedTuple):
 
 
 class Merge(NamedTuple):
-    """What a proposal comes to. `kept` are tasks that the file lacks and that stay, since it may not know them."""
+    """The result of a merge. `kept` are tasks that the file lacks and that stay, since it may not know them."""
 
     changes: tuple[Change, ...]
     conflicts: tuple[Conflict, ...] = ()
@@ -72,13 +72,13 @@ class Merge(NamedTuple):
 
 
 def merge(base: Sheet | None, theirs: Sheet, ours: Sheet, *, may_delete: bool = False) -> Merge:
-    """What has to be done to `ours` so that it holds what `theirs` changed since `base`.
+    """The changes that bring into `ours` what `theirs` changed since `base`.
 
     Args:
         base: The list that the file came from; None if that is not known.
         theirs: The list in the file; what is in neither of the others is new.
         ours: The list as it is now.
-        may_delete: Whether a task that is missing in the file is meant to be deleted.
+        may_delete: Whether a task that is missing in the file shall be deleted.
     """
     changes: list[Change] = []
     conflicts: list[Conflict] = []
@@ -99,7 +99,7 @@ def merge(base: Sheet | None, theirs: Sheet, ours: Sheet, *, may_delete: bool = 
 
 
 def three_way(base: Any, theirs: Any, ours: Any) -> tuple[Any, bool]:
-    """The merged value, and whether it is a conflict (the value is then `ours`, as far as it is one)."""
+    """The merged value, and whether it is a conflict (where it is, the value is `ours`)."""
     if theirs in (ours, base):
         return ours, False
     if ours == base:

@@ -1,4 +1,4 @@
-"""Which of the names that it may have a conversation's file has: chosen at the first look, and kept from then on."""
+"""Chooses the name of a conversation's file: once, at the first sync, and never again."""
 
 from collections.abc import Callable, Collection
 
@@ -12,10 +12,10 @@ class Name:
     """The name of one conversation's file or folder.
 
     Args:
-        folder: Where it stands.
+        folder: The folder that it is in.
         form: Its form.
         conversation: The conversation's id.
-        taken: The stems that others have in this directory.
+        taken: The file names (without suffix) of other lists in this directory.
     """
 
     def __init__(self, folder: Folder, form: Form, conversation: str, taken: Callable[[], Collection[str]]) -> None:
@@ -27,14 +27,14 @@ class Name:
         self._taken = taken
 
     async def choose(self) -> str:
-        """Take the best name that is no other list's, and move a file there that has the last one.
+        """Take the best name that no other list has, and rename a file that has a worse one.
 
         Returns:
             The name of the copy that was kept of the latter, if a file that says something else stands there; or "".
 
         Raises:
             Trouble: As `Folder.read`. Nothing is chosen.
-            OSError: Likewise.
+            OSError: The disk refuses. Nothing is chosen.
         """
         *shared, own = self._form.stems(self._conversation)
         for stem in shared:
@@ -60,7 +60,7 @@ class Name:
         return origin is not None and origin.conversation != self._conversation
 
     def _move(self, own: str, stem: str) -> str:
-        """For a moment the file has both names, at no time none; where it can't have two it keeps its own."""
+        """Rename by way of a second name, so that the file always has one; without hard links it keeps its old name."""
         old, new, copy = f"{own}.json", f"{stem}.json", ""
         data = self._folder.read(old)
         if data is None or self._is_foreign(own):

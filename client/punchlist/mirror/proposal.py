@@ -1,4 +1,4 @@
-"""A file that others changed, read against what is true: which of its tasks are ours, and what it came from. Pure."""
+"""Reads a file that others changed: which of its tasks are ours, and which version of the list it came from. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -47,10 +47,10 @@ class Reading(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What is remembered of earlier proposals.
+    """What we remember of earlier proposals.
 
     Attributes:
-        memory: What became of tasks that files added.
+        memory: The tasks that files have added.
         absorbed: What files of the same origin said that have been taken over: the next one may be an edit of theirs.
         is_newest: Whether the file says itself that it came from the newest version that we wrote.
     """
@@ -61,14 +61,14 @@ class Past(NamedTuple):
 
 
 def read(form: Form, document: Document, base: Snapshot | None, present: Tasks, past: Past) -> Reading:
-    """What a file proposes.
+    """Work out what a file proposes.
 
     Args:
         form: The form of the file.
         document: What it says.
         base: The list that it came from; None if that is not known.
         present: The list as it is now.
-        past: What is remembered of earlier proposals.
+        past: What we remember of earlier proposals.
     """
     base_version = base.version if base else -1
     ours = {task.id: form.fields(task) for task in present}
@@ -92,7 +92,7 @@ def read(form: Form, document: Document, base: Snapshot | None, present: Tasks, 
 
 
 def likeliest(form: Form, document: Document, recent: Sequence[Snapshot]) -> Snapshot | None:
-    """Of the lists that we wrote lately the one that a file, which does not say so itself, most likely came from."""
+    """The recently written list that a file most likely came from, if the file itself does not say."""
     return min(reversed(recent), key=lambda snapshot: _distance(form, document, snapshot), default=None)
 
 
@@ -150,7 +150,7 @@ def _edges(fields: Fields) -> frozenset[str]:
 
 
 def _with_our_edges(fields: Fields, names: Mapping[str, str]) -> Fields:
-    """The members with edges to tasks that files added by the ids that these have here."""
+    """The members, with dependencies on tasks that files added given by our ids."""
     if not names:
         return fields
     return {

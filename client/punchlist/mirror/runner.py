@@ -1,4 +1,4 @@
-"""Keeps all mirrors going: the daemon's events, the disk's, and a look at everything every now and then.
+"""Keeps all mirrors up to date by the events of the daemon and of the disk, and by checking everything regularly.
 
 Events of either side are hints that something may have changed; what counts is what is found then. Hints may be lost
 (the kernel's queue overflows without a word, a connection breaks), so everything is looked at every `RECONCILE_S`
@@ -39,7 +39,7 @@ Key = tuple[str, str, str]
 
 
 class AlreadyRunning(Exception):
-    """Another process keeps the mirrors of this data directory going."""
+    """Another process keeps the mirrors of this data directory up to date."""
 
 
 class Runner:
@@ -48,8 +48,8 @@ class Runner:
     Args:
         client: The client.
         data_dir: The data directory.
-        report: Where problems are told.
-        reconcile_s: Seconds between two looks at everything.
+        report: Where problems are reported.
+        reconcile_s: Seconds between two checks of everything.
     """
 
     def __init__(self, client: AsyncClient, data_dir: str, report: Report, *, reconcile_s: float = RECONCILE_S) -> None:
@@ -97,7 +97,7 @@ class Runner:
             group.start_soon(self._end_watch)
 
     async def _end_watch(self) -> None:
-        """The thread that watches must be told of the end; it can't be cancelled."""
+        """Stop the thread that watches: it can't be cancelled."""
         try:
             await anyio.sleep_forever()
         finally:
@@ -129,7 +129,7 @@ class Runner:
             group.start_soon(self._work, group, key)
 
     def _taken(self, entry: Entry) -> set[str]:
-        """The stems that have been chosen in a directory."""
+        """The file names (without suffix) that are taken in a directory."""
         return {one.stem for key, one in self._mirrored.items() if key[:2] == (entry.directory, entry.format)}
 
     async def _work(self, group: TaskGroup, key: Key) -> None:
@@ -159,7 +159,7 @@ class Runner:
                 self._mark(group, entry, name, is_stale=True)
 
     async def _conversations(self, entry: Entry) -> AsyncIterator[str]:
-        """All conversations there are, in the daemon and as files of names that none of those may have."""
+        """All conversations: those of the daemon, and those that only files name."""
         form, known = FORMS[entry.format], set[str]()
         cursor: str | None = None
         while True:
@@ -279,7 +279,7 @@ class Runner:
 
 
 def _stems_on_disk(entry: Entry) -> list[str]:
-    """What files or folders of conversations there are in a directory."""
+    """The names of the files or folders of conversations in a directory."""
     form = FORMS[entry.format]
     folder = os.path.join(entry.directory, *form.folder("")) if form.is_single else entry.directory
     try:
@@ -292,7 +292,7 @@ def _stems_on_disk(entry: Entry) -> list[str]:
 
 
 def _watchable(entry: Entry) -> list[str]:
-    """The folders to watch; made where they are missing, unless the directory itself is."""
+    """The folders to watch. Missing ones are made, unless the directory itself is missing."""
     form = FORMS[entry.format]
     if not os.path.isdir(entry.directory):
         return []

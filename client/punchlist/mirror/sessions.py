@@ -26,8 +26,8 @@ class Session(NamedTuple):
     """Whose tasks are in a folder.
 
     Attributes:
-        key: The session's id, or the folder's name where that is all there is.
-        cwd: The directory that it works in, if that is known.
+        key: The session's id, or the name of the folder if nothing else is known.
+        cwd: The directory that the session works in, if known.
     """
 
     key: str
@@ -35,7 +35,7 @@ class Session(NamedTuple):
 
 
 def session_of(config_dir: str, folder: str) -> Session:
-    """The session of a folder of tasks, as far as Claude Code's files tell."""
+    """The session that a task folder belongs to, as far as Claude Code's files say."""
     if transcript := _transcript(config_dir, folder):
         return Session(folder, _cwd_in(transcript))
     team = _team(config_dir, folder)
@@ -54,7 +54,7 @@ def session_of(config_dir: str, folder: str) -> Session:
 
 
 def project_of(cwd: str | None) -> Meant | None:
-    """What a session's directory means, also after that directory was removed; None where it means no list."""
+    """The list that a session's directory means, even after that directory was removed; None if it means none."""
     while cwd and os.path.isabs(cwd) and not os.path.isdir(cwd):
         cwd = os.path.dirname(cwd)
     try:
@@ -64,12 +64,12 @@ def project_of(cwd: str | None) -> Meant | None:
 
 
 def own_list(folder: str) -> str:
-    """The list of a folder without a project: one of its own name."""
+    """The list of a folder without a project: it is named after the folder."""
     return folder if is_conversation_id(folder) and folder != OUTSIDE else f"claude-{folder}"[:128]
 
 
 def _transcript(config_dir: str, session: str, *, is_prefix: bool = False) -> str | None:
-    """The path of a session's transcript; of a prefix, if one session alone has it."""
+    """The path of a session's transcript; with `is_prefix` an id that begins so, if only one does."""
     projects = os.path.join(config_dir, "projects")
     try:
         folders = [os.path.join(projects, name) for name in os.listdir(projects)]

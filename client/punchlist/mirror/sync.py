@@ -1,4 +1,4 @@
-"""One conversation and its files: takes over what others wrote, then writes what is true. By state, never by event."""
+"""Keeps one conversation and its files equal: applies what others wrote, then writes the list. Goes by state alone."""
 
 import time
 from collections.abc import Callable, Collection
@@ -37,7 +37,7 @@ _TOLD = 200
 
 
 class Written(NamedTuple):
-    """A file as we last knew it to be in order: its bytes, and the digest of what it says."""
+    """A file as it was when we last found it in order: its bytes, and a digest of its content."""
 
     data: bytes
     digest: str
@@ -50,8 +50,8 @@ class ListSync:
         client: The client.
         entry: The mirror.
         conversation: The conversation's id.
-        report: Where problems are told.
-        taken: The stems that others have in this directory.
+        report: Where problems are reported.
+        taken: The file names (without suffix) of other lists in this directory.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class ListSync:
 
     @property
     def stem(self) -> str:
-        """What the file or folder is called; empty before the first look."""
+        """The name of the file (without suffix) or folder; empty before the first sync."""
         return self._name.stem
 
     async def sync(self) -> None:
-        """Take over what is proposed, then write what is true; repeated until nobody interferes."""
+        """Apply what the files propose, then write the list; repeat until nobody interferes."""
         async with self._at_work:
             self.retry_s = None
             if not self._is_erased:
@@ -107,9 +107,9 @@ class ListSync:
             self.retry_s = 5.0
 
     async def erase(self) -> None:
-        """The conversation has been erased: so are the files, as far as they are ours; nothing is done here any more.
+        """The conversation was erased: erase its files, as far as they are ours, and do nothing more.
 
-        What is just being written comes first: it would stay, or be taken for somebody's wish to have the list back.
+        A write that is under way ends first: its file would stay, or look like a wish to have the list back.
         """
         async with self._at_work:
             self._is_erased = True
@@ -163,7 +163,7 @@ class ListSync:
         return found
 
     async def _settle(self) -> bool:
-        """What stands beside is a proposal too; false while somebody is still writing it."""
+        """Apply the replaced content as a proposal too. False while somebody is still writing it."""
         names = [name for name in await run_sync(self._folder.unsettled) if self._form.is_document(name, self.stem)]
         return all([await self._settle_one(name) for name in names])
 
@@ -188,7 +188,7 @@ class ListSync:
         return True
 
     async def _keep(self, name: str, data: bytes, why: str) -> None:
-        """Keep a copy of what stood in the way of our write and can't be taken over."""
+        """Keep a copy of replaced content that can't be applied."""
         copy = copy_of(name, data)
         await run_sync(self._folder.save_copy, copy, data)
         self._report.clear(self._path(name), "foreign")
@@ -202,14 +202,14 @@ class ListSync:
         return True
 
     def _open_up(self, closed: set[str]) -> None:
-        """Files that had to be left alone and are in order now, or gone, are written again."""
+        """Write files again that had to be left alone before, and are in order now or gone."""
         for name in self._closed - closed:
             self._report.clear(self._path(name), "corrupt", "foreign")
             self.is_stale = True
         self._closed = closed
 
     async def _take_all(self, disk: dict[str, bytes]) -> set[str]:
-        """Take over what the files propose; returns those that must be left as they are."""
+        """Apply what the files propose. Returns the files that must be left as they are."""
         closed: set[str] = set()
         proposals: dict[str, tuple[bytes, Document]] = {}
         for name, data in disk.items():
@@ -245,7 +245,7 @@ class ListSync:
         return document.is_untouched and origin is not None and origin.conversation == self.conversation
 
     def _parsed(self, name: str, data: bytes) -> Document | None:
-        """What a file says, nothing for an empty one; None for one that can't be read and has to be left alone."""
+        """The content of a file; None if it can't be read and must be left alone. An empty file says nothing."""
         try:
             document = self._form.parse(name, data)
         except Unreadable as error:
@@ -260,7 +260,7 @@ class ListSync:
         return document
 
     def _is_fresh(self, what: str, patience_s: float) -> bool:
-        """Whether something has been so for less than its time; if so, it will be looked at again."""
+        """Whether something is too recent to be judged; if so, it is checked again later."""
         now = time.monotonic()
         left = self._since.setdefault(what, now) + patience_s - now
         if left > 0:
@@ -278,7 +278,7 @@ class ListSync:
         return tasks
 
     async def _write(self, disk: dict[str, bytes], closed: set[str]) -> dict[str, bytes]:
-        """Write what is true; returns what turned out to stand there instead of what we had read."""
+        """Write the list. Returns contents that turned up in place of what we had read."""
         self.is_stale = False
         try:
             tasks = await self._whole_list()
@@ -321,7 +321,7 @@ class ListSync:
         return displaced
 
     def _says(self, name: str, present: bytes | None, data: bytes) -> bool:
-        """Whether the file that is present is a copy of ours and says the same as these bytes."""
+        """Whether the file on disk is a copy of ours with the same content as these bytes."""
         if present is None:
             return False
         digest = self._form.parse(name, data).digest
@@ -337,7 +337,7 @@ class ListSync:
         return True
 
     def _version_in(self, disk: dict[str, bytes]) -> int:
-        """The version that the one file of a list says it is of; 0 if there are more."""
+        """The version that the single file of a list names; 0 if the list has several files."""
         origins = [self._form.parse(name, data).origin for name, data in disk.items() if name in self._written]
         return origins[0].version if len(origins) == 1 and origins[0] else 0
 
