@@ -137,10 +137,13 @@ class Lanes:
         while not self._finishing:
             turned = self._turned
             task = await self._claimed(work)
-            if task is not None or not self._busy:
+            if task is not None:
                 return task
-            # What the other lanes finish may make something ready.
-            await turned.wait()
+            # What another lane finished meanwhile may have made something ready after the daemon had answered this one.
+            if not turned.is_set():
+                if not self._busy:
+                    return None
+                await turned.wait()
         return None
 
     async def _claimed(self, work: AsyncWork) -> Task | None:
