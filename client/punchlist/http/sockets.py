@@ -38,10 +38,11 @@ def given_sockets() -> list[socket.socket]:
         return []
     count = int(os.environ.get("LISTEN_FDS", "0"))
     sockets = [socket.socket(fileno=_FIRST_FD + number) for number in range(count)]
+    if all(one.family == socket.AF_UNIX or one.getsockname()[0] in ("127.0.0.1", "::1") for one in sockets):
+        return sockets
     for one in sockets:
-        if one.family != socket.AF_UNIX and one.getsockname()[0] not in ("127.0.0.1", "::1"):
-            raise ValueError("the sockets from systemd must be on 127.0.0.1, ::1 or of a path")
-    return sockets
+        one.close()
+    raise ValueError("the sockets from systemd must be on 127.0.0.1, ::1 or of a path")
 
 
 def unix_socket(path: str) -> socket.socket:

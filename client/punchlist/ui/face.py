@@ -141,9 +141,9 @@ class Face(Screen[None]):
 
     def say(self, *sentences: str) -> None:
         """Say something until the next key."""
-        said = self.query_one("#said", Static)
-        said.display = bool(sentences)
-        said.update(Text(safe("   ".join(sentences)), no_wrap=False))
+        for said in self.query("#said").results(Static):  # none when the screen was left meanwhile
+            said.display = bool(sentences)
+            said.update(Text(safe("   ".join(sentences)), no_wrap=False))
 
     def on_lines_chosen(self) -> None:
         """Other lines are in view, or another one is chosen."""

@@ -5,8 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
+from textual import events
+from textual.keys import _character_to_key  # pyright: ignore[reportPrivateUsage]
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from punchlist.aio import AsyncClient, AsyncConversation, connect_async
 from punchlist.cli.style import UNICODE_GLYPHS
@@ -35,17 +39,39 @@ class Shown:
         return "\n".join(self.lines)
 
     async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
+        """Press keys, each when the one before has been dealt with.
+
+        The pilot's own `press` waits for an idle processor instead, which takes a twentieth of a second a key.
+        """
+        for key in keys:
+            single = len(key) == 1
+            event = events.Key(_character_to_key(key) if single else key, key if single else None)
+            event.set_sender(self.app)
+            driver = self.app._driver  # pyright: ignore[reportPrivateUsage]
+            assert driver is not None
+            driver.send_message(event)
+            await self.settled()
+
+    async def settled(self) -> None:
+        """Wait until every widget has dealt with what it was sent."""
+        for _ in range(2):  # what they were sent may make them send something
+            await self.pilot._wait_for_screen()  # pyright: ignore[reportPrivateUsage]
 
     async def type(self, text: str) -> None:
-        await self.pilot.press(*("space" if char == " " else char for char in text))
+        """Write into the field that is asked for."""
+        await self.until(lambda: isinstance(self.app.focused, Input))
+        field = self.app.focused
+        assert isinstance(field, Input)
+        field.insert_text_at_cursor(text)
+        await self.settled()
 
     async def until(self, wanted: str | Callable[[], object]) -> None:
         """Wait until the screen shows a text, or something is so."""
         try:
             with anyio.fail_after(PATIENCE_S):
                 while not (wanted in self.text if isinstance(wanted, str) else wanted()):
-                    await self.pilot.pause()
+                    await self.settled()
+                    await anyio.lowlevel.checkpoint()
         except TimeoutError:
             raise AssertionError(f"{wanted!r} does not come:\n{self.text}") from None
 
@@ -82,9 +108,9 @@ def show(daemon: Running) -> Show:
 
     @asynccontextmanager
     async def show(
-        conversation: str | None = "plan", *, size: tuple[int, int] = (100, 24), **setup: Any
+        conversation: str | None = "plan", *, size: tuple[int, int] = (100, 24), timeout_s: float = 3, **setup: Any
     ) -> AsyncGenerator[Shown]:
-        options: Any = {"socket": daemon.socket, "autostart": False, "name": "punch ui", "timeout_s": 3}
+        options: Any = {"socket": daemon.socket, "autostart": False, "name": "punch ui", "timeout_s": timeout_s}
         app = PunchApp(Setup(options, UNICODE_GLYPHS, conversation, **setup))
         async with app.run_test(size=size) as pilot:
             shown = Shown(app, pilot)

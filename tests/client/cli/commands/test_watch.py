@@ -1,8 +1,13 @@
+import fcntl
 import json
 import os
+import pty
+import select
 import shlex
 import signal
+import struct
 import subprocess
+import termios
 import threading
 from collections.abc import Generator
 from pathlib import Path
@@ -11,14 +16,16 @@ from typing import Any
 import pytest
 
 from punchlist import Client, connect
+from punchlist.cli import main
 from punchlist.cli.context import Context
 from punchlist.cli.events import wire_value
 from punchlist.cursor import Change
+from punchlist.errors import ConfirmationRequired
 from punchlist.options import Options
 from punchlist_schemas.events import decode_event
 from punchlist_testing.daemon import Running, Spawned
 from punchlist_testing.peer import scripted_peer
-from punchlist_testing.terminal import Terminal, command, environment, spawned, terminal
+from punchlist_testing.terminal import PATIENCE_S, Terminal, command, environment, spawned, terminal
 
 
 def until_watched(client: Client) -> None:
@@ -234,3 +241,86 @@ def test_the_output_of_a_program_passes_above_a_few_lines_of_the_list(client: Cl
         assert shown.finish() == 0
     finally:
         shown.close()
+
+
+class Own:
+    """A terminal that this process itself writes to, and what somebody at it does meanwhile."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.shown = ""
+        self.failed: list[BaseException] = []
+
+    def wait_for(self, text: str) -> None:
+        while text not in self.shown:
+            assert select.select([self.master], [], [], PATIENCE_S)[0], f"{text!r} not in {self.shown[-2000:]!r}"
+            self.shown += os.read(self.master, 65_536).decode()
+
+    def watched(self, use: Any, *words: str) -> int:
+        """Run the command while `use` acts; then it is interrupted as by Ctrl+C."""
+
+        def at_it() -> None:
+            try:
+                use()
+            except BaseException as error:
+                self.failed.append(error)
+            finally:
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+        before = os.dup(1)
+        os.dup2(self.slave, 1)
+        thread = later(at_it)
+        try:
+            code = main(["watch", *words])
+        finally:
+            os.dup2(before, 1)
+            for fd in (before, self.slave):
+                os.close(fd)
+            thread.join()
+            os.close(self.master)
+        assert self.failed == []
+        return code
+
+
+@pytest.mark.parametrize("kind", ["xterm", "dumb"])
+def test_all_lists_are_followed_and_those_that_end_go(
+    client: Client, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("TERM", kind)
+    client.conversation("plan").add("Read")
+    own = Own(60, 8)
+
+    def use() -> None:
+        own.wait_for("Waiting 1")
+        client.conversation("plan").start("1")
+        own.wait_for("Being worked on 1")
+        client.conversation("late").add("y")
+        own.wait_for("2 lists")
+        with pytest.raises(ConfirmationRequired) as asked:
+            client.conversation("late").erase()
+        client.conversation("late").erase(confirm=asked.value.token)
+        own.wait_for("1 lists")
+
+    assert own.watched(use, "--all-conversations") == 130
+    assert ("\x1b[" in own.shown) == (kind == "xterm")
+
+
+def test_what_is_in_progress_comes_first_where_the_list_is_longer_than_there_is_room(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    plan = client.conversation("default")
+    plan.add_many([f"task {n}." for n in range(1, 31)])
+    own = Own(60, 8)
+
+    def use() -> None:
+        own.wait_for("more lines")
+        plan.start("29")
+        own.wait_for("task 29.")
+        for task in plan.list():
+            if task.status == "pending":
+                plan.start(task.id)
+        own.wait_for("30 in progress")
+
+    assert own.watched(use) == 130
