@@ -82,6 +82,44 @@ def test_somebody_signs_in_opens_starts_finishes_and_undoes_by_keys_alone(  # no
     expect(page.locator("h1")).to_have_text("Board")
 
 
+def test_labels_times_links_and_notes_are_shown_written_and_filtered_by(planned: Stage, open_page: Open) -> None:
+    tasks = planned.by("ann").conversation("errands")
+    tasks.add_many(["Bread", "Milk"])
+    page = open_page(planned, "#/list/errands/1")
+    expect(page.locator(".row.here")).to_be_visible()
+    page.keyboard.press("e")
+    page.get_by_label("Labels").fill("shop, on the way")
+    page.get_by_label("Due").fill("2001-02-03T04:05")
+    page.get_by_label("Estimate").fill("soon")
+    page.get_by_label("Leads to").fill("https://bakery.example/?a=b\nsrc/a b.py\nrelates-to=2")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("dialog [role=alert]")).to_contain_text("“soon” is not a duration")
+    page.get_by_label("Estimate").fill("90m")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("dialog")).to_have_count(0)
+    expect(page.locator(".row.here .label")).to_have_text(["shop", "on the way"])
+    expect(page.locator(".row.here .day.bad")).to_contain_text("due Feb 3, 2001")
+    expect(page.locator(".detail .lead a")).to_have_attribute("href", "https://bakery.example/?a=b")
+    page.keyboard.press("m")
+    page.keyboard.type("The oven is cold.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".detail .note")).to_contain_text("The oven is cold.")
+    page.locator(".detail").get_by_role("button", name="Filter by label on the way").click()
+    expect(page.locator("#filter")).to_have_value("+on.the.way")
+    expect(page.locator(".row")).to_have_count(1)
+    task = tasks.get("1")
+    assert (task.labels, task.estimate_ms, len(task.links), task.notes[0].text) == (
+        ("shop", "on the way"),
+        5_400_000,
+        3,
+        "The oven is cold.",
+    )
+    page.keyboard.press("e")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("dialog")).to_have_count(0)
+    assert tasks.get("1").version == task.version, "what was not touched is not written"
+
+
 def test_several_marked_tasks_are_changed_at_once(planned: Stage, open_page: Open) -> None:
     planned.by("bob").conversation("many").add_many(["one", "two", "three"])
     page = open_page(planned, "#/list/many")

@@ -63,6 +63,7 @@ class PunchApp(Program):
         self.board = Board(self.cards)
         self._absent: dict[object, str] = {}
         self._place = Cursor(None, BoardView())
+        self._pushed = set[str]()
 
     def on_mount(self) -> None:
         """Begin to follow."""
@@ -115,28 +116,35 @@ class PunchApp(Program):
 
     def _dealt(self, push: BoardPush | BoardStart) -> None:
         if isinstance(push, BoardStart):
-            self.cards.clear()
             self.run_worker(self._known(), exclusive=True, group="known")
-        elif push.gone:
+            return
+        self._pushed.add(push.card.conversation)
+        if push.gone:
             self.cards.pop(push.card.conversation, None)
             self.board.dealt(None)
         else:
             self.board.dealt(push.card)
 
     async def _known(self) -> None:
-        """The lists that there are when the board begins."""
+        """The lists that there are when the board begins. What was shown before stays until they are known."""
         cursor: str | None = None
+        self._pushed = set()
+        listed: set[str] = set()
         while True:
             try:
                 page = await self.client.conversations(limit=_PAGE, cursor=cursor)
             except PunchlistError:
                 await anyio.sleep(_PAUSE_S)
                 continue
+            listed.update(card.conversation for card in page.conversations)
             for card in page.conversations:
                 known = self.cards.get(card.conversation)
                 if known is None or known.version < card.version:
                     self.cards[card.conversation] = card
-            self.board.dealt(None)
             cursor = page.next_cursor
+            if not cursor:
+                for name in self.cards.keys() - listed - self._pushed:
+                    del self.cards[name]
+            self.board.dealt(None)
             if not cursor:
                 return

@@ -54,6 +54,7 @@ CHANGES: dict[str, Change] = {
         lambda plan, task, wish: plan.take(wish.owner, task.id, lease_ms=CLAIM_MS, keep=True), "claimed for an hour"
     ),
     "release": _change(lambda plan, task, wish: plan.release(task.id, task.owner), "given back"),
+    "note": _change(lambda plan, task, wish: plan.note(task.id, wish.text), "noted", "Note, which stays as it is"),
     "raise": _change(_urgency(1), "more urgent"),
     "lower": _change(_urgency(-1), "less urgent"),
 }

@@ -1,14 +1,16 @@
 """Everything about one task, for people, and what its dependencies look like."""
 
 from collections.abc import Mapping
-from datetime import datetime
 
+from punchlist.cli.render import moment
 from punchlist.text import safe_block
+from punchlist.ui.members import duration_text
 from punchlist.ui.parts import Look, Part, state, text
 from punchlist_schemas.things import Task
 
 _MOST = 40
 _DEEPEST = 6
+_OF_TASKS = ("discovered-from", "relates-to")
 
 
 def detail(task: Task, by_id: Mapping[str, Task], look: Look) -> list[Part]:
@@ -23,6 +25,7 @@ def detail(task: Task, by_id: Mapping[str, Task], look: Look) -> list[Part]:
     for style, fact in facts:
         parts += [("dim", " · "), (style, fact)] if fact else []
     parts.append(("title", f"\n\n{text(task.title)}\n"))
+    parts += _plans(task)
     doing = task.active_form if shown == "in_progress" else ""
     bodies = (("Doing", doing), ("", task.description), ("Result", task.result_summary), ("Failed", task.fail_reason))
     for heading, body in bodies:
@@ -35,10 +38,40 @@ def detail(task: Task, by_id: Mapping[str, Task], look: Look) -> list[Part]:
             for name in names[:_MOST]:
                 parts += _named(name, by_id, look)
             parts += [("dim", f"  and {len(names) - _MOST} more\n")] if len(names) > _MOST else []
+    parts += [*_leads(task, by_id), *_notes(task)]
+    since = f"{shown.replace('_', ' ')} {moment(task.status_changed_at)}"
+    parts.append(("dim", f"\nadded {moment(task.created_at)}, {since}"))
+    return parts
+
+
+def _plans(task: Task) -> list[Part]:
+    labels = " ".join(f"+{text(label)}" for label in task.labels)
+    plans = (
+        ("due", moment(task.due) if task.due else ""),
+        ("not before", moment(task.not_before) if task.not_before else ""),
+        ("estimate", duration_text(task.estimate_ms)),
+    )
+    told = " · ".join(f"{name} {value}" for name, value in plans if value)
+    return [(style, f"{line}\n") for style, line in (("label", labels), ("note", told)) if line]
+
+
+def _leads(task: Task, by_id: Mapping[str, Task]) -> list[Part]:
+    parts: list[Part] = [("heading", "\nLeads to\n")] if task.links else []
+    for link in task.links:
+        found = by_id.get(link.to) if link.kind in _OF_TASKS else None
+        to = f"#{text(link.to)} {text(found.title)}" if found else text(link.to)
+        parts += [("dim", f"  {text(link.kind)}: "), ("", f"{to}\n")]
+    return parts
+
+
+def _notes(task: Task) -> list[Part]:
+    parts: list[Part] = [("heading", "\nNotes\n")] if task.notes else []
+    for note in task.notes:
+        parts += [("owner", f"  {text(note.actor)}"), ("dim", f" · {moment(note.at)}\n")]
+        parts.append(("", "".join(f"  {line}\n" for line in safe_block(note.text).split("\n"))))
     if task.metadata:
-        parts.append(("heading", "\nNotes\n"))
+        parts.append(("heading", "\nMetadata\n"))
         parts += [("dim", f"  {text(str(name))}: {text(str(value))}\n") for name, value in task.metadata.items()]
-    parts.append(("dim", f"\nadded {when(task.created_at)}, {shown.replace('_', ' ')} {when(task.status_changed_at)}"))
     return parts
 
 
@@ -73,11 +106,3 @@ def _named(name: str, by_id: Mapping[str, Task], look: Look, depth: int = 1, not
     title = "dim" if shown == "completed" else ""
     glyph = look.glyphs[shown]
     return [(shown, f"{'  ' * depth}{glyph} "), ("dim", f"#{text(name)} "), (title, f"{text(found.title)}{note}\n")]
-
-
-def when(ms: int) -> str:
-    """A time as people of this place write it."""
-    try:
-        return datetime.fromtimestamp(ms / 1000).strftime("%Y-%m-%d %H:%M")
-    except (OverflowError, ValueError, OSError):
-        return str(ms)

@@ -1,7 +1,7 @@
 """What stands over a screen for a moment: a question, a preview, a form, a text."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import ClassVar, NamedTuple, cast
 
 from rich.text import Text
 from textual import events
@@ -11,6 +11,8 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Label, Static, TextArea
 
+from punchlist.errors import PunchlistError
+from punchlist.text import safe
 from punchlist.ui.parts import Part
 
 
@@ -101,47 +103,75 @@ class Told(ModalScreen[None]):
             self.dismiss()
 
 
-class Form(ModalScreen[dict[str, str] | None]):
+class Field(NamedTuple):
+    """A field of a form: its name, what stands above it, its text, and how many lines it has."""
+
+    name: str
+    label: str
+    text: str
+    height: int = 1
+
+
+class Form(ModalScreen[None]):
     """Asks for several members; Ctrl+S or Enter in a line saves, Escape does not.
+
+    What is refused is said in the form, which stays as it was filled in.
 
     Args:
         title: Its heading.
-        lines: Members of one line: what each is called, and its value.
-        block: The member of several lines.
+        fields: What is asked for.
+        save: Takes the texts that were changed, by their names.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss"), ("ctrl+s", "save")]
     AUTO_FOCUS = "Input"
 
-    def __init__(self, title: str, lines: Mapping[str, str], block: tuple[str, str]) -> None:
+    def __init__(
+        self, title: str, fields: Sequence[Field], save: Callable[[Mapping[str, str]], Awaitable[None]]
+    ) -> None:
         super().__init__()
         self._title = title
-        self._values = dict(lines)
-        self._block = block
+        self._fields = fields
+        self._save = save
 
     def compose(self) -> ComposeResult:
-        """One line under the other."""
+        """One field under the other."""
         with VerticalScroll(id="dialog", classes="wide"):
             yield Label(Text(self._title, "bold"))
-            for name, value in self._values.items():
-                yield Label(Text(name.replace("_", " "), "dim"))
-                yield Input(value, id=name, select_on_focus=False)
-            name, value = self._block
-            yield Label(Text(name, "dim"))
-            yield TextArea(value, id=name)
-            yield Label(Text("Ctrl+S: save   Esc: leave it   Tab: next", "dim"))
+            for field in self._fields:
+                yield Label(Text(field.label, "dim"))
+                if field.height == 1:
+                    yield Input(field.text, id=field.name, select_on_focus=False)
+                else:
+                    area = TextArea(field.text, id=field.name, tab_behavior="focus")
+                    area.styles.height = field.height
+                    yield area
+            yield Static(id="refusal")
+            yield Label(Text("Enter or Ctrl+S: save   Esc: leave it   Tab: next", "dim"))
 
     def on_input_submitted(self) -> None:
         """Enter saves."""
         self.action_save()
 
     def action_save(self) -> None:
-        """Answer with what differs."""
-        given = {name: self.query_one(f"#{name}", Input).value.strip() for name in self._values}
-        name, block = self._block
-        given[name] = self.query_one(f"#{name}", TextArea).text
-        before = {**self._values, name: block}
-        self.dismiss({name: value for name, value in given.items() if value != before[name]})
+        """Save what differs."""
+        self.run_worker(self._try(), exclusive=True)
+
+    async def _try(self) -> None:
+        changed: dict[str, str] = {}
+        for field in self._fields:
+            widget = self.query_one(f"#{field.name}")
+            text = widget.text if isinstance(widget, TextArea) else cast(Input, widget).value.strip()
+            if text != field.text:
+                changed[field.name] = text
+        try:
+            await self._save(changed)
+        except (PunchlistError, ValueError) as error:
+            refusal = self.query_one("#refusal", Static)
+            refusal.update(Text(safe(str(error))))
+            refusal.scroll_visible(animate=False)
+        else:
+            self.dismiss()
 
 
 def painted(parts: Iterable[Part], styles: Mapping[str, str]) -> Text:

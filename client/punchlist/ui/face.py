@@ -55,7 +55,7 @@ class Face(Screen[None]):
             yield from self.beside()
         yield Static(id="running")
         yield Static(id="said")
-        yield Input(placeholder="words  is:blocked  @ann  p:high  -not", id="words")
+        yield Input(placeholder="words  is:blocked  @ann  p:high  +label  -not", id="words")
         yield Static(id="hints")
 
     def beside(self) -> ComposeResult:

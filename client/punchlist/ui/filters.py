@@ -1,5 +1,6 @@
-"""What of a list is shown: words such as `is:blocked @ann p:high parser`, `-` in front of one for all others."""
+"""What of a list is shown: words such as `is:blocked @ann p:high +web parser`, `-` in front of one for all others."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -7,14 +8,32 @@ from punchlist_schemas.things import FINISHED, Conversation, Task
 
 Test = Callable[[Any], bool]
 
+
+def is_deferred(task: Task) -> bool:
+    """Whether a task is put off until a time that has not come."""
+    return task.status not in FINISHED and (task.not_before or 0) > time.time() * 1000
+
+
+def is_late(task: Task) -> bool:
+    """Whether a task should have been done by now."""
+    return task.status not in FINISHED and task.due is not None and task.due < time.time() * 1000
+
+
+def label_word(label: str) -> str:
+    """The word that a label is filtered by: a blank would end it, so a dot stands for one."""
+    return "+" + ".".join(label.casefold().split())
+
+
 STATES: dict[str, Callable[[Task], bool]] = {
     "open": lambda task: task.status not in FINISHED,
-    "ready": lambda task: task.status == "pending" and not task.open_blockers,
+    "ready": lambda task: task.status == "pending" and not task.open_blockers and not is_deferred(task),
     "blocked": lambda task: task.status not in FINISHED and bool(task.open_blockers),
     "running": lambda task: task.status == "in_progress",
     "paused": lambda task: task.status == "paused",
     "failed": lambda task: task.status == "failed",
     "done": lambda task: task.status == "completed",
+    "deferred": is_deferred,
+    "late": is_late,
 }
 """The words behind `is:`; Tab goes through them."""
 
@@ -47,6 +66,8 @@ def _task_word(word: str) -> Test:
         return lambda task: any(test(task) for test in states)
     if head == "p" and rest:
         return lambda task: task.priority.startswith(rest)
+    if word[0] == "+" and len(word) > 1:
+        return lambda task: any(label_word(label).startswith(word) for label in task.labels)
     if word[0] == "@" and len(word) > 1:
         return lambda task: word[1:] in task.owner.casefold()
     if word[0] == "#" and len(word) > 1:

@@ -15,7 +15,7 @@ from punchlist.ui.parts import Item, Part
 
 COLOURS = (
     "title dim completed in_progress blocked pending paused failed urgent high normal low"
-    " note owner marked cursor heading"
+    " note owner label marked cursor heading"
 )
 
 Draw = Callable[[Item, int], list[Part]]

@@ -3,7 +3,7 @@
 import contextlib
 import shlex
 import subprocess
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -21,9 +21,10 @@ from punchlist.rows import Rows
 from punchlist.text import safe
 from punchlist.ui.changes import CHANGES, WRITES, Wish
 from punchlist.ui.detail import dependencies, detail
-from punchlist.ui.dialogs import Ask, Form, Sure, Told, painted
+from punchlist.ui.dialogs import Ask, Field, Form, Sure, Told, painted
 from punchlist.ui.face import Face
 from punchlist.ui.filters import STATES, of_tasks
+from punchlist.ui.members import MEMBERS, changes
 from punchlist.ui.parts import Item, Part, bar, fitted, tally, task_parts, text, tree
 from punchlist.ui.past import History, Picture, at_version, latest
 from punchlist_schemas.things import Task
@@ -43,7 +44,14 @@ class OneList(Face):
     place: ClassVar[str] = "list"
     hints: ClassVar[dict[str, str]] = {
         **{"back": "back", "filter": "filter", "start": "start", "done": "done", "add": "add", "undo": "undo"},
-        **{"older": "past", "why": "why", "help": "all keys", "edit": "edit", "next_filter": "next filter"},
+        **{
+            "older": "past",
+            "why": "why",
+            "help": "all keys",
+            "edit": "edit",
+            "note": "note",
+            "next_filter": "next filter",
+        },
         **{"view_history": "history", "view_graph": "depends", "mark": "mark", "palette": "go to", "quit": "quit"},
     }
 
@@ -216,7 +224,7 @@ class OneList(Face):
             return
 
         def answered(said: str | None) -> None:
-            if said is not None:
+            if said or (said is not None and action != "note"):
                 self.calls(self._make(action, tasks, said))
 
         names = ", ".join(f"#{text(task.id)}" for task in tasks[:_RUNNING]) + (" …" if len(tasks) > _RUNNING else "")
@@ -355,14 +363,13 @@ class OneList(Face):
         """Change the members of a task."""
         if not (task := self.selected):
             return
-        lines = {"title": task.title, "priority": task.priority, "owner": task.owner, "active_form": task.active_form}
+        fields = [Field(one.name, one.label, one.text(task), one.height) for one in MEMBERS]
 
-        def filled(changes: dict[str, Any] | None) -> None:
-            if changes:
-                members: dict[str, Any] = {name: value or None for name, value in changes.items()}
-                self.calls(self._done(self.plan.edit(task.id, **members)))
+        async def save(texts: Mapping[str, str]) -> None:
+            if texts:
+                await self.plan.edit(task.id, **changes(texts))
 
-        self.face.push_screen(Form(f"Edit #{text(task.id)}", lines, ("description", task.description)), filled)
+        self.face.push_screen(Form(f"Edit #{text(task.id)}", fields, save))
 
     async def _done(self, call: Awaitable[Any]) -> None:
         await call

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from punchlist.cli.render import as_tree, cells, cut, since, state_of
+from punchlist.cli.render import as_tree, cells, cut, moment, since, state_of
 from punchlist.cli.style import UNICODE_GLYPHS
 from punchlist.text import clip, one_line, safe
 from punchlist_schemas.things import FINISHED, Conversation, Counts, Task
@@ -106,6 +106,14 @@ def _tail(task: Task, shown: str, look: Look) -> list[Part]:
         tail.append(("paused", f"  waits for a {task.waits_for}"))
     if task.owner and shown != "completed":
         tail.append(("owner", f"  @{text(task.owner)}"))
+    if shown in FINISHED:
+        return tail
+    tail += [("label", f"  +{text(label)}") for label in task.labels]
+    if task.due:
+        late = look.now and task.due < look.now
+        tail.append(("failed" if late else "note", f"  due {moment(task.due)}"))
+    if task.not_before:
+        tail.append(("note", f"  not before {moment(task.not_before)}"))
     return tail
 
 

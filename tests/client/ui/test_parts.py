@@ -68,17 +68,19 @@ def test_children_stand_behind_their_parent_and_a_circle_loses_nobody() -> None:
 @pytest.mark.parametrize(
     ("words", "ids"),
     [
-        ("", "12345"), ("is:open", "124"), ("is:ready", "1"), ("is:blocked", "2"), ("is:run", "4"), ("is:x", ""),
+        ("", "123456"), ("is:open", "1246"), ("is:ready", "1"), ("is:def", "6"), ("is:late", "2"),
+        ("+to.r", "6"), ("-+x", "12345"), ("is:blocked", "2"), ("is:run", "4"), ("is:x", ""),
         ("@ann", "1"), ("p:h", "2"), ("#3", "3"), ("-is:open", "35"), ("WRITE -tests", "2"), ("is:open @ann x", ""),
     ],
 )  # fmt: skip
 def test_filter_words_let_through_what_all_of_them_mean(words: str, ids: str) -> None:
     tasks = [
         task(1, title="Read", owner="Ann B"),
-        task(2, title="Write", priority="high", open_blockers=("1",)),
+        task(2, title="Write", priority="high", open_blockers=("1",), due=1),
         task(3, title="Write tests", status="completed"),
         task(4, status="in_progress"),
-        task(5, status="failed"),
+        task(5, status="failed", due=1),
+        task(6, labels=("to read", "x"), not_before=9_000_000_000_000),
     ]
     test = of_tasks(words)
     assert "".join(one.id for one in tasks if test is None or test(one)) == ids

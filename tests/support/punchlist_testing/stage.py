@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from punchlist import Client
 from punchlist.http.keys import Keys, Scope
 from punchlist.http.secret_file import SecretFile
 from punchlist_schemas.params import NewTask
+from punchlist_schemas.things import Link
 from punchlist_testing.daemon import Spawned, spawned_daemon
 
 READY_S = 20.0
@@ -97,6 +99,15 @@ BOARD = """A card for every list that has something to do.
 The ones being worked on come first; what needs somebody stands above all."""
 
 
+DAY_MS = 86_400_000
+
+
+def midnight(days: int) -> int:
+    """The beginning of a day of this place, so many days from now, in milliseconds since 1970 UTC."""
+    today = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    return round((today + timedelta(days)).timestamp() * 1000)
+
+
 def plan(stage: Stage) -> None:
     """The lists of the pictures: three agents on a release, and what else goes on in a project."""
     codex, claude, gemini = (stage.by(name) for name in ("codex", "claude-code", "gemini"))
@@ -109,16 +120,27 @@ def plan(stage: Stage) -> None:
                 ref="g",
                 priority="urgent",
                 description="Host, Origin and token, before any handler runs.",
+                labels=("security",),
             ),
             NewTask(
                 title="Serve tasks over HTTP", ref="s", priority="high", active_form="Serving tasks", blocked_by=("g",)
             ),
-            NewTask(title="Stream events as they happen", ref="e", active_form="Streaming events", blocked_by=("g",)),
+            NewTask(
+                title="Stream events as they happen",
+                ref="e",
+                active_form="Streaming events",
+                blocked_by=("g",),
+                labels=("page",),
+            ),
             NewTask(
                 title="Draw the board",
                 ref="b",
                 blocked_by=("s", "e"),
                 description=BOARD,
+                labels=("page", "needs a look"),
+                due=midnight(9),
+                estimate_ms=2 * DAY_MS,
+                links=(Link(kind="path", to="docs/faces.md"), Link(kind="relates-to", to="2")),
             ),
             NewTask(title="Undo with a preview", ref="u", blocked_by=("b",)),
             NewTask(title="Only the rows that are seen", parent="b", ref="v", blocked_by=("b",)),
@@ -128,12 +150,13 @@ def plan(stage: Stage) -> None:
             NewTask(title="Check with a screen reader", ref="a", blocked_by=("v", "k", "gr")),
             NewTask(title="Pictures for the README", ref="p", priority="low", blocked_by=("a",)),
             NewTask(title="Measure a cold start", ref="m"),
-            NewTask(title="Ask for a name", ref="n", owner="ann"),
+            NewTask(title="Ask for a name", ref="n", owner="ann", not_before=midnight(3)),
         ]
     )
     release.edit("1", owner="codex")
     release.start("1")
     release.complete("1", result="2,040 combinations, none gets past it")
+    release.note("4", "Cards of one height, and the spinner on the line of the text.", actor="ann")
     release.edit("2", owner="codex")
     release.start("2")
     other = claude.conversation("release-1.0")

@@ -6,7 +6,8 @@ import { ask, dialog } from "./dialogs.js";
 import { columns } from "./flow.js";
 import { goToVersion } from "./history.js";
 import { call, session, signOut } from "./link.js";
-import { API, attempt, boardFilter, cards, copyText, cursor, filter, go, isPast, listPath, look, marks, mayChange, place, say, shown, shownRows, task, taskPath } from "./model.js";
+import { API, attempt, boardFilter, cards, copyText, cursor, filter, go, isPast, listPath, look, marks, mayChange, place, say, shown, shownIds, shownRows, task, taskPath } from "./model.js";
+import { AS_TEXT } from "./members.js";
 import { isNotifying, notify } from "./notify.js";
 import { plural, safe } from "./text.js";
 import { PRIORITIES } from "./words.js";
@@ -16,7 +17,7 @@ let last = null; // what `.` repeats
 
 // What is meant: the marked tasks, or the one that the cursor is at.
 
-const targets = () => (marks.value.size ? shown.value.map(([, one]) => one).filter((one) => marks.value.has(one.id)) : task.value ? [task.value] : []);
+const targets = () => (marks.value.size ? shown.value.filter((one) => marks.value.has(one.id)) : task.value ? [task.value] : []);
 
 /** Do a change to each target, in their order; the first refusal stops it and is said. */
 async function each(verb, tasks, change) {
@@ -60,61 +61,96 @@ const statusOf = (verb, status, field) => async () => {
 
 // Forms.
 
-const PRIORITY = { name: "priority", label: "Priority", kind: "choice", options: PRIORITIES };
 const IDS = "numbers, such as 3 7";
 const idsIn = (text) => [...new Set((text ?? "").match(/\d+/g) ?? [])];
+
+const TITLE = { name: "title", label: "Title", required: true };
+const DESCRIPTION = { name: "description", label: "Description", kind: "long" };
+const MEMBERS = [
+  { name: "labels", label: "Labels", hint: "with commas between them", half: true },
+  { name: "owner", label: "Owner", half: true },
+  { name: "priority", label: "Priority", kind: "choice", options: PRIORITIES, half: true },
+  { name: "estimate_ms", label: "Estimate", hint: "30m, 2h, 3d", half: true },
+  { name: "due", label: "Due", kind: "time", half: true },
+  { name: "not_before", label: "Not before", kind: "time", half: true },
+  { name: "blocked_by", label: "Waits for", hint: IDS, half: true },
+  { name: "parent", label: "Part of", hint: "a number", half: true },
+];
+const LINKS = { name: "links", label: "Leads to", hint: "an address or a path a line, or KIND=TARGET", kind: "long", rows: 2 };
+const DOING = { name: "active_form", label: "While it is done", hint: "such as “Writing the parser”" };
+
+/** A task's members as a form shows them. */
+function textsOf(one) {
+  const texts = { title: one.title, description: one.description ?? "", active_form: one.active_form ?? "", owner: one.owner ?? "", priority: one.priority, blocked_by: (one.blocked_by ?? []).join(" "), parent: one.parent ?? "" };
+  for (const [name, [text]] of Object.entries(AS_TEXT)) texts[name] = text(one[name]);
+  return texts;
+}
+
+/** What differs between two sets of texts, as members of the wire. */
+function changesOf(before, given) {
+  const body = {};
+  for (const [name, value] of Object.entries(given)) {
+    if (value === before[name] || name === "blocked_by") continue;
+    if (name === "parent") body.parent = idsIn(value)[0] ?? null;
+    else body[name] = AS_TEXT[name] ? AS_TEXT[name][1](value) : value || null;
+  }
+  return body;
+}
 
 async function add() {
   const name = place.value.name;
   if (!name) return addList();
-  const beside = task.value;
-  const given = await ask({
+  const before = textsOf({ title: "", priority: "normal", parent: task.value?.parent });
+  const made = await ask({
     title: "Add a task",
-    fields: [{ name: "title", label: "Title", required: true }, { name: "description", label: "Description", kind: "long" }, PRIORITY, { name: "blocked_by", label: "Waits for", hint: IDS }, { name: "owner", label: "Owner" }],
-    values: { priority: "normal" },
+    fields: [TITLE, DESCRIPTION, ...MEMBERS],
+    values: before,
     confirm: "Add",
+    send: (given) => {
+      const body = { ...changesOf({ ...before, title: null, parent: "" }, given), blocked_by: idsIn(given.blocked_by) };
+      return call("POST", listPath("/tasks"), body);
+    },
   });
-  if (!given) return;
-  const body = { title: given.title, priority: given.priority };
-  for (const member of ["description", "owner"]) if (given[member]) body[member] = given[member];
-  if (given.blocked_by) body.blocked_by = idsIn(given.blocked_by);
-  if (beside?.parent) body.parent = beside.parent;
-  const made = await attempt(() => call("POST", listPath("/tasks"), body));
   if (!made) return;
   say(`Added #${made.task.id}`);
   go({ ...place.value, task: made.task.id }, { trail: false });
 }
 
 async function addList() {
-  const given = await ask({
+  const made = await ask({
     title: "Begin a list",
-    fields: [{ name: "conversation", label: "Name", required: true, hint: "letters, digits and . _ : -" }, { name: "title", label: "Title" }],
+    fields: [{ name: "conversation", label: "Name", required: true, hint: "letters, digits and . _ : -" }, { name: "title", label: "Title", hint: "may be empty" }],
     confirm: "Begin",
+    send: (given) => call("PUT", API + encodeURIComponent(given.conversation), given.title ? { title: given.title } : {}),
   });
-  if (!given) return;
-  const made = await attempt(() => call("PUT", API + encodeURIComponent(given.conversation), given.title ? { title: given.title } : {}));
-  if (made) go({ name: given.conversation });
+  if (made) go({ name: made.conversation.conversation });
 }
 
 async function edit() {
   const one = task.value;
   if (!one) return;
-  const before = { title: one.title, description: one.description ?? "", active_form: one.active_form ?? "", priority: one.priority, owner: one.owner ?? "", blocked_by: (one.blocked_by ?? []).join(" "), parent: one.parent ?? "" };
-  const given = await ask({
+  const before = textsOf(one);
+  await ask({
     title: `Edit #${one.id}`,
-    fields: [{ name: "title", label: "Title", required: true }, { name: "description", label: "Description", kind: "long" }, { name: "active_form", label: "While it is done", hint: "such as “Writing the parser”" }, PRIORITY, { name: "owner", label: "Owner" }, { name: "blocked_by", label: "Waits for", hint: IDS }, { name: "parent", label: "Part of", hint: "a number" }],
+    fields: [TITLE, DESCRIPTION, ...MEMBERS, LINKS, DOING],
     values: before,
     confirm: "Save",
+    send: (given) => {
+      const body = changesOf(before, given);
+      const [old, now] = [one.blocked_by ?? [], idsIn(given.blocked_by)];
+      const [more, less] = [now.filter((id) => !old.includes(id)), old.filter((id) => !now.includes(id))];
+      if (more.length) body.add_blocked_by = more;
+      if (less.length) body.remove_blocked_by = less;
+      return Object.keys(body).length ? call("PATCH", taskPath(one.id), body) : {};
+    },
   });
-  if (!given) return;
-  const body = {};
-  for (const member of ["title", "description", "active_form", "priority", "owner"]) if (given[member] !== before[member]) body[member] = given[member] || null;
-  if (given.parent !== before.parent) body.parent = idsIn(given.parent)[0] ?? null;
-  const [old, now] = [one.blocked_by ?? [], idsIn(given.blocked_by)];
-  const [more, less] = [now.filter((id) => !old.includes(id)), old.filter((id) => !now.includes(id))];
-  if (more.length) body.add_blocked_by = more;
-  if (less.length) body.remove_blocked_by = less;
-  if (Object.keys(body).length) await attempt(() => call("PATCH", taskPath(one.id), body));
+}
+
+async function note() {
+  const one = task.value;
+  if (!one) return;
+  const title = `Note on #${one.id} ${safe(one.title)}`;
+  await ask({ title, fields: [{ name: "text", label: "Note", kind: "long", hint: "Ctrl Enter adds it", required: true }], confirm: "Add", send: ({ text }) => call("POST", taskPath(one.id, "/notes"), { text }) });
 }
 
 async function remove() {
@@ -173,7 +209,7 @@ const priority = (step) => () => {
 const move = (step) => async () => {
   const one = task.value;
   if (!one || filter.value) return one && say("Clear the filter to move tasks.", "bad");
-  const same = shown.value.map(([, each]) => each).filter((each) => (each.parent ?? null) === (one.parent ?? null));
+  const same = shown.value.filter((each) => (each.parent ?? null) === (one.parent ?? null));
   const other = same[same.indexOf(one) + step];
   last = move(step);
   if (other) await attempt(() => call("POST", taskPath(one.id, "/move"), step < 0 ? { before: other.id } : { after: other.id }));
@@ -191,7 +227,7 @@ async function explain() {
 function order() {
   if (!place.value.name) return onScreen().map((one) => one.conversation);
   if (place.value.view === "flow") return columns().flat().map((one) => one.id);
-  return shown.value.map(([, one]) => one.id);
+  return shownIds.value;
 }
 const here = () => (place.value.name ? cursor.value : picked.value);
 
@@ -289,6 +325,7 @@ export const COMMANDS = {
   claim: { run: claim, title: "Claim", task: true, change: true },
   release: { run: release, title: "Give the claim back", task: true, change: true },
   add: { run: add, title: "Add", change: true },
+  note: { run: note, title: "Write a note", task: true, change: true },
   edit: { run: edit, title: "Edit", task: true, change: true },
   delete: { run: remove, title: "Delete", task: true, change: true },
   move_down: { run: move(1), title: "Move down", task: true, change: true },

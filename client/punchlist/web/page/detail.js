@@ -4,16 +4,19 @@ import { html, signal } from "./vendor.js";
 import { run, why } from "./commands.js";
 import { Story, storyOf } from "./history.js";
 import { go, list, mayChange, place, shownRows, task } from "./model.js";
-import { isFinished, stateOf } from "./rows.js";
+import { Label, Times } from "./list.js";
+import { durationText, isWeb } from "./members.js";
+import { isDeferred, isFinished, stateOf } from "./rows.js";
 import { Key, Mark, Since, TaskLink, Text, WORDS } from "./parts.js";
-import { clock, safe, safeBlock } from "./text.js";
+import { clock, moment, safe, safeBlock } from "./text.js";
 
 const ACTIONS = [
-  ["start", "Start", "s", (one) => ["pending", "paused"].includes(one.status) && !one.open_blockers?.length],
+  ["start", "Start", "s", (one) => ["pending", "paused"].includes(one.status) && !one.open_blockers?.length && !isDeferred(one)],
   ["done", "Done", "d", (one) => one.status === "in_progress"],
   ["fail", "Failed", "f", (one) => one.status === "in_progress"],
   ["pause", "Pause", "p", (one) => ["pending", "in_progress"].includes(one.status)],
   ["reopen", "Reopen", "r", (one) => isFinished(one)],
+  ["note", "Note", "m", () => true],
   ["edit", "Edit", "e", () => true],
   ["delete", "Delete", "x", () => true],
 ];
@@ -23,12 +26,13 @@ const openTask = (id) => go({ ...place.value, task: id }, { trail: false });
 export function Detail() {
   list.value; // rows change in place
   const one = task.value;
+  if (!one) return null; // the list is being left
   const state = stateOf(one);
   const found = shownRows.value.tasks;
   const near = (ids) => (ids ?? []).map((id) => found.get(id)).filter(Boolean);
   const waits = near(one.blocked_by);
   const frees = near(one.blocks);
-  const children = [...found.values()].filter((other) => other.parent === one.id);
+  const children = shownRows.value.childrenOf(one.id);
   const freed = frees.filter((other) => other.open_blockers?.length === 1 && !isFinished(other)).length;
   return html`<aside class="detail" aria-label=${`Task ${one.id}`} tabindex="0">
     <div class="top">
@@ -37,10 +41,12 @@ export function Detail() {
       <span class="id">#${one.id}</span>
       ${one.priority !== "normal" && html`<span class=${`p-${one.priority}`}>${one.priority}</span>`}
       ${one.owner && html`<${Text} class="owner" of=${`@${one.owner}`} />`}
+      <${Times} of=${one} />
       ${one.attempts > 1 && html`<span class="hush">attempt ${one.attempts}</span>`}
     </div>
     <h2><${Text} of=${one.title} /></h2>
     ${state === "in_progress" && html`<p class="doing">${one.active_form && html`<${Text} of=${one.active_form} /> · `}for <${Since} at=${one.status_changed_at} /></p>`}
+    ${one.labels?.length > 0 && html`<p class="labels">${one.labels.map((label) => html`<${Label} key=${label} of=${label} />`)}</p>`}
     ${one.description && html`<p class="prose">${safeBlock(one.description)}</p>`}
     ${one.waits_for && html`<p class="doing">${one.waits_for === "yes" ? `Done, and waits for a yes${one.gate?.by ? ` of ${safe(one.gate.by)}` : ""}: punch approve ${one.id}` : `Done, and waits for the check ${safe(one.gate?.check ?? "")}`}</p>`}
     ${one.fail_reason && html`<${Note} title="Reason" class="bad" text=${one.fail_reason} />`}
@@ -51,16 +57,26 @@ export function Detail() {
     ${children.length > 0 && html`<${Links} title="Parts" tasks=${children} />`}
     ${waits.length > 0 && html`<${Links} title="Waits for" tasks=${waits} />`}
     ${frees.length > 0 && html`<${Links} title="Blocks" note=${freed && !isFinished(one) ? `done frees ${freed} of ${frees.length}` : ""} tasks=${frees} />`}
+    ${one.links?.length > 0 && html`<div class="links"><h3>Leads to</h3>${one.links.map((link) => html`<${Lead} key=${link.kind + link.to} link=${link} />`)}</div>`}
+    ${one.notes?.length > 0 && html`<div class="links"><h3>Notes</h3>${one.notes.map((note) => html`<div key=${note.version} class="note"><p class="hush"><${Text} of=${note.actor} /> · ${clock(note.at)}</p><p class="prose">${safeBlock(note.text)}</p></div>`)}</div>`}
     ${Object.keys(one.metadata ?? {}).length > 0 && html`<dl class="meta">${Object.entries(one.metadata).map(([key, value]) => html`<div key=${key}><dt>${safe(key)}</dt><dd>${safe(typeof value === "string" ? value : JSON.stringify(value))}</dd></div>`)}</dl>`}
     <details class="activity" open=${open.value} onToggle=${(event) => (open.value = event.currentTarget.open)}>
       <summary>Activity</summary>
       ${open.value && html`<${Story} entries=${storyOf(one.id)} />`}
     </details>
+    ${one.estimate_ms > 0 && html`<p class="hush">estimated at ${durationText(one.estimate_ms)}</p>`}
     <p class="hush">added ${clock(one.created_at)} · changed ${clock(one.updated_at)} · version ${one.version}</p>
   </aside>`;
 }
 
 const Note = ({ title, text, class: name = "" }) => html`<div class=${`note ${name}`}><h3>${title}</h3><p class="prose">${safeBlock(text)}</p></div>`;
+
+/** Where a task leads: another task of this list, a page of the web, or a text to be copied. */
+function Lead({ link: { kind, to } }) {
+  const other = ["discovered-from", "relates-to"].includes(kind) && shownRows.value.tasks.get(to);
+  const shown = html`<${Text} of=${to} />`;
+  return html`<div class="lead"><span class="hush">${safe(kind)}</span>${other ? html`<${TaskLink} task=${other} onOpen=${openTask} />` : isWeb(to) ? html`<a href=${to} target="_blank" rel="noopener noreferrer">${shown}</a>` : html`<code>${shown}</code>`}</div>`;
+}
 
 const MOST = 60;
 
@@ -75,11 +91,12 @@ const REASONS = {
   serial: () => "the list runs one task at a time, and this is in progress:",
   blocker: () => "waits for",
   parent: () => "its parent does not go on:",
+  deferred: (reason) => `not before ${moment(reason.not_before)}:`,
 };
 
 const Why = ({ told }) => html`<div class="note" role="status">
   <h3>${told.startable && !told.reasons.length ? "It can be started" : "What keeps it"}</h3>
   <ul class="reasons">${told.reasons.map((reason, at) => html`<li key=${at} style=${{ marginLeft: `${(reason.depth ?? 0) * 1.1}em` }}>
-    ${(REASONS[reason.kind] ?? (() => `it is ${WORDS[reason.status]}:`))()} <button class="text" onClick=${() => openTask(reason.by)}>#${reason.by}</button> <${Text} of=${reason.title} />
+    ${(REASONS[reason.kind] ?? (() => `it is ${WORDS[reason.status]}:`))(reason)} <button class="text" onClick=${() => openTask(reason.by)}>#${reason.by}</button> <${Text} of=${reason.title} />
     <span class="hush"> ${WORDS[reason.status]}${reason.owner ? ` · @${safe(reason.owner)}` : ""}</span></li>`)}</ul>
 </div>`;

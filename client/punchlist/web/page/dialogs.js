@@ -2,8 +2,10 @@
 
 import { html, signal, useLayoutEffect, useRef, useState } from "./vendor.js";
 import { findable } from "./commands.js";
+import { Problem } from "./link.js";
 import { lettersOff, setLetters } from "./keys.js";
 import { Key } from "./parts.js";
+import { safe } from "./text.js";
 import { KEYS } from "./words.js";
 
 export const dialog = signal(null);
@@ -14,7 +16,10 @@ export function closeDialog(answer = null) {
   open?.answer?.(answer);
 }
 
-/** Ask; resolves to the values given, null if the question was put away. */
+/**
+ * Ask; resolves to the values given, null if the question was put away. With `send` to what it makes of them: a
+ * refusal is said in the form, which stays as it was filled in.
+ */
 export const ask = (question) => new Promise((answer) => (dialog.value = { kind: "form", answer, ...question }));
 
 const KINDS = { form: Form, help: Help, palette: Palette };
@@ -37,10 +42,18 @@ function Open({ open }) {
   return html`<dialog ref=${box} class=${open.kind} aria-labelledby="dialog-title" onCancel=${(event) => (event.preventDefault(), closeDialog())} onMouseDown=${outside}><${Body} ...${open} /></dialog>`;
 }
 
-function Form({ title, text = [], lines = [], code, fields = [], values = {}, confirm, danger, other, only }) {
-  const submit = (event) => {
+function Form({ title, text = [], lines = [], code, fields = [], values = {}, confirm, danger, other, only, send: make }) {
+  const [refusal, refuse] = useState(null);
+  const submit = async (event) => {
     event.preventDefault();
-    closeDialog(Object.fromEntries([...new FormData(event.currentTarget)].map(([name, value]) => [name, value.trim()])));
+    const given = Object.fromEntries([...new FormData(event.currentTarget)].map(([name, value]) => [name, value.trim()]));
+    if (!make) return closeDialog(given);
+    try {
+      closeDialog(await make(given));
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      refuse(error.message);
+    }
   };
   const send = (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.currentTarget.requestSubmit();
   return html`<form method="dialog" onSubmit=${submit} onKeyDown=${send}>
@@ -48,7 +61,8 @@ function Form({ title, text = [], lines = [], code, fields = [], values = {}, co
     ${lines.length > 0 && html`<ul class="lines">${lines.map((line, at) => html`<li key=${at}><bdi>${line}</bdi></li>`)}</ul>`}
     ${text.map((line) => html`<p key=${line}>${line}</p>`)}
     ${code && html`<p><code class="copy">${code}</code></p>`}
-    ${fields.map((field, at) => html`<${Field} key=${field.name} field=${field} value=${values[field.name] ?? ""} first=${at === 0} />`)}
+    <div class="fields">${fields.map((field, at) => html`<${Field} key=${field.name} field=${field} value=${values[field.name] ?? ""} first=${at === 0} />`)}</div>
+    ${refusal && html`<p class="bad" role="alert">${safe(refusal)}</p>`}
     <div class="buttons">
       ${other && html`<button type="button" class="quiet" onClick=${() => (closeDialog(), other.run())}>${other.label}</button>`}
       <span class="room"></span>
@@ -58,14 +72,14 @@ function Form({ title, text = [], lines = [], code, fields = [], values = {}, co
   </form>`;
 }
 
-function Field({ field: { name, label, kind = "line", hint, required, options }, value, first }) {
+function Field({ field: { name, label, kind = "line", hint, required, options, half, rows = 4 }, value, first }) {
   const id = `f-${name}`;
   const common = { id, name, "data-first": first || undefined, "aria-describedby": hint ? `${id}-hint` : undefined };
-  return html`<div class="field">
+  return html`<div class=${`field${half ? " half" : ""}`}>
     <label for=${id}>${label}${hint && html` <span class="hush" id=${`${id}-hint`}>${hint}</span>`}</label>
-    ${kind === "long" ? html`<textarea ...${common} rows="4" maxlength="65536" defaultValue=${value}></textarea>`
+    ${kind === "long" ? html`<textarea ...${common} required=${required} rows=${rows} maxlength="65536" defaultValue=${value}></textarea>`
       : kind === "choice" ? html`<select ...${common}>${options.map((one) => html`<option key=${one} value=${one} selected=${one === value}>${one}</option>`)}</select>`
-      : html`<input ...${common} type="text" required=${required} maxlength=${name === "title" ? 500 : 8192} autocomplete="off" defaultValue=${value} />`}
+      : html`<input ...${common} type=${kind === "time" ? "datetime-local" : "text"} required=${required} maxlength=${name === "title" ? 500 : 8192} autocomplete="off" defaultValue=${value} />`}
   </div>`;
 }
 

@@ -17,7 +17,10 @@ export const COLUMNS = [
 const SIZE = 76;
 const over = signal(null);
 
-export const columns = () => COLUMNS.map((column) => shown.value.map(([, one]) => one).filter((one) => column.states.includes(stateOf(one))));
+export function columns() {
+  const found = Map.groupBy(shown.value, stateOf);
+  return COLUMNS.map(({ states }) => (states.length > 1 ? shown.value.filter((one) => states.includes(stateOf(one))) : (found.get(states[0]) ?? [])));
+}
 
 export function Flow() {
   return html`<div class="flow">${columns().map((tasks, at) => html`<${Column} key=${at} column=${COLUMNS[at]} tasks=${tasks} />`)}</div>`;

@@ -12,7 +12,7 @@ const MOST = 300;
 const showAll = signal(false);
 
 export function Graph() {
-  const tasks = new Map(shown.value.map(([, one]) => [one.id, one]));
+  const tasks = new Map(shown.value.map((one) => [one.id, one]));
   let edges = [];
   for (const one of tasks.values()) for (const from of one.blocked_by ?? []) if (tasks.has(from)) edges.push([from, one.id]);
   const joined = new Set(edges.flat());

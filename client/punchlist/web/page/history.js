@@ -3,8 +3,9 @@
 import { effect, html, signal, untracked } from "./vendor.js";
 import { call } from "./link.js";
 import { API, attempt, go, isPast, list, look, past, place, shownRows } from "./model.js";
+import { AS_TEXT } from "./members.js";
 import { Text } from "./parts.js";
-import { clock, safe } from "./text.js";
+import { clock, moment, safe } from "./text.js";
 import { GLYPHS } from "./words.js";
 
 const PAGE = 1000;
@@ -76,13 +77,17 @@ const short = (value) => {
   const text = typeof value === "string" ? value : value === null ? "none" : JSON.stringify(value);
   return text.length > 60 ? `${text.slice(0, 59)}…` : text;
 };
-const named = (event, names) => Object.keys(event).filter((key) => names.includes(key)).map((key) => `${key.replace("_", " ")} ${short(event[key])}`).join(", ");
-const MEMBERS = ["title", "description", "priority", "active_form", "owner", "parent", "metadata"];
+const named = (event, names) => Object.keys(event).filter((key) => names.includes(key)).map((key) => `${key.replace("_ms", "").replace("_", " ")} ${short(SHOWN[key]?.(event[key]) ?? event[key])}`).join(", ");
+const MEMBERS = ["title", "description", "priority", "active_form", "owner", "parent", "metadata", "due", "not_before", "labels", "links", "estimate_ms"];
+const SHOWN = { ...Object.fromEntries(Object.entries(AS_TEXT).map(([key, [text]]) => [key, (value) => text(value) || "none"])), due: (at) => (at ? moment(at) : "none"), not_before: (at) => (at ? moment(at) : "none") };
 const SAY = {
   ConversationOpened: () => "began the list",
   ConversationConfigured: (event) => `set ${[named(event, ["title", "attached", "detached"]), ...Object.entries(event.settings ?? {}).map(([key, value]) => `${key} ${value}`)].filter(Boolean).join(", ")}`,
   TaskAdded: (event) => `added “${event.task.title}”`,
   TaskEdited: (event) => `edited ${named(event, MEMBERS)}`,
+  NoteAdded: (event) => `noted: ${short(event.text)}`,
+  NoteRemoved: () => "took a note back",
+  TaskWoken: () => "is no longer put off",
   TaskMoved: (event) => (event.before ? `moved in front of #${event.before}` : "moved to the end"),
   StatusChanged: (event) => `${event.from.replace("_", " ")} ${GLYPHS.to} ${event.to.replace("_", " ")}${event.waits_for ? `, waits for a ${event.waits_for}` : ""}${event.result_summary || event.fail_reason ? ` (${short(event.fail_reason || event.result_summary)})` : ""}`,
   Deleted: () => "deleted",

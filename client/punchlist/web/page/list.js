@@ -7,10 +7,10 @@ import { Graph } from "./graph.js";
 import { History, TimeBar } from "./history.js";
 import { run } from "./commands.js";
 import { session } from "./link.js";
-import { FILTERS, VIEWS, absent, card, cursor, filter, go, hashOf, isPast, list, marks, mayChange, nameOf, place, priorityMark, shown, shownRows, task, total } from "./model.js";
-import { isFinished, stateOf } from "./rows.js";
+import { FILTERS, VIEWS, absent, card, cursor, cursorAt, filter, go, hashOf, isPast, list, marks, mayChange, nameOf, now, place, priorityMark, shownIds, shownRows, task, toggleWord, total, labelWord } from "./model.js";
+import { isDeferred, isFinished, stateOf } from "./rows.js";
 import { Bar, Key, Mark, Since, Text, WORDS, Windowed } from "./parts.js";
-import { plural, safe } from "./text.js";
+import { moment, plural, safe } from "./text.js";
 import { GLYPHS } from "./words.js";
 
 export const ROW = matchMedia("(pointer: coarse)").matches ? 48 : 40;
@@ -46,22 +46,25 @@ function Head({ name }) {
     </div>
     ${counts && html`<${Bar} counts=${counts} />`}
     <div class="tools">
-      <nav class="segments" aria-label="Views">
-        ${VIEWS.map((view) => html`<a key=${view} href=${hashOf({ ...place.value, view })} aria-current=${place.value.view === view ? "page" : undefined}
-          onClick=${(event) => (event.preventDefault(), go({ ...place.value, view }))}>${view}</a>`)}
-      </nav>
-      <div class="filters" role="group" aria-label="Filters">
-        ${FILTERS.map((one) => {
-          const word = one === "all" ? "" : `is:${one}`;
-          return html`<button key=${one} aria-pressed=${filter.value.trim() === word ? "true" : "false"} onClick=${() => (filter.value = word)}>${one}</button>`;
-        })}
-      </div>
+      <${Views} /><${Filters} />
       <span class="room"></span>
       <${TimeBar} />
       ${mayChange.value && html`<button class="primary" onClick=${() => run("add")}>Add</button>`}
     </div>
   </div>`;
 }
+
+const Views = () => html`<nav class="segments" aria-label="Views">
+  ${VIEWS.map((view) => html`<a key=${view} href=${hashOf({ ...place.value, view })} aria-current=${place.value.view === view ? "page" : undefined}
+    onClick=${(event) => (event.preventDefault(), go({ ...place.value, view }))}>${view}</a>`)}
+</nav>`;
+
+const Filters = () => html`<div class="filters" role="group" aria-label="Filters">
+  ${FILTERS.map((one) => {
+    const word = one === "all" ? "" : `is:${one}`;
+    return html`<button key=${one} aria-pressed=${filter.value.trim() === word ? "true" : "false"} onClick=${() => (filter.value = word)}>${one}</button>`;
+  })}
+</div>`;
 
 const Absent = ({ name }) => html`<div class="teach">
   <h2>There is no list <${Text} of=${name} /></h2>
@@ -73,11 +76,22 @@ function Empty() {
   const all = shownRows.value.tasks.size;
   if (all) return html`<div class="teach"><h2>No task fits</h2>
     <p>${plural(all, "task is", "tasks are")} hidden by <code>${safe(filter.value)}</code>. <${Key} of="escape" /> clears it.</p>
-    <p class="hush">Words narrow it together: <code>is:blocked</code> <code>@ann</code> <code>p:high</code> <code>#4</code> or any text.</p></div>`;
+    <p class="hush">Words narrow it together: <code>is:blocked</code> <code>@ann</code> <code>p:high</code> <code>+label</code> <code>#4</code> or any text.</p></div>`;
   return html`<div class="teach"><h2>Nothing to do here${isPast.value ? " at that time" : ""}</h2>
     ${mayChange.value ? html`<p>Press <${Key} of="a" /> to add a task, or let an agent plan: what it does appears here by itself.</p>
     <p class="hush">From a terminal: <code>punch -c ${safe(place.value.name)} add "Write the parser"</code></p>` : null}</div>`;
 }
+
+/** A label: a click filters by it. */
+export const Label = ({ of }) => html`<button class="label" aria-label=${`Filter by label ${safe(of)}`} onClick=${(event) => (event.stopPropagation(), toggleWord(labelWord(of)))}><${Text} of=${of} /></button>`;
+
+/** When a task is due, or until when it is put off. */
+export function Times({ of: one }) {
+  if (isFinished(one)) return null;
+  if (isDeferred(one, now.value)) return html`<span class="day">from ${moment(one.not_before)}</span>`;
+  return one.due && html`<span class=${`day${one.due < now.value ? " bad" : ""}`}>due ${moment(one.due)}</span>`;
+}
+const LABELS = 3;
 
 /** What is seen of a task beside its text, for those who hear it. */
 export const Spoken = ({ of: one, waits }) => {
@@ -85,17 +99,22 @@ export const Spoken = ({ of: one, waits }) => {
   if (one.priority !== "normal") parts.push(`${one.priority} priority`);
   if (waits && one.open_blockers?.length && !isFinished(one)) parts.push(`waits for ${one.open_blockers.map((id) => `#${id}`).join(", ")}`);
   if (one.waits_for) parts.push(`waits for a ${one.waits_for}`);
+  if (one.labels?.length) parts.push(`labels ${one.labels.join(", ")}`);
   if (marks.value.has(one.id)) parts.push("marked");
-  return html`<span class="sr">, ${parts.join(", ")} </span>`;
+  return html`<span class="sr">, ${safe(parts.join(", "))} </span>`;
 };
 
 function Rows() {
-  const lines = shown.value;
-  if (!lines.length) return html`<${Empty} />`;
-  const at = lines.findIndex(([, one]) => one.id === cursor.value);
-  return html`<${Windowed} items=${lines} size=${ROW} active=${at} class="rows" role="listbox" aria-label="Tasks" aria-multiselectable="true"
+  const ids = shownIds.value;
+  list.value; // rows change in place
+  if (!shownRows.value) return null; // the list is being left
+  if (!ids.length) return html`<${Empty} />`;
+  const at = cursorAt.value;
+  const found = shownRows.value;
+  const depth = found.tree();
+  return html`<${Windowed} items=${ids} size=${ROW} active=${at} class="rows" role="listbox" aria-label="Tasks" aria-multiselectable="true"
     aria-activedescendant=${at < 0 ? undefined : `t-${cursor.value}`}>
-    ${([depth, one], index) => html`<${Row} key=${one.id} one=${one} depth=${depth} index=${index} count=${lines.length} />`}
+    ${(id, index) => found.tasks.has(id) && html`<${Row} key=${id} one=${found.tasks.get(id)} depth=${depth.get(id)} index=${index} count=${ids.length} />`}
   <//>`;
 }
 
@@ -111,6 +130,8 @@ function Row({ one, depth, index, count }) {
     <span class="stem" style=${{ width: `${Math.min(depth, 8) * 1.4}em` }}></span>
     <${Mark} state=${state} />
     <span class="what">${sign && html`<b aria-hidden="true" class=${`p-${one.priority}`}>${sign}</b>`}<${Text} class="t" of=${one.title} /><${Spoken} of=${one} />${state === "in_progress" && html`<span class="doing">${one.active_form && html`<${Text} of=${one.active_form} /> ${GLYPHS.dot} `}<${Since} at=${one.status_changed_at} /></span>`}${state === "failed" && one.fail_reason && html`<${Text} class="why" of=${one.fail_reason} />`}</span>
+    ${!isFinished(one) && one.labels?.length > 0 && html`<span class="labels" aria-hidden="true">${one.labels.slice(0, LABELS).map((label) => html`<span key=${label} class="label" onClick=${(event) => (event.stopPropagation(), toggleWord(labelWord(label)))}><${Text} of=${label} /></span>`)}${one.labels.length > LABELS && html`<span class="hush">+${one.labels.length - LABELS}</span>`}</span>`}
+    <${Times} of=${one} />
     ${waits && html`<span class="waits"><span aria-hidden="true">${GLYPHS.arrow} </span><span class="sr">waits for </span>${waits.slice(0, 3).map((id) => `#${id}`).join(" ")}${waits.length > 3 ? ` +${waits.length - 3}` : ""}</span>`}
     ${one.owner && state !== "completed" && html`<${Text} class="owner" of=${`@${one.owner}`} />`}
   </div>`;

@@ -2,7 +2,7 @@
 
 import { batch, computed, effect, signal } from "./vendor.js";
 import { Link, Problem, call, session } from "./link.js";
-import { Rows, isFinished, rowsOf, stateOf } from "./rows.js";
+import { Rows, isDeferred, isFinished, rowsOf, stateOf } from "./rows.js";
 import { GLYPHS } from "./words.js";
 
 export const API = "/api/v1/conversations/";
@@ -87,40 +87,53 @@ export const cursor = computed(() => place.value.task);
 const IS = {
   all: () => true,
   open: (task) => !isFinished(task),
-  ready: (task) => stateOf(task) === "pending",
+  ready: (task) => stateOf(task) === "pending" && !isDeferred(task),
   blocked: (task) => !isFinished(task) && !!task.open_blockers?.length,
   running: (task) => task.status === "in_progress",
   paused: (task) => task.status === "paused",
   done: (task) => task.status === "completed",
   failed: (task) => task.status === "failed",
+  deferred: (task) => !isFinished(task) && isDeferred(task),
+  late: (task) => !isFinished(task) && task.due < Date.now(),
 };
-export const FILTERS = Object.keys(IS);
+export const FILTERS = ["all", "open", "ready", "blocked", "running", "paused", "done", "failed"];
 
-/** What `is:blocked @ann p:high words` keeps: every word must fit. */
+/** Add a word to the filter, or take it out. */
+export function toggleWord(word) {
+  const words = filter.value.split(/\s+/).filter(Boolean);
+  filter.value = (words.includes(word) ? words.filter((one) => one !== word) : [...words, word]).join(" ");
+}
+
+/** The word that a label is filtered by: a blank in it ends the word, so it is written as a dot. */
+export const labelWord = (label) => `+${label.replaceAll(/\s/g, ".")}`;
+
+/** What `is:blocked @ann p:high +web words` keeps: every word must fit. */
 export function keeps(text) {
   const tests = text.toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
     if (word.startsWith("is:")) return IS[word.slice(3)] ?? (() => false);
     if (word.startsWith("@")) return (task) => (task.owner ?? "").toLowerCase().startsWith(word.slice(1));
     if (word.startsWith("p:")) return (task) => task.priority.startsWith(word.slice(2));
+    if (word.length > 1 && word[0] === "+") return (task) => !!task.labels?.some((label) => labelWord(label).toLowerCase().startsWith(word));
     if (/^#\d+$/.test(word)) return (task) => task.id === word.slice(1);
-    return (task) => `${task.title} ${task.active_form ?? ""} ${task.description ?? ""}`.toLowerCase().includes(word);
+    return (task) => `${task.title} ${task.active_form ?? ""} ${task.description ?? ""} ${task.labels?.join(" ") ?? ""}`.toLowerCase().includes(word);
   });
   return (task) => tests.every((test) => test(task));
 }
 
-/** The tasks shown, as [depth, task]. */
-export const shown = computed(() => {
+/** The ids shown, in their order: the same array until a task comes, goes, moves, or the filter keeps another one. */
+export const shownIds = computed(() => {
   const found = shownRows.value;
   list.value; // rows change in place
   if (!found) return [];
-  const keep = filter.value.trim() ? keeps(filter.value) : null;
-  const lines = [];
-  for (const [id, depth] of found.tree()) {
-    const task = found.tasks.get(id);
-    if (!keep || keep(task)) lines.push([depth, task]);
-  }
-  return lines;
+  const ids = found.ids();
+  if (!filter.value.trim()) return ids;
+  const keep = keeps(filter.value);
+  return ids.filter((id) => keep(found.tasks.get(id)));
 });
+export const cursorAt = computed(() => shownIds.value.indexOf(cursor.value));
+
+/** The tasks shown. */
+export const shown = computed(() => (list.value, shownIds.value.map((id) => shownRows.value.tasks.get(id))));
 
 export const task = computed(() => (list.value, shownRows.value?.tasks.get(cursor.value) ?? null));
 

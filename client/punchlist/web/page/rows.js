@@ -3,6 +3,9 @@
 /** The state as shown: an unfinished task with open blockers is `blocked`. */
 export const stateOf = (task) => (task.status === "pending" && task.open_blockers?.length ? "blocked" : task.status);
 
+/** Whether a task is put off: not ready before a time that has not come. */
+export const isDeferred = (task, at = Date.now()) => task.not_before > at;
+
 export const isFinished = (task) => task.status === "completed" || task.status === "failed";
 
 const byPlace = (a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
@@ -43,6 +46,8 @@ export class Rows {
   damaged = null;
   #coming = this.tasks;
   #depth = null;
+  #ids = null;
+  #children = null;
 
   /** A connection begins: what came of a whole list that was cut is forgotten. */
   begin() {
@@ -73,7 +78,21 @@ export class Rows {
 
   /** Depth by id, in the order shown; worked out anew only when a task came, went or moved. */
   tree() {
-    return (this.#depth ??= asTree(this.sorted()));
+    if (!this.#depth) [this.#depth, this.#ids, this.#children] = [asTree(this.sorted()), null, null];
+    return this.#depth;
+  }
+
+  /** The ids in the order shown: the same array until a task comes, goes or moves. */
+  ids() {
+    const depth = this.tree();
+    return (this.#ids ??= [...depth.keys()]);
+  }
+
+  /** The parts of a task. */
+  childrenOf(id) {
+    const ids = this.ids();
+    this.#children ??= Map.groupBy(ids, (one) => this.tasks.get(one).parent ?? null);
+    return (this.#children.get(id) ?? []).map((one) => this.tasks.get(one));
   }
 }
 

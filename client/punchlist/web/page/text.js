@@ -30,4 +30,10 @@ export function since(ms) {
 }
 
 export const clock = (ms) => new Date(ms).toLocaleString(undefined, Date.now() - ms < 64_800_000 ? { hour: "2-digit", minute: "2-digit" } : { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+/** A day, with the time of day where there is one, and the year where it is another one. */
+export function moment(ms) {
+  const at = new Date(ms);
+  const timed = at.getHours() || at.getMinutes();
+  return at.toLocaleString(undefined, { month: "short", day: "numeric", ...(at.getFullYear() !== new Date().getFullYear() && { year: "numeric" }), ...(timed && { hour: "2-digit", minute: "2-digit" }) });
+}
 export const plural = (count, one, many = `${one}s`) => `${count.toLocaleString()} ${count === 1 ? one : many}`;
