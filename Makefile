@@ -24,7 +24,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
 .PHONY: help setup demo test check bench bench-quick ui conformance race drain crash powercut faults damage full fuzz simulate soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
-	faces pictures fmt vendor clean
+	faces pictures fmt vendor page clean
 
 help: ## Show this list.
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name text; do \
@@ -160,6 +160,17 @@ vendor: ## Make page/vendor.js of punch web from the packages of requirements/ve
 	@cd build/vendor && npm ci --silent --ignore-scripts && node_modules/.bin/esbuild entry.js --bundle --format=esm --minify \
 		--legal-comments=none --target=es2022 "--banner:js=$$(cat banner.txt)" --outfile=$(CURDIR)/client/punchlist/web/page/vendor.js
 	@sha256sum client/punchlist/web/page/vendor.js
+
+PAGE := client/punchlist/web/page
+ESBUILD := build/vendor/node_modules/.bin/esbuild
+
+page: ## Make what punch web sends, page/built, from the scripts and styles of its page (npm); run it after a change of them.
+	@mkdir -p build/vendor $(PAGE)/built && cp requirements/vendor/* build/vendor/
+	@test -x $(ESBUILD) || (cd build/vendor && npm ci --silent --ignore-scripts)
+	@$(ESBUILD) $(PAGE)/app.js --bundle --format=esm --minify --legal-comments=none --target=es2022 --log-level=warning \
+		"--banner:js=$$(cat requirements/vendor/banner.txt)" --outfile=$(PAGE)/built/app.js
+	@$(ESBUILD) $(PAGE)/page.css --minify --target=chrome123,firefox120,safari17.5 --log-level=warning --outfile=$(PAGE)/built/page.css
+	@cat $$(ls $(PAGE)/*.js $(PAGE)/*.css | LC_ALL=C sort) | sha256sum | cut -c 1-64 > $(PAGE)/built/sources.sha256
 
 clean: ## Remove caches, coverage data and build results (.venv stays).
 	@rm -rf build dist htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json .pytest.output

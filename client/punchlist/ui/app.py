@@ -63,7 +63,7 @@ class PunchApp(Program):
         self.board = Board(self.cards)
         self._absent: dict[object, str] = {}
         self._place = Cursor(None, BoardView())
-        self._pushed = set[str]()
+        self._pushed: set[str] = set()
 
     def on_mount(self) -> None:
         """Begin to follow."""
@@ -128,7 +128,7 @@ class PunchApp(Program):
     async def _known(self) -> None:
         """The lists that there are when the board begins. What was shown before stays until they are known."""
         cursor: str | None = None
-        self._pushed = set()
+        self._pushed.clear()
         listed: set[str] = set()
         while True:
             try:

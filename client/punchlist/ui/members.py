@@ -60,17 +60,23 @@ def _priority(line: str) -> str | None:
     return line or None
 
 
+def _member(
+    name: str, label: str, text: Callable[[Task], str], meaning: Callable[[str], Any], height: int = 1
+) -> Member:
+    return Member(name, label, text, meaning, height)
+
+
 MEMBERS = (
-    Member("title", "title", lambda task: task.title, str),
-    Member("labels", "labels, with commas between them", lambda task: ", ".join(task.labels), _labels),
-    Member("priority", f"priority: {', '.join(PRIORITIES)}", lambda task: task.priority, _priority),
-    Member("owner", "owner", lambda task: task.owner, _words),
-    Member("due", "due: 2026-12-24, 2026-12-24 18:00, or 3d", lambda task: _time_text(task.due), when),
-    Member("not_before", "not before: the same", lambda task: _time_text(task.not_before), when),
-    Member("estimate_ms", "estimate: 30m, 2h, 3d", lambda task: duration_text(task.estimate_ms), work),
-    Member("active_form", "while it is done", lambda task: task.active_form, _words),
-    Member("description", "description", lambda task: task.description, _words, 5),
-    Member("links", "leads to: an address or a path a line, or KIND=TARGET", _links_text, _links, 3),
+    _member("title", "title", lambda task: task.title, str),
+    _member("labels", "labels, with commas between them", lambda task: ", ".join(task.labels), _labels),
+    _member("priority", f"priority: {', '.join(PRIORITIES)}", lambda task: task.priority, _priority),
+    _member("owner", "owner", lambda task: task.owner, _words),
+    _member("due", "due: 2026-12-24, 2026-12-24 18:00, or 3d", lambda task: _time_text(task.due), when),
+    _member("not_before", "not before: the same", lambda task: _time_text(task.not_before), when),
+    _member("estimate_ms", "estimate: 30m, 2h, 3d", lambda task: duration_text(task.estimate_ms), work),
+    _member("active_form", "while it is done", lambda task: task.active_form, _words),
+    _member("description", "description", lambda task: task.description, _words, 5),
+    _member("links", "leads to: an address or a path a line, or KIND=TARGET", _links_text, _links, 3),
 )
 """The form, from above."""
 

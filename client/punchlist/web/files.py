@@ -22,14 +22,15 @@ _TYPES = {
 
 
 class Files:
-    """Files of one folder, by their names.
+    """Files of one folder, by their names; those in its folder `built` stand in for the sources that they are made of.
 
     Args:
         folder: Where they are; what is in it when the server starts is served.
     """
 
     def __init__(self, folder: Path = PAGE) -> None:
-        found = [path for path in folder.iterdir() if path.suffix in _TYPES] if folder.is_dir() else []
+        folders = [one for one in (folder, folder / "built") if one.is_dir()]
+        found = [path for one in folders for path in one.iterdir() if path.suffix in _TYPES]
         self._files = {path.name: path for path in found}
 
     async def index(self, request: Request) -> Response:

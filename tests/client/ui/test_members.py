@@ -12,7 +12,8 @@ TIMES: dict[str, Any] = {"created_at": 1, "updated_at": 1, "status_changed_at": 
 
 
 def texts(**members: Any) -> dict[str, str]:
-    task = Task(id="1", status="pending", **{"title": "t", "priority": "normal", **TIMES, **members})
+    told: dict[str, Any] = {"id": "1", "title": "t", "status": "pending", "priority": "normal", **TIMES, **members}
+    task = Task(**told)
     return {member.name: member.text(task) for member in MEMBERS}
 
 
