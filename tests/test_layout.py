@@ -59,7 +59,13 @@ IMPORTERS = (*LIBRARY, "punchlist.importers")
 HTTP = (*LIBRARY, "punchlist.http")
 TOOLS = (*LIBRARY, "punchlist.tools")
 SERVICES = ("punchlist.hosts", "punchlist.hosts.sessions", "punchlist.mcp", "punchlist.mirror")
-WORDS = ("punchlist.cli.event_lines", "punchlist.cli.reasons", "punchlist.cli.render", "punchlist.cli.style")
+WORDS = (
+    "punchlist.cli.argument_types",
+    "punchlist.cli.event_lines",
+    "punchlist.cli.reasons",
+    "punchlist.cli.render",
+    "punchlist.cli.style",
+)
 """Signs and sentences for people: the command line's, and those of the faces that draw on a terminal."""
 CLI = (*TOOLS, *SERVICES, *WORDS, "punchlist.cli", "punchlist.importers")
 
