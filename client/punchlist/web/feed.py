@@ -161,7 +161,8 @@ class Stream:
                 await _write(send, chunk)
             rows_due = self._wish.rows is not None
             while rows_due or not self._wish.once:
-                notice = None
+                notice = chunk = None
+                await _write(send, b"")  # waits until its client has taken what was sent before: then ask for more
                 with anyio.move_on_after(quiet_s):
                     notice = await link.receive()
                 if notice is None:

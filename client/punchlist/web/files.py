@@ -21,15 +21,28 @@ _TYPES = {
 }
 
 
+def is_made_of_sources(built: Path) -> bool:
+    """Whether what was built was made of the scripts and styles that stand beside it now."""
+    try:
+        recorded = (built / "sources.sha256").read_text().strip()
+    except OSError:
+        return False
+    sources = sorted((*built.parent.glob("*.js"), *built.parent.glob("*.css")), key=lambda path: path.name)
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest() == recorded
+
+
 class Files:
     """Files of one folder, by their names; those in its folder `built` stand in for the sources that they are made of.
+
+    Where the sources were changed since, they are served themselves: `make page` makes what is built anew.
 
     Args:
         folder: Where they are; what is in it when the server starts is served.
     """
 
     def __init__(self, folder: Path = PAGE) -> None:
-        folders = [one for one in (folder, folder / "built") if one.is_dir()]
+        built = folder / "built"
+        folders = [one for one in (folder, *([built] if is_made_of_sources(built) else [])) if one.is_dir()]
         found = [path for one in folders for path in one.iterdir() if path.suffix in _TYPES]
         self._files = {path.name: path for path in found}
 

@@ -1,5 +1,6 @@
 """The page's own files are for everybody on this machine, and nothing else of the disk is."""
 
+import hashlib
 from pathlib import Path
 
 from punchlist_testing.web import served
@@ -29,3 +30,17 @@ async def test_without_a_page_everything_else_is_served(tmp_path: Path) -> None:
     async with served(tmp_path, page=tmp_path / "none") as web:
         assert (await web.ask("GET", "/")).status == 404
         assert (await web.ask("GET", "/api/v1/conversations")).status == 200
+
+
+async def test_what_was_built_is_served_until_its_sources_change(tmp_path: Path) -> None:
+    built = tmp_path / "page" / "built"
+    built.mkdir(parents=True)
+    source = tmp_path / "page" / "app.js"
+    source.write_text("export {};\n")
+    (built / "app.js").write_text("export{}")
+    (built / "sources.sha256").write_text(hashlib.sha256(source.read_bytes()).hexdigest() + "\n")
+    async with served(tmp_path, page=tmp_path / "page") as web:
+        assert (await web.ask("GET", "/app.js")).body == b"export{}"
+    source.write_text("export const more = 1;\n")
+    async with served(tmp_path, page=tmp_path / "page") as web:
+        assert (await web.ask("GET", "/app.js")).body == source.read_bytes()

@@ -1,8 +1,6 @@
-"""What the tests of the page share: how it is looked at, and figures."""
+"""What the tests of the page share: how it is looked at."""
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 Open = Callable[..., Any]
@@ -19,13 +17,3 @@ MODES: dict[str, dict[str, Any]] = {
         "device_scale_factor": 2,
     },
 }
-
-
-def write_figures(name: str, **figures: float) -> None:
-    """Keep figures beside the targets, for docs/faces.md, and show them."""
-    line = f"{name}: " + ", ".join(f"{key} {value:.4g}" for key, value in figures.items())
-    print(line)
-    path = Path(os.environ.get("FIGURES", "build/faces/figures.txt"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        file.write(line + "\n")

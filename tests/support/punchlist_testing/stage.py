@@ -27,6 +27,7 @@ class Stage:
 
     Attributes:
         url: Where it is.
+        secret: What lets scripts in.
         daemon: The daemon before it, in a process of its own.
     """
 
@@ -36,7 +37,9 @@ class Stage:
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         data = Path(daemon.data_dir)
-        self.keys = Keys(SecretFile(str(data / "web.token")), data / "web.used")
+        kept = SecretFile(str(data / "web.token"))
+        self.keys = Keys(kept, data / "web.used")
+        self.secret = kept.value.decode()
         self.clients: dict[str, Client] = {}
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -1,0 +1,80 @@
+"""Figures of the faces beside their targets: kept by the tests that measure them, written into docs/faces.md.
+
+`python -m punchlist_testing.figures` writes the table from all runs that were kept; `--forget` begins anew.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[3]
+KEPT = ROOT / "build/faces/figures.jsonl"
+PAGE = ROOT / "docs/faces.md"
+BEGIN, END = "<!-- figures -->\n", "<!-- /figures -->"
+
+
+class Figure(NamedTuple):
+    """A line of the table: what was measured, the target (empty: there is none), and how a figure is shown."""
+
+    what: str
+    target: str
+    form: str = "{:.2f}"
+
+
+FIGURES = {
+    "loaded_kb": Figure("all that a browser loads, unpacked (as sent: a third of it)", "≤ 120 KB", "{:.0f} KB"),
+    "nodes": Figure("nodes of the page at 10,000 tasks", "≤ 1,000", "{:.0f}"),
+    "frames_ratio": Figure("frames while 100 changes a second are shown in a list of 10,000, in idle ones", "≥ 0.9"),
+    "frames_idle": Figure("idle frames a second", "", "{:.0f}"),
+    "changes_a_second": Figure("changes a second that came to that", "", "{:.0f}"),
+    "script_share": Figure("script, of the time of the page's thread", "≤ 20 %", "{:.0%}"),
+    "layouts_a_push": Figure("layouts for a push", "", "{:.1f}"),
+    "write_to_page_ms": Figure("a change is on the page after (median)", "≤ 25 ms", "{:.0f} ms"),
+    "open_ratio": Figure("opening a list of 10,000 tasks, in one of 12", "≤ 2"),
+    "web_to_daemon_one": Figure("processor time of `punch web` in the daemon's, one stream", "≤ 0.7"),
+    "web_to_daemon_fifty": Figure("the same with 50 streams", "≤ 3"),
+    "stuck_stream_kib": Figure("a stream that nobody reads, of a list of 2,000 tasks", "≤ 64 KiB", "{:.0f} KiB"),
+    "call_ratio": Figure("a call over HTTP, in one by a bare socket (median)", "≤ 4"),
+    "call_http_ms": Figure("a call over HTTP (median)", "", "{:.1f} ms"),
+    "ui_paint_ratio": Figure("`punch ui`: first paint of 10,000 tasks, in that of 12", "≤ 1.3"),
+    "ui_work_ratio": Figure(
+        "`punch ui`: processor time at 100 changes a second, in that of a table of textual's own", "≤ 0.25"
+    ),
+}
+"""Each figure that is kept, in the order of the table."""
+
+
+def keep(**figures: float) -> None:
+    """Keep figures of one run, and show them."""
+    unknown = set(figures) - set(FIGURES)
+    assert not unknown, f"figures without a line in FIGURES: {unknown}"
+    print(", ".join(f"{name} {value:.4g}" for name, value in figures.items()))
+    path = Path(os.environ.get("FIGURES", KEPT))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write(json.dumps(figures) + "\n")
+
+
+def table(runs: list[dict[str, float]]) -> str:
+    """The table: every run of each figure, in the order in which they were made."""
+    lines = ["| | target | each run |", "|---|---|---|"]
+    for name, (what, target, form) in FIGURES.items():
+        if found := [form.format(run[name]) for run in runs if name in run]:
+            lines.append(f"| {what} | {target} | {', '.join(found)} |")
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    """Write the table into the page, or forget what was kept."""
+    if "--forget" in sys.argv:
+        KEPT.unlink(missing_ok=True)
+        return
+    runs = [json.loads(line) for line in KEPT.read_text().splitlines()]
+    head, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+    PAGE.write_text(head + BEGIN + table(runs) + END + rest.partition(END)[2], "utf-8")
+
+
+if __name__ == "__main__":
+    main()
