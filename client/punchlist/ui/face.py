@@ -20,7 +20,7 @@ from punchlist.ui.parts import Item, Look, Part, fitted, width_of
 from punchlist.ui.program import Program
 
 FRAME_S = 0.1
-BREATH_S = 0.05
+BREATH_S = 0.1
 """However many changes come, the screen is drawn no more often than this, in seconds."""
 _NAMED = "up down left right home end pageup pagedown enter escape space tab backspace delete".split()
 
@@ -41,6 +41,7 @@ class Face(Screen[None]):
         self._due = False
         self._colours: dict[str, Any] = {}
         self._hinted = 0
+        self._put_last: dict[str, list[list[Part]]] = {}
 
     @property
     def face(self) -> Program:
@@ -100,13 +101,16 @@ class Face(Screen[None]):
     # drawing
 
     def soon(self) -> None:
-        """Something changed: draw it now, or with what else changes in a moment."""
+        """Something changed: draw it now, with what else changes in a moment, or with the spinner's next turn."""
         self._due = True
-        if self._breath is None:
+        if self._breath is None and self._ticking is None:
             self._breathe()
 
     def _breathe(self) -> None:
         self._breath = self.set_timer(BREATH_S, self._breathe) if self._due else None
+        self._draw_due()
+
+    def _draw_due(self) -> None:
         if self._due:
             self._due = False
             self.draw_changes()
@@ -154,8 +158,12 @@ class Face(Screen[None]):
         self.told()
 
     def _put(self, name: str, lines: Iterable[list[Part]]) -> None:
+        told = list(lines)
+        if self._put_last.get(name) == told:
+            return
+        self._put_last[name] = told
         static = self.query_one(name, Static)
-        shown = [painted(parts, self.styles_by_name()) for parts in lines]
+        shown = [painted(parts, self.styles_by_name()) for parts in told]
         height = len(shown)
         moved = static.display != bool(height) or static.styles.height is None or static.styles.height.value != height
         if moved:
@@ -173,6 +181,7 @@ class Face(Screen[None]):
         """The theme is another one."""
         super().notify_style_update()
         self._colours = {}
+        self._put_last = {}
 
     def _hints(self, width: int) -> list[Part]:
         parts: list[Part] = []
@@ -195,6 +204,7 @@ class Face(Screen[None]):
             self._ticking = None
 
     def _tick(self) -> None:
+        self._draw_due()
         self.lines.changed({item.key for item in self.lines.in_view if self.spins(item.key)})
         if below := self.under():
             self._put("#running", [fitted(parts, self.size.width) for parts in below])
@@ -208,6 +218,7 @@ class Face(Screen[None]):
 
     def on_screen_resume(self) -> None:
         """This screen is to be seen again."""
+        self._draw_due()
         self.arranged()
 
     # keys

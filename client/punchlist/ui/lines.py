@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from punchlist.ui.parts import Item, Part
+from punchlist.ui.parts import Item, Part, width_of
 
 COLOURS = (
     "title dim completed in_progress blocked pending paused failed urgent high normal low"
@@ -142,12 +142,15 @@ class Lines(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
-        width, at = self.size.width, y + self.scroll_offset.y
+        width, at, ground = self.size.width, y + self.scroll_offset.y, self.rich_style
         if at >= len(self.items):
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, ground)
         item = self.items[at]
         parts = self._draw(item, width) if item.key else [("heading", f" {item.text}")]
-        strip = Strip([Segment(words, self.colour(name)) for name, words in parts if words])
-        strip = strip.adjust_cell_length(width)
-        ground = self.colour("cursor") if at == self.cursor and item.key else self.rich_style
-        return strip.apply_style(ground) if ground is self.rich_style else strip.apply_style(self.rich_style + ground)
+        if at == self.cursor and item.key:
+            ground += self.colour("cursor")
+        used = width_of(parts)
+        segments = [Segment(words, ground + self.colour(name)) for name, words in parts if words]
+        if used <= width:  # its width is known: textual would measure each word of it again
+            return Strip([*segments, Segment(" " * (width - used), ground)], width)
+        return Strip(segments, used).adjust_cell_length(width)

@@ -65,6 +65,10 @@ class Shown:
         field.insert_text_at_cursor(text)
         await self.settled()
 
+    def field(self, name: str) -> Input:
+        """A field of the form that is open."""
+        return self.app.screen.query_one(f"#{name}", Input)
+
     async def until(self, wanted: str | Callable[[], object]) -> None:
         """Wait until the screen shows a text, or something is so."""
         try:

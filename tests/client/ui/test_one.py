@@ -207,13 +207,11 @@ async def test_a_task_is_edited_moved_claimed_and_deleted(plan: AsyncConversatio
         await shown.until("☐ #1 ! abc")
         await shown.press("e")
         await shown.until("Edit #1")
-        await shown.press("tab")
-        await shown.type("web, needs a look")
-        await shown.press("tab", "tab", "tab")
-        await shown.type("soon")
+        shown.field("labels").value = "web, needs a look"
+        shown.field("due").value = "soon"
         await shown.press("enter")
         await shown.until("'soon' is no time")
-        shown.app.focused.value = "2030-12-24 18:00"
+        shown.field("due").value = "2030-12-24 18:00"
         await shown.press("enter")
         await shown.until("abc  +web  +needs a look  due 2030-12-24 18:00")
         await shown.press("m")
