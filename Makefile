@@ -24,7 +24,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
 .PHONY: help setup demo test check bench bench-quick ui conformance race drain crash powercut faults damage full fuzz simulate soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
-	faces pictures fmt vendor page clean
+	faces figures pictures fmt vendor page clean
 
 help: ## Show this list.
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name text; do \
@@ -143,8 +143,16 @@ conformance: $(CONFORMANCE) ## Check punch mcp: types, tests, official suites, i
 faces: ## Use the page of punch web in Chromium: journeys, axe-core, hostile texts, kills, 10,000 tasks (fetches Playwright and axe-core).
 	@$(if $(CHROMIUM),$(MAKE) $(FACES) && build/faces/venv/bin/pytest tests/faces -s $(PYTEST),echo 'make faces needs Chromium, and here is none: install your system'"'"'s package chromium.')
 
-pictures: ## Draw the pictures of docs/faces.md anew.
-	@PICTURES=1 $(MAKE) faces PYTEST='-k pictures'
+figures: ## Measure the faces and write each run into docs/faces.md (RUNS=3).
+	@$(MAKE) $(FACES) && PYTHONPATH=tests/support $(BIN)/python -m punchlist_testing.figures --forget
+	@for run in $$(seq $(or $(RUNS),3)); do \
+		build/faces/venv/bin/pytest -q tests/faces/test_size.py tests/faces/test_server.py || true; \
+		PYTHONPATH=tests/support build/faces/venv/bin/python tests/bench/ui.py || true; \
+	done
+	@PYTHONPATH=tests/support $(BIN)/python -m punchlist_testing.figures
+
+pictures: ## Draw the pictures of docs/faces.md anew, and record the board.
+	@PICTURES=1 $(MAKE) faces PYTEST='-k "pictures"'
 
 fmt: $(READY) ## Format, fix what lint can fix, write the generated files anew.
 	@$(BIN)/ruff check --quiet --fix-only .

@@ -65,7 +65,8 @@ def test_a_screen_reader_is_told_of_each_task_in_one_sentence(planned: Stage, op
     page = open_page(planned)
     show(page, "list")
     told = page.locator("main").aria_snapshot()
-    assert 'option "#4 Draw the board , blocked waits for #2 #3" [selected]' in told
+    assert 'option "#4 Draw the board , blocked, labels page, needs a look due ' in told
+    assert ' waits for #2 #3" [selected]' in told
     assert 'option "#2 Serve tasks over HTTP , in progress, high priority Serving tasks · ' in told
     assert 'button "Edit e"' in page.locator("aside").aria_snapshot()
     page.evaluate("location.hash = '#/'")

@@ -122,6 +122,17 @@ def test_a_long_list_is_there_about_as_soon_as_a_short_one(empty: Stage, open_pa
     assert tall <= 2 * short
 
 
+def test_all_that_a_browser_loads_is_small(empty: Stage, open_page: Open) -> None:
+    page = open_page(empty)
+    sizes = page.evaluate(
+        "performance.getEntries().filter(one => one.decodedBodySize && !one.name.includes('/api/'))"
+        ".map(one => [new URL(one.name).pathname, one.decodedBodySize])"
+    )
+    keep(loaded_kb=sum(dict(sizes).values()) / 1000)
+    assert {path for path, _ in sizes} >= {"/", "/app.js", "/page.css"}
+    assert sum(dict(sizes).values()) <= 120_000
+
+
 def test_two_thousand_lists_are_a_board_of_few_nodes(empty: Stage, open_page: Open) -> None:
     client = empty.by("codex")
     with ThreadPoolExecutor(32) as pool:  # so many calls share a commit

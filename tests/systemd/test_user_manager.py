@@ -1,10 +1,12 @@
 """The shipped units under a real user manager."""
 
+import http.client
 import os
 import random
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -182,10 +184,36 @@ def test_the_hardened_unit_serves_and_sees_nothing_but_its_own(manager: UserMana
     until(manager, (manager.runtime / "punchlist" / "status").exists)
 
 
+def test_the_first_request_starts_the_server_of_the_page_and_it_is_started_again_after_it_was_killed(
+    manager: UserManager,
+) -> None:
+    service = "punchlist-web.service"
+    drop_in = manager.units / f"{service}.d" / "test.conf"
+    manager.run("mkdir", "-p", str(drop_in.parent))
+    drop_in.write_text(EXTRA.format(unit="", path=manager.env["PYTHONPATH"], home=manager.home).partition("Watch")[0])
+    assert "punchlist-web.socket" in manager.punch("service", "install", "--now", "--web")
+    assert manager.show("ActiveState", service) == "inactive"
+    assert b"<!doctype html>" in fetched("/")
+    pid = int(manager.show("MainPID", service))
+    secret = Path(manager.data_dir, "web.token").read_text().strip()
+    assert b'"conversations"' in fetched("/api/v1/conversations", secret)
+    os.kill(pid, signal.SIGKILL)
+    until(manager, lambda: manager.show("MainPID", service) not in ("0", str(pid)))
+    assert b'"conversations"' in fetched("/api/v1/conversations", secret)
+    assert "::/0" in manager.show("IPAddressDeny", service)
+
+
+def fetched(path: str, secret: str = "") -> bytes:
+    """What the port that the units name answers."""
+    with closing(http.client.HTTPConnection("127.0.0.1", 8322, timeout=SOON_S)) as connection:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {secret}"} if secret else {})
+        return connection.getresponse().read()
+
+
 def test_after_uninstalling_nothing_is_left_and_the_log_stays(manager: UserManager) -> None:
     said = manager.punch("service", "uninstall", "--now")
     assert "removed" in said
     assert not os.path.exists(manager.socket)
-    assert sorted(path.name for path in manager.units.rglob("*") if path.is_file()) == ["test.conf"]
+    assert sorted(path.name for path in manager.units.rglob("*") if path.is_file()) == ["test.conf", "test.conf"]
     assert Path(manager.data_dir, "log.db").exists()
     assert manager.show("LoadState") == "not-found"

@@ -33,6 +33,8 @@ QUIET_S = 15.0
 """A stream on which nothing happens says so after this long, in seconds."""
 
 _PAGE = 100
+_LARGE = 4 << 10
+"""Of what is larger, in bytes, one stream holds one piece and not the next one beside it."""
 _ID = re.compile(r"([0-9a-f]{1,64})\.([0-9]{1,16}|-)(?:\.([0-9]{1,16}|-))?")
 _NUMBER = re.compile(r"[0-9]{1,16}")
 _TRUTH = {"1": True, "true": True, "0": False, "false": False}
@@ -161,8 +163,7 @@ class Stream:
                 await _write(send, chunk)
             rows_due = self._wish.rows is not None
             while rows_due or not self._wish.once:
-                notice = chunk = None
-                await _write(send, b"")  # waits until its client has taken what was sent before: then ask for more
+                notice = None
                 with anyio.move_on_after(quiet_s):
                     notice = await link.receive()
                 if notice is None:
@@ -172,7 +173,11 @@ class Stream:
                 rows_due = rows_due and (notice.method != "rows" or _has_more(notice))
                 chunk = self._event(notice)
                 del notice  # a client that does not read keeps one copy waiting, not two
+                is_large = len(chunk) > _LARGE
                 await _write(send, chunk)
+                del chunk
+                if is_large:
+                    await _write(send, b"")  # waits until its client has taken it: only then ask for more
                 if over:
                     return
 

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 NEEDED = ("aiosqlite", "anyio", "msgspec", "watchfiles", "idna", "sniffio", "typing_extensions", "uvloop")
+FOR_WEB = ("starlette", "uvicorn", "h11", "click")
 ANSWERS_S = 15.0
 RUNTIME = Path(f"/run/user/{NOBODY}")
 """Where a login would put it. systemd looks there by the user id alone for what hides paths from a service."""
@@ -142,7 +143,7 @@ class UserManager:
 def _copy_program(manager: UserManager) -> None:
     for folder in ("daemon", "client", "schemas", "systemd"):
         shutil.copytree(ROOT / folder, manager.program / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in NEEDED:
+    for name in (*NEEDED, *FOR_WEB):
         found = importlib.util.find_spec(name)
         if found is None or found.origin is None:
             continue

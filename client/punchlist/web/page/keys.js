@@ -2,7 +2,7 @@
 
 import { COMMANDS, run } from "./commands.js";
 import { dialog } from "./dialogs.js";
-import { place } from "./model.js";
+import { boardFilter, filter, place } from "./model.js";
 import { KEYS } from "./words.js";
 
 const OFF = "punchlist.letters-off";
@@ -29,7 +29,8 @@ function onKey(event) {
   if (types) {
     if (name !== "escape") return;
     target.blur();
-    if (target.value === "") return event.preventDefault();
+    if (target.id === "filter") (place.value.name ? filter : boardFilter).value = "";
+    return event.preventDefault();
   }
   if ((name === "enter" || name === "space") && target.closest?.(PRESSED)) return;
   if (target.type === "range" && ["up", "down", "home", "end", "pageup", "pagedown"].includes(name)) return;

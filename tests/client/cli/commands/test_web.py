@@ -77,3 +77,17 @@ def test_over_a_unix_socket_it_serves_its_owner_alone_and_ends_for_a_signal(home
 def test_it_ends_by_itself_when_nobody_is_connected(home: Path) -> None:
     with terminal("web", "--unix", str(home / "web.sock"), "--idle-exit", "50ms") as shown:
         assert shown.process.wait(10) == 0
+
+
+def test_a_browser_is_opened_by_a_file_of_ours_and_no_argument_of_it_tells_the_ticket(home: Path) -> None:
+    told = home / "told"
+    os.mkfifo(told)
+    (browser := home / "browser").write_text(f'#!/bin/sh\necho "$@" > {told}\n')
+    browser.chmod(0o700)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    with terminal("web", "--port", port, "--open", env={"BROWSER": str(browser)}):
+        given = told.read_text().strip()
+    assert given == (home / "data" / "web.html").as_uri()
+    assert (home / "data" / "web.html").stat().st_mode & 0o777 == 0o600
+    assert f"url=http://127.0.0.1:{port}/#ticket=" in (home / "data" / "web.html").read_text()

@@ -1,0 +1,22 @@
+"""Every call over HTTP, with what schemathesis makes of the document: none makes the server fail."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from punchlist_testing.stage import Stage
+
+EXAMPLES = os.environ.get("EXAMPLES", "10")
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+"""What is looked at in each answer."""
+
+
+def test_no_request_of_schemathesis_makes_the_server_fail(planned: Stage, tmp_path: Path) -> None:
+    program = Path(sys.executable).with_name("schemathesis")
+    command = [program, "run", f"{planned.url}/api/v1/openapi.json", "--checks", CHECKS]
+    command += ["--header", f"Authorization: Bearer {planned.secret}", "--max-examples", EXAMPLES]
+    command += ["--exclude-path-regex", "feed|events", "--request-timeout", "10", "--no-color"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+    print(done.stdout[-6000:])
+    assert done.returncode == 0, done.stdout[-20_000:]

@@ -1,0 +1,122 @@
+"""What stands beside the main way: mouse, drag, palette, notifications, forced colours, and coming back."""
+
+from playwright.sync_api import expect
+
+from punchlist_testing.faces_page import Open
+from punchlist_testing.stage import Stage
+
+SPY = """() => {
+  window.told = [];
+  const Real = window.Notification;
+  window.Notification = class extends Real {
+    constructor(title, options) { super(title, options); window.told.push([title, options.body]); }
+  };
+}"""
+"""Writes down what the browser is asked to show, and lets it show it."""
+
+
+def test_everything_on_the_way_to_a_task_can_be_clicked(planned: Stage, open_page: Open) -> None:
+    page = open_page(planned)
+    page.locator(".card", has_text="Inbox").click()
+    expect(page.locator("h1")).to_have_text("Inbox")
+    page.locator(".row", has_text="Answer the landlord").click()
+    expect(page.locator(".detail h2")).to_have_text("Answer the landlord")
+    page.get_by_role("button", name="Start").click()
+    expect(page.locator(".row.r-in_progress .t")).to_have_text("Answer the landlord")
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_label("Title").fill("Call the bank")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".row")).to_have_count(3)
+    page.get_by_role("link", name="history").click()
+    expect(page.locator(".story li").first).to_contain_text("in progress")
+    page.get_by_role("button", name="running").click()
+    page.get_by_role("link", name="list", exact=True).click()
+    expect(page.locator(".row")).to_have_count(1)
+    page.locator(".brand").click()
+    expect(page.locator(".card").first).to_be_visible()
+
+
+def test_a_task_is_dragged_to_another_column_and_a_refused_one_stays_where_it_was(
+    planned: Stage, open_page: Open
+) -> None:
+    tasks = planned.by("ann").conversation("dragged")
+    tasks.add("First")
+    tasks.add("Second", blocked_by=["1"])
+    page = open_page(planned, "#/list/dragged/flow")
+    page.locator(".chip", has_text="First").drag_to(page.locator(".column", has_text="In progress"))
+    expect(page.locator(".column", has_text="In progress").locator(".chip")).to_contain_text("First")
+    assert tasks.get("1").status == "in_progress"
+    page.locator(".chip", has_text="Second").drag_to(page.locator(".column", has_text="In progress"))
+    expect(page.locator(".toast.bad")).to_contain_text("#1")
+    expect(page.locator(".column", has_text="Blocked").locator(".chip")).to_contain_text("Second")
+
+
+def test_the_palette_leads_to_lists_and_to_commands(planned: Stage, open_page: Open) -> None:
+    page = open_page(planned)
+    expect(page.locator(".card").first).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("release 1")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("Release 1.0")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("graph")
+    page.keyboard.press("Enter")
+    expect(page.locator(".node").first).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("no such thing")
+    expect(page.locator("dialog.palette")).to_contain_text("Nothing fits.")
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_have_count(0)
+
+
+def test_who_asks_for_it_is_notified_of_a_failure_and_nobody_else(planned: Stage, open_page: Open) -> None:
+    tasks = planned.by("codex").conversation("watched")
+    tasks.add_many(["one", "two"])
+    page = open_page(planned)
+    page.context.grant_permissions(["notifications"], origin=planned.url)
+    expect(page.locator(".card", has_text="watched")).to_be_visible()
+    page.evaluate(SPY)
+    tasks.fail("1", "no luck")
+    expect(page.locator(".card", has_text="watched")).to_contain_text("1 failed")
+    assert page.evaluate("window.told") == []
+    page.keyboard.press("Control+k")
+    page.keyboard.type("notify me")
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast")).to_contain_text("You are notified")
+    tasks.fail("2", "no luck either")
+    page.wait_for_function("window.told.length")
+    assert page.evaluate("window.told") == [["watched", "A task failed."]]
+    expect(page).to_have_title("(3) punchlist")
+
+
+def test_the_chosen_task_is_seen_where_the_system_forces_its_colours(planned: Stage, open_page: Open) -> None:
+    page = open_page(planned, "#/list/release-1.0/4")
+    expect(page.locator(".row.here")).to_be_visible()
+    page.emulate_media(forced_colors="active")
+    outlined = "one => getComputedStyle(one).outlineStyle"
+    assert page.locator(".row.here").evaluate(outlined) == "solid"
+    assert page.locator(".row").first.evaluate(outlined) == "none"
+
+
+def test_a_server_that_comes_back_finds_the_page_as_it_was_left(planned: Stage, open_page: Open) -> None:
+    tasks = planned.by("codex").conversation("left")
+    tasks.add_many(["one", "two", "three"])
+    page = open_page(planned, "#/list/left/2")
+    page.locator("#filter").fill("o")
+    expect(page.locator(".row")).to_have_count(2)
+    planned.stop()
+    expect(page.locator(".away-banner")).to_contain_text("last picture")
+    expect(page.locator(".row")).to_have_count(2)
+    page.locator(".row.here").click()
+    page.keyboard.press("s")
+    expect(page.locator(".toast.bad")).to_contain_text("does not answer")
+    tasks.add("another one")
+    planned.start()
+    expect(page.locator(".row")).to_have_count(3)
+    expect(page.locator(".away-banner")).to_have_count(0)
+    expect(page.locator("#filter")).to_have_value("o")
+    expect(page.locator(".row.here .t")).to_have_text("two")
+    page.locator("#filter").press("Escape")
+    expect(page.locator("#filter")).to_have_value("")
+    expect(page.locator(".row")).to_have_count(4)
+    expect(page.locator(".row.here .t")).to_have_text("two")
