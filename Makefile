@@ -140,7 +140,7 @@ conformance: $(CONFORMANCE) ## Check punch mcp: types, tests, official suites, i
 		$(SDK)/python $(FLOORS) build/conformance/floors.json mcp
 	@PYTHONPATH=tests/support $(SDK)/python -W ignore tests/conformance/run.py
 
-faces: ## Use the page of punch web in Chromium: journeys, axe-core, hostile texts, kills, 10,000 tasks (fetches Playwright and axe-core).
+faces: ## Use the page of punch web in Chromium: journeys, axe-core, hostile texts, kills, 10,000 tasks (fetches Playwright, axe-core, schemathesis).
 	@$(if $(CHROMIUM),$(MAKE) $(FACES) && build/faces/venv/bin/pytest tests/faces -s $(PYTEST),echo 'make faces needs Chromium, and here is none: install your system'"'"'s package chromium.')
 
 figures: ## Measure the faces and write each run into docs/faces.md (RUNS=3).

@@ -37,7 +37,7 @@ export function Detail() {
   return html`<aside class="detail" aria-label=${`Task ${one.id}`} tabindex="0">
     <div class="top">
       <button class="close" aria-label="Back to the list" onClick=${() => run("back")}>←</button>
-      <span class=${`pill s-${state}`}><${Mark} state=${state} />${WORDS[state]}</span>
+      <span class=${`pill s-${state}`}><${Mark} state=${state} />${state === "pending" && isDeferred(one) ? "put off" : WORDS[state]}</span>
       <span class="id">#${one.id}</span>
       ${one.priority !== "normal" && html`<span class=${`p-${one.priority}`}>${one.priority}</span>`}
       ${one.owner && html`<${Text} class="owner" of=${`@${one.owner}`} />`}

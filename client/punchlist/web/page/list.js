@@ -95,7 +95,7 @@ const LABELS = 3;
 
 /** What is seen of a task beside its text, for those who hear it. */
 export const Spoken = ({ of: one, waits }) => {
-  const parts = [WORDS[stateOf(one)]];
+  const parts = [stateOf(one) === "pending" && isDeferred(one) ? "put off" : WORDS[stateOf(one)]];
   if (one.priority !== "normal") parts.push(`${one.priority} priority`);
   if (waits && one.open_blockers?.length && !isFinished(one)) parts.push(`waits for ${one.open_blockers.map((id) => `#${id}`).join(", ")}`);
   if (one.waits_for) parts.push(`waits for a ${one.waits_for}`);
