@@ -35,7 +35,7 @@ FIGURES = {
     "open_ratio": Figure("opening a list of 10,000 tasks, in one of 12", "≤ 2"),
     "web_to_daemon_one": Figure("processor time of `punch web` in the daemon's, one stream", "≤ 0.7"),
     "web_to_daemon_fifty": Figure("the same with 50 streams", "≤ 3"),
-    "stuck_stream_kib": Figure("a stream that nobody reads, of a list of 2,000 tasks", "≤ 64 KiB", "{:.0f} KiB"),
+    "stuck_stream_kib": Figure("a stream that nobody reads, of a list of 10,000 tasks", "≤ 64 KiB", "{:.0f} KiB"),
     "call_ratio": Figure("a call over HTTP, in one by a bare socket (median)", ""),
     "call_http_ms": Figure("a call over HTTP (median)", "", "{:.1f} ms"),
     "ui_paint_ratio": Figure("`punch ui`: first paint of 10,000 tasks, in that of 12", "≤ 1.3"),
