@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from punchlist_testing.stage import Stage
 
 EXAMPLES = os.environ.get("EXAMPLES", "10")
@@ -12,6 +14,7 @@ CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,re
 """What is looked at in each answer."""
 
 
+@pytest.mark.timeout(600)
 def test_no_request_of_schemathesis_makes_the_server_fail(planned: Stage, tmp_path: Path) -> None:
     program = Path(sys.executable).with_name("schemathesis")
     command = [program, "run", f"{planned.url}/api/v1/openapi.json", "--checks", CHECKS]

@@ -58,6 +58,7 @@ def test_the_palette_leads_to_lists_and_to_commands(planned: Stage, open_page: O
     page.keyboard.type("release 1")
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text("Release 1.0")
+    expect(page.locator(".row").first).to_be_visible()
     page.keyboard.press("Control+k")
     page.keyboard.type("graph")
     page.keyboard.press("Enter")
