@@ -84,6 +84,7 @@ def decoded(data: bytes, name: str) -> Document:
         encoding = f"Windows-1252, since byte 0x{data[error.start]:02x} in line {line} is not UTF-8"
     if "\0" in text:
         raise FormatError("no text: it has NUL bytes", name, text.count("\n", 0, text.index("\0")) + 1)
+    text = text.removeprefix("\ufeff")  # a second mark: a file with one that was converted
     return Document(name, text.replace("\r\n", "\n").replace("\r", "\n"), "" if encoding == "utf-8" else encoding)
 
 

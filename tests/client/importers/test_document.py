@@ -14,6 +14,7 @@ TEXT = "- [ ] Größe “x”\n"
 def test_a_text_is_read_in_the_encodings_that_programs_write(encoding: str) -> None:
     data = TEXT.encode(encoding)
     assert decoded(data, "f").text == TEXT
+    assert decoded(("\ufeff" + TEXT).encode(encoding), "f").text == TEXT
     assert decoded(data.replace("\n".encode(encoding), b""), "f").text.rstrip("\n") == TEXT.strip()
 
 
