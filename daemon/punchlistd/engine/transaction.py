@@ -5,7 +5,7 @@ outside before the transaction is in the log: the conversations that it touches 
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 import msgspec
 
@@ -74,17 +74,32 @@ class Transaction:
         self.owed: dict[Holder, int] = {}
         self.owing = 0
 
-    def append(  # noqa: C901 - what follows, and then the bytes of it, in one pass
+    def append(
+        self, events: Sequence[KnownEvent], opened: LoadedConversation, command: Command, side: Side | None = None
+    ) -> list[KnownEvent]:
+        """As `appending`, at once."""
+        work = self.appending(events, opened, command, side)
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
+        raise AssertionError("without `pauses` it never pauses")
+
+    def appending(  # noqa: C901 - what follows, and then the bytes of it, in one pass
         self,
         events: Sequence[KnownEvent],
         opened: LoadedConversation,
         command: Command,
         side: Side | None = None,
         params: Mutation | None = None,
-    ) -> list[KnownEvent]:
+        *,
+        pauses: bool = False,
+    ) -> Generator[None, None, list[KnownEvent]]:
         """Let a conversation's state run ahead by a group of events; all of the events.
 
-        With `params`, the events that they gave are followed by what follows from them.
+        With `params`, the events that they gave are followed by what follows from them. With `pauses` it pauses after
+        each event, and after the bytes of each: nobody looks at the state meanwhile, since it is dirty from the first
+        one on.
         """
         state = opened.state
         owner, version, at = state.user, state.version, command.at
@@ -94,9 +109,14 @@ class Transaction:
                 break
             # What follows is asked for when the given events have happened: a list may be serial only since then.
             for event in events if given or params is None else follow_up(state, params, events):
+                if state.conversation not in self.touched:
+                    self.touched[state.conversation] = opened
+                    opened.dirty += 1
                 self.head = opened.seq = self.head + 1
                 evolve(state, event, self.head, state.version + 1, at)
                 happened.append(event)
+                if pauses:
+                    yield
         if not happened:
             return happened
         owner = state.user or owner  # of an opened one and of a deleted one too
@@ -120,9 +140,8 @@ class Transaction:
                 opened.forget_replies()
             elif type(event) is ConversationConfigured:
                 self.sessions.append((name, event))
-        if name not in self.touched:
-            self.touched[name] = opened
-            opened.dirty += 1
+            if pauses:
+                yield
         return happened
 
 
@@ -162,6 +181,8 @@ class Transactor:
         self._confirmer = confirmer
         self._undos = undos
         self._rates = Rates()
+        self.unfinished: Generator[None, None, None] | None = None
+        """What `decide` left to be recorded in slices, before anything else is decided."""
 
     # before its turn
 
@@ -209,7 +230,7 @@ class Transactor:
 
     # in its turn
 
-    def decide(self, item: Item, transaction: Transaction) -> bool:
+    def decide(self, item: Item, transaction: Transaction) -> bool:  # noqa: C901, PLR0912 - one rule after the other
         """Make a call part of the transaction: set its outcome or its stage, and append its events.
 
         Returns:
@@ -239,7 +260,12 @@ class Transactor:
             if type(decision) is Rejection:
                 item.outcome = self._alike(item, opened, decision)
             else:
-                self._record(item, decision, opened, transaction)
+                recording = self._recording(item, decision, opened, transaction)
+                if type(item.params) is ListUndo:
+                    self.unfinished = recording
+                else:
+                    for _ in recording:
+                        pass
         return False
 
     def _answer_read(self, item: Read, opened: LoadedConversation, transaction: Transaction) -> bool:
@@ -322,8 +348,10 @@ class Transactor:
         message = f"{session} is a conversation itself: a session needs an id of its own."
         return Rejection("invalid_params", message, {"field": "session"})
 
-    def _record(self, item: Write, decision: Decision, opened: LoadedConversation, transaction: Transaction) -> None:
-        """Append the events of a decision, and make the answer."""
+    def _recording(
+        self, item: Write, decision: Decision, opened: LoadedConversation, transaction: Transaction
+    ) -> Generator[None, None, None]:
+        """Append the events of a decision, and make the answer; that of an undo pauses after each event."""
         command, params, state, decided = item.command, item.params, opened.state, decision.events
         if type(params) is ConversationAttach:
             former = self._detach_first(params.session, opened, command, transaction)
@@ -337,7 +365,9 @@ class Transactor:
         key, side, had_claims = params.key, None, bool(state.claims)
         if key is not None or decision.undoes:
             side = Side(key or "", item.call, undoes=decision.undoes)
-        events = transaction.append(decided, opened, command, side, params)
+        events = yield from transaction.appending(
+            decided, opened, command, side, params, pauses=type(params) is ListUndo
+        )
         if events and state.settings.auto_clear == "idle":
             self._idle.follow(state, undone=type(params) is ListUndo)
         if state.deferred or state.conversation in self._deferrals.due:

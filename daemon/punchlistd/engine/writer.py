@@ -12,7 +12,7 @@ the error, also the rejected ones, since their refusal may rest on what never ca
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from time import perf_counter_ns
 from typing import Any
 
@@ -25,7 +25,7 @@ from punchlistd.engine.access import Access
 from punchlistd.engine.calls import Barrier, Caller, Item, Read, Stage, Write
 from punchlistd.engine.claims import Claims
 from punchlistd.engine.conversations import Conversations, damage_of
-from punchlistd.engine.history import History
+from punchlistd.engine.history import SLICE_EVENTS, History
 from punchlistd.engine.idempotency import Replays
 from punchlistd.engine.inbox import Inbox, Signal
 from punchlistd.engine.maintenance import Maintenance
@@ -170,7 +170,11 @@ class Writer:
             if type(item) is not Barrier and item.opened is not None and item.opened.dropped:  # by a refused append
                 queue.extendleft(reversed(items[index:]))
                 break
-            if self._transactor.decide(item, forming) and type(item) is Read and item.outcome is not None:
+            holds = self._transactor.decide(item, forming)
+            while self._transactor.unfinished is not None:  # an undo, which is alone: nothing is committed meanwhile
+                self._transactor.unfinished = _some(self._transactor.unfinished)
+                await asyncio.sleep(0)
+            if holds and type(item) is Read and item.outcome is not None:
                 item.answer(item.outcome)
                 item.caller.flush()
             else:
@@ -344,3 +348,9 @@ class Writer:
             if type(item) is Write:
                 self._claims.forget(item)
             item.refuse(rejection)
+
+
+def _some(work: Generator[None, None, None]) -> Generator[None, None, None] | None:
+    """Do one slice of it; None once it is done."""
+    done = object()
+    return None if any(next(work, done) is done for _ in range(SLICE_EVENTS)) else work

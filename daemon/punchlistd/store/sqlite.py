@@ -32,6 +32,9 @@ SLOW_S = 0.003
 COMMITS_IN_THREAD = 64
 """How many quick commits the database thread has to make before the caller's thread makes them again."""
 
+MOST_AT_ONCE = 1_000
+"""More events than these the database thread commits, however quick the disk is."""
+
 RESERVE_BYTES = 16 << 20
 """Space set aside for finishing what is under way on a full disk."""
 
@@ -228,7 +231,7 @@ class SqliteLog:
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:
         """Commit them in the caller's thread, if that is quick."""
-        if not self.quick:
+        if not self.quick or len(entries) > MOST_AT_ONCE:
             return False
         self._operations.guarded(self._operations.append, entries)
         self._note_pace()

@@ -123,6 +123,21 @@ async def test_a_change_beside_an_undo_of_everything_waits_for_no_more_than_what
         assert len(waits) >= 3
 
 
+async def test_what_an_undo_of_everything_records_is_recorded_in_slices_and_seen_as_one(
+    running: Engine, peer: Peer
+) -> None:
+    await filled(peer)
+    undoer, reader, versions = await running.connect(), await running.connect(), set[int]()
+    async with turns() as counted:
+        undoer.send("list.undo", {"conversation": C, "of": "anonymous"}, id=1)
+        for number in range(200):
+            reader.send("conversation.get", {"conversation": C}, id=number)
+            versions.add((await reader.answer(number))["result"]["conversation"]["version"])
+        undone = (await undoer.answer(1))["result"]
+    assert counted.longest <= 3 * SLICE_EVENTS
+    assert versions <= {LENGTH + 2, undone["version"]} and undone["version"] > 2 * LENGTH
+
+
 async def test_a_past_version_starts_from_the_one_shown_before_or_from_the_snapshot(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:

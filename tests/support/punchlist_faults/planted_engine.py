@@ -28,6 +28,13 @@ MUTANTS = (
         ("tests/daemon/engine/test_history.py",),
     ),
     Mutant(
+        "what an undo records is recorded in slices",
+        _ENGINE + "writer.py",
+        "for _ in range(SLICE_EVENTS)) else work",
+        "for _ in range(1 << 30)) else work",
+        ("tests/daemon/engine/test_history.py",),
+    ),
+    Mutant(
         "few states of the past are worked out beside each other",
         _ENGINE + "history.py",
         "        async with asked, self._room:\n",
