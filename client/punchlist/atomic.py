@@ -47,29 +47,6 @@ def atomic_write(path: str, data: bytes, *, mode: int | None = PRIVATE, fsync: b
         raise
 
 
-def make_directories(path: str, mode: int = 0o700) -> tuple[str, ...]:
-    """Make a directory and its parents with this mode, whatever the umask is.
-
-    Returns:
-        Those that were not there, outermost first.
-    """
-    missing: list[str] = []
-    path = os.path.abspath(path)
-    while not os.path.isdir(path):
-        missing.append(path)
-        path = os.path.dirname(path)
-    made: list[str] = []
-    for one in reversed(missing):
-        try:
-            os.mkdir(one, mode)
-        except FileExistsError:  # somebody else has just made it
-            if not os.path.isdir(one):
-                raise
-        else:
-            made.append(one)
-    return tuple(made)
-
-
 def rename(folder: int, old: str, new: str, flags: int) -> int:
     """Rename inside an open folder with `EXCHANGE` or `NO_REPLACE`; 0, or the number of the error.
 

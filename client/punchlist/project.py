@@ -11,6 +11,7 @@ import os
 from punchlist_schemas import directory
 from punchlist_schemas.directory import OUTSIDE, Meant
 from punchlist_schemas.project_file import DirectoryError
+from punchlist_schemas.rendezvous import make_directories
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,8 +86,7 @@ def note_announced(data_dir: str, conversation: str) -> None:
     """Remember that it was told now; where nothing can be written it is told again."""
     path = _told(data_dir, conversation)
     try:
-        os.makedirs(data_dir, 0o700, exist_ok=True)
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        make_directories(os.path.dirname(path))
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         os.utime(path)
     except OSError:

@@ -8,7 +8,7 @@ import threading
 import time
 from typing import NamedTuple
 
-from punchlist.atomic import make_directories
+from punchlist_schemas.rendezvous import make_directories
 
 IDLE_EXIT_S = 900
 """A daemon nobody asked for by hand stops after this long without a connection, in seconds."""

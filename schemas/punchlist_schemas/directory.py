@@ -14,6 +14,7 @@ import os
 
 from punchlist_schemas import project_file, repository
 from punchlist_schemas.project_file import DirectoryError
+from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.repository import Repository
 
 OUTSIDE = "default"
@@ -64,8 +65,7 @@ class Meant:
             OSError: The data directory can't be written.
         """
         path = self._record(data_dir, user)
-        os.makedirs(data_dir, 0o700, exist_ok=True)
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        make_directories(os.path.dirname(path))
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
 
     def _record(self, data_dir: str, user: "str | None") -> str:

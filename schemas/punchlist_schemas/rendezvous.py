@@ -50,3 +50,26 @@ def socket_path(env: "Mapping[str, str]", option: str | None = None, data_dir_op
 def status_path(socket: str) -> str:
     """The status file that belongs to a socket."""
     return f"{os.path.dirname(socket)}/{STATUS_NAME}"
+
+
+def make_directories(path: str, mode: int = 0o700) -> tuple[str, ...]:
+    """Make a directory and its parents with this mode, whatever the umask is.
+
+    Returns:
+        Those that were not there, outermost first.
+    """
+    missing: list[str] = []
+    path = os.path.abspath(path)
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    made: list[str] = []
+    for one in reversed(missing):
+        try:
+            os.mkdir(one, mode)
+        except FileExistsError:  # somebody else has just made it
+            if not os.path.isdir(one):
+                raise
+        else:
+            made.append(one)
+    return tuple(made)

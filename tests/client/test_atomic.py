@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from punchlist.atomic import EXCHANGE, NO_REPLACE, atomic_write, make_directories, rename
+from punchlist.atomic import EXCHANGE, NO_REPLACE, atomic_write, rename
+from punchlist_schemas.rendezvous import make_directories
 
 
 def mode_of(path: Path) -> int:

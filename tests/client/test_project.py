@@ -62,3 +62,16 @@ def test_what_was_told_counts_for_a_day(tmp_path: Path) -> None:
     assert project.was_announced(data, "site", at + 86_399)
     assert not project.was_announced(data, "site", at + 86_400)
     assert not project.was_announced(data, "other", at)
+
+
+def test_all_directories_on_the_way_to_what_we_remember_are_for_us_alone_whatever_the_umask(tmp_path: Path) -> None:
+    """Whoever may write to one of them could put another one in the place of the data directory."""
+    data = tmp_path / "local" / "share" / "punchlist"
+    before = os.umask(0)
+    try:
+        project.note_announced(str(data), "c")
+        Meant("c", str(tmp_path), str(tmp_path / project_file.NAME), None).allow(str(tmp_path / "other" / "data"))
+    finally:
+        os.umask(before)
+    made = [path for path in tmp_path.rglob("*") if path.is_dir()]
+    assert len(made) == 7 and {path.stat().st_mode & 0o777 for path in made} == {0o700}

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from punchlist.atomic import atomic_write, make_directories
+from punchlist.atomic import atomic_write
 from punchlist.hosts import jsonc, tomltable
 from punchlist.hosts.catalog import Edit, FileEdits, Host, Place
 from punchlist.hosts.files import FileError, Raced, Replacement, read, remove_empty, replace_all
 from punchlist.hosts.host_command import OwnCommand
+from punchlist_schemas.rendezvous import make_directories
 
 _ROUNDS = 20
 """How often a change is planned anew because a host wrote to its file meanwhile."""

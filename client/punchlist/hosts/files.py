@@ -10,7 +10,8 @@ import os
 import stat
 from typing import NamedTuple
 
-from punchlist.atomic import EXCHANGE, NO_REPLACE, PRIVATE, make_directories, rename
+from punchlist.atomic import EXCHANGE, NO_REPLACE, PRIVATE, rename
+from punchlist_schemas.rendezvous import make_directories
 
 MAX_BYTES = 16 << 20
 _UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})

@@ -17,8 +17,9 @@ import os
 import time
 
 from punchlist import plain_json
-from punchlist.atomic import atomic_write, make_directories
+from punchlist.atomic import atomic_write
 from punchlist.digest import sha256
+from punchlist_schemas.rendezvous import make_directories
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from typing import Literal
 import msgspec
 
 from punchlist.http.secret_file import SecretFile
+from punchlist_schemas.rendezvous import make_directories
 
 TICKET_S = 60
 """How long a ticket can be redeemed, in seconds."""
@@ -106,7 +107,7 @@ class Keys:
         return found if found.kind == kind and time.time() < found.until else None
 
     def _first_use(self, nonce: str) -> bool:
-        self._used.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directories(str(self._used))
         for other in self._used.iterdir():
             if other.stat().st_mtime < time.time() - 2 * TICKET_S:
                 other.unlink(missing_ok=True)

@@ -5,6 +5,8 @@ import os
 import secrets
 from pathlib import Path
 
+from punchlist_schemas.rendezvous import make_directories
+
 _PRIVATE = 0o600
 _OTHERS = 0o077
 
@@ -52,6 +54,6 @@ class SecretFile:
         fresh.replace(self._path)
 
     def _write(self, flag: int, path: Path) -> None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directories(str(path.parent))
         with open(os.open(path, os.O_CREAT | flag | os.O_WRONLY, _PRIVATE), "w") as file:
             file.write(secrets.token_urlsafe(32) + "\n")

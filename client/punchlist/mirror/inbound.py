@@ -16,13 +16,14 @@ from anyio.to_thread import run_sync
 
 from punchlist import project
 from punchlist.aio import AsyncClient
-from punchlist.atomic import atomic_write, make_directories
+from punchlist.atomic import atomic_write
 from punchlist.errors import NotFound, RequestRefused
 from punchlist.mirror.files import Folder, Trouble
 from punchlist.mirror.sessions import Session, own_list, project_of, session_of
 from punchlist.taskfiles.claude import Claude
 from punchlist.taskfiles.file_format import Fields, Unreadable
 from punchlist.taskfiles.report import Problem, Report
+from punchlist_schemas.rendezvous import make_directories
 
 ORIGIN = "claude_code"
 """Key of a task's metadata that says which file it came from: `FOLDER/ID`."""

@@ -16,13 +16,14 @@ from watchfiles import Change as FileChange
 from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 
 from punchlist.aio import AsyncClient
-from punchlist.atomic import PRIVATE, make_directories
+from punchlist.atomic import PRIVATE
 from punchlist.errors import PunchlistError, RequestRefused
 from punchlist.mirror.sync import ListSync
 from punchlist.mirror.watching import DEBOUNCE_MS, RECONCILE_S, STEP_MS, inode_of
 from punchlist.taskfiles.config import FORMS, Config, ConfigError, Entry
 from punchlist.taskfiles.report import Problem, Report
 from punchlist_schemas.events import ConversationDeleted
+from punchlist_schemas.rendezvous import make_directories
 
 _BURST = 200
 """So many events of the disk at once count as a burst, after which some may be missing."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from punchlist.atomic import atomic_write, make_directories
+from punchlist.atomic import atomic_write
 from punchlist.taskfiles.config import FORMS, Config, ConfigError, Entry
 from punchlist.taskfiles.file_format import Form, Unreadable
+from punchlist_schemas.rendezvous import make_directories
 
 STATUS_NAME = "mirror-status.json"
 _MAX_PROBLEMS = 1_000

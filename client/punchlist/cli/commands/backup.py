@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from punchlist.atomic import make_directories
 from punchlist.cli.arguments import Argument, Usage, flag
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import FAULT, REFUSED
@@ -22,6 +21,7 @@ from punchlist.errors import DaemonUnavailable, Damaged
 from punchlist.starter import environment
 from punchlist.sync_link import Caller
 from punchlist.text import safe
+from punchlist_schemas.rendezvous import make_directories
 
 _FILE: dict[str, Any] = {"metavar": "FILE"}
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from punchlist.atomic import atomic_write, make_directories
+from punchlist.atomic import atomic_write
 from punchlist.cli.arguments import Usage, choice, flag
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import CONFIGURATION, REFUSED
@@ -25,6 +25,7 @@ from punchlist.cli.systemd_units import (
 from punchlist.errors import PunchlistError
 from punchlist.launch import Target
 from punchlist.sync_link import Caller
+from punchlist_schemas.rendezvous import make_directories
 
 COMMANDS = {
     "service": Usage(

@@ -3,10 +3,10 @@
 import os
 from typing import TextIO
 
-from punchlist.atomic import make_directories
 from punchlist.cli.render import cells, cut
 from punchlist.cli.style import Style, write
 from punchlist.text import safe
+from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.things import Counts, Task
 
 MAX_LOG_BYTES = 10 << 20
