@@ -15,7 +15,7 @@ import msgspec
 from anyio.to_thread import run_sync
 
 from punchlist.aio import AsyncClient
-from punchlist.atomic import atomic_write, make_directories
+from punchlist.atomic import atomic_write
 from punchlist.errors import RequestRefused
 from punchlist.importers import markdown
 from punchlist.importers.document import Document, decoded
@@ -24,6 +24,7 @@ from punchlist.importers.outline import Entry
 from punchlist.importers.wrong import FormatError
 from punchlist.mirror.plan_text import Known, Proposal, entries_of, proposed, rewritten, status_of, title_of
 from punchlist.taskfiles.report import Problem, Report
+from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.things import Task
 
 SETTLED_S = 0.3
