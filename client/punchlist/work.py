@@ -16,7 +16,7 @@ left: without the `with`, an exception releases the claim too.
 
 import asyncio
 from contextlib import suppress
-from typing import Any, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import anyio
 import msgspec
@@ -27,7 +27,7 @@ from punchlist.core import Request
 from punchlist.errors import ConnectionLost, DaemonUnavailable, LeaseHeld, LeaseLost, PunchlistError, RequestRefused
 from punchlist.forks import on_fork
 from punchlist_schemas import params as p
-from punchlist_schemas.results import ClaimResult
+from punchlist_schemas.results import ClaimResult, SetStatusResult
 from punchlist_schemas.things import Task
 
 R = TypeVar("R")
@@ -113,12 +113,13 @@ class AsyncWork:
         """The number of the current claim."""
         return None if self._held is None else self._held.fence
 
-    async def take(self, task: str | None = None) -> Task | None:
-        """Claim the next task, or a named one; None if no task is available."""
+    async def take(self, task: str | None = None, *, wait_ms: int = 0) -> Task | None:
+        """Claim the next task, or a named one, waiting for it if asked; None if there is none to be had."""
         terms = self._terms
         while True:
             named = task or terms.task
-            claim = self._calls.take(terms.owner, named, lease_ms=terms.lease_ms, wait_ms=terms.wait_ms)
+            patience = max(wait_ms, terms.wait_ms)
+            claim = self._calls.take(terms.owner, named, lease_ms=terms.lease_ms, wait_ms=patience)
             result = await self._connection.run(claim)
             self._held = Held.of(result)
             if self._held is not None or terms.wait_ms < FOLLOW_MS:
@@ -128,20 +129,31 @@ class AsyncWork:
         self._renewing = asyncio.create_task(_renew(self._connection, self._calls, terms, self._held))
         return self._held.task
 
-    async def complete(self, result: str | None = None) -> None:
+    async def complete(self, result: str | None = None) -> SetStatusResult | None:
         """Complete the current task with its result, unless it is finished or paused already.
+
+        Returns what came of that, if anything did: a task with a gate waits for what the gate asks for.
 
         Raises:
             LeaseLost: The claim was lost, and the task is open again.
             LeaseHeld: The claim was lost, and somebody else has the task now.
         """
-        if (held := self._let_go()) is not None:
-            await self._finish(self._calls.complete(held.task.id, result, fence=held.fence))
+        if (held := self._let_go()) is None:
+            return None
+        return await self._finish(self._calls.complete(held.task.id, result, fence=held.fence))
 
     async def fail(self, reason: str) -> None:
         """Mark the current task as failed; raises the same errors as `complete`."""
         if (held := self._let_go()) is not None:
             await self._finish(self._calls.fail(held.task.id, reason[:MAX_REASON], fence=held.fence))
+
+    async def postpone(self, reason: str, until_ms: int) -> None:
+        """Give the present task back with the reason why it failed, not to be claimed before a time (ms since 1970)."""
+        if (held := self._let_go()) is not None:
+            task, fence = held.task.id, held.fence
+            await self._finish(self._calls.edit(task, not_before=until_ms, owner=None, fence=fence))
+            again = self._calls.set_status(task, "pending", fail_reason=reason[:MAX_REASON], fence=fence)
+            await self._finish(again)
 
     async def release(self) -> None:
         """Release the current task, so that others can claim it."""
@@ -169,12 +181,13 @@ class AsyncWork:
             self._renewing = None
         return held
 
-    async def _finish(self, call: Call[Any]) -> None:
+    async def _finish(self, call: Call[R]) -> R | None:
         try:
-            await self._connection.run(call)
+            return await self._connection.run(call)
         except RequestRefused as error:
             if not is_settled(error):
                 raise
+            return None
 
     def __aiter__(self) -> Self:
         return self

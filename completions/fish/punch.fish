@@ -59,7 +59,7 @@ function _shtab_punch_using
 end
 
 set -g _shtab_punch_commands add list ls show edit note start done fail pause resume reopen move rm clear why next claim release run approve gate wait confirm ui watch web log undo conversations set init import export mirror setup mcp tools prime attach detach status doctor service backup verify restore call rpc completion
-set -g _shtab_punch_opts_with_value --active-form --actor --after --after-date --allow-host --at --before --blocked-by --blocks --conversation --count --data-dir --description --dialect --done --due --estimate --fence --for --format --from --gate --idle --idle-exit --inline --jobs --keys --label --lease --limit --link --log-dir --meta --note --of --only --owner --parent --port --priority --query --reason --reject --result --scope --session --socket --status --text --timeout --title --token-file --tools --unblock-from --unix --unlabel --user --users --wait -b -c -d -j -n -o -p -q -r -s -t
+set -g _shtab_punch_opts_with_value --active-form --actor --after --after-date --allow-host --at --before --blocked-by --blocks --conversation --count --data-dir --description --dialect --done --due --estimate --fence --for --format --from --gate --group --idle --idle-exit --inline --jobs --keys --label --lease --limit --link --log-dir --meta --note --notify --notify-url --of --only --owner --parent --port --priority --query --reason --reject --result --retries --retry-delay --scope --session --socket --status --text --timeout --title --token-file --tools --unblock-from --unix --unlabel --user --users --wait -b -c -d -j -n -o -p -q -r -s -t
 
 complete -c punch -e
 complete -c punch -f
@@ -316,6 +316,12 @@ complete -c punch -n '_shtab_punch_using run' -s j -l jobs -x -d 'number of comm
 complete -c punch -n '_shtab_punch_using run' -s k -l keep-going -d 'go on after a failure, also where the list stops'
 complete -c punch -n '_shtab_punch_using run' -l timeout -x -d 'stop a command after this time: 90s, 10m'
 complete -c punch -n '_shtab_punch_using run' -s f -l follow -d 'wait for new tasks'
+complete -c punch -n '_shtab_punch_using run' -l group -x -d 'lanes of their own for the tasks with this label, repeatable; --jobs are for all others'
+complete -c punch -n '_shtab_punch_using run' -l retries -x -d 'how often a task whose command fails is tried again (0)'
+complete -c punch -n '_shtab_punch_using run' -l retry-delay -x -d 'how long the first time, then twice as long each time: 10s, up to 1h (10s)'
+complete -c punch -n '_shtab_punch_using run' -l restart-failed -d 'first make all failed tasks pending again'
+complete -c punch -n '_shtab_punch_using run' -l notify -x -d 'run this when a task fails or waits for approval, and at the end; it gets JSON'
+complete -c punch -n '_shtab_punch_using run' -l notify-url -x -d 'post the same JSON to this address'
 complete -c punch -n '_shtab_punch_using run' -s o -l owner -x -d 'who takes the tasks (PUNCHLIST_OWNER, else: punch-run-PID)'
 complete -c punch -n '_shtab_punch_using run' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'where the output of each task is kept'
 complete -c punch -n '_shtab_punch_using run' -s c -l conversation -xka "(_punch_ask list)" -d 'the list (PUNCHLIST_CONVERSATION, else the project'"'"'s)'

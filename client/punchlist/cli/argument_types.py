@@ -83,6 +83,18 @@ def port(text: str) -> int:
     return int(text)
 
 
+def group(text: str) -> tuple[str, int]:
+    """A label and how many lanes its tasks have: `gpu=1`.
+
+    Raises:
+        ArgumentTypeError: It is none.
+    """
+    label, _, count = text.rpartition("=")
+    if not label.strip():
+        raise _refusal(f"{text!r} must be LABEL=N, such as gpu=1")
+    return label.strip(), positive(count)
+
+
 def positive(text: str) -> int:
     """A count of at least one.
 

@@ -91,6 +91,7 @@ def run_gate(context: Context) -> int:
 
 async def _gate(context: Context) -> int:
     from punchlist.aio import connect_async
+    from punchlist.cli.runner import orphans
     from punchlist.cli.runner.checks import Checks
     from punchlist.cli.runner.command import Command
     from punchlist.cli.runner.display import Show
@@ -100,6 +101,7 @@ async def _gate(context: Context) -> int:
     show = Show(context.style)
     command = Command(args.argv)
     actor = args.actor or f"check:{args.check}"
+    orphans.adopt()
     async with connect_async(**options | target.options) as client:
         conversation = client.conversation(context.conversation, actor=actor)
         env = {**os.environ, "PUNCHLIST_CONVERSATION": context.conversation}

@@ -5,13 +5,15 @@ import os
 import signal
 
 from punchlist.aio import connect_async
-from punchlist.cli.argument_types import milliseconds, positive
+from punchlist.cli.argument_types import group, milliseconds, positive, whole
 from punchlist.cli.arguments import Argument, Usage, flag, value
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import INTERRUPTED, REFUSED
+from punchlist.cli.runner import orphans
 from punchlist.cli.runner.command import Command
 from punchlist.cli.runner.display import Show
 from punchlist.cli.runner.lanes import Lanes, Plan
+from punchlist.cli.runner.notify import Notifier
 from punchlist.options import Options
 from punchlist_schemas.rendezvous import data_dir, socket_path
 
@@ -31,6 +33,24 @@ COMMANDS = {
             flag("-k", "--keep-going", text="go on after a failure, also where the list stops"),
             value("--timeout", text="stop a command after this time: 90s, 10m", metavar="TIME", type=milliseconds),
             flag("-f", "--follow", text="wait for new tasks"),
+            value(
+                "--group",
+                text="lanes of their own for the tasks with this label, repeatable; --jobs are for all others",
+                metavar="LABEL=N",
+                type=group,
+                action="append",
+            ),
+            value("--retries", text="how often a task whose command fails is tried again (0)", metavar="N", type=whole),
+            value(
+                "--retry-delay",
+                text="how long the first time, then twice as long each time: 10s, up to 1h (10s)",
+                metavar="TIME",
+                type=milliseconds,
+                default=10_000,
+            ),
+            flag("--restart-failed", text="first make all failed tasks pending again"),
+            value("--notify", text="run this when a task fails or waits for approval, and at the end; it gets JSON"),
+            value("--notify-url", text="post the same JSON to this address", metavar="URL"),
             value("-o", "--owner", text="who takes the tasks (PUNCHLIST_OWNER, else: punch-run-PID)", metavar="NAME"),
             Argument(("--log-dir",), "where the output of each task is kept", {"metavar": "DIR"}, "file"),
         ),
@@ -38,6 +58,8 @@ COMMANDS = {
             "punch run -- ./do.sh",
             'punch run --timeout 10m -- claude -p "Do the task that standard input describes"',
             "punch run -j 4 --follow -- ./do.sh",
+            "punch run --retries 3 --retry-delay 30s --restart-failed -- ./flaky.sh",
+            "punch run -j 8 --group gpu=1 --notify ./tell-me.sh -- ./train.sh",
         ),
     ),
 }
@@ -54,7 +76,10 @@ async def _run(context: Context) -> int:
     options: Options = {"name": "punch run", "autostart": target.autostart}
     async with connect_async(**options | target.options) as client:
         conversation = client.conversation(context.conversation if args.follow else context.known, actor=args.actor)
-        lanes = Lanes(conversation, _plan(context), show)
+        plan = _plan(context)
+        notifier = Notifier(args.notify, args.notify_url, {**os.environ, **plan.env}, show)
+        orphans.adopt()
+        lanes = Lanes(conversation, plan, show, notifier)
         _heed_signals(lanes, show)
         try:
             await lanes.run()
@@ -63,7 +88,7 @@ async def _run(context: Context) -> int:
         finally:
             show.close()
     if args.json:
-        context.json({"completed": lanes.done, "failed": lanes.failed})
+        context.json({"completed": lanes.done, "failed": lanes.failed, "waiting": lanes.waiting})
     if lanes.was_stopped:
         return INTERRUPTED
     return REFUSED if lanes.failed else 0
@@ -86,6 +111,10 @@ def _plan(context: Context) -> Plan:
         keep_going=args.keep_going,
         follow=args.follow,
         timeout_ms=args.timeout,
+        groups=dict(args.group or ()),
+        retries=args.retries or 0,
+        retry_ms=args.retry_delay,
+        restart_failed=args.restart_failed,
     )
 
 

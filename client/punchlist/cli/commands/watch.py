@@ -108,6 +108,10 @@ def run_wait(context: Context) -> int:
             raise  # the daemon is who did not answer
         tell("timed_out", f"{missing} within {timeout_s:g} s", "punch list shows how it stands")
         return TIME_UP
+    if not args.any_change and is_stuck(tasks) and (wanted is None or _unfinished(tasks, wanted)):
+        failed = ", ".join(f"#{task.id}" for task in tasks if task.status == "failed")
+        tell("stuck", f"{missing}, and what is left waits for {failed}, which failed", "punch why tells more")
+        return REFUSED
     value = {"version": tasks.version, "seq": tasks.seq, "counts": tasks.counts}
     code = context.answer(value, [])
     failed = [task for task in tasks if wanted and task.id in wanted and task.status == "failed"]
@@ -121,10 +125,17 @@ def _awaited(wanted: list[str] | None, any_change: bool) -> tuple[Until, str]:
     if any_change:
         return "change", "nothing changed"
     if wanted is None:
-        return "done", "not all tasks were finished"
+        return lambda tasks: not tasks.remaining or is_stuck(tasks), "not all tasks were finished"
     names = ", ".join(f"#{task}" for task in wanted)
     missing = f"{names} {'was not' if len(wanted) == 1 else 'were not all'} finished"
-    return lambda tasks: not _unfinished(tasks, wanted), missing
+    return lambda tasks: not _unfinished(tasks, wanted) or is_stuck(tasks), missing
+
+
+def is_stuck(tasks: TaskList) -> bool:
+    """Whether nothing will happen by itself: what is left waits for failed tasks alone."""
+    counts = tasks.counts
+    moves = counts.in_progress + counts.paused + counts.ready
+    return bool(tasks.remaining and counts.failed and not moves) and not any(task.not_before for task in tasks)
 
 
 def _unfinished(tasks: TaskList, wanted: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import signal
 import subprocess
 from collections import deque
@@ -10,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from punchlist.cli.runner import orphans
 from punchlist_schemas.things import Task
 
 Stream = Literal["out", "err"]
@@ -22,7 +24,7 @@ MAX_LINE = 1 << 16
 """A longer line is cut into several, in bytes."""
 
 _KILL_AFTER_S = 5.0
-"""How long a command, and what it has started, may take to end after SIGTERM."""
+"""How long a command, and what it has started, may take to end after SIGTERM, in seconds."""
 
 _LOOK_S = 0.05
 """How often a group that was asked to end is checked: the kernel reports the end of children, not of their own."""
@@ -68,7 +70,10 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 class Child:
-    """A running command, in a session of its own: it and what it starts can be stopped together, and Ctrl-C is ours.
+    """A running command, in a session of its own: it and what it starts end together, and Ctrl-C is ours.
+
+    What it leaves running is asked to end when it has ended, and killed after 5 seconds: its group, and where the
+    system lets us adopt orphans (`orphans.adopt`), also what has left the group.
 
     Args:
         words: The command.
@@ -84,6 +89,8 @@ class Child:
     def __init__(
         self, words: Sequence[str], env: dict[str, str], stdin: bytes, on_line: Callable[[Stream, str], None]
     ) -> None:
+        self._mark = secrets.token_hex(8)
+        env = {**env, orphans.MARK: self._mark}
         given = os.memfd_create("task", os.MFD_CLOEXEC)
         try:
             os.write(given, stdin)
@@ -107,6 +114,8 @@ class Child:
     def _on_end(self) -> None:
         asyncio.get_running_loop().remove_reader(self._pidfd)
         os.close(self._pidfd)
+        self._kill_after()
+        self._signal(signal.SIGTERM)  # while the leader is not reaped, its group's number is surely still its own
         self._process.wait()
         if not self._ended.done():
             self._ended.set_result(None)
@@ -120,8 +129,7 @@ class Child:
             timed_out = True
             self.stop()
             await self._ended
-        if self._kill_at is not None:
-            await self._group_gone()
+        await self._left_gone()
         await asyncio.wait([output.ended for output in self._outputs.values()], timeout=_DRAIN_S)
         for output in self._outputs.values():
             output.close()
@@ -132,18 +140,34 @@ class Child:
 
     def stop(self) -> None:
         """Ask it, and what it has started, to end. `wait` kills what still runs after that."""
-        if self._kill_at is None:
+        if self._kill_after():
             loop = asyncio.get_running_loop()
-            self._kill_at = loop.time() + _KILL_AFTER_S
-            loop.call_at(self._kill_at, self._signal, signal.SIGKILL)  # the leader, for whose end `wait` waits first
+            loop.call_later(_KILL_AFTER_S, self._kill)  # the leader, for whose end `wait` waits first
         self._signal(signal.SIGTERM)
 
-    async def _group_gone(self) -> None:
-        """Wait until nothing is left of the group; kill it at its deadline."""
+    def _kill(self) -> None:
+        if not self._ended.done():
+            self._signal(signal.SIGKILL)
+
+    def _kill_after(self) -> bool:
+        """Set the time at which what is left is killed; False if it was set before."""
+        if self._kill_at is not None:
+            return False
+        self._kill_at = asyncio.get_running_loop().time() + _KILL_AFTER_S
+        return True
+
+    async def _left_gone(self) -> None:
+        """Wait until nothing is left of the group nor of what has left it; kill it at the deadline."""
         loop = asyncio.get_running_loop()
-        while self._signal(0):
-            if self._kill_at is not None and loop.time() >= self._kill_at:
-                self._signal(signal.SIGKILL)
+        asked: set[int] = set()
+        while True:
+            is_late = self._kill_at is not None and loop.time() >= self._kill_at
+            left = set(orphans.left_by(self._mark))
+            orphans.end(left if is_late else left - asked, signal.SIGKILL if is_late else signal.SIGTERM)
+            asked |= left
+            orphans.bury(self._process.pid, asked)
+            if not self._signal(signal.SIGKILL if is_late else 0) and not left:
+                return
             await asyncio.sleep(_LOOK_S)
 
     def _signal(self, number: int) -> bool:

@@ -4,7 +4,7 @@ from msgspec import UNSET, UnsetType
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import ListCleared, StatusChanged
+from punchlist_schemas.events import ListCleared, StatusChanged, TaskEdited
 from punchlist_schemas.things import FINISHED, Gate, Status, Task, Waits
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.claim import refused_claim, spent_ms
@@ -42,7 +42,9 @@ def set_status(state: State, params: p.TaskSetStatus, command: Command) -> Decis
         return _NOTHING
     if ends_the_list(state, task, event.to):
         return Decision((event, ListCleared()))
-    return Decision((event,))
+    # Who tried in vain what is reopened does not have it any more.
+    is_given_back = event.attempts == 0 and task.owner
+    return Decision((event, TaskEdited(task.id, owner="")) if is_given_back else (event,))
 
 
 def refused_status(state: State, task: Task, to: Status) -> Rejection | None:
@@ -72,6 +74,8 @@ def status_change(task: Task, to: Status, summary: str | None, reason: str | Non
     attempts: int | UnsetType = UNSET
     if to == "in_progress" and task.status in _COUNTS_AS_START:
         attempts = task.attempts + 1
+    elif to == "pending" and task.status == "failed" and task.attempts:
+        attempts = 0  # whoever reopens it wants it tried as often as a new one
     spent = 0 if to == task.status else spent_ms(task, at)
     return StatusChanged(task.id, task.status, to, new_summary, new_reason, attempts, spent_ms=spent)
 

@@ -1,6 +1,9 @@
 """`punch run` with real commands: what they are given, and what becomes of their tasks."""
 
+import json
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +110,7 @@ def test_output_is_made_safe_bounded_and_shown_with_its_task(punch: Any) -> None
     punch("add", "a")
     done = punch("run", "--", "sh", "-c", r"printf '\033[31mred\n'; seq 100; printf '\377tail'")
     assert "#1 \\x1b[31mred" in done.lines
-    assert done.lines[-2] == "#1 �tail"
+    assert done.lines[-3:] == ["#1 �tail", "✓ #1 a  �tail", "1 done"]
     assert task(punch, 1)["result_summary"].splitlines() == [str(n) for n in range(82, 101)] + ["�tail"]
 
 
@@ -148,3 +151,104 @@ def test_running_with_nothing_to_run_is_no_use(punch: Any) -> None:
     assert punch("run").code == 2
     assert punch("run", "-j", "0", "--", "true").code == 2
     assert punch("run", "--", "true").code == 0
+
+
+def test_a_failing_task_is_tried_again_later_and_later_and_says_why_meanwhile(punch: Any, home: Path) -> None:
+    punch("add", "a")
+    punch("add", "b")
+    script = f'test "$PUNCHLIST_TITLE" = b && exit; echo x >> {home}/tries; test "$(wc -l < {home}/tries)" = 3'
+    done = punch("run", "--retries", "2", "--retry-delay", "50ms", "--", "sh", "-c", script)
+    assert done.code == 0, done.out
+    assert [line for line in done.lines if "attempt" in line] == [
+        "  attempt 1 of 3 failed; again in 0.05 s",
+        "  attempt 2 of 3 failed; again in 0.1 s",
+    ]
+    assert done.lines[-1] == "2 done"
+    assert (task(punch, 1)["attempts"], task(punch, 1)["owner"][:9]) == (3, "punch-run")
+
+
+def test_when_all_retries_are_spent_it_has_failed_and_the_last_line_says_what_is_left_behind_it(punch: Any) -> None:
+    punch("add", "a")
+    punch("add", "b", "--blocked-by", "1")
+    done = punch("run", "--retries", "1", "--retry-delay", "0", "--", "false")
+    assert done.code == 1
+    assert done.lines[-1] == "0 done, 1 failed, 1 left behind #1, which failed (punch run --restart-failed tries again)"
+    again = punch("run", "--restart-failed", "--retries", "1", "--retry-delay", "0", "--", "true")
+    assert again.lines[0] == "restarted 1 failed task"
+    assert (again.code, again.lines[-1]) == (0, "2 done")
+    assert punch("run", "--", "true").lines == ["nothing to do: 0 done"]
+
+
+def test_a_reopened_task_has_all_its_attempts_and_no_owner(punch: Any) -> None:
+    punch("add", "a")
+    punch("set", "max_attempts=2")
+    punch("run", "--", "false")
+    assert (task(punch, 1)["status"], task(punch, 1)["attempts"]) == ("failed", 2)
+    punch("reopen", "1")
+    assert {"attempts", "owner"}.isdisjoint(task(punch, 1))
+
+
+def test_groups_have_lanes_of_their_own(punch: Any, home: Path) -> None:
+    for name in ("g1", "g2", "c1", "c2"):
+        punch("add", name, *(("--label", "gpu") if name[0] == "g" else ()))
+    # Whoever runs beside another of its group says so; the two others have to meet.
+    script = (
+        f'cd {home}; k=$(printf %.1s "$PUNCHLIST_TITLE"); mkdir -p r; touch r/$PUNCHLIST_TITLE;'
+        'if test $k = g; then test "$(ls r | grep -c g)" = 1 || exit 3; sleep 0.2;'
+        'else for i in $(seq 100); do test "$(ls r | grep -c c)" = 2 && break; sleep 0.05; done;'
+        'test "$(ls r | grep -c c)" = 2 || exit 4; sleep 0.2; exit 0; fi; rm r/$PUNCHLIST_TITLE'
+    )
+    done = punch("run", "-j", "2", "--group", "gpu=1", "--", "sh", "-c", script)
+    assert (done.code, done.lines[-1]) == (0, "4 done"), done.out
+
+
+@pytest.mark.parametrize("wrong", ["gpu", "=1", "gpu=0", "gpu=x"])
+def test_a_group_that_is_none_is_refused(punch: Any, wrong: str) -> None:
+    assert punch("run", "--group", wrong, "--", "true").code == 2
+
+
+def test_failures_gates_and_the_end_are_told_to_a_command(punch: Any, home: Path) -> None:
+    punch("add", "bad")
+    punch("add", "gated", "--gate", "yes")
+    told = home / "told"
+    tell = home / "tell.sh"
+    tell.write_text(f'#!/bin/sh\nread line; echo "$PUNCHLIST_EVENT $line" >> {told}\n')
+    tell.chmod(0o700)
+    done = punch("run", "--notify", str(tell), "--", "sh", "-c", 'test "$PUNCHLIST_TITLE" = gated')
+    assert done.lines[-1] == "0 done, 1 failed, 1 waiting for approval"
+    events = dict(line.split(" ", 1) for line in told.read_text().splitlines())
+    assert json.loads(events["failed"])["reason"] == "exit code 1"
+    assert json.loads(events["waiting"])["task"]["waits_for"] == "yes"
+    assert json.loads(events["finished"])["waiting"] == 1
+
+
+def test_a_webhook_gets_the_same_and_one_that_fails_stops_nothing(punch: Any) -> None:
+    punch("add", "a")
+    got: list[bytes] = []
+
+    class Hook(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(204 if len(got) == 1 else 500)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Hook) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/hook"
+        assert punch("run", "--notify-url", url, "--", "true").code == 0
+        assert json.loads(got[0])["event"] == "finished"
+        refused = punch("run", "--notify-url", url, "--", "true")
+        assert (refused.code, "can't notify: 127.0.0.1: HTTP Error 500" in refused.out) == (0, True)
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--notify", "no-such-command"), ("--notify", "'"), ("--notify-url", "file:///etc/passwd")]
+)
+def test_a_notification_that_can_go_nowhere_is_refused_before_any_task(punch: Any, wrong: tuple[str, str]) -> None:
+    punch("add", "a")
+    assert punch("run", *wrong, "--", "true").code == 2
+    assert statuses(punch) == ["pending"]

@@ -156,6 +156,18 @@ def test_waiting_for_tasks_for_all_and_for_any_change(punch: Any, client: Client
     assert punch("wait", "--json").json["counts"]["completed"] == 2
 
 
+def test_waiting_ends_when_what_is_left_waits_for_a_failed_task_alone(punch: Any) -> None:
+    punch("add", "a")
+    punch("add", "b", "--blocked-by", "1")
+    punch("fail", "1")
+    for wanted in ((), ("2",)):
+        waited = punch("wait", "--timeout", "5s", *wanted)
+        assert waited.code == 1
+        assert waited.err.startswith("error: stuck: "), waited.err
+        assert "waits for #1, which failed" in waited.err
+    assert punch("wait", "1", "--timeout", "5s").code == 1
+
+
 @pytest.mark.parametrize(
     ("words", "missing"),
     [

@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from punchlist.cli.runner import orphans
 from punchlist.cli.runner.child import MAX_LINE, Child, Ending, environment
 from punchlist_schemas.things import Task
 
@@ -42,11 +43,38 @@ async def test_a_line_without_end_is_cut_and_the_told_end_is_bounded() -> None:
     assert len(ending.out) == 2_000
 
 
-async def test_what_a_command_left_running_does_not_hold_up_its_end() -> None:
+def runs(pid: int) -> bool:
+    try:
+        os.readlink(f"/proc/{pid}/exe")  # fails of a zombie too
+    except FileNotFoundError:
+        return False
+    return True
+
+
+async def test_what_a_command_left_running_ends_with_it_and_does_not_hold_it_up() -> None:
     with anyio.fail_after(5):
         ending, _ = await run("sh", "-c", "sleep 60 & echo $!; exit 0")
-    os.kill(int(ending.out), 9)
     assert ending.code == 0
+    assert not runs(int(ending.out))
+
+
+async def test_what_has_left_the_group_ends_with_the_command_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert orphans.adopt()
+    monkeypatch.setattr("punchlist.cli.runner.child._KILL_AFTER_S", 0.2)
+    stubborn = """setsid sh -c 'trap "" TERM; echo $$; setsid sleep 60 & echo $!; exec sleep 60' & sleep 0.3"""
+    ending, lines = await run("sh", "-c", stubborn)
+    assert ending.code == 0
+    started = [int(line.removeprefix("out:")) for line in lines]
+    assert len(started) == 2
+    assert not any(map(runs, started))
+
+
+async def test_a_process_of_ours_that_no_command_started_is_left_alone() -> None:
+    assert orphans.adopt()
+    async with await anyio.open_process(["sleep", "60"]) as other:
+        await run("true")
+        assert other.returncode is None
+        other.kill()
 
 
 async def test_a_command_and_what_it_started_are_stopped_together(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -97,12 +98,12 @@ async def test_a_lane_stays_until_the_end_of_anothers_task_is_settled(
     ended = anyio.Event()
     complete, claimed = AsyncWork.complete, Lanes._claimed  # pyright: ignore[reportPrivateUsage]
 
-    async def telling(work: AsyncWork, result: str | None = None) -> None:
+    async def telling(work: AsyncWork, result: str | None = None) -> Any:
         ended.set()
-        await complete(work, result)
+        return await complete(work, result)
 
-    async def style(lanes: Lanes, work: AsyncWork) -> Task | None:
-        task = await claimed(lanes, work)
+    async def style(lanes: Lanes, work: AsyncWork, label: str) -> Task | None:
+        task = await claimed(lanes, work, label)
         if task is None:  # it hears of that only when the other one's command is over
             with anyio.fail_after(10):
                 await ended.wait()
