@@ -32,6 +32,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "punchlistd.settings",
         "punchlistd.store.port",
         "punchlistd.store.record",
+        "punchlistd.store.search",
         "punchlist_schemas",
     ),
     "punchlistd.net": (

@@ -84,6 +84,7 @@ class AsyncClient:
     shutdown = _awaiting(ClientCalls.shutdown)
     conversations = _awaiting(ClientCalls.conversations)
     resolve = _awaiting(ClientCalls.resolve)
+    search = _awaiting(ClientCalls.search)
     read = _awaiting(ClientCalls.read)
     confirmation = _awaiting(ClientCalls.confirmation)
 

@@ -14,6 +14,7 @@ from punchlist.cursor import Change
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
 from punchlist_schemas.methods import METHODS
+from punchlist_schemas.things import Status
 
 R = TypeVar("R")
 
@@ -125,6 +126,26 @@ class ClientCalls:
         """
         params = p.ConversationList(query=query, active=active, kind=kind, limit=limit, cursor=cursor)
         return Call("conversation.list", params, itself)
+
+    def search(
+        self,
+        query: str,
+        *,
+        conversation: str | None = None,
+        status: Status | Iterable[Status] | None = None,
+        limit: int = 50,
+    ) -> Call[r.TaskSearchResult]:
+        """Tasks with all these words in title, labels, description, notes or result, the best match first.
+
+        Args:
+            query: Words, of which the beginning is enough, and `"several words"` as they stand.
+            conversation: Only in this list; by default in all.
+            status: Keep these statuses.
+            limit: At most so many, up to 500.
+        """
+        statuses: Any = status if status is None or isinstance(status, str) else tuple(status)
+        params = p.TaskSearch(query=query, conversation=conversation, status=statuses, limit=limit)
+        return Call("task.search", params, itself)
 
     def confirmation(self, token: str) -> Call[r.ConfirmationResult]:
         """What a confirmation token would do. Repeat that call with `confirm` to do it.

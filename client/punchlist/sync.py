@@ -81,6 +81,7 @@ class Client:
     shutdown = _blocking(ClientCalls.shutdown)
     conversations = _blocking(ClientCalls.conversations)
     resolve = _blocking(ClientCalls.resolve)
+    search = _blocking(ClientCalls.search)
     read = _blocking(ClientCalls.read)
     confirmation = _blocking(ClientCalls.confirmation)
 

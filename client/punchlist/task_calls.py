@@ -146,6 +146,7 @@ class TaskCalls:
         due_before: int | None = None,
         text: str | None = None,
         waits_for: Waits | None = None,
+        sort: p.Sort | None = None,
     ) -> Call[TaskList]:
         """The tasks in their order: a list that also has `counts`, `version`, `seq` and `total`.
 
@@ -161,6 +162,7 @@ class TaskCalls:
             due_before: Keep those that are due before this time, in milliseconds since 1970 UTC.
             text: Keep those with these words in title, description, labels or notes, in any case.
             waits_for: Keep those that were completed and wait for a `check` or a `yes`.
+            sort: By this instead of the list's own order: `due`, `priority`, `created`, `updated` or `title`.
         """
         statuses: Any = status if status is None or isinstance(status, str) else tuple(status)
         params = p.TaskList(
@@ -176,6 +178,7 @@ class TaskCalls:
             due_before=due_before,
             text=text,
             waits_for=waits_for,
+            sort=sort,
         )
         return Call("task.list", params, TaskList.of)
 

@@ -58,8 +58,8 @@ function _shtab_punch_using
   test "$_shtab_punch_cmdpath" = "$argv"
 end
 
-set -g _shtab_punch_commands add list ls show edit note start done fail pause resume reopen move rm clear why next claim release run approve gate wait confirm ui watch web log undo conversations set init import export mirror setup mcp tools prime attach detach status doctor service backup verify restore call rpc completion
-set -g _shtab_punch_opts_with_value --active-form --actor --after --after-date --allow-host --at --before --blocked-by --blocks --conversation --count --data-dir --description --dialect --done --due --estimate --fence --for --format --from --gate --group --idle --idle-exit --inline --jobs --keys --label --lease --limit --link --log-dir --meta --note --notify --notify-url --of --only --owner --parent --port --priority --query --reason --reject --result --retries --retry-delay --scope --session --socket --status --text --timeout --title --token-file --tools --unblock-from --unix --unlabel --user --users --wait -b -c -d -j -n -o -p -q -r -s -t
+set -g _shtab_punch_commands add list ls find show edit note start done fail pause resume reopen move rm clear why next claim release run approve gate wait confirm ui watch web log undo conversations set init import export mirror setup mcp tools prime attach detach status doctor service backup verify restore call rpc completion
+set -g _shtab_punch_opts_with_value --active-form --actor --after --after-date --allow-host --at --before --blocked-by --blocks --conversation --count --data-dir --description --dialect --done --due --estimate --fence --filter --for --format --from --gate --group --idle --idle-exit --inline --jobs --keys --label --lease --limit --link --log-dir --meta --note --notify --notify-url --of --only --owner --parent --port --priority --query --reason --reject --result --retries --retry-delay --scope --session --socket --sort --status --text --timeout --title --token-file --tools --unblock-from --unix --unlabel --user --users --wait -b -c -d -f -j -n -o -p -q -r -s -t
 
 complete -c punch -e
 complete -c punch -f
@@ -107,6 +107,8 @@ complete -c punch -n '_shtab_punch_using list' -l label -x -d 'only tasks with t
 complete -c punch -n '_shtab_punch_using list' -l parent -xka "(_punch_ask task)" -d 'only parts of this task'
 complete -c punch -n '_shtab_punch_using list' -l due -x -d 'only tasks due before this time: 2026-12-24, 7d'
 complete -c punch -n '_shtab_punch_using list' -l text -x -d 'only tasks with these words in title, description, labels or notes'
+complete -c punch -n '_shtab_punch_using list' -l sort -xka "due priority created updated title" -d 'by this instead of the list'"'"'s own order'
+complete -c punch -n '_shtab_punch_using list' -s f -l filter -x -d 'a filter that the project file keeps under this name'
 complete -c punch -n '_shtab_punch_using list' -s n -l limit -x -d 'at most so many'
 complete -c punch -n '_shtab_punch_using list' -l at -x -d 'as it was right after this version'
 complete -c punch -n '_shtab_punch_using list' -s c -l conversation -xka "(_punch_ask list)" -d 'the list (PUNCHLIST_CONVERSATION, else the project'"'"'s)'
@@ -125,6 +127,8 @@ complete -c punch -n '_shtab_punch_using ls' -l label -x -d 'only tasks with thi
 complete -c punch -n '_shtab_punch_using ls' -l parent -xka "(_punch_ask task)" -d 'only parts of this task'
 complete -c punch -n '_shtab_punch_using ls' -l due -x -d 'only tasks due before this time: 2026-12-24, 7d'
 complete -c punch -n '_shtab_punch_using ls' -l text -x -d 'only tasks with these words in title, description, labels or notes'
+complete -c punch -n '_shtab_punch_using ls' -l sort -xka "due priority created updated title" -d 'by this instead of the list'"'"'s own order'
+complete -c punch -n '_shtab_punch_using ls' -s f -l filter -x -d 'a filter that the project file keeps under this name'
 complete -c punch -n '_shtab_punch_using ls' -s n -l limit -x -d 'at most so many'
 complete -c punch -n '_shtab_punch_using ls' -l at -x -d 'as it was right after this version'
 complete -c punch -n '_shtab_punch_using ls' -s c -l conversation -xka "(_punch_ask list)" -d 'the list (PUNCHLIST_CONVERSATION, else the project'"'"'s)'
@@ -133,6 +137,17 @@ complete -c punch -n '_shtab_punch_using ls' -l actor -x -d 'who does this, as r
 complete -c punch -n '_shtab_punch_using ls' -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (PUNCHLIST_SOCKET)'
 complete -c punch -n '_shtab_punch_using ls' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the data directory (PUNCHLIST_DATA_DIR)'
 complete -c punch -n '_shtab_punch_using ls' -l no-autostart -d 'fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)'
+complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a find -d 'Find tasks by their words, in this list or in all.'
+complete -c punch -n '_shtab_punch_using find' -s h -l help -d 'show this help message and exit'
+complete -c punch -n '_shtab_punch_using find' -s a -l all -d 'in all lists'
+complete -c punch -n '_shtab_punch_using find' -s s -l status -xka "pending in_progress paused completed failed" -d 'only this status, repeatable'
+complete -c punch -n '_shtab_punch_using find' -s n -l limit -x -d 'at most so many (50)'
+complete -c punch -n '_shtab_punch_using find' -s c -l conversation -xka "(_punch_ask list)" -d 'the list (PUNCHLIST_CONVERSATION, else the project'"'"'s)'
+complete -c punch -n '_shtab_punch_using find' -l json -d 'print JSON for programs'
+complete -c punch -n '_shtab_punch_using find' -l actor -x -d 'who does this, as recorded in the log (undo without --of: whose calls)'
+complete -c punch -n '_shtab_punch_using find' -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (PUNCHLIST_SOCKET)'
+complete -c punch -n '_shtab_punch_using find' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the data directory (PUNCHLIST_DATA_DIR)'
+complete -c punch -n '_shtab_punch_using find' -l no-autostart -d 'fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)'
 complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a show -d 'Show everything about a task.'
 complete -c punch -n '_shtab_punch_using show' -s h -l help -d 'show this help message and exit'
 complete -c punch -n '_shtab_punch_using show' -s c -l conversation -xka "(_punch_ask list)" -d 'the list (PUNCHLIST_CONVERSATION, else the project'"'"'s)'
@@ -632,7 +647,7 @@ complete -c punch -n '_shtab_punch_using call' -l actor -x -d 'who does this, as
 complete -c punch -n '_shtab_punch_using call' -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (PUNCHLIST_SOCKET)'
 complete -c punch -n '_shtab_punch_using call' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the data directory (PUNCHLIST_DATA_DIR)'
 complete -c punch -n '_shtab_punch_using call' -l no-autostart -d 'fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)'
-complete -c punch -n '_shtab_punch_using call; and test $_shtab_punch_npos -eq 0' -ka "daemon.hello rpc.discover rpc.cancel daemon.status daemon.backup daemon.shutdown confirmation.get conversation.open conversation.get conversation.list conversation.resolve conversation.configure conversation.attach conversation.detach conversation.delete task.add task.add_many task.get task.list task.explain task.edit task.set_status task.approve task.note task.move task.delete task.claim task.renew task.release list.replace list.clear turn.end list.undo message.append message.get message.list event.read event.find event.wait event.subscribe event.unsubscribe" -d 'the method'"'"'s name'
+complete -c punch -n '_shtab_punch_using call; and test $_shtab_punch_npos -eq 0' -ka "daemon.hello rpc.discover rpc.cancel daemon.status daemon.backup daemon.shutdown confirmation.get conversation.open conversation.get conversation.list conversation.resolve conversation.configure conversation.attach conversation.detach conversation.delete task.add task.add_many task.get task.list task.search task.explain task.edit task.set_status task.approve task.note task.move task.delete task.claim task.renew task.release list.replace list.clear turn.end list.undo message.append message.get message.list event.read event.find event.wait event.subscribe event.unsubscribe" -d 'the method'"'"'s name'
 complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a rpc -d 'Pipe bytes between standard input and output and the daemon: editors, ssh.'
 complete -c punch -n '_shtab_punch_using rpc' -s h -l help -d 'show this help message and exit'
 complete -c punch -n '_shtab_punch_using rpc' -l stdio -d 'over standard input and output'

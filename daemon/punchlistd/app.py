@@ -30,6 +30,7 @@ from punchlistd.engine.inbox import Inbox
 from punchlistd.engine.maintenance import Maintenance, Totals
 from punchlistd.engine.metrics import Metrics
 from punchlistd.engine.queries import Queries
+from punchlistd.engine.search import Search
 from punchlistd.engine.subscriptions import Subscriptions
 from punchlistd.engine.transaction import Transactor
 from punchlistd.engine.undos import Undos
@@ -52,7 +53,9 @@ from punchlistd.net.router import Router, table
 from punchlistd.report import Birth, report
 from punchlistd.settings import Settings
 from punchlistd.status_file import StatusFile
+from punchlistd.store.files import beside
 from punchlistd.store.port import Damaged, EventLog, StorageFailed, StorageFull
+from punchlistd.store.search import discard
 from punchlistd.store.sqlite import SqliteLog
 
 logger = logging.getLogger(__name__)
@@ -93,6 +96,9 @@ class Engine:
         )
         self.access = Access(log, self.conversations)
         self.subscriptions = Subscriptions(log, self.conversations, self.access, settings, spawn)
+        self.search = Search(
+            beside(settings.log_path, ".search"), settings.log_path, log, self.conversations, self.access
+        )
         self.maintenance = Maintenance(
             log,
             self.conversations,
@@ -100,7 +106,9 @@ class Engine:
             metrics=self.metrics,
             settings=settings,
             wake=self.inbox.work.give,
+            forget=self.search.forget,
         )
+        self.search.refresh = self.maintenance.refresh
         undos = Undos(self.conversations, self.access, self.history)
         transactor = Transactor(
             log,
@@ -143,7 +151,7 @@ class Engine:
     ) -> Router:
         """What brings the calls of connections to these parts, and to `queries`; `stop` makes the daemon stop."""
         return Router(
-            table(ConnectionMethods(queries, self.confirmer, stop, lock), queries),
+            table(ConnectionMethods(queries, self.confirmer, stop, lock), queries, self.search),
             self.connections,
             queries,
             inbox=self.inbox,
@@ -263,6 +271,7 @@ class App:
                     engine.inbox.close()
                 engine.close()
                 await self._drain(engine.connections)
+                await engine.search.close()
                 background.cancel_scope.cancel()
 
     def _connect(self, log: SqliteLog, background: anyio.abc.TaskGroup) -> tuple[Engine, Router]:
@@ -289,6 +298,7 @@ class App:
         if self._read_only:
             engine.idle.close()
             engine.deferrals.close()
+            engine.search.stay_in_memory()
         if log.regressed is not None:
             had, has = log.regressed
             message = (
@@ -364,6 +374,7 @@ async def _erase_rest(log: SqliteLog) -> None:
     with contextlib.suppress(StorageFull):
         try:
             for name in await log.unerased():
+                discard(beside(log.path, ".search"))  # it may hold their words, and is made again
                 await log.erase(name)
         except Damaged as damaged:
             logger.error("%s: something deleted is not erased yet: %s", log.path, damaged)

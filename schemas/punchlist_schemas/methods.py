@@ -50,6 +50,7 @@ _ROWS = (
     Method("task.add_many", "write", p.TaskAddMany, r.TasksResult, "Adds tasks and their edges, all or none."),
     Method("task.get", "read", p.TaskGet, r.TaskGetResult, "One task."),
     Method("task.list", "read", p.TaskList, r.TaskListResult, "The list, filtered and cut, now or at a version."),
+    Method("task.search", "read", p.TaskSearch, r.TaskSearchResult, "Tasks with these words, in one list or in all."),
     Method("task.explain", "read", p.TaskExplain, r.TaskExplainResult, "Why a task can't start or be completed now."),
     Method("task.edit", "write", p.TaskEdit, r.TaskResult, "Sets members and edges of a task."),
     Method("task.set_status", "write", p.TaskSetStatus, r.SetStatusResult, "Moves a task through its life."),

@@ -47,6 +47,10 @@ DirectoryPath = Annotated[
 Role = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 
+Sort = Literal["due", "priority", "created", "updated", "title"]
+"""Orders of a list besides its own: by `updated`, what was changed last comes first."""
+
+
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """Base of all parameters: by name, and nothing unknown."""
 
@@ -290,6 +294,20 @@ class TaskList(Params, frozen=True, kw_only=True):
     due_before: Time | None = None
     text: ShortText | None = None
     waits_for: Waits | None = None
+    sort: Sort | None = None
+
+
+class TaskSearch(Params, frozen=True, kw_only=True):
+    """Tasks with all these words in title, labels, description, notes or result, the best match first.
+
+    A word also finds those that begin with it; case and accents do not matter. `"two words"` are looked for as they
+    stand. Without `conversation`, all lists are searched.
+    """
+
+    query: Annotated[str, msgspec.Meta(min_length=1, max_length=500, pattern=r"\S")]
+    conversation: ConversationId | None = None
+    status: Status | tuple[Status, ...] | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 50
 
 
 class TaskEdit(Confirmable, frozen=True, kw_only=True):

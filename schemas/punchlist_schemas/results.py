@@ -200,6 +200,26 @@ class TaskGetResult(Result, frozen=True, kw_only=True):
     damaged: Damage | None = None
 
 
+class Hit(Result, frozen=True, kw_only=True):
+    """A task that was found, the title of its list, and where in it the words stand."""
+
+    conversation: str
+    title: str = ""
+    task: Task
+    excerpt: str = ""
+
+
+class TaskSearchResult(Result, frozen=True, kw_only=True):
+    """What was found, the best first; `total` counts what `limit` left out too, up to 10,000.
+
+    `damaged` names lists of which only what was before the damage was searched.
+    """
+
+    hits: tuple[Hit, ...]
+    total: int
+    damaged: tuple[str, ...] = ()
+
+
 class TaskExplainResult(Result, frozen=True, kw_only=True):
     """The task, what may be done with it now, and the reasons against it. `more` reasons were left out.
 

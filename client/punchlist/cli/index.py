@@ -27,6 +27,7 @@ GROUPS = {
     "tasks": (
         Entry("add", "tasks", "Add a task."),
         Entry("list", "show", "Show the list.", ("ls",)),
+        Entry("find", "find", "Find tasks by their words, in this list or in all."),
         Entry("show", "show", "Show everything about a task."),
         Entry("edit", "tasks", "Change a task; an empty value clears a field."),
         Entry("note", "tasks", "Add a note to a task; it is never overwritten."),
@@ -106,7 +107,7 @@ MEANT = {
     **dict.fromkeys(("complete", "finish", "close"), "done"),
     **dict.fromkeys(("begin",), "start"),
     **dict.fromkeys(("update", "modify", "rename", "tag"), "edit"),
-    **dict.fromkeys(("tasks", "todo", "ready", "search", "find"), "list"),
+    **dict.fromkeys(("tasks", "todo", "ready"), "list"),
     **dict.fromkeys(("lists", "projects"), "conversations"),
     **dict.fromkeys(("config", "settings"), "set"),
     **dict.fromkeys(("history", "events"), "log"),

@@ -170,7 +170,7 @@ def step_lines(result: "Any", style: Style) -> "list[str]":
     return [*task_lines(result["task"], style), style.paint("dim", cut(line, style.width, style.glyphs["cut"]))]
 
 
-def list_lines(
+def list_lines(  # noqa: PLR0913 - what a list can be shown with
     conversation: str,
     tasks: "Sequence[Task]",
     counts: "dict[str, int]",
@@ -178,11 +178,12 @@ def list_lines(
     *,
     note: str = "",
     folded: bool = False,
+    flat: bool = False,
 ) -> "list[str]":
-    """A whole list: header, tasks as a tree, and with `folded` how many old finished ones were left out."""
+    """A whole list: header, tasks as a tree unless `flat`; `folded` tells how many old finished ones are left out."""
     lines = [header(conversation, counts, style, note)]
     shown, hidden = fold(tasks) if folded else (list(tasks), 0)
-    for depth, task in as_tree(shown):
+    for depth, task in ((0, task) for task in shown) if flat else as_tree(shown):
         lines.extend(task_lines(task, style, depth))
     if hidden:
         dots = style.glyphs["cut"]

@@ -28,6 +28,7 @@ ROUTES = (
     Route("GET", f"{API}/resolve", "conversation.resolve"),
     Route("GET", f"{API}/confirmations/{{token}}", "confirmation.get"),
     Route("GET", f"{API}/conversations", "conversation.list"),
+    Route("GET", f"{API}/search", "task.search"),
     Route("GET", _LIST, "conversation.get"),
     Route("PUT", _LIST, "conversation.open"),
     Route("PATCH", _LIST, "conversation.configure"),

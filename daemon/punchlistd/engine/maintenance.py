@@ -5,7 +5,7 @@ or has been quiet for a moment.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from punchlistd.engine.conversations import Conversations, due_snapshots, saved
 from punchlistd.engine.loaded import LoadedConversation
@@ -71,9 +71,10 @@ class Maintenance:
         metrics: told of a full disk.
         settings: how much and how long indexing may wait.
         wake: wakes the writer, which calls `run` between two commits.
+        forget: takes a list out of what else was made of its words.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it keeps up, and what it tells
         self,
         log: EventLog,
         conversations: Conversations,
@@ -82,6 +83,7 @@ class Maintenance:
         metrics: Metrics,
         settings: Settings,
         wake: Callable[[], None],
+        forget: Callable[[str], Awaitable[None]],
     ) -> None:
         """Nothing is due."""
         self._log = log
@@ -90,6 +92,7 @@ class Maintenance:
         self._metrics = metrics
         self._settings = settings
         self._wake = wake
+        self._forget = forget
         self._asked = False
         self._held = False
         self._recovered = False
@@ -135,6 +138,7 @@ class Maintenance:
 
     async def erase(self, name: str) -> None:
         """Take a deleted conversation off the disk; without room for that, as soon as there is some."""
+        await self._forget(name)
         try:
             await self._conversations.rebuilt(lambda: self._log.erase(name))
         except StorageFull:

@@ -1,12 +1,15 @@
 """What the state of one conversation alone answers: functions of the params, the loaded conversation and the head."""
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 from msgspec import structs
 
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.things import Task
+from punchlist_schemas.things import MAX_INTEGER, PRIORITIES, Task
 from punchlistd.domain.explain import explain
 from punchlistd.domain.rejections import task_not_found
 from punchlistd.domain.state import State
@@ -77,6 +80,8 @@ def list_tasks(params: p.TaskList, opened: LoadedConversation, head: int) -> Out
 def filtered(params: p.TaskList, state: State, head: int, opened: LoadedConversation | None = None) -> Outcome:
     """A part of the list, of the present state if `opened` is given."""
     found = [task for task in state.ordered() if _matches(task, params, state)]
+    if params.sort is not None:
+        found.sort(key=_SORTS[params.sort])
     end = None if params.limit is None else params.offset + params.limit
     page = found[params.offset : end]
     page = page if opened is None else opened.shown(page)
@@ -108,6 +113,16 @@ def _matches(task: Task, params: p.TaskList, state: State) -> bool:
         and (params.waits_for is None or task.waits_for == params.waits_for)
         and (params.text is None or params.text.casefold() in _words(task))
     )
+
+
+_SORTS: dict[p.Sort, Callable[[Task], Any]] = {
+    "due": lambda task: task.due or MAX_INTEGER,
+    "priority": lambda task: -PRIORITIES.index(task.priority),
+    "created": lambda task: task.created_at,
+    "updated": lambda task: -task.updated_at,
+    "title": lambda task: task.title.casefold(),
+}
+"""What a list is sorted by; tasks that are equal in that stay in the list's own order."""
 
 
 def _labels(asked: str | tuple[str, ...]) -> set[str]:

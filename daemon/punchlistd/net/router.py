@@ -21,6 +21,7 @@ from punchlistd.engine.claims import Claims
 from punchlistd.engine.inbox import Inbox
 from punchlistd.engine.queries import Queries
 from punchlistd.engine.replies import INTERNAL_ERROR, LONG_BYTES, SHUTTING_DOWN, Outcome, Pieces
+from punchlistd.engine.search import Search
 from punchlistd.net import jsonrpc
 from punchlistd.net import methods as m
 from punchlistd.net.connection import Connection
@@ -65,7 +66,7 @@ class Row(NamedTuple):
     scope: Callable[[str | None, Mutation], Rejection | None] | None = None
 
 
-def table(own: ConnectionMethods, queries: Queries) -> dict[str, Row]:
+def table(own: ConnectionMethods, queries: Queries, search: Search) -> dict[str, Row]:
     """What answers each method of the contract."""
 
     def row(name: str, **answers: Any) -> Row:
@@ -86,6 +87,7 @@ def table(own: ConnectionMethods, queries: Queries) -> dict[str, Row]:
         row("task.get", state=q.get_task),
         row("task.list", state=q.list_tasks, log=queries.list_tasks, from_log=q.is_of_the_past, long=True),
         row("task.explain", state=q.explain_task),
+        row("task.search", log=search.answer, long=True),
         row("message.get", log=queries.get_message),
         row("message.list", log=queries.list_messages, long=True),
         row("event.find", log=queries.find_events),

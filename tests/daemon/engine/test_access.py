@@ -78,7 +78,7 @@ def named_methods() -> list[Method]:
 REQUIRED: dict[str, Any] = {
     **{"task": "1", "title": "t", "tasks": [{"title": "t"}], "status": "completed", "owner": "o", "session": "new"},
     **{"message": "m1", "key": "bobs-key"},
-    **{"role": "user", "content": 1, "after": 0, "timeout_ms": 0, "text": "n"},
+    **{"role": "user", "content": 1, "after": 0, "timeout_ms": 0, "text": "n", "query": "t"},
 }
 """A value for each member that some method can't do without."""
 

@@ -7,6 +7,7 @@ from punchlist.cli.argument_types import positive, when, whole
 from punchlist.cli.arguments import TASK, Usage, choice, flag, value
 from punchlist.cli.context import Context, one_id
 from punchlist.cli.render import detail_lines, list_lines, progress, since, status_line, told_once
+from punchlist.cli.saved_filters import SORTS, saved
 from punchlist.cli.style import Style
 from punchlist.text import safe
 from punchlist_schemas.directory import OUTSIDE
@@ -23,13 +24,16 @@ COMMANDS = {
             value("--parent", text="only parts of this task", metavar="ID"),
             value("--due", text="only tasks due before this time: 2026-12-24, 7d", metavar="TIME", type=when),
             value("--text", text="only tasks with these words in title, description, labels or notes"),
+            choice("--sort", text="by this instead of the list's own order", choices=SORTS),
+            value("-f", "--filter", text="a filter that the project file keeps under this name", metavar="NAME"),
             value("-n", "--limit", text="at most so many", metavar="N", type=positive),
             value("--at", text="as it was right after this version", metavar="VERSION", type=whole),
         ),
         (
             "punch list",
             "punch list --ready",
-            "punch list --label ops --due 7d",
+            "punch list --label ops --due 7d --sort due",
+            "punch list --filter soon",
             "punch list --at 12",
             "punch list -c website --json",
         ),
@@ -56,6 +60,9 @@ _KIB = 1024
 def run_list(context: Context) -> int:
     """Show the list, filtered, now or at a version."""
     args = context.args
+    if args.filter is not None:
+        for name, given in saved(args.filter).items():
+            setattr(args, name, getattr(args, name) or given)
     at = args.at
     result = context.ask(
         "task.list",
@@ -66,10 +73,11 @@ def run_list(context: Context) -> int:
         parent=one_id(args.parent),
         due_before=args.due or None,
         text=args.text,
+        sort=args.sort,
         limit=args.limit,
         at_version=at,
     )
-    filters = (args.status, args.owner, args.ready, args.label, args.parent, args.due, args.text, args.limit)
+    filters = (args.sort, args.status, args.owner, args.ready, args.label, args.parent, args.due, args.text, args.limit)
     filtered = any(filters)
     folded = context.style.terminal and not (args.all or filtered)
     style = context.style
@@ -79,7 +87,9 @@ def run_list(context: Context) -> int:
     note = f"at version {at}" if at is not None else f"{len(tasks)} of {total}" if len(tasks) < total else ""
     if not result["version"] and at is None and context.conversation != OUTSIDE:
         note = "not used yet"
-    lines = list_lines(context.conversation, tasks, result["counts"], style, note=note, folded=folded)
+    lines = list_lines(
+        context.conversation, tasks, result["counts"], style, note=note, folded=folded, flat=bool(args.sort)
+    )
     return context.answer(result, lines)
 
 

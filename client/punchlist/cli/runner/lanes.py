@@ -121,7 +121,7 @@ class Lanes:
         why = await self._why() if left > 0 and not self._stopped else ""
         self._show.note(f"{'' if self.done or self.failed or self.waiting else 'nothing to do: '}{said}{why}")
         facts = {"conversation": self._conversation.id, "done": self.done, "failed": self.failed}
-        self._notifier.tell("finished", {**facts, "waiting": self.waiting, "left": max(left, 0), "counts": counts})
+        self._notifier.deliver("finished", {**facts, "waiting": self.waiting, "left": max(left, 0), "counts": counts})
         await self._notifier.drained()
 
     async def _why(self) -> str:
@@ -297,7 +297,7 @@ class Lanes:
         return work.postpone(reason, round(time.time() * 1000) + delay_ms)
 
     def _tell(self, event: str, task: Task, **facts: str) -> None:
-        self._notifier.tell(event, {"conversation": self._conversation.id, "task": task, **facts})
+        self._notifier.deliver(event, {"conversation": self._conversation.id, "task": task, **facts})
 
     def _fail(self, work: AsyncWork, task: Task, reason: str, log: str = "") -> Coroutine[Any, Any, None]:
         self.failed += 1

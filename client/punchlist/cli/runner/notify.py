@@ -41,7 +41,7 @@ class Notifier:
         self._show = show
         self._underway: set[asyncio.Task[None]] = set()
 
-    def tell(self, event: str, facts: Mapping[str, Any]) -> None:
+    def deliver(self, event: str, facts: Mapping[str, Any]) -> None:
         """Send a notification on its way: `failed`, `waiting` or `finished`, and what there is to say about it."""
         body = msgspec.json.encode({"event": event, **facts})
         ways: list[Coroutine[Any, Any, None]] = []

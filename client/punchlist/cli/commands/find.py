@@ -1,0 +1,56 @@
+"""`punch find`: tasks by their words."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from punchlist.cli.argument_types import positive
+from punchlist.cli.arguments import Argument, Usage, choice, flag, value
+from punchlist.cli.context import Context
+from punchlist.cli.render import task_lines
+from punchlist.text import one_line, safe
+from punchlist_schemas.vocabulary import STATUSES
+
+COMMANDS = {
+    "find": Usage(
+        (
+            Argument(("words",), 'what to look for; "two words" as they stand', {"metavar": "WORD", "nargs": "+"}),
+            flag("-a", "--all", text="in all lists"),
+            choice("-s", "--status", text="only this status, repeatable", choices=STATUSES, action="append"),
+            value("-n", "--limit", text="at most so many (50)", metavar="N", type=positive),
+        ),
+        ("punch find lexer", "punch find --all cert", "punch find '\"renew the\"' -s pending"),
+    ),
+}
+
+_MOST = 500
+
+
+def run_find(context: Context) -> int:
+    """Show the tasks that have all the words, the best match first."""
+    args = context.args
+    # A word of the shell that holds a space was quoted there: it is looked for as it stands.
+    words = (f'"{word}"' if " " in word and '"' not in word else word for word in args.words)
+    query = {"query": " ".join(words), "status": args.status, "limit": min(args.limit or 50, _MOST)}
+    result = context.call("task.search", conversation=None if args.all else context.known, **query)
+    for name in result.get("damaged", ()):
+        context.note(f"punch: {name} is damaged: only what was before the damage was searched")
+    return context.answer(result, _lines(context, result))
+
+
+def _lines(context: Context, result: dict[str, Any]) -> Iterable[str]:
+    style, hits = context.style, result["hits"]
+    if not hits:
+        yield "nothing found" if context.args.all else "nothing found in this list; in all lists: punch find --all"
+        return
+    named = ""
+    for hit in hits:
+        if context.args.all and hit["conversation"] != named:
+            named = hit["conversation"]
+            yield style.paint("title", safe(named))
+        lines = task_lines(hit["task"], style)
+        yield lines[0]
+        excerpt = one_line(hit.get("excerpt", ""))
+        if excerpt and excerpt != hit["task"]["title"]:
+            yield style.paint("dim", f"      {safe(excerpt)}")
+    if (more := result["total"] - len(hits)) > 0:
+        yield style.paint("dim", f"  {more} more: --limit")

@@ -1,0 +1,58 @@
+"""`punch find`, sorting, and filters that a project keeps."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def test_tasks_are_found_in_this_list_and_in_all(punch: Any) -> None:
+    punch("add", "Write the lexer", "-d", "first \x1b[2J tokens")
+    punch("add", "-c", "other", "Renew the lexer certificate")
+    assert [line.strip() for line in punch("find", "lexer").lines] == ["☐ #1 Write the lexer"]
+    everywhere = punch("find", "--all", "lexer").out
+    assert "other" in everywhere
+    assert "Renew the lexer" in everywhere
+    shown = punch("find", "tokens")
+    assert "\x1b" not in shown.out
+    assert "first" in shown.out
+    assert punch("find", "the lexer", "-s", "completed").lines == [
+        "nothing found in this list; in all lists: punch find --all"
+    ]
+    assert punch("find", "--all", "nonesuch").lines == ["nothing found"]
+    assert punch("find", "--all", "--json", "the lexer").json["total"] == 2
+    assert punch("find", "--all", "-n", "1", "lexer").lines[-1] == "  1 more: --limit"
+
+
+def test_a_list_is_sorted_and_filtered_as_the_project_file_says(
+    punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    punch("add", "late", "--due", "2030-02-01", "--label", "ops")
+    punch("add", "never", "--label", "ops")
+    punch("add", "soon", "--due", "2030-01-01", "--label", "ops", "--parent", "1")
+    punch("add", "else", "--due", "2029-01-01", "-p", "urgent")
+
+    def order(*options: str) -> list[str]:
+        return [task["title"] for task in punch("list", "--json", *options).json["tasks"]]
+
+    assert order("--sort", "due") == ["else", "soon", "late", "never"]
+    assert order("--sort", "priority")[0] == "else"
+    assert order("--sort", "title") == ["else", "late", "never", "soon"]
+    assert [line.split()[2] for line in punch("list", "--sort", "due").lines[1:]] == ["‼", "soon", "late", "never"]
+    (tmp_path / ".punchlist.toml").write_text(
+        'conversation = "default"\n[filters.soon]\nlabel = "ops"\ndue = "2031-01-01"\nsort = "due"\n'
+        '[filters.bad]\nstatus = ["done"]\n[filters.worse]\ncommand = "rm"\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    assert order("-c", "default", "--filter", "soon") == ["soon", "late"]
+    assert order("-c", "default", "--filter", "soon", "--sort", "title") == ["late", "soon"]
+    for name, said in (
+        ("none", "has no filter 'none'; it has soon, bad, worse"),
+        ("bad", "expected some of"),
+        ("worse", "there are"),
+    ):
+        refused = punch("list", "-c", "default", "--filter", name)
+        assert refused.code == 2
+        assert said in refused.err
+    monkeypatch.chdir("/")
+    assert punch("list", "-c", "default", "--filter", "soon").code == 2

@@ -1,0 +1,207 @@
+"""Text search: what is found, by whom, after changes, erasure, damage to the index and a full disk."""
+
+import os
+import sqlite3
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist_testing.daemon import running_daemon
+from punchlist_testing.engine import Peer
+from punchlistd.store.search import SearchIndex, Words, expression
+
+
+class Serving:
+    """A daemon over a real log, and its clients."""
+
+    def __init__(self, socket: str) -> None:
+        self._socket = socket
+        self.peers: list[Peer] = []
+
+    async def connect(self, **hello: Any) -> Peer:
+        peer = await Peer.open(self._socket)
+        self.peers.append(peer)
+        if hello:
+            await peer.result("daemon.hello", **hello)
+        return peer
+
+
+@asynccontextmanager
+async def serving(directory: Path) -> AsyncGenerator[Serving]:
+    async with running_daemon(directory) as running:
+        clients = Serving(running.socket)
+        yield clients
+        for peer in clients.peers:
+            peer.close()
+
+
+async def found(peer: Peer, query: str, **members: Any) -> list[str]:
+    result = await peer.result("task.search", query=query, **members)
+    return [f"{hit['conversation']}#{hit['task']['id']}" for hit in result["hits"]]
+
+
+async def plan(peer: Peer, name: str, *titles: str) -> None:
+    await peer.result("task.add_many", conversation=name, tasks=[{"title": title} for title in titles])
+
+
+async def test_words_are_found_in_every_text_of_a_task_without_regard_to_case_accents_and_endings(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as running:
+        peer = await running.connect()
+        await plan(peer, "c", "Write the Léxer", "other")
+        edited = {"description": "about parsers", "add_labels": ["frontend"]}
+        await peer.result("task.edit", conversation="c", task="2", **edited)
+        await peer.result("task.note", conversation="c", task="2", text="Monday maybe")
+        await peer.result("task.set_status", conversation="c", task="2", status="completed", result_summary="shipped")
+        for query in ("lexer", "LEX", "the lexer", '"write the"'):
+            assert await found(peer, query) == ["c#1"], query
+        for query in ("parser", "front", "monday", "shipped", "other monday"):
+            assert await found(peer, query) == ["c#2"], query
+        assert await found(peer, '"the write"') == []
+        assert await found(peer, "lexer monday") == []
+        assert await found(peer, "other", status="pending") == []
+        assert await found(peer, "other", status=["completed"]) == ["c#2"]
+
+
+@pytest.mark.parametrize("query", ['"', "*", "NEAR(", "a AND", "title:x", "-", "^", "'", "\0", "\u200d", '""" OR "'])
+async def test_no_query_is_a_program(tmp_path: Path, query: str) -> None:
+    async with serving(tmp_path) as running:
+        peer = await running.connect()
+        await plan(peer, "c", "plain")
+        assert await found(peer, query + "x") == []
+
+
+async def test_a_list_is_followed_through_changes_deletion_clearing_and_undo(tmp_path: Path) -> None:
+    async with serving(tmp_path) as running:
+        peer = await running.connect()
+        await plan(peer, "c", "alpha", "beta")
+        assert await found(peer, "alpha", conversation="c") == ["c#1"]
+        await peer.result("task.edit", conversation="c", task="1", title="gamma")
+        assert (await found(peer, "alpha"), await found(peer, "gamma")) == ([], ["c#1"])
+        await peer.result("task.delete", conversation="c", task="1")
+        assert await found(peer, "gamma") == []
+        await peer.result("list.undo", conversation="c")
+        assert await found(peer, "gamma") == ["c#1"]
+        await peer.result("list.clear", conversation="c")
+        assert await found(peer, "beta") == []
+        refused = await peer.refusal("task.search", query=" ")
+        assert refused["kind"] == "invalid_params"
+
+
+async def test_the_best_comes_first_and_what_the_limit_leaves_out_is_counted(tmp_path: Path) -> None:
+    async with serving(tmp_path) as running:
+        peer = await running.connect()
+        await peer.result("task.add", conversation="a", title="something", description="about a needle, long " * 20)
+        await plan(peer, "b", "needle")
+        result = await peer.result("task.search", query="needle", limit=1)
+        assert ([hit["conversation"] for hit in result["hits"]], result["total"]) == (["b"], 2)
+        assert "needle" in result["hits"][0]["excerpt"]
+
+
+async def test_nobody_finds_what_is_anothers(tmp_path: Path) -> None:
+    async with serving(tmp_path) as running:
+        alice = await running.connect(user="alice")
+        bob = await running.connect(user="bob")
+        await plan(alice, "my:todos", "secret plan")
+        assert await found(await running.connect(), "secret") == ["of:alice:todos#1"]
+        assert await found(alice, "secret") == ["of:alice:todos#1"]
+        assert await found(bob, "secret") == []
+        assert await found(bob, "secret", conversation="my:todos") == []
+        assert (await bob.refusal("task.search", query="secret", conversation="of:alice:todos"))["kind"] == "not_found"
+        assert (await bob.result("task.search", query="secret"))["total"] == 0
+
+
+async def test_erased_words_are_in_none_of_the_files_and_found_by_nobody(tmp_path: Path) -> None:
+    async with serving(tmp_path) as running:
+        peer = await running.connect()
+        await plan(peer, "c", *(f"xyzzyplugh{number}" for number in range(50)))
+        await plan(peer, "kept", "harmless")
+        assert len(await found(peer, "xyzzy")) == 50
+        asked = await peer.refusal("conversation.delete", conversation="c")
+        await peer.result("conversation.delete", conversation="c", confirm=asked["token"])
+        assert await found(peer, "xyzzy") == []
+        assert await found(peer, "harmless") == ["kept#1"]
+    for path in (tmp_path / "data").iterdir():
+        assert b"xyzzy" not in path.read_bytes(), path
+
+
+async def test_the_index_is_kept_between_daemons_and_is_for_us_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as running:
+        await plan(await running.connect(), "c", "alpha")
+        await found(await running.connect(), "alpha")
+    path = tmp_path / "data" / "log.search"
+    assert path.stat().st_mode & 0o777 == 0o600
+    updates: list[str] = []
+    update = SearchIndex.update
+
+    def noted(index: SearchIndex, name: str, *args: Any) -> None:
+        updates.append(name)
+        update(index, name, *args)
+
+    monkeypatch.setattr(SearchIndex, "update", noted)
+    async with serving(tmp_path) as running:
+        assert await found(await running.connect(), "alpha") == ["c#1"]
+    assert updates == []
+
+
+@pytest.mark.parametrize("harm", ["garbage", "cut", "another log", "not closed"])
+async def test_an_index_that_can_not_be_trusted_is_made_again(tmp_path: Path, harm: str) -> None:
+    async with serving(tmp_path) as running:
+        await plan(await running.connect(), "c", "alpha")
+        await found(await running.connect(), "alpha")
+    path = tmp_path / "data" / "log.search"
+    if harm == "garbage":
+        path.write_bytes(os.urandom(20_000))
+    elif harm == "cut":
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    else:
+        with sqlite3.connect(path) as connection:
+            if harm == "another log":
+                connection.execute("UPDATE meta SET log = 'x'")
+            else:
+                connection.execute("DELETE FROM words")
+                connection.execute("PRAGMA user_version = 3")
+        connection.close()
+    async with serving(tmp_path) as running:
+        assert await found(await running.connect(), "alpha") == ["c#1"]
+
+
+async def test_damage_that_shows_while_it_is_in_use_and_a_full_disk_are_got_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as running:
+        peer = await running.connect()
+        await plan(peer, "c", "alpha")
+        assert await found(peer, "alpha") == ["c#1"]
+        (tmp_path / "data" / "log.search").write_bytes(b"\0" * 40_000)
+        await plan(peer, "c", "alphabet")
+        assert sorted(await found(peer, "alpha")) == ["c#1", "c#2"]
+        update = SearchIndex.update
+
+        def full(index: SearchIndex, *args: Any) -> None:
+            if index._connection.execute("PRAGMA database_list").fetchone()[2]:  # pyright: ignore[reportPrivateUsage]
+                index._connection.execute("PRAGMA max_page_count = 1")  # pyright: ignore[reportPrivateUsage]
+            update(index, *args)
+
+        monkeypatch.setattr(SearchIndex, "update", full)
+        await plan(peer, "c", "alphanumeric " + "x" * 480, *(f"alpha {number} " + "y" * 480 for number in range(40)))
+        assert len(await found(peer, "alpha")) == 43
+
+
+def test_words_are_quoted_and_signs_alone_ask_for_nothing() -> None:
+    assert expression('a "b c" d"e') == '"a"* "b c"* "d"* "e"*'
+    assert expression('* - "!"') == ""
+
+
+def test_a_list_that_nobody_indexed_is_forgotten_without_a_word(tmp_path: Path) -> None:
+    index = SearchIndex(str(tmp_path / "s"), "log")
+    index.update("c", 1, 1, [Words("1", "a", "", "", "", "")], None)
+    index.forget(["other"])
+    assert index.known() == {"c": (1, 1)}
+    index.close()
