@@ -93,6 +93,8 @@ def _moved(event: Event, style: Style) -> str:
 
 def _status(event: Event, style: Style) -> str:
     words = f"{safe(str(event['from']))} {style.glyphs['to']} {style.paint(str(event['to']), safe(str(event['to'])))}"
+    if event["from"] == event["to"] == "paused" and event.get("waits_for"):
+        return f"passed the check, waits for a {safe(str(event['waits_for']))}"
     words += f", waits for a {safe(str(event['waits_for']))}" if event.get("waits_for") else ""
     reasons = [str(event[name]) for name in ("result_summary", "fail_reason") if event.get(name)]
     return words + (f" ({_short(reasons[0])})" if reasons else "")

@@ -1,6 +1,7 @@
 """How `native` puts tasks into few words."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -15,6 +16,9 @@ BRIEF = 140
 SOME = 4
 """How many ids are named where the number is what counts."""
 _RANGES = 20
+_LINKS = 10
+_NOTES = 5
+"""How many of a task's notes are shown, the newest."""
 
 
 def span(ids: Sequence[str]) -> str:
@@ -57,7 +61,21 @@ def detail(task: Task, share: int) -> list[str]:
     parts += [f"Result: {shorten(task.result_summary, share)}"] if task.result_summary else []
     parts += [f"Failed: {shorten(task.fail_reason, share)}"] if task.fail_reason else []
     parts += [f"Before: {joined(task.blocks[:100], '#')}"] if task.blocks else []
+    parts += [f"Labels: {', '.join(task.labels)}"] if task.labels else []
+    parts += [f"{name}: {_day(at)}" for name, at in (("Due", task.due), ("Not before", task.not_before)) if at]
+    parts += [f"Waits: {gated(task)}"] if task.waits_for else []
+    parts += [f"{link.kind}: {clip(one_line(link.to), BRIEF)}" for link in task.links[:_LINKS]]
+    newest = task.notes[-_NOTES:]
+    parts += [f"Note by {one_line(note.actor)}: {shorten(note.text, share // (2 * _NOTES))}" for note in newest]
     return [part for part in parts if part]
+
+
+def _day(at: int) -> str:
+    """A time as UTC, to the minute."""
+    try:
+        return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (OverflowError, ValueError, OSError):
+        return str(at)
 
 
 def brief(task: Task) -> str:

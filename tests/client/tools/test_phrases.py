@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from punchlist import Counts, Task
+from punchlist import Counts, Link, Note, Task
 from punchlist.tools import phrases
 
 
@@ -56,3 +56,16 @@ def test_what_is_cut_says_once_where_the_rest_is(title: str, description: str, h
     head, *rest = phrases.current(task(title=title, description=description), 100)
     assert head == f"Now #7: {title if len(title) <= 100 else title[:99] + '…'}"
     assert rest == hint
+
+
+def test_the_details_of_a_task_tell_its_labels_times_links_gate_and_newest_notes_within_bounds() -> None:
+    notes = tuple(Note(version=at, at=at, actor="ann\n", text=f"note {at} " + "x" * 5_000) for at in range(1, 9))
+    links = tuple(Link(kind="url", to=f"u{at}" + "y" * 2_000) for at in range(40))
+    found = phrases.detail(
+        task(labels=("ops", "ui"), due=1_000, not_before=1 << 62, links=links, notes=notes, waits_for="yes"), 1_000
+    )
+    text = "\n".join(found)
+    assert "Labels: ops, ui\nDue: 1970-01-01 00:00 UTC\nNot before: 4611686018427387904\n" in text
+    assert "Waits: recorded; it counts as completed once a person says yes" in text
+    assert [line[:18] for line in found if "note" in line] == [f"Note by ann: note {at}"[:18] for at in range(4, 9)]
+    assert len(text) < 3_000

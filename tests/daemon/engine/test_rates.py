@@ -6,6 +6,7 @@ import pytest
 
 from punchlist_schemas import params as p
 from punchlist_schemas.things import Settings
+from punchlist_testing.engine import Engine
 from punchlistd.domain.commands import Wake
 from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.rates import KEPT, Rates
@@ -59,3 +60,18 @@ def test_no_more_buckets_are_kept_than_a_bound() -> None:
         assert rates.refusal(state, ADD, f"bot{number}") is None
     assert rates.refusal(state, ADD, "bot1") is not None
     assert rates.refusal(state, ADD, "bot0") is None
+
+
+async def test_a_list_that_limits_its_actors_refuses_one_and_goes_on_with_the_others(running: Engine) -> None:
+    peer = await running.connect()
+    await peer.result("conversation.configure", **C, settings={"rate_limit": 2})
+    for title in "ab":
+        await peer.result("task.add", **C, title=title, actor="bot", key=title)
+    refused = await peer.refusal("task.add", **C, title="c", actor="bot")
+    assert (refused["kind"], refused["actor"], refused["maximum"]) == ("rate_limited", "bot", 2)
+    assert 0 < refused["retry_after_ms"] <= 30_000
+    await peer.result("task.add", **C, title="b", actor="bot", key="b")  # repeated: the answer of the first time
+    await peer.result("task.add", **C, title="c", actor="ann")
+    await peer.result("conversation.configure", **C, settings={"rate_limit": 0}, actor="bot")
+    await peer.result("task.add", **C, title="d", actor="bot")
+    assert len((await peer.result("task.list", **C))["tasks"]) == 4

@@ -1,6 +1,6 @@
 """Conversations: opening, settings, the outside ids that find them, and their end."""
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
@@ -73,12 +73,8 @@ def _merged(metadata: Metadata, patch: Metadata) -> Metadata:
 
 
 def patched(settings: Settings, patch: SettingsPatch | None) -> Settings:
-    """Settings with those of the patch that say something."""
+    """Settings with those that the patch names."""
     if patch is None:
         return settings
-    return Settings(
-        execution=patch.execution or settings.execution,
-        on_failure=patch.on_failure or settings.on_failure,
-        max_attempts=settings.max_attempts if patch.max_attempts is None else patch.max_attempts,
-        auto_clear=patch.auto_clear or settings.auto_clear,
-    )
+    given = {name: value for name, value in structs.asdict(patch).items() if value is not None}
+    return structs.replace(settings, **given)

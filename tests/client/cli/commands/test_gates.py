@@ -33,6 +33,7 @@ def test_a_check_that_passes_leaves_the_yes_to_a_person(gated: Any) -> None:
     assert gated("approve", "1", "--yes", "--note", "fine").code == 0
     assert (task(gated)["status"], task(gated)["notes"][0]["text"]) == ("completed", "fine")
     assert gated("approve").lines == ["nothing waits for a yes"]
+    assert "#1 passed the check, waits for a yes" in gated("log").out
     assert "\x1b[2J" not in gated("show", "1").out
 
 

@@ -146,3 +146,12 @@ def test_a_list_is_narrowed_by_label_parent_due_date_and_text(punch: Any) -> Non
         (("--text", "über"), ["3"]),
     ):
         assert [task["id"] for task in punch("list", *words, "--json").json["tasks"]] == expected
+
+
+def test_a_label_of_ten_kilobytes_and_a_note_on_a_deleted_task_are_refused_and_change_nothing(punch: Any) -> None:
+    assert "labels[0] is wrong" in punch("add", "a", "--label", "x" * 10_000).err
+    punch("add", "a")
+    punch("rm", "1", "--yes")
+    before = punch("log", "--json").out
+    assert punch("note", "1", "too late").err.startswith("error: not_found: ")
+    assert punch("log", "--json").out == before
