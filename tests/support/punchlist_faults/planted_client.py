@@ -106,7 +106,7 @@ MUTANTS = (
     Mutant(
         "what a stopped command has started is killed with it",
         "client/punchlist/cli/runner/child.py",
-        "        if self._kill_at is not None:\n            await self._group_gone()\n",
+        "        await self._left_gone()\n",
         "",
         ("tests/client/cli/runner/test_child.py",),
     ),
