@@ -58,8 +58,8 @@ function _shtab_punch_using
   test "$_shtab_punch_cmdpath" = "$argv"
 end
 
-set -g _shtab_punch_commands add list ls find show edit note start done fail pause resume reopen move rm clear why next claim release run approve gate wait confirm ui watch web log undo conversations set init import export mirror setup mcp tools prime attach detach status doctor service backup verify restore call rpc completion
-set -g _shtab_punch_opts_with_value --active-form --actor --after --after-date --allow-host --at --before --blocked-by --blocks --conversation --count --data-dir --description --dialect --done --due --estimate --fence --filter --for --format --from --gate --group --idle --idle-exit --inline --jobs --keys --label --lease --limit --link --log-dir --meta --note --notify --notify-url --of --only --owner --parent --port --priority --query --reason --reject --result --retries --retry-delay --scope --session --socket --sort --status --text --timeout --title --token-file --tools --unblock-from --unix --unlabel --user --users --wait -b -c -d -f -j -n -o -p -q -r -s -t
+set -g _shtab_punch_commands add list ls find show edit note start done fail pause resume reopen move rm clear why next claim release run approve gate wait confirm ui chat watch web log undo conversations set init import export mirror setup mcp tools prime attach detach status doctor service backup verify restore call rpc completion
+set -g _shtab_punch_opts_with_value --active-form --actor --after --after-date --allow-host --at --base-url --before --blocked-by --blocks --conversation --count --data-dir --description --dialect --done --due --estimate --fence --filter --for --format --from --gate --group --idle --idle-exit --inline --jobs --keys --label --lease --limit --link --log-dir --meta --model --note --notify --notify-url --of --only --owner --parent --port --priority --query --reason --reject --result --retries --retry-delay --scope --session --socket --sort --status --text --thread --timeout --title --token-file --tools --unblock-from --unix --unlabel --user --users --wait -b -c -d -f -j -n -o -p -q -r -s -t
 
 complete -c punch -e
 complete -c punch -f
@@ -396,6 +396,23 @@ complete -c punch -n '_shtab_punch_using ui' -l actor -x -d 'who does this, as r
 complete -c punch -n '_shtab_punch_using ui' -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (PUNCHLIST_SOCKET)'
 complete -c punch -n '_shtab_punch_using ui' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the data directory (PUNCHLIST_DATA_DIR)'
 complete -c punch -n '_shtab_punch_using ui' -l no-autostart -d 'fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)'
+complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a chat -d 'Talk to the list; what was done is proved by the log.'
+complete -c punch -n '_shtab_punch_using chat' -s h -l help -d 'show this help message and exit'
+complete -c punch -n '_shtab_punch_using chat' -l thread -xka "(_punch_ask task)" -d 'go on with this thread, by default the newest one about the list'
+complete -c punch -n '_shtab_punch_using chat' -l new -d 'begin a new thread'
+complete -c punch -n '_shtab_punch_using chat' -l threads -d 'only show the threads about the list'
+complete -c punch -n '_shtab_punch_using chat' -l stop -d 'only stop the turn that is being worked on, in whatever process'
+complete -c punch -n '_shtab_punch_using chat' -l model -x -d 'let this model read what you say (PUNCHLIST_CHAT_MODEL)'
+complete -c punch -n '_shtab_punch_using chat' -l base-url -x -d 'where it is: http://127.0.0.1:11434/v1 (PUNCHLIST_CHAT_BASE_URL)'
+complete -c punch -n '_shtab_punch_using chat' -l rules -d 'ask no model, whatever is set'
+complete -c punch -n '_shtab_punch_using chat' -l usage -d 'only show what models used about the list, in tokens'
+complete -c punch -n '_shtab_punch_using chat' -l user -x -d 'talk as this user, about this user'"'"'s own lists'
+complete -c punch -n '_shtab_punch_using chat' -s c -l conversation -xka "(_punch_ask list)" -d 'the list (PUNCHLIST_CONVERSATION, else the project'"'"'s)'
+complete -c punch -n '_shtab_punch_using chat' -l json -d 'print JSON for programs'
+complete -c punch -n '_shtab_punch_using chat' -l actor -x -d 'who does this, as recorded in the log (undo without --of: whose calls)'
+complete -c punch -n '_shtab_punch_using chat' -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (PUNCHLIST_SOCKET)'
+complete -c punch -n '_shtab_punch_using chat' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the data directory (PUNCHLIST_DATA_DIR)'
+complete -c punch -n '_shtab_punch_using chat' -l no-autostart -d 'fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)'
 complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a watch -d 'Show the list live; in a pipe print each event as a line of JSON.'
 complete -c punch -n '_shtab_punch_using watch' -s h -l help -d 'show this help message and exit'
 complete -c punch -n '_shtab_punch_using watch' -l all-conversations -d 'all lists'

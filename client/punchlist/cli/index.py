@@ -57,6 +57,7 @@ GROUPS = {
     ),
     "what happens and happened": (
         Entry("ui", "ui", "Show all lists on a full screen, live, and work on them by keys."),
+        Entry("chat", "chat", "Talk to the list; what was done is proved by the log."),
         Entry("watch", "watch", "Show the list live; in a pipe print each event as a line of JSON."),
         Entry("web", "web", "Serve all lists to browsers and scripts on this machine, live."),
         Entry("log", "log", "Show what happened."),

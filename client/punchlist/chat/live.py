@@ -1,0 +1,55 @@
+"""What a running turn says at once to whoever looks in this process; afterwards the thread's messages tell the same."""
+
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import anyio
+
+Tell = Callable[[str, dict[str, Any]], None]
+"""Takes the name of an event and what it says."""
+
+_KEPT = 64
+"""So many turns are remembered, for who looks again after a reload."""
+
+
+class Live:
+    """The events of the newest turns of this process.
+
+    Their names: `turn.started`, `delta` (`text`), `tool.started` and `tool.completed` (`tool`, `chips`), `notice`,
+    `message` (the answer), `end`.
+    """
+
+    def __init__(self) -> None:
+        self._said: OrderedDict[str, list[tuple[str, dict[str, Any]]]] = OrderedDict()
+        self._news = anyio.Event()
+
+    def teller(self, turn: str) -> Tell:
+        """What a turn says its events to."""
+        said = self._said.setdefault(turn, [])
+        while len(self._said) > _KEPT:
+            self._said.popitem(last=False)
+
+        def tell(name: str, data: dict[str, Any]) -> None:
+            said.append((name, data))
+            news, self._news = self._news, anyio.Event()
+            news.set()
+
+        return tell
+
+    def knows(self, turn: str) -> bool:
+        """Whether the turn runs, or ran, in this process."""
+        return turn in self._said
+
+    async def follow(self, turn: str, after: int = 0) -> AsyncGenerator[tuple[int, str, dict[str, Any]]]:
+        """The events of a turn from number `after`, until its end."""
+        while True:
+            said = self._said.get(turn, [])
+            news = self._news
+            for number, (name, data) in enumerate(said[after:], start=after + 1):
+                yield number, name, data
+                after = number
+                if name == "end":
+                    return
+            if len(self._said.get(turn, [])) <= after:
+                await news.wait()

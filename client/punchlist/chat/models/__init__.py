@@ -1,0 +1,1 @@
+"""Models behind one port: `completions` speaks Chat Completions by itself, `agents` uses the OpenAI Agents SDK."""

@@ -1,0 +1,47 @@
+"""When a model is not asked for a while: after it refused or failed, until it is likely to answer again."""
+
+import time
+from collections.abc import Callable
+
+from punchlist.chat.models.port import Away
+
+FOR_GOOD = frozenset({"400", "401", "403", "404", "configuration"})
+"""Faults that only another configuration mends: the model is not asked again by this process."""
+
+FIRST_S, MOST_S = 30.0, 300.0
+
+
+class Circuit:
+    """Whether a model is worth asking.
+
+    Args:
+        clock: Seconds that go on.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._until = 0.0
+        self._pause_s = FIRST_S
+        self.why = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the model is left alone now; `why` says for what."""
+        return self._clock() < self._until
+
+    def failed(self, away: Away) -> None:
+        """Note a fault."""
+        if away.kind in ("steps", "budget", "stopped"):
+            return
+        self.why = away.kind
+        if away.kind in FOR_GOOD:
+            self._until = float("inf")
+        elif away.retry_after_s is not None:
+            self._until = self._clock() + min(max(away.retry_after_s, 1.0), MOST_S)
+        else:
+            self._until = self._clock() + self._pause_s
+            self._pause_s = min(2 * self._pause_s, MOST_S)
+
+    def answered(self) -> None:
+        """Note that it answered."""
+        self._until, self._pause_s, self.why = 0.0, FIRST_S, ""

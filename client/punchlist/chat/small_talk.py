@@ -1,0 +1,59 @@
+"""What is said without a tool: greetings, who one talks to, what can be said here, and what was not understood."""
+
+import re
+
+from punchlist.chat.rules.reading import Intent
+from punchlist.chat.rules.references import Item
+
+HELP = """You can say, for example:
+  add buy milk              show my tasks            what is left?
+  done with 3               I bought milk            mark the report as done
+  rename 4 to Call Ann      make 4 urgent            reopen 5
+  delete 2                  delete completed tasks   undo that"""
+
+_TALK = (
+    (
+        r"\bhow are you\b|\bhow was your\b|\bhow's it going\b",
+        "Hello! I'm doing well, thank you. What can I do for you?",
+    ),
+    (r"^(?:hi|hello|hey|good (?:morning|evening|afternoon|day)|greetings|there)\b", "Hello! What can I do for you?"),
+    (
+        r"\bwho are you\b|\byour name\b|\bwhat are you\b",
+        "I'm your Todo AI Assistant. Say “help” for what I understand.",
+    ),
+    (r"\bthank|\bthanks\b|\bthx\b|\bcheers\b", "You're welcome."),
+    (r"^(?:bye|goodbye|good night|see you)\b", "Goodbye."),
+    (r"^(?:don't|do not|never)\b", "All right: nothing was changed."),
+    (
+        r"^(?:yes|y|yep|yeah|no|nope|ok|okay|sure|cancel|never mind)\b",
+        "There is no open question. Say “help” for what I understand.",
+    ),
+    (r"^should\b", "That is yours to decide. Nothing was changed."),
+)
+_ELSE = "I did not understand that, so nothing was changed. Say “help” for what I understand."
+
+_NEEDS = {
+    "title": "What should it be called?",
+    "task": "Which task? I found none that fits. “show my tasks” lists them.",
+}
+
+
+def reply(intent: Intent, text: str, items: list[Item]) -> str:
+    """The answer to what asks for no tool.
+
+    Args:
+        intent: What was understood.
+        text: What was said.
+        items: The list.
+    """
+    if intent.name == "help":
+        return HELP
+    if intent.need == "which":
+        there = {item.id: item.title for item in items}
+        return "\n".join(["Which one do you mean?", *(f"  #{id} {there.get(id, '')}" for id in intent.ids)])
+    if intent.need == "task" and not items:
+        return "There is no task on your list."
+    if intent.need:
+        return _NEEDS[intent.need]
+    low = text.lower().replace("’", "'").strip()
+    return next((said for pattern, said in _TALK if re.search(pattern, low)), _ELSE)

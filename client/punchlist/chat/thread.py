@@ -1,0 +1,182 @@
+"""One thread: its messages, which are never changed, and the queue of its turns.
+
+The id of a turn is that of the person's message, `u…`. What belongs to it has ids made of it, so that repeating a step
+after a crash appends nothing twice: `u….s1` the calls to be made, `u….c1.2` what came of them, `u….a` the answer.
+"""
+
+import re
+import uuid
+from typing import Any, NamedTuple
+
+import msgspec
+
+from punchlist.aio import AsyncClient
+from punchlist.errors import NotFound, RequestRefused
+from punchlist.text import clip, one_line
+from punchlist_schemas.things import Conversation, Message, SettingsPatch
+
+SHOWN = ("user", "assistant")
+"""Roles of the messages that a person sees."""
+
+CONTEXT = 20
+"""So many shown messages go into what a model, or a rule, knows of what was said before."""
+
+MAX_TEXT = 100_000
+"""Longest message, in characters."""
+
+_PAGE = 200
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ID = re.compile(r"u[A-Za-z0-9-]{1,64}")
+
+
+class Exchange(NamedTuple):
+    """A finished turn: what was said, and the content of the answer."""
+
+    turn: str
+    text: str
+    answer: dict[str, Any]
+
+
+class Thread:
+    """A thread of one user.
+
+    Args:
+        client: The connection; one that is confined to a user sees that user's threads alone.
+        id: The thread's conversation.
+        list: The list that it works on.
+    """
+
+    def __init__(self, client: AsyncClient, id: str, list: str) -> None:
+        self.client = client
+        self.id = id
+        self.list = list
+        self.actor = f"chat/{id.removeprefix('chat-')[:8]}"
+        self.queue = client.conversation(id, actor=self.actor)
+        self.tasks = client.conversation(list, actor=self.actor)
+
+    @classmethod
+    async def open(cls, client: AsyncClient, list: str, id: str | None = None, title: str = "") -> "Thread":
+        """A new thread that works on a list, or the one that is there.
+
+        Raises:
+            NotFound: The thread is another user's.
+            ValueError: The conversation of this id is a list and no thread.
+        """
+        id = id or f"chat-{uuid.uuid4()}"
+        opened = await client.conversation(id).open(
+            kind="chat",
+            title=title,
+            metadata={"list": list},
+            settings=SettingsPatch(execution="serial", max_attempts=0),
+        )
+        return cls._of(client, opened.conversation)
+
+    @classmethod
+    async def find(cls, client: AsyncClient, id: str) -> "Thread":
+        """The thread that is there.
+
+        Raises:
+            NotFound: There is none, or it is another user's.
+            ValueError: The conversation of this id is a list and no thread.
+        """
+        conversation = await client.conversation(id).info()
+        if not conversation.version:
+            raise NotFound("not_found", -32001, f"There is no thread {id}.", {"what": "conversation", "id": id})
+        return cls._of(client, conversation)
+
+    @classmethod
+    def _of(cls, client: AsyncClient, conversation: Conversation) -> "Thread":
+        if conversation.kind != "chat":
+            raise ValueError(f"{conversation.conversation} is a list and no thread of a chat")
+        return cls(client, conversation.conversation, str(conversation.metadata.get("list") or "default"))
+
+    async def send(self, text: str, *, turn: str | None = None) -> str:
+        """Append what a person said and queue its turn; the turn's id. Repeating it with the same `turn` does nothing.
+
+        Raises:
+            ValueError: The text is empty or too long, or the id is none.
+        """
+        text = _SURROGATE.sub("\ufffd", text)
+        if not text.strip():
+            raise ValueError("say something: the message is empty")
+        if len(text) > MAX_TEXT:
+            raise ValueError(f"the message has {len(text):,} characters; at most {MAX_TEXT:,} are taken")
+        turn = turn or f"u{uuid.uuid4().hex}"
+        if _ID.fullmatch(turn) is None:
+            raise ValueError("a message's id is u and then letters, digits and -")
+        said = await self.append(turn, "user", {"text": text})
+        title = clip(one_line(str(said["text"])), 200)
+        await self.queue.add(title, metadata={"turn": turn}, key=f"turn/{turn}")
+        return turn
+
+    async def append(self, id: str, role: str, content: dict[str, Any]) -> dict[str, Any]:
+        """Append a message under its id; if it is there, what it says stays and is given back."""
+        try:
+            return (await self.queue.append_message(role, content, message=id, key=f"message/{id}")).content
+        except RequestRefused as error:
+            if error.kind not in ("key_conflict", "invalid_params"):
+                raise
+            try:
+                return (await self.queue.message(id)).content
+            except NotFound:
+                raise error from None
+
+    async def written(self, turn: str) -> dict[str, dict[str, Any]]:
+        """What is written of a turn behind the person's message: the part of the id behind the dot → content."""
+        found: dict[str, dict[str, Any]] = {}
+        after = turn
+        while True:
+            page = await self.queue.messages(after=after, limit=_PAGE)
+            for message in page.messages:
+                if message.message.startswith(f"{turn}."):
+                    found[message.message.removeprefix(f"{turn}.")] = message.content
+            if "a" in found or not page.has_more:
+                return found
+            after = page.messages[-1].message
+
+    async def message(self, turn: str) -> Message:
+        """The message of a turn.
+
+        Raises:
+            NotFound: There is none.
+        """
+        return await self.queue.message(turn)
+
+    async def before(self, turn: str | None, most: int = CONTEXT // 2) -> list[Exchange]:
+        """The newest finished turns that were queued before this one, oldest first."""
+        page = await self.queue.messages(limit=4 * most + 40, order="desc", roles=SHOWN)
+        answers = {one.message.removesuffix(".a"): one.content for one in page.messages if one.role == "assistant"}
+        at = next((one.seq for one in page.messages if one.message == turn), None)
+        pairs = [
+            Exchange(one.message, str(one.content.get("text", "")), answers[one.message])
+            for one in page.messages
+            if one.role == "user" and one.message in answers and (at is None or one.seq < at)
+        ]
+        return pairs[:most][::-1]
+
+    async def answer(self, turn: str) -> dict[str, Any] | None:
+        """The answer's content, if the turn is over."""
+        try:
+            return (await self.queue.message(f"{turn}.a")).content
+        except NotFound:
+            return None
+
+    async def stop(self, turn: str | None = None) -> bool:
+        """Stop a turn, by default the one that is being worked on, from wherever one is; whether there was any."""
+        stopped = False
+        for task in await self.queue.list(status=("pending", "in_progress")):
+            mine = task.metadata.get("turn") == turn if turn else task.status == "in_progress"
+            if mine:
+                await self.queue.pause(task.id)
+                stopped = True
+        return stopped
+
+
+def text_of(content: dict[str, Any]) -> str:
+    """What a message says."""
+    return str(content.get("text", ""))
+
+
+def size_of(value: object) -> int:
+    """About how many bytes a message takes."""
+    return len(msgspec.json.encode(value))

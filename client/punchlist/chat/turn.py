@@ -1,0 +1,496 @@
+"""One turn: from what a person said to one answer, whatever crashes in between.
+
+The order is fixed: what was said before is fetched, the message is appended (`Thread.send` has done that), the model or
+the rules say which calls they want, the calls are written down, made, and what came of each is written down; then the
+answer is made from the receipts and written down; then it is told. Whoever goes on after a crash reads what is written
+and does the rest: calls that were made are found in the log by their keys.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import anyio
+import msgspec
+
+from punchlist.chat import small_talk
+from punchlist.chat.claims import untrue
+from punchlist.chat.live import Tell
+from punchlist.chat.models.away import Circuit
+from punchlist.chat.models.port import Away, Model
+from punchlist.chat.questions import Known, Question, open_question, question_of
+from punchlist.chat.receipts import Done, chips, receipts, sentences
+from punchlist.chat.rules.reading import Context, Intent, interpret
+from punchlist.chat.rules.references import Item
+from punchlist.chat.thread import Exchange, Thread
+from punchlist.chat.toolset import ASKING, DIALECT, Wanted, made, tasks_named
+from punchlist.chat.usage import Limits, day_of, used
+from punchlist.tools.schema import definitions
+
+STALE_S = 120.0
+"""After so many seconds nothing new is begun for a message: what was begun is told, and what was not."""
+
+MOST_STEPS, MOST_CALLS = 8, 32
+"""So many steps a model may take in a turn, and so many calls in one of them."""
+
+CONTEXT_CHARACTERS, MESSAGE_CHARACTERS = 24_000, 4_000
+"""How much of what was said before goes to a model: together, and of each message. The oldest is left out first."""
+
+
+class Step(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The calls that are to be made together, as it is written down before the first of them.
+
+    `known` are the tasks that they name, as they were; `count` is how many tasks the list had.
+    """
+
+    calls: tuple[Wanted, ...]
+    source: str
+    known: dict[str, Known] = {}
+    count: int = 0
+    usage: dict[str, int] = {}
+    intent: str = ""
+    ids: tuple[str, ...] = ()
+    status: str = ""
+
+
+class Turn:
+    """A turn of a thread.
+
+    Args:
+        thread: The thread.
+        id: The turn, which is the id of the person's message.
+        model: Who reads the message; None: the rules alone.
+        circuit: Whether that model is worth asking.
+        tell: Hears what happens, at once. What it raises ends the turn as a crash would.
+        limits: How long and how much the model may work.
+        stale_s: After so many seconds nothing new is begun.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a turn is made of
+        self,
+        thread: Thread,
+        id: str,
+        *,
+        model: Model | None = None,
+        circuit: Circuit | None = None,
+        tell: Tell | None = None,
+        limits: Limits | None = None,
+        stale_s: float = STALE_S,
+    ) -> None:
+        self.thread = thread
+        self.id = id
+        self.stopped = anyio.Event()
+        self._model = model
+        self._circuit = circuit or Circuit()
+        self._tell: Tell = tell or (lambda _name, _data: None)
+        self._limits = limits or Limits()
+        self._stale_s = stale_s
+        self._text = ""
+        self._past: list[Exchange] = []
+        self._question: Question | None = None
+        self._steps: list[Step] = []
+        self._done: dict[str, Done] = {}
+        self._said = ""
+        self._usage: dict[str, int] = {}
+        self._notes: list[str] = []
+        self._agreed = ""
+
+    # what a model is offered (`models.port.Work`)
+
+    @property
+    def history(self) -> list[dict[str, str]]:
+        """What was said before and now, in pairs, as far as it fits."""
+        shown = [{"role": "user", "content": self._text[:MESSAGE_CHARACTERS]}]
+        room = CONTEXT_CHARACTERS - len(shown[0]["content"])
+        for past in reversed(self._past):
+            pair = [past.text[:MESSAGE_CHARACTERS], str(past.answer.get("text", ""))[:MESSAGE_CHARACTERS]]
+            room -= sum(map(len, pair))
+            if room < 0:
+                break
+            shown[:0] = [{"role": "user", "content": pair[0]}, {"role": "assistant", "content": pair[1]}]
+        return shown
+
+    @property
+    def taken(self) -> list[tuple[list[Wanted], list[str]]]:
+        """The steps that were made already, with their results."""
+        return [
+            (list(step.calls), [self._done[f"c{n}.{m}"].text for m in range(1, len(step.calls) + 1)])
+            for n, step in enumerate(self._steps, start=1)
+        ]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is to be done: the person is being asked, or has stopped the turn."""
+        return self.stopped.is_set() or any(one.question for one in self._done.values())
+
+    async def step(self, calls: list[Wanted], usage: dict[str, int]) -> None:
+        """Write down the calls of one answer of the model, before the first of them is made."""
+        self._use(usage)
+        self._tell("model", {})
+        if len(self._steps) >= MOST_STEPS:
+            raise Away("steps", f"the model wanted more than {MOST_STEPS} steps")
+        if 0 < self._limits.turn_tokens <= sum(self._usage.values()):
+            raise Away("budget", f"the model used {sum(self._usage.values()):,} tokens in this turn")
+        kept = [
+            msgspec.structs.replace(one, words=self._agreement(one) if one.tool in ASKING else "")
+            for one in calls[:MOST_CALLS]
+        ]
+        await self._plan(kept, "model", usage=usage)
+
+    async def call(self, id: str) -> str:
+        """Make a call of the newest step; its result for the model."""
+        number = len(self._steps)
+        for place, wanted in enumerate(self._steps[-1].calls, start=1):
+            if wanted.id == id:
+                return (await self._make(number, place)).text
+        return '{"status":"error","error":"too many calls at once: this one was not made"}'
+
+    def delta(self, text: str) -> None:
+        """A piece of the text that is being written."""
+        self._said += text
+        self._tell("delta", {"text": text})
+
+    # the turn
+
+    async def run(self) -> dict[str, Any]:
+        """Answer, or find the answer that is there: the content of the message."""
+        message = await self.thread.message(self.id)
+        self._text = str(message.content.get("text", ""))
+        written = await self.thread.written(self.id)
+        if "a" in written:
+            return written["a"]
+        self._past = await self.thread.before(self.id)
+        self._question = open_question(self._past[-1].answer if self._past else None)
+        self._read(written)
+        self._tell("turn.started", {"turn": self.id})
+        late = time.time() - message.at / 1000 > self._stale_s
+        for number, step in enumerate(self._steps, start=1):
+            for place in range(1, len(step.calls) + 1):
+                await self._make(number, place, settle=late)
+        if late and not self._steps:
+            return await self._answer(
+                "This was not answered in time, so nothing was done. Please say it again.", "late"
+            )
+        if self.stopped.is_set() or late:
+            return await self._respond()
+        return await self._go_on()
+
+    def _read(self, written: dict[str, dict[str, Any]]) -> None:
+        """Take over what is written of an earlier try."""
+        while (content := written.get(f"s{len(self._steps) + 1}")) is not None:
+            self._steps.append(msgspec.convert(content, Step))
+        for id, content in written.items():
+            if id.startswith("c"):
+                self._done[id] = msgspec.convert(content, Done)
+
+    async def _go_on(self) -> dict[str, Any]:
+        source = self._steps[-1].source if self._steps else ""
+        if source in ("rules", "answer") or self.is_over:
+            return await self._respond()
+        if not self._steps and self._question is not None:
+            intent = await self._interpreted()
+            if intent.name in ("yes", "no", "unsure"):
+                return await self._settled(intent, self._question)
+        if self._model is None:
+            return await (self._by_rules() if not self._steps else self._respond())
+        return await self._by_model(self._model)
+
+    # who decides
+
+    async def _by_model(self, model: Model) -> dict[str, Any]:
+        text, false = "", list[str]()
+        if self._circuit.is_open:
+            self._note(f"rules only ({self._circuit.why})")
+        else:
+            try:
+                text, usage = await self._asked(model)
+            except Away as away:
+                self._circuit.failed(away)
+                if not self.stopped.is_set():
+                    self._note(f"the model was away ({away.kind})")
+            else:
+                self._circuit.answered()
+                self._use(usage)
+                false = untrue(text, list(self._done.values()))
+        changed = any(one.changes for one in self._done.values())
+        if text.strip() and not (false or changed or self.is_over):
+            return await self._answer(text.strip(), "model")
+        if self._steps or self.is_over:  # what it did must not be done a second time
+            return await self._respond(model_text=text, untrue=false)
+        if false:
+            self._note("what the model said was not so, and is left out")
+        return await self._by_rules(model_text=text, untrue=false)
+
+    async def _asked(self, model: Model) -> tuple[str, dict[str, int]]:
+        """Ask the model until it has answered or the turn is stopped. A call that has begun is never cut off."""
+        bound = self._limits.day_tokens
+        today = day_of(time.time())
+        if bound and sum((await used(self.thread.client, day=today)).get(today, {}).values()) >= bound:
+            raise Away("budget", f"models have used {bound:,} tokens today")
+        answer: tuple[str, dict[str, int]] | None = None
+        fault = Away("timeout", "it took too long")
+        async with anyio.create_task_group() as group:
+
+            async def heed() -> None:
+                await self.stopped.wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(heed)
+            group.cancel_scope.deadline = anyio.current_time() + self._limits.turn_s
+            try:
+                answer = await model.run(self, DIALECT.prompt, definitions(DIALECT, "openai"))
+            except Away as away:
+                fault = away
+            group.cancel_scope.cancel()
+        if answer is None:
+            raise Away("stopped") if self.stopped.is_set() else fault
+        return answer
+
+    async def _by_rules(self, **members: Any) -> dict[str, Any]:
+        intent = await self._interpreted()
+        calls = await self._calls_of(intent)
+        if not calls:
+            text = small_talk.reply(intent, self._text, self._items)
+            return await self._answer(text, "rules", **members)
+        await self._plan(calls, "rules", intent=intent)
+        await self._make_all()
+        return await self._respond(**members)
+
+    async def _interpreted(self) -> Intent:
+        tasks = await self.thread.tasks.list()
+        self._items = [Item(task.id, task.title, task.status) for task in tasks]
+        last = self._past[-1].answer if self._past else {}
+        said = Context(
+            tuple(map(str, last.get("shown", ()))),
+            tuple(map(str, last.get("last", ()))),
+            None if self._question is None else self._question.pending,
+        )
+        return interpret(self._text, self._items, said)
+
+    async def _calls_of(self, intent: Intent) -> list[Wanted]:
+        parts = intent.parts or (intent,)
+        calls: list[Wanted] = []
+        for part in parts:
+            if part.name == "undo":
+                calls.append(Wanted("", "undo_changes", {"count": self._last_changes()}))
+            else:
+                calls += _CALLS[part.name](part) if part.name in _CALLS else []
+        return [msgspec.structs.replace(one, id=str(at)) for at, one in enumerate(calls, start=1)]
+
+    def _last_changes(self) -> int:
+        """How many calls the newest turn has made that changed something."""
+        for past in reversed(self._past):
+            keys = {str(one.get("key")) for one in past.answer.get("receipts", ())}
+            if keys:
+                return len(keys)
+        return 1
+
+    async def _settled(self, intent: Intent, question: Question) -> dict[str, Any]:
+        """The person has answered an open question, or not."""
+        if intent.name == "no":
+            return await self._answer("Nothing was changed.", "rules")
+        if intent.name == "unsure":
+            text = f"Please answer yes or no; nothing was changed. {question.text}"
+            return await self._answer(text, "rules", asks=question)
+        known = await self._known(question.calls)
+        moved = [id for id, task in question.tasks.items() if known.get(id) != task]
+        if moved:
+            names = ", ".join(moved)
+            return await self._answer(f"Nothing was changed: task {names} is not what it was when I asked.", "rules")
+        calls = [msgspec.structs.replace(one, words=self._text.strip()) for one in question.calls]
+        await self._plan(calls, "answer")
+        await self._make_all()
+        return await self._respond()
+
+    def _agreement(self, wanted: Wanted) -> str:
+        """The person's own words in this message by which they agree to just this call."""
+        intent = interpret(self._text, self._items_now(wanted), Context())
+        same = set(tasks_named(wanted)) == set(intent.ids)
+        tool = {"delete": "delete_todo_task", "update": "update_todo_task"}.get(intent.name)
+        return intent.confirmed if same and tool == wanted.tool else ""
+
+    def _items_now(self, wanted: Wanted) -> list[Item]:
+        return [Item(id, f"\0{id}", "pending") for id in tasks_named(wanted)]
+
+    # steps and calls
+
+    async def _plan(
+        self, calls: list[Wanted], source: str, *, usage: dict[str, int] | None = None, intent: Intent | None = None
+    ) -> None:
+        number = len(self._steps) + 1
+        tasks = await self.thread.tasks.list(limit=1)
+        step = Step(
+            calls=tuple(calls),
+            source=source,
+            known=await self._known(calls),
+            count=tasks.total,
+            usage=usage or {},
+            intent="" if intent is None else intent.name,
+        )
+        content = await self.thread.append(f"{self.id}.s{number}", "step", msgspec.to_builtins(step))
+        self._steps.append(msgspec.convert(content, Step))
+        self._tell("step", {"calls": len(calls)})
+
+    async def _known(self, calls: Iterable[Wanted]) -> dict[str, Known]:
+        names = {id for one in calls for id in tasks_named(one)}
+        if not names:
+            return {}
+        return {
+            task.id: Known(task.title, task.created_at) for task in await self.thread.tasks.list() if task.id in names
+        }
+
+    async def _make_all(self) -> None:
+        number = len(self._steps)
+        for place in range(1, len(self._steps[-1].calls) + 1):
+            await self._make(number, place)
+
+    async def _make(self, number: int, place: int, *, settle: bool = False) -> Done:
+        """Make one call, or find what came of it. Nobody can stop it between the call and its receipt."""
+        id = f"c{number}.{place}"
+        if id in self._done:
+            return self._done[id]
+        step = self._steps[number - 1]
+        wanted = step.calls[place - 1]
+        done = Done(wanted.tool)
+        with anyio.CancelScope(shield=True):
+            if wanted.tool in ASKING and not wanted.words:
+                done = await self._asking(step, wanted)
+            elif self.stopped.is_set() or settle:
+                done = await self._found(id, step, wanted) or _not_made(
+                    wanted, "it was stopped" if not settle else "it is too late"
+                )
+            else:
+                self._tell("tool.started", {"tool": wanted.tool})
+                done = await self._found(id, step, wanted) or await self._called(id, step, wanted)
+                self._tell("tool", {"tool": wanted.tool})
+            content = await self.thread.append(f"{self.id}.{id}", "tool", msgspec.to_builtins(done))
+            done = self._done[id] = msgspec.convert(content, Done)
+            self._tell("tool.completed", {"tool": wanted.tool, "chips": chips([done])})
+        return done
+
+    async def _asking(self, step: Step, wanted: Wanted) -> Done:
+        named = tasks_named(wanted)
+        missing = [one for one in named if one not in step.known]
+        if missing or not named:
+            data = {"status": "error", "error": f"task {', '.join(missing) or '?'} not found"}
+            return Done(wanted.tool, wanted.arguments, msgspec.json.encode(data).decode(), data, refused=True)
+        text = '{"status":"confirmation_required","note":"The user is being asked. Say nothing more."}'
+        return Done(wanted.tool, wanted.arguments, text, question=True)
+
+    async def _found(self, id: str, step: Step, wanted: Wanted) -> Done | None:
+        """What the log has of a call that an earlier try has made."""
+        changes = await self._receipts(id, step)
+        if not changes:
+            return None
+        return Done(wanted.tool, wanted.arguments, '{"status":"done"}', changes=changes)
+
+    async def _called(self, id: str, step: Step, wanted: Wanted) -> Done:
+        reply = await made(self.thread, wanted, f"{self.id}/{id}")
+        return Done(
+            wanted.tool,
+            wanted.arguments,
+            reply.text,
+            reply.data,
+            refused=reply.refused,
+            changes=await self._receipts(id, step),
+        )
+
+    async def _receipts(self, id: str, step: Step) -> Any:
+        key = f"{self.id}/{id}"
+        titles = {name: task.title for name, task in step.known.items()}
+        return receipts(await self.thread.tasks.find(key), key, titles)
+
+    # the answer
+
+    async def _respond(self, **members: Any) -> dict[str, Any]:
+        """The answer from what was done: the receipts' sentences, and the question if there is one."""
+        done = list(self._done.values())
+        text = sentences(done)
+        waiting = [
+            step.calls[place - 1]
+            for number, step in enumerate(self._steps, start=1)
+            for place in range(1, len(step.calls) + 1)
+            if self._done[f"c{number}.{place}"].question
+        ]
+        if waiting and not self.stopped.is_set():
+            known = {id: task for step in self._steps for id, task in step.known.items()}
+            asks = question_of(waiting, known, self._steps[-1].count)
+            text = "\n".join(filter(None, (text, asks.text)))
+            members["asks"] = asks
+        if self.stopped.is_set():
+            text = "\n".join(filter(None, (text, "Stopped.")))
+            members["model_text"] = members.get("model_text") or self._said
+        return await self._answer(
+            text or "Nothing was changed.", "stopped" if self.stopped.is_set() else "receipts", **members
+        )
+
+    async def _answer(self, text: str, source: str, *, asks: Question | None = None, **members: Any) -> dict[str, Any]:
+        done = list(self._done.values())
+        last = self._past[-1].answer if self._past else {}
+        shown = [str(row["id"]) for one in done for row in one.rows if row.get("id")]
+        named = list(dict.fromkeys(change.task for one in done for change in one.changes if change.task))
+        named = named or [str(one.facts["id"]) for one in done if one.facts.get("id")]
+        content: dict[str, Any] = {
+            "text": text,
+            "source": source,
+            "receipts": [msgspec.to_builtins(change) for one in done for change in one.changes],
+            "shown": shown or last.get("shown", []),
+            "last": named or ([] if shown else last.get("last", [])),
+            "usage": self._usage,
+            "notes": self._notes,
+            **({"asks": msgspec.to_builtins(asks), "about": asks.about} if asks is not None else {}),
+            **{name: value for name, value in members.items() if value},
+        }
+        self._tell("answer", {})
+        content = await self.thread.append(f"{self.id}.a", "assistant", {k: v for k, v in content.items() if v})
+        self._tell("message", content)
+        return content
+
+    def _use(self, usage: dict[str, int]) -> None:
+        for name, count in usage.items():
+            self._usage[name] = self._usage.get(name, 0) + count
+
+    def _note(self, text: str) -> None:
+        self._notes.append(text)
+        self._tell("notice", {"text": text})
+
+
+def _not_made(wanted: Wanted, why: str) -> Done:
+    data = {"status": "error", "error": f"{wanted.tool} was not called, since {why}"}
+    return Done(wanted.tool, wanted.arguments, msgspec.json.encode(data).decode(), data, refused=True)
+
+
+_Calls = Callable[[Intent], list[Wanted]]
+
+
+def _each(tool: str) -> _Calls:
+    return lambda intent: [Wanted("", tool, {"task_id": id}) for id in intent.ids]
+
+
+def _new(title: str, intent: Intent) -> dict[str, Any]:
+    return {"title": title, **({"priority": intent.priority} if intent.priority else {})}
+
+
+def _deletion(intent: Intent) -> list[Wanted]:
+    first, *also = intent.ids
+    arguments: dict[str, Any] = {"task_id": first, **({"also": also} if also else {})}
+    deletion = Wanted("", "delete_todo_task", arguments, words=intent.confirmed)
+    return [deletion, Wanted("", "list_todo_tasks")] if intent.all and intent.confirmed else [deletion]
+
+
+_CALLS: dict[str, _Calls] = {
+    "create": lambda intent: [Wanted("", "create_todo_task", _new(title, intent)) for title in intent.titles],
+    "get": _each("get_todo_task"),
+    "list": lambda intent: [Wanted("", "list_todo_tasks", {} if intent.status == "all" else {"status": intent.status})],
+    "update": lambda intent: [
+        Wanted("", "update_todo_task", {"task_id": intent.ids[0], "title": intent.title}, words=intent.confirmed)
+    ],
+    "complete": _each("complete_todo_task"),
+    "reopen": _each("reopen_todo_task"),
+    "start": _each("start_todo_task"),
+    "priority": lambda intent: [
+        Wanted("", "set_todo_priority", {"task_id": id, "priority": intent.priority}) for id in intent.ids
+    ],
+    "delete": _deletion,
+}
+"""The decision table: what is wanted → the calls that do it."""

@@ -1,0 +1,130 @@
+"""Takes the turns of a thread one by one, so that one process works on a turn at a time, whoever else wants to.
+
+A turn is a task of the thread's serial list. Claiming it makes it ours while we live; pausing it, from anywhere, stops
+it. A worker that dies loses its claim, and the next one goes on with what is written.
+"""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+
+from punchlist.calls import Call, itself
+from punchlist.chat.live import Live
+from punchlist.chat.models.away import Circuit
+from punchlist.chat.models.port import Model
+from punchlist.chat.thread import Thread
+from punchlist.chat.turn import STALE_S, Turn
+from punchlist.chat.usage import Limits
+from punchlist.core import new_key
+from punchlist.errors import NotFound, RequestRefused
+from punchlist_schemas.params import EventWait
+from punchlist_schemas.things import Task
+
+LEASE_MS = 30_000
+"""How long a claim of a turn outlives the last sign of life of its worker."""
+
+_LOOK_MS = 8_000
+"""How long one wait for news lasts; each is a sign of life too."""
+
+
+class Worker:
+    """Works on threads.
+
+    Args:
+        model: Who reads messages; None: the rules alone.
+        live: Hears what happens while a turn runs.
+        limits: How long and how much a model may work.
+        stale_s: See `Turn`.
+    """
+
+    def __init__(
+        self,
+        model: Model | None = None,
+        live: Live | None = None,
+        *,
+        limits: Limits | None = None,
+        stale_s: float = STALE_S,
+    ) -> None:
+        self.circuit = Circuit()
+        self.live = live or Live()
+        self.model = model
+        self._limits = limits or Limits()
+        self._stale_s = stale_s
+        self._name = f"chat-{os.getpid()}-{new_key()[:8]}"
+
+    async def answer(self, thread: Thread, turn: str) -> dict[str, Any]:
+        """The answer of a turn: work on the thread's turns until there is one, or wait for whoever does."""
+        while True:
+            seq = (await thread.queue.list(limit=1)).seq
+            if (found := await thread.answer(turn)) is not None:
+                return found
+            if not await self.work(thread):
+                params = EventWait(after=seq, conversation=thread.id, timeout_ms=_LOOK_MS // 8)
+                await thread.client.run(Call("event.wait", params, itself))
+
+    async def settle(self, thread: Thread) -> None:
+        """Finish what an earlier process left: turns that wait, and those that were stopped while nobody worked."""
+        while await self.work(thread):
+            pass
+        for task in await thread.queue.list(status="paused"):
+            await self._run(thread, task, None)
+
+    async def work(self, thread: Thread) -> bool:
+        """Work on the next turn of the thread; false if there is none to be had now."""
+        claim = await thread.queue.take(self._name, lease_ms=LEASE_MS)
+        if claim.task is None:
+            return False
+        await self._run(thread, claim.task, claim.fence)
+        return True
+
+    async def _run(self, thread: Thread, task: Task, fence: int | None) -> None:
+        id = str(task.metadata.get("turn", ""))
+        tell = self.live.teller(id)
+        turn = Turn(
+            thread, id, model=self.model, circuit=self.circuit, tell=tell, limits=self._limits, stale_s=self._stale_s
+        )
+        if fence is None:
+            turn.stopped.set()
+        try:
+            async with _heeding(thread, task, turn, needed=self.model is not None):
+                with suppress(NotFound):  # a task that somebody added by hand is no turn
+                    await turn.run()
+            with anyio.CancelScope(shield=True):
+                await _over(thread, task.id, fence)
+        finally:
+            tell("end", {})
+
+
+async def _over(thread: Thread, task: str, fence: int | None) -> None:
+    try:
+        await thread.queue.complete(task, fence=fence)
+    except RequestRefused:  # it was paused meanwhile, or is another worker's, which finds the answer
+        with suppress(RequestRefused):
+            await thread.queue.complete(task)
+
+
+@asynccontextmanager
+async def _heeding(thread: Thread, task: Task, turn: Turn, *, needed: bool) -> AsyncGenerator[None]:
+    """Stops the turn when its task is not ours any more. A turn by rules is over before anybody could stop it."""
+    if not needed:
+        yield
+        return
+    seq = (await thread.queue.list(limit=1)).seq
+
+    async def heed() -> None:
+        after = seq
+        while True:
+            params = EventWait(after=after, conversation=thread.id, timeout_ms=_LOOK_MS)
+            news = await thread.client.run(Call("event.wait", params, itself))
+            after = news.next
+            if news.events and (await thread.queue.get(task.id)).status not in ("in_progress", "completed"):
+                turn.stopped.set()
+                return
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(heed)
+        yield
+        group.cancel_scope.cancel()

@@ -1,0 +1,249 @@
+"""`punch chat`: talk to the list; what was done is proved by the log."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from punchlist.cli.arguments import Argument, Usage, flag, value
+from punchlist.cli.context import Context
+from punchlist.cli.exit_codes import INTERRUPTED, REFUSED
+from punchlist.cli.failure import UsageError
+from punchlist.text import safe, safe_block
+
+if TYPE_CHECKING:
+    from punchlist.aio import AsyncClient
+    from punchlist.chat.models.port import Model
+    from punchlist.chat.settings import ChatSettings
+    from punchlist.chat.thread import Thread
+    from punchlist.chat.worker import Worker
+
+COMMANDS = {
+    "chat": Usage(
+        (
+            Argument(
+                ("text",), "what you say; without it you are asked, line by line", {"metavar": "TEXT", "nargs": "*"}
+            ),
+            value("--thread", text="go on with this thread, by default the newest one about the list", metavar="ID"),
+            flag("--new", text="begin a new thread"),
+            flag("--threads", text="only show the threads about the list"),
+            flag("--stop", text="only stop the turn that is being worked on, in whatever process"),
+            value("--model", text="let this model read what you say (PUNCHLIST_CHAT_MODEL)"),
+            value("--base-url", text="where it is: http://127.0.0.1:11434/v1 (PUNCHLIST_CHAT_BASE_URL)", metavar="URL"),
+            flag("--rules", text="ask no model, whatever is set"),
+            flag("--usage", text="only show what models used about the list, in tokens"),
+            value("--user", text="talk as this user, about this user's own lists", metavar="NAME"),
+        ),
+        (
+            'punch chat "add buy milk"',
+            'punch chat "delete 3" && punch chat yes',
+            "punch chat --new",
+            "punch chat --model qwen3 --base-url http://127.0.0.1:11434/v1",
+            "punch chat --threads",
+        ),
+    ),
+}
+
+_PAGE = 200
+_STOPPED = "stopped"
+_HELLO = "Say what you want, for example: add buy milk. “help” shows more, an empty line or Ctrl-D leaves."
+
+
+def run_chat(context: Context) -> int:
+    """Say something and print the answer; exit code 1 if something was refused or a question is open."""
+    args = context.args
+    if (args.threads or args.stop or args.usage) and (args.text or args.new):
+        raise UsageError("--threads, --stop and --usage go without a text and without --new")
+    if args.new and args.thread:
+        raise UsageError("--new begins a thread, --thread goes on with one: give one of them")
+    return asyncio.run(_run(context))
+
+
+async def _run(context: Context) -> int:
+    from punchlist.aio import connect_async
+    from punchlist.chat.usage import Limits
+    from punchlist.chat.worker import Worker
+    from punchlist.options import Options
+    from punchlist.project import own
+
+    args, target = context.args, context.target
+    options: Options = {"name": "punch chat", "autostart": target.autostart}
+    if args.user:
+        options["user"] = args.user
+    name = own(context.conversation, args.user)
+    async with connect_async(**options | target.options) as client:
+        if args.threads:
+            return await _show_threads(context, client, name)
+        thread = await _thread(context, client, name)
+        if args.stop:
+            stopped = thread is not None and await thread.stop()
+            return context.answer({"stopped": stopped}, ["stopped" if stopped else "nothing is being worked on"])
+        if args.usage:
+            return await _show_usage(context, client, name)
+        settings, model = _model(context)
+        worker = Worker(model, limits=Limits(settings.turn_s, settings.max_turn_tokens, settings.max_day_tokens))
+        return await _Talk(context, client, name, thread, worker).run()
+
+
+def _model(context: Context) -> "tuple[ChatSettings, Model | None]":
+    """The model that is named, if one is and it may be asked."""
+    from punchlist.chat.settings import BadSettings, ChatSettings, model_of, settings_of
+
+    args = context.args
+    if args.rules:
+        return ChatSettings(), None
+    try:
+        settings = settings_of(os.environ, model=args.model, base_url=args.base_url)
+        return settings, model_of(settings, os.environ)
+    except BadSettings as error:
+        raise UsageError(str(error)) from None
+
+
+async def _show_usage(context: Context, client: "AsyncClient", name: str) -> int:
+    from punchlist.chat.usage import used
+
+    days = await used(client, name)
+    lines = [f"{day}  {one['input']:>10,} in  {one['output']:>10,} out" for day, one in sorted(days.items())]
+    return context.answer(days, lines or ["no model was asked about this list"])
+
+
+async def _threads(client: "AsyncClient", name: str) -> list[Any]:
+    """The threads about a list, newest first."""
+    page = await client.run(_listing(_PAGE))
+    return [one for one in page.conversations if one.metadata.get("list") == name]
+
+
+def _listing(limit: int) -> Any:
+    from punchlist.calls import ClientCalls
+
+    return ClientCalls().conversations(kind="chat", limit=limit)
+
+
+async def _show_threads(context: Context, client: "AsyncClient", name: str) -> int:
+    import msgspec
+
+    threads = await _threads(client, name)
+    shown = [f"{one.conversation}  {safe(one.title)}" for one in threads]
+    return context.answer(
+        msgspec.to_builtins(threads), shown or [f"no thread about {safe(name)} yet: punch chat begins one"]
+    )
+
+
+async def _thread(context: Context, client: "AsyncClient", name: str) -> "Thread | None":
+    """The thread that is meant, if there is one."""
+    from punchlist.chat.thread import Thread
+
+    args = context.args
+    if args.new:
+        return None
+    if args.thread:
+        try:
+            return await Thread.find(client, args.thread)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+    threads = await _threads(client, name)
+    return Thread(client, threads[0].conversation, name) if threads else None
+
+
+class _Talk:
+    """One run of the command."""
+
+    def __init__(
+        self, context: Context, client: "AsyncClient", name: str, thread: "Thread | None", worker: "Worker"
+    ) -> None:
+        self._context, self._client, self._name = context, client, name
+        self._thread, self._worker = thread, worker
+        self._tty = sys.stdin.isatty() and sys.stdout.isatty()
+        self._answering: asyncio.Task[Any] | None = None
+        self._turn = ""
+        self._answer: dict[str, Any] = {}
+
+    async def run(self) -> int:
+        """Say what was given, or what is typed."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupted)
+        if self._thread is not None:
+            await self._worker.settle(self._thread)
+        if self._context.args.text:
+            return await self._say(" ".join(self._context.args.text))
+        if self._tty:
+            self._context.lines([_HELLO])
+        code = 0
+        while (line := await self._line()) is not None:
+            code = await self._typed(line)
+        return code if not self._tty else 0
+
+    async def _line(self) -> str | None:
+        if self._tty:
+            sys.stdout.write("› ")
+            sys.stdout.flush()
+        line = await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+        text = line.strip()
+        if not line or (self._tty and (not text or text in ("/quit", "/exit"))):
+            return None
+        return text
+
+    async def _typed(self, line: str) -> int:
+        if not line:
+            return 0
+        if line == "/new":
+            self._thread = None
+            return 0
+        if line == "/why":
+            self._context.lines(_receipts(self._answer) or ["the last answer changed nothing"])
+            return 0
+        return await self._say("undo that" if line == "/undo" else line)
+
+    async def _say(self, text: str) -> int:
+        from punchlist.chat.thread import Thread
+
+        if self._thread is None:
+            self._thread = await Thread.open(self._client, self._name, title=safe(text)[:80])
+        try:
+            self._turn = await self._thread.send(text)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        self._answering = asyncio.ensure_future(self._worker.answer(self._thread, self._turn))
+        try:
+            self._answer = await self._answering
+        except asyncio.CancelledError:
+            return INTERRUPTED
+        finally:
+            self._answering = None
+        self._show(self._answer)
+        return REFUSED if self._answer.get("asks") or self._answer.get("refused") else 0
+
+    def _show(self, answer: dict[str, Any]) -> None:
+        context = self._context
+        if context.args.json:
+            assert self._thread is not None
+            context.json({"thread": self._thread.id, "turn": self._turn, **answer})
+            return
+        for note in answer.get("notes", ()):
+            context.note(f"({note})")
+        if sys.stdout.isatty():
+            context.lines(
+                context.style.paint("dim", f"  {line}")
+                for line in (*map(safe, answer.get("about", ())), *_receipts(answer))
+            )
+        context.lines(safe_block(str(answer.get("text", ""))).splitlines())
+
+    def _interrupted(self) -> None:
+        """Ctrl-C: stop the turn, and the second time leave it to the next process."""
+        if self._answering is None:
+            os._exit(INTERRUPTED)
+        if self._turn and self._thread is not None and not self._answer.get(_STOPPED):
+            self._answer = {_STOPPED: True}
+            self._stopping = asyncio.ensure_future(self._thread.stop(self._turn))
+        else:
+            self._answering.cancel()
+
+
+def _receipts(answer: dict[str, Any]) -> list[str]:
+    """What the answer did, a line each."""
+    receipts: Iterable[dict[str, Any]] = answer.get("receipts", ())
+    return [
+        f"✓ {one['type']} #{one.get('task', '')} {safe(str(one.get('title', '')))} (seq {one['seq']})"
+        for one in receipts
+    ]

@@ -1,0 +1,124 @@
+"""A turn that dies at any point is finished by whoever comes next: one change, one answer, a true one.
+
+Here the turn ends by what its listener raises, and its connection is closed; `make chat` does it with kill -9 to
+processes. Random scripts follow the same oracle: the log.
+"""
+
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import pytest
+
+from punchlist import AsyncClient
+from punchlist.chat.live import Live
+from punchlist.chat.thread import Thread
+from punchlist.chat.worker import Worker
+from punchlist_testing.chat import POINTS, SCENARIOS, Talk, prepared
+from punchlist_testing.daemon import Running
+
+PATIENCE_S = 10
+
+
+class Died(BaseException):
+    """What kills a turn."""
+
+
+class Deadly(Live):
+    """Lets the first turn that comes to a point die there."""
+
+    def __init__(self, point: str) -> None:
+        super().__init__()
+        self.point = point
+        self.has_killed = False
+
+    def teller(self, turn: str) -> Any:
+        tell = super().teller(turn)
+
+        def dying(name: str, data: dict[str, Any]) -> None:
+            tell(name, data)
+            if name == self.point and not self.has_killed:
+                self.has_killed = True
+                raise Died(name)
+
+        return dying
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.name)
+async def test_a_turn_that_dies_anywhere_changes_once_and_answers_once_and_truly(
+    daemon: Running, client: AsyncClient, scenario: Any, point: str
+) -> None:
+    talk = await prepared(client, scenario)
+    live = Deadly(point)
+    with anyio.fail_after(PATIENCE_S):
+        turn = await talk.thread.send(scenario.text)
+        async with AsyncClient(socket=daemon.socket, autostart=False, name="victim") as victim:
+            with suppress(Died, BaseExceptionGroup):
+                await Worker(live=live).answer(Thread(victim, talk.thread.id, talk.thread.list), turn)
+        again = await talk.thread.send(scenario.text, turn=turn)
+        answer = await talk.worker.answer(talk.thread, again)
+    assert live.has_killed or point == "model"
+    assert answer["text"] == scenario.answer
+    assert await talk.open() == scenario.after
+    await talk.check(turn)
+    shown = await talk.thread.queue.messages(roles=("assistant",), limit=100)
+    assert len([one for one in shown.messages if one.message == f"{turn}.a"]) == 1
+
+
+async def test_three_workers_on_one_turn_make_one_task_and_one_answer(daemon: Running, talk: Talk) -> None:
+    turn = await talk.thread.send("add buy milk")
+    answers: list[dict[str, Any]] = []
+
+    async def work() -> None:
+        async with AsyncClient(socket=daemon.socket, autostart=False, name="worker") as own:
+            answers.append(await Worker().answer(Thread(own, talk.thread.id, "plan"), turn))
+
+    with anyio.fail_after(PATIENCE_S):
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(work)
+    assert await talk.open() == ["buy milk"]
+    assert answers[0] == answers[1] == answers[2]
+
+
+async def test_four_tabs_at_once_make_four_tasks_and_four_answers(client: AsyncClient, talk: Talk) -> None:
+    tabs = [Talk(Thread(client, talk.thread.id, "plan"), Worker()) for _ in range(4)]
+    told: list[str] = []
+
+    async def type_in(number: int) -> None:
+        told.append(await tabs[number].told(f"add task {number}"))
+
+    with anyio.fail_after(PATIENCE_S):
+        async with anyio.create_task_group() as group:
+            for number in range(4):
+                group.start_soon(type_in, number)
+    assert sorted(told) == [f"Created task: {number}" for number in range(4)]
+    assert sorted(await talk.open()) == ["0", "1", "2", "3"]
+
+
+async def test_what_nobody_began_in_time_is_not_begun_late(talk: Talk) -> None:
+    turn = await talk.thread.send("add buy milk")
+    answer = await Worker(stale_s=-1).answer(talk.thread, turn)
+    assert "nothing was done" in answer["text"] and await talk.open() == []
+
+
+async def test_what_was_begun_is_told_late_and_the_rest_is_not_done(daemon: Running, talk: Talk) -> None:
+    turn = await talk.thread.send("add eggs; flour")
+    async with AsyncClient(socket=daemon.socket, autostart=False, name="victim") as victim:
+        with suppress(Died, BaseExceptionGroup):
+            await Worker(live=Deadly("tool")).answer(Thread(victim, talk.thread.id, "plan"), turn)
+    answer = await Worker(stale_s=-1).answer(talk.thread, turn)
+    first, second = answer["text"].splitlines()
+    assert first == "Created task: eggs" and second.startswith("That did not work: create_todo_task was not called")
+    assert await talk.open() == ["eggs"]
+    await talk.check(turn)
+
+
+async def test_a_turn_that_is_stopped_before_anybody_works_on_it_says_so(talk: Talk) -> None:
+    turn = await talk.thread.send("add buy milk")
+    assert await talk.thread.stop(turn) and not await talk.thread.stop("u0")
+    await talk.worker.settle(talk.thread)
+    answer = await talk.thread.answer(turn)
+    assert answer is not None and (answer["text"], answer["source"]) == ("Stopped.", "stopped")
+    assert await talk.open() == [] and await talk.told("add eggs") == "Created task: eggs"

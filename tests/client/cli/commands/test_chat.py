@@ -1,0 +1,108 @@
+"""`punch chat` as a program."""
+
+import json
+from typing import Any
+
+import pytest
+
+from punchlist_testing.scripted_model import honest, serving
+
+
+def test_one_turn_is_said_and_done(punch: Any) -> None:
+    told = punch("chat", "add", "buy milk")
+    assert (told.code, told.out) == (0, "Created task: buy milk\n")
+    assert "buy milk" in punch("list").out
+
+
+def test_a_question_has_exit_code_1_and_the_next_turn_of_the_same_list_answers_it(punch: Any) -> None:
+    punch("add", "buy milk")
+    asked = punch("chat", "delete 1")
+    assert (asked.code, asked.out) == (1, "Are you sure you want to delete task 1? (yes/no)\n")
+    assert punch("-c", "other", "chat", "yes").out == "There is no open question. Say “help” for what I understand.\n"
+    assert punch("chat", "yes").out == "Deleted task: buy milk\n"
+
+
+def test_lines_of_a_pipe_are_turns_of_one_thread(punch: Any) -> None:
+    told = punch("chat", stdin="add buy milk\n\ndelete 1\nyes\nshow my tasks\n")
+    assert told.code == 0 and told.err == ""
+    assert told.lines == [
+        "Created task: buy milk",
+        "Are you sure you want to delete task 1? (yes/no)",
+        "Deleted task: buy milk",
+        "You have no tasks.",
+    ]
+
+
+def test_json_has_the_receipts_which_are_events_of_the_log(punch: Any) -> None:
+    told = punch("chat", "--json", "add buy milk").json
+    (receipt,) = [one for one in told["receipts"] if one["type"] == "TaskAdded"]
+    assert (receipt["title"], told["text"], told["source"]) == ("buy milk", "Created task: buy milk", "receipts")
+    events = [json.loads(line) for line in punch("log", "--json").lines]
+    assert receipt["seq"] in {event["seq"] for event in events if event["event"]["type"] == "TaskAdded"}
+
+
+def test_threads_are_listed_and_chosen_and_no_list_shows_them(punch: Any) -> None:
+    assert "no thread" in punch("chat", "--threads").out
+    punch("chat", "add one")
+    punch("chat", "--new", "add two")
+    newest, oldest = punch("chat", "--threads").lines
+    assert newest.endswith("add two") and oldest.endswith("add one")
+    assert punch("chat", "--thread", oldest.split()[0], "show 1").lines[0] == "Task 1: one"
+    assert "chat-" not in punch("conversations").out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--new", "--thread", "chat-1", "hi"), "give one of them"),
+        (("--threads", "hi"), "go without a text"),
+        (("--thread", "default", "hi"), "is a list and no thread"),
+        ((" ",), "the message is empty"),
+    ],
+)
+def test_what_makes_no_sense_is_a_usage_error(punch: Any, words: tuple[str, ...], said: str) -> None:
+    punch("add", "something")
+    told = punch("chat", *words)
+    assert told.code == 2 and said in told.err
+
+
+def test_a_thread_that_is_not_there_is_told(punch: Any) -> None:
+    told = punch("chat", "--thread", "chat-9", "hi")
+    assert told.code == 1 and "chat-9" in told.err
+
+
+def test_a_user_talks_about_lists_of_their_own(punch: Any) -> None:
+    punch("chat", "--user", "ann", "add ann's task")
+    punch("chat", "--user", "bob", "add bob's task")
+    assert punch("chat", "--user", "ann", "show my tasks").lines == ["You have 1 task:", "  ☐ #1 ann's task"]
+
+
+def test_stopping_where_nothing_runs_says_so(punch: Any) -> None:
+    assert punch("chat", "--stop").out == "nothing is being worked on\n"
+
+
+def test_a_hostile_title_reaches_no_terminal_as_it_is(punch: Any) -> None:
+    punch("chat", "add \x1b[31mred\u202e")
+    assert "\x1b" not in punch("chat", "show my tasks").out
+
+
+def test_a_model_reads_what_is_said_and_its_use_is_told(punch: Any) -> None:
+    with serving(honest) as script:
+        told = punch("chat", "--model", "m", "--base-url", script.url, "add eggs")
+        assert (told.code, told.out) == (0, "Created task: eggs\n")
+        assert len(script.asked) == 2
+        punch("chat", "--rules", "--model", "m", "--base-url", script.url, "add flour")
+        assert len(script.asked) == 2
+    (line,) = punch("chat", "--usage").lines
+    assert line.split()[1:] == ["200", "in", "20", "out"]
+
+
+def test_a_model_that_is_away_is_told_beside_the_answer(punch: Any) -> None:
+    told = punch("chat", "--model", "m", "--base-url", "http://127.0.0.1:1/v1", "add eggs")
+    assert (told.code, told.out, told.err) == (0, "Created task: eggs\n", "(the model was away (refused))\n")
+
+
+def test_settings_that_are_wrong_are_a_usage_error(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUNCHLIST_CHAT_KEY_COMMAND", "false")
+    told = punch("chat", "--model", "m", "add eggs")
+    assert told.code == 2 and "key_command ended with exit code 1" in told.err

@@ -1,0 +1,92 @@
+"""A person who talks to a list, and the log as the witness of what is answered."""
+
+import uuid
+from typing import Any, NamedTuple
+
+import anyio
+
+from punchlist import AsyncClient
+from punchlist.chat.thread import Thread
+from punchlist.chat.worker import Worker
+
+PATIENCE_S = 20
+
+
+class Talk:
+    """A thread and who works on it."""
+
+    def __init__(self, thread: Thread, worker: Worker) -> None:
+        self.thread = thread
+        self.worker = worker
+        self.turn = ""
+
+    async def say(self, text: str, **given: Any) -> dict[str, Any]:
+        """Say something; the content of the answer."""
+        with anyio.fail_after(PATIENCE_S):
+            self.turn = await self.thread.send(text, **given)
+            return await self.worker.answer(self.thread, self.turn)
+
+    async def told(self, text: str) -> str:
+        """Say something; what is answered."""
+        return str((await self.say(text))["text"])
+
+    async def open(self) -> list[str]:
+        """The titles on the list."""
+        return [task.title for task in await self.thread.tasks.list()]
+
+    async def tools(self) -> list[tuple[str, dict[str, Any]]]:
+        """The tools that the last turn wanted to call, with their arguments."""
+        written = await self.thread.written(self.turn)
+        steps = [written[id] for id in sorted(written) if id.startswith("s")]
+        return [(call["tool"], call.get("arguments", {})) for step in steps for call in step["calls"]]
+
+    async def check(self, turn: str) -> dict[str, Any]:
+        """See that an answer is proved by the log: each receipt is an event of the list with its key, and all are."""
+        answer = await self.thread.answer(turn)
+        assert answer is not None
+        written = await self.thread.written(turn)
+        seqs = set[int]()
+        for id in written:
+            if id.startswith("c"):
+                seqs |= {event.seq for event in await self.thread.tasks.find(f"{turn}/{id}")}
+        for receipt in answer.get("receipts", ()):
+            found = await self.thread.tasks.find(receipt["key"])
+            assert receipt["key"].startswith(f"{turn}/")
+            assert receipt["seq"] in {event.seq for event in found}, receipt
+        assert {receipt["seq"] for receipt in answer.get("receipts", ())} == seqs
+        return answer
+
+
+POINTS = ("turn.started", "model", "step", "tool.started", "tool", "tool.completed", "answer", "message")
+"""Where a turn may die: behind the person's message, the model's answer, the calls as they are written down, before a
+call and behind it, behind its receipt, before the answer is written and behind it."""
+
+
+class Scenario(NamedTuple):
+    """What is said to a list of two tasks, and what has to come of it."""
+
+    name: str
+    before: str
+    text: str
+    answer: str
+    after: list[str]
+
+
+SCENARIOS = (
+    Scenario("add", "", "add eggs", "Created task: eggs", ["milk", "bread", "eggs"]),
+    Scenario(
+        "two", "", "add eggs; flour", "Created task: eggs\nCreated task: flour", ["milk", "bread", "eggs", "flour"]
+    ),
+    Scenario("complete", "", "complete task 1", "Completed task: milk", ["milk", "bread"]),
+    Scenario("delete", "delete task 1", "yes", "Deleted task: milk", ["bread"]),
+)
+
+
+async def prepared(client: AsyncClient, scenario: Scenario) -> Talk:
+    """A thread of its own about a list of its own, up to what is said in the scenario."""
+    thread = await Thread.open(client, f"plan-{uuid.uuid4().hex}")
+    await thread.tasks.add_many(["milk", "bread"])
+    talk = Talk(thread, Worker())
+    if scenario.before:
+        await talk.say(scenario.before)
+    return talk
