@@ -83,7 +83,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     # Faces for people, beside each other: none imports another. A command may start one.
     "punchlist.chat": (*TOOLS, *SERVICES, "punchlist.chat"),
     "punchlist.ui": (*TOOLS, *SERVICES, *WORDS, "punchlist.ui"),
-    "punchlist.web": (*TOOLS, *SERVICES, "punchlist.http", "punchlist.web"),
+    "punchlist.web": (*TOOLS, *SERVICES, "punchlist.http", "punchlist.chat", "punchlist.web"),
     **dict.fromkeys(WORDS, (*LIBRARY, *WORDS)),
     "punchlist.cli": CLI,
     "punchlist.cli.runner": (*CLI, "punchlist.cli.runner"),

@@ -59,7 +59,7 @@ function _shtab_punch_using
 end
 
 set -g _shtab_punch_commands add list ls find show edit note start done fail pause resume reopen move rm clear why next claim release run approve gate wait confirm ui chat watch web log undo conversations set init import export mirror setup mcp tools prime attach detach status doctor service backup verify restore call rpc completion
-set -g _shtab_punch_opts_with_value --active-form --actor --after --after-date --allow-host --at --base-url --before --blocked-by --blocks --conversation --count --data-dir --description --dialect --done --due --estimate --fence --filter --for --format --from --gate --group --idle --idle-exit --inline --jobs --keys --label --lease --limit --link --log-dir --meta --model --note --notify --notify-url --of --only --owner --parent --port --priority --query --reason --reject --result --retries --retry-delay --scope --session --socket --sort --status --text --thread --timeout --title --token-file --tools --unblock-from --unix --unlabel --user --users --wait -b -c -d -f -j -n -o -p -q -r -s -t
+set -g _shtab_punch_opts_with_value --active-form --actor --after --after-date --allow-host --api --at --base-url --before --blocked-by --blocks --conversation --count --data-dir --description --dialect --done --due --estimate --eval --fence --filter --for --format --from --gate --group --idle --idle-exit --inline --jobs --keys --label --lease --limit --link --log-dir --meta --model --note --notify --notify-url --of --only --owner --parent --port --priority --query --reason --reject --result --retries --retry-delay --scope --session --socket --sort --status --text --thread --timeout --title --token-file --tools --unblock-from --unix --unlabel --user --users --wait -b -c -d -f -j -k -n -o -p -q -r -s -t
 
 complete -c punch -e
 complete -c punch -f
@@ -404,8 +404,11 @@ complete -c punch -n '_shtab_punch_using chat' -l threads -d 'only show the thre
 complete -c punch -n '_shtab_punch_using chat' -l stop -d 'only stop the turn that is being worked on, in whatever process'
 complete -c punch -n '_shtab_punch_using chat' -l model -x -d 'let this model read what you say (PUNCHLIST_CHAT_MODEL)'
 complete -c punch -n '_shtab_punch_using chat' -l base-url -x -d 'where it is: http://127.0.0.1:11434/v1 (PUNCHLIST_CHAT_BASE_URL)'
+complete -c punch -n '_shtab_punch_using chat' -l api -xka "chat sdk responses" -d 'chat: Chat Completions (default); sdk: by the Agents SDK; responses: OpenAI'"'"'s Responses'
 complete -c punch -n '_shtab_punch_using chat' -l rules -d 'ask no model, whatever is set'
 complete -c punch -n '_shtab_punch_using chat' -l usage -d 'only show what models used about the list, in tokens'
+complete -c punch -n '_shtab_punch_using chat' -l eval -xka "(__fish_complete_path (commandline -ct))" -d 'only score the rules, or the model, on the cases of this file'
+complete -c punch -n '_shtab_punch_using chat' -s k -x -d 'for --eval: how often each case is run (1)'
 complete -c punch -n '_shtab_punch_using chat' -l user -x -d 'talk as this user, about this user'"'"'s own lists'
 complete -c punch -n '_shtab_punch_using chat' -s c -l conversation -xka "(_punch_ask list)" -d 'the list (PUNCHLIST_CONVERSATION, else the project'"'"'s)'
 complete -c punch -n '_shtab_punch_using chat' -l json -d 'print JSON for programs'

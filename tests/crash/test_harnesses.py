@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from punchlist_faults import (
+    chat,
     connections,
     crash,
     damage,
@@ -195,3 +196,8 @@ def test_a_disk_that_forgets_is_seen_by_the_judge() -> None:
         events = simulate.one(3).log.everything()
         last = next(place for place, event in enumerate(events) if event.left)
         simulate.groups_in(events[: last + 1])
+
+
+def test_a_killed_chat_changes_once_and_answers_once_and_truly() -> None:
+    figures = small(chat.run, 5)
+    assert figures["turns"] == 5

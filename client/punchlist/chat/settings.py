@@ -10,7 +10,7 @@ import subprocess
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -37,6 +37,7 @@ class ChatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     model: str = ""
     base_url: str = ""
+    api: Literal["chat", "sdk", "responses"] = "chat"
     key_file: str = ""
     key_command: str = ""
     connect_s: float = 3.0
@@ -50,6 +51,7 @@ class ChatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _ENV = {
     "model": ("PUNCHLIST_CHAT_MODEL", "OPENAI_MODEL"),
     "base_url": ("PUNCHLIST_CHAT_BASE_URL", "OPENAI_BASE_URL"),
+    "api": ("PUNCHLIST_CHAT_API",),
     "key_file": ("PUNCHLIST_CHAT_KEY_FILE",),
     "key_command": ("PUNCHLIST_CHAT_KEY_COMMAND",),
 }
@@ -142,4 +144,10 @@ def model_of(settings: ChatSettings, env: Mapping[str, str]) -> Model | None:
     key = key_of(settings, env)
     url = settings.base_url or _HOSTED
     limits = Limits(settings.connect_s, settings.first_s, settings.silent_s)
-    return Completions(settings.model, url, key, limits)
+    if settings.api == "chat":
+        return Completions(settings.model, url, key, limits)
+    try:
+        from punchlist.chat.models.agents_sdk import AgentsSdk
+    except ImportError:
+        raise BadSettings("api = sdk and responses need an extra: pip install 'punchlist[chat-sdk]'") from None
+    return AgentsSdk(settings.model, url, key, limits, responses=settings.api == "responses")

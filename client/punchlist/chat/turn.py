@@ -150,6 +150,11 @@ class Turn:
         self._said += text
         self._tell("delta", {"text": text})
 
+    @property
+    def _results(self) -> list[Done]:
+        """What came of the calls, in the order in which they were wanted."""
+        return [self._done[id] for id in sorted(self._done, key=lambda id: [int(one) for one in id[1:].split(".")])]
+
     # the turn
 
     async def run(self) -> dict[str, Any]:
@@ -208,10 +213,12 @@ class Turn:
                 self._circuit.failed(away)
                 if not self.stopped.is_set():
                     self._note(f"the model was away ({away.kind})")
+                if self._steps:  # of the calls that are written down none is left out
+                    await self._make_all()
             else:
                 self._circuit.answered()
                 self._use(usage)
-                false = untrue(text, list(self._done.values()))
+                false = untrue(text, self._results)
         changed = any(one.changes for one in self._done.values())
         if text.strip() and not (false or changed or self.is_over):
             return await self._answer(text.strip(), "model")
@@ -404,7 +411,7 @@ class Turn:
 
     async def _respond(self, **members: Any) -> dict[str, Any]:
         """The answer from what was done: the receipts' sentences, and the question if there is one."""
-        done = list(self._done.values())
+        done = self._results
         text = sentences(done)
         waiting = [
             step.calls[place - 1]
@@ -425,7 +432,7 @@ class Turn:
         )
 
     async def _answer(self, text: str, source: str, *, asks: Question | None = None, **members: Any) -> dict[str, Any]:
-        done = list(self._done.values())
+        done = self._results
         last = self._past[-1].answer if self._past else {}
         shown = [str(row["id"]) for one in done for row in one.rows if row.get("id")]
         named = list(dict.fromkeys(change.task for one in done for change in one.changes if change.task))

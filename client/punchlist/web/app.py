@@ -12,6 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from punchlist.aio import AsyncClient
+from punchlist.chat.models.port import Model
+from punchlist.chat.usage import Limits
 from punchlist.errors import PunchlistError
 from punchlist.http.guard import App, Guard
 from punchlist.http.keys import Keys
@@ -19,6 +21,7 @@ from punchlist.http.problem import Problem, Refused, of_error
 from punchlist.web import bodies
 from punchlist.web.access import Access
 from punchlist.web.calls import JSON, handler
+from punchlist.web.chat import Panel
 from punchlist.web.feed import QUIET_S, Streams
 from punchlist.web.files import PAGE, Files
 from punchlist.web.openapi import document
@@ -33,7 +36,8 @@ class Setup(NamedTuple):
 
     `conversation` is the list of the older design's endpoints, `names` are further host names under which the server is
     reached, `page` is the folder of the page's files. After `quiet_s` seconds a quiet stream says something; after
-    `idle_s` seconds without a connection the server ends (None: never).
+    `idle_s` seconds without a connection the server ends (None: never). `model` reads what is
+    said in chats, within `limits` (None: the rules alone).
     """
 
     conversation: str = "default"
@@ -41,6 +45,8 @@ class Setup(NamedTuple):
     page: Path = PAGE
     quiet_s: float = QUIET_S
     idle_s: float | None = None
+    model: Model | None = None
+    limits: Limits = Limits()
 
 
 def web_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup) -> App:
@@ -54,6 +60,7 @@ def web_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup) 
     served: list[tuple[str, str, Any]] = [
         ("GET", "/", files.index),
         ("GET", "/agent-tasks", files.index),
+        ("GET", "/chat", files.chat),
         ("GET", "/{name}", files.file),
         ("POST", "/api/session", session),
         ("GET", f"{API}/openapi.json", _document),
@@ -62,6 +69,7 @@ def web_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup) 
         ("GET", f"{API}/conversations/{{conversation}}/events/stream", streams.events),
         *((row.verb, row.path, handler(row, access)) for row in ROUTES),
         *seed.handlers,
+        *Panel(access, ending, setup.model, setup.limits).handlers,
     ]
     refusals: Any = {Refused: _refused, PunchlistError: _failed, HTTPException: _unserved}
     return Guard(Starlette(routes=_by_path(served), exception_handlers=refusals), setup.names)

@@ -11,6 +11,7 @@ from punchlist.http.problem import Refused
 
 PAGE = Path(__file__).parent / "page"
 _INDEX = "index.html"
+_CHAT = "chat.html"
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -49,6 +50,10 @@ class Files:
     async def index(self, request: Request) -> Response:
         """The page itself."""
         return self._answer(request, _INDEX)
+
+    async def chat(self, request: Request) -> Response:
+        """The page of chats."""
+        return self._answer(request, _CHAT)
 
     async def file(self, request: Request) -> Response:
         """A file of the page."""

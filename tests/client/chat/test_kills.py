@@ -11,37 +11,12 @@ import anyio
 import pytest
 
 from punchlist import AsyncClient
-from punchlist.chat.live import Live
 from punchlist.chat.thread import Thread
 from punchlist.chat.worker import Worker
-from punchlist_testing.chat import POINTS, SCENARIOS, Talk, prepared
+from punchlist_testing.chat import POINTS, SCENARIOS, Deadly, Died, Talk, prepared
 from punchlist_testing.daemon import Running
 
 PATIENCE_S = 10
-
-
-class Died(BaseException):
-    """What kills a turn."""
-
-
-class Deadly(Live):
-    """Lets the first turn that comes to a point die there."""
-
-    def __init__(self, point: str) -> None:
-        super().__init__()
-        self.point = point
-        self.has_killed = False
-
-    def teller(self, turn: str) -> Any:
-        tell = super().teller(turn)
-
-        def dying(name: str, data: dict[str, Any]) -> None:
-            tell(name, data)
-            if name == self.point and not self.has_killed:
-                self.has_killed = True
-                raise Died(name)
-
-        return dying
 
 
 @pytest.mark.parametrize("point", POINTS)

@@ -1,6 +1,7 @@
 """Which model is asked, and where its key comes from."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_an_option_goes_before_the_environment_and_that_before_the_file(env: dic
     assert isinstance(model_of(settings, env), Completions)
 
 
-@pytest.mark.parametrize("text", ["model = 7", "modle = 'x'", "= =", "api_key = 'sk-never-here'"])
+@pytest.mark.parametrize("text", ["model = 7", "modle = 'x'", "api = 'grpc'", "= =", "api_key = 'sk-never-here'"])
 def test_settings_that_are_wrong_are_told_and_no_key_stands_in_them(env: dict[str, str], text: str) -> None:
     written(env, text)
     with pytest.raises(BadSettings, match=r"chat\.toml"):
@@ -70,3 +71,12 @@ def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
         key_of(ChatSettings(key_file=str(file)), {})
     with pytest.raises(BadSettings, match="No such file"):
         key_of(ChatSettings(key_file=str(tmp_path / "none")), {})
+
+
+def test_a_format_whose_extra_is_not_installed_says_what_to_install(
+    env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "agents", None)
+    monkeypatch.delitem(sys.modules, "punchlist.chat.models.agents_sdk", raising=False)
+    with pytest.raises(BadSettings, match="chat-sdk"):
+        model_of(settings_of(env, model="m", api="responses"), env)

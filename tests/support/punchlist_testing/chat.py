@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import anyio
 
 from punchlist import AsyncClient
+from punchlist.chat.live import Live, Tell
 from punchlist.chat.thread import Thread
 from punchlist.chat.worker import Worker
 
@@ -55,6 +56,31 @@ class Talk:
             assert receipt["seq"] in {event.seq for event in found}, receipt
         assert {receipt["seq"] for receipt in answer.get("receipts", ())} == seqs
         return answer
+
+
+class Died(BaseException):
+    """What kills a turn."""
+
+
+class Deadly(Live):
+    """Lets the first turn that comes to a point die there."""
+
+    def __init__(self, point: str) -> None:
+        super().__init__()
+        self.point = point
+        self.has_killed = False
+
+    def teller(self, turn: str) -> Tell:
+        """What the turn says its events to, until it dies."""
+        tell = super().teller(turn)
+
+        def dying(name: str, data: dict[str, Any]) -> None:
+            tell(name, data)
+            if name == self.point and not self.has_killed:
+                self.has_killed = True
+                raise Died(name)
+
+        return dying
 
 
 POINTS = ("turn.started", "model", "step", "tool.started", "tool", "tool.completed", "answer", "message")

@@ -27,6 +27,8 @@ PARTS = {
     "client": Part(("client/",), 90),
     # These import the MCP SDK, which .venv does not hold: `make conformance` measures them.
     "mcp": Part(("client/punchlist/mcp/", "client/punchlist/cli/commands/mcp.py"), 90),
+    # And these the Agents SDK: `make agents-sdk` measures them.
+    "agents-sdk": Part(("client/punchlist/chat/models/agents_sdk.py",), 80),
 }
 
 

@@ -24,6 +24,7 @@ class Script:
         headers: Further headers of the answer.
         fault: `stall` before the head, `stall-mid`, `cut`, `malformed`, `empty`, `endless`, or nothing.
         asked: The bodies of all requests.
+        one_id: Whether all calls have the same id, as some servers give them.
         seen: The Authorization headers of all requests.
     """
 
@@ -35,6 +36,7 @@ class Script:
         self.faults = 1 << 30
         self.asked: list[dict[str, Any]] = []
         self.seen: list[str] = []
+        self.one_id = True
         self.over = threading.Event()
         self.url = ""
 
@@ -114,7 +116,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.endswith("/responses"):
             pieces = list(_responses(script.profile(_as_messages(body))))
         else:
-            pieces = [f"data: {json.dumps(one)}\n\n" for one in _completions(script.profile(body["messages"]))]
+            pieces = [
+                f"data: {json.dumps(one)}\n\n"
+                for one in _completions(script.profile(body["messages"]), one_id=script.one_id)
+            ]
             pieces.append("data: [DONE]\n\n")
         self._send(pieces, fault)
 
@@ -136,14 +141,19 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def _completions(says: Says) -> Generator[dict[str, Any]]:
+def _completions(says: Says, *, one_id: bool) -> Generator[dict[str, Any]]:
     if isinstance(says, str):
         for at in range(0, len(says), 9):
             yield {"choices": [{"index": 0, "delta": {"content": says[at : at + 9]}}]}
     else:
         for at, (name, arguments) in enumerate(says):
             given = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            first = {"index": at, "id": "same", "type": "function", "function": {"name": name, "arguments": given[:5]}}
+            first = {
+                "index": at,
+                "id": "same" if one_id else f"call_{time.monotonic_ns()}_{at}",
+                "type": "function",
+                "function": {"name": name, "arguments": given[:5]},
+            }
             yield {"choices": [{"index": 0, "delta": {"tool_calls": [first]}}]}
             rest = {"index": at, "function": {"arguments": given[5:]}}
             yield {"choices": [{"index": 0, "delta": {"tool_calls": [rest]}}]}

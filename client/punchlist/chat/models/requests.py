@@ -50,7 +50,11 @@ async def stream(url: str, headers: dict[str, str], body: dict[str, Any], limits
         await _in_thread(lambda: connection.request("POST", path, data, sent))
         response = answer = await _in_thread(connection.getresponse)
         if answer.status != _OK:
-            raise Away(str(answer.status), f"{parts.hostname} answered {answer.status}", _retry_after(answer))
+            raise Away(
+                str(answer.status),
+                f"{parts.hostname} answered {answer.status}",
+                retry_after(answer.headers.get("Retry-After", "")),
+            )
         sock.settimeout(limits.silent_s)
         if "json" in answer.headers.get("Content-Type", ""):
             yield _value(await _in_thread(lambda: answer.read(_MOST_LINE)))
@@ -110,8 +114,8 @@ def _value(text: bytes) -> Any:
         raise Away("malformed", "it sent what is no JSON") from None
 
 
-def _retry_after(response: http.client.HTTPResponse) -> float | None:
-    given = response.headers.get("Retry-After", "")
+def retry_after(given: str) -> float | None:
+    """The seconds that a header Retry-After says, as a number or as a date; None if it says nothing."""
     if given.isdecimal():
         return float(given[:9])
     try:

@@ -5,12 +5,14 @@ import os
 import signal
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from punchlist.cli.arguments import Argument, Usage, flag, value
+from punchlist.cli.argument_types import positive
+from punchlist.cli.arguments import Argument, Usage, choice, flag, value
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import INTERRUPTED, REFUSED
-from punchlist.cli.failure import UsageError
+from punchlist.cli.failure import FormatError, UsageError
 from punchlist.text import safe, safe_block
 
 if TYPE_CHECKING:
@@ -32,8 +34,20 @@ COMMANDS = {
             flag("--stop", text="only stop the turn that is being worked on, in whatever process"),
             value("--model", text="let this model read what you say (PUNCHLIST_CHAT_MODEL)"),
             value("--base-url", text="where it is: http://127.0.0.1:11434/v1 (PUNCHLIST_CHAT_BASE_URL)", metavar="URL"),
+            choice(
+                "--api",
+                text="chat: Chat Completions (default); sdk: by the Agents SDK; responses: OpenAI's Responses",
+                choices=("chat", "sdk", "responses"),
+            ),
             flag("--rules", text="ask no model, whatever is set"),
             flag("--usage", text="only show what models used about the list, in tokens"),
+            Argument(
+                ("--eval",),
+                "only score the rules, or the model, on the cases of this file",
+                {"metavar": "FILE"},
+                "file",
+            ),
+            value("-k", text="for --eval: how often each case is run (1)", metavar="N", type=positive, default=1),
             value("--user", text="talk as this user, about this user's own lists", metavar="NAME"),
         ),
         (
@@ -42,6 +56,7 @@ COMMANDS = {
             "punch chat --new",
             "punch chat --model qwen3 --base-url http://127.0.0.1:11434/v1",
             "punch chat --threads",
+            "punch chat --eval examples/chat/cases.jsonl",
         ),
     ),
 }
@@ -54,8 +69,8 @@ _HELLO = "Say what you want, for example: add buy milk. “help” shows more, a
 def run_chat(context: Context) -> int:
     """Say something and print the answer; exit code 1 if something was refused or a question is open."""
     args = context.args
-    if (args.threads or args.stop or args.usage) and (args.text or args.new):
-        raise UsageError("--threads, --stop and --usage go without a text and without --new")
+    if (args.threads or args.stop or args.usage or args.eval) and (args.text or args.new):
+        raise UsageError("--threads, --stop, --usage and --eval go without a text and without --new")
     if args.new and args.thread:
         raise UsageError("--new begins a thread, --thread goes on with one: give one of them")
     return asyncio.run(_run(context))
@@ -84,6 +99,8 @@ async def _run(context: Context) -> int:
             return await _show_usage(context, client, name)
         settings, model = _model(context)
         worker = Worker(model, limits=Limits(settings.turn_s, settings.max_turn_tokens, settings.max_day_tokens))
+        if args.eval:
+            return await _evaluate(context, client, worker)
         return await _Talk(context, client, name, thread, worker).run()
 
 
@@ -95,10 +112,35 @@ def _model(context: Context) -> "tuple[ChatSettings, Model | None]":
     if args.rules:
         return ChatSettings(), None
     try:
-        settings = settings_of(os.environ, model=args.model, base_url=args.base_url)
+        settings = settings_of(os.environ, model=args.model, base_url=args.base_url, api=args.api)
         return settings, model_of(settings, os.environ)
     except BadSettings as error:
         raise UsageError(str(error)) from None
+
+
+async def _evaluate(context: Context, client: "AsyncClient", worker: "Worker") -> int:
+    """Score each case; exit code 1 if one of them did not pass."""
+    from punchlist.chat.evaluate import cases_of, scored
+
+    args = context.args
+    data = await asyncio.to_thread(Path(args.eval).read_bytes)
+    try:
+        cases = cases_of(data)
+    except ValueError as error:
+        raise FormatError(str(error), args.eval) from None
+    passed = 0
+    for case in cases:
+        scores = [await scored(client, case, worker) for _ in range(args.k)]
+        failed = {name: why for score in scores for name, why in score.failed.items()}
+        passed += not failed
+        told = "; ".join(f"{name}: {why}" for name, why in failed.items())
+        times = f"{sum(score.passed for score in scores)}/{args.k}"
+        context.answer(
+            {"case": case.id, "passed": not failed, "runs": times, "failed": failed},
+            [safe(f"{'✗' if failed else '✓'} {case.id}  {times}  {told}".rstrip())],
+        )
+    context.note(f"{passed} of {len(cases)} cases passed")
+    return REFUSED if passed < len(cases) else 0
 
 
 async def _show_usage(context: Context, client: "AsyncClient", name: str) -> int:

@@ -90,10 +90,17 @@ def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
     args = context.args
     import anyio
 
+    from punchlist.chat.settings import BadSettings, model_of, settings_of
+    from punchlist.chat.usage import Limits
     from punchlist.http.sockets import given_sockets, loopback_sockets, unix_socket
     from punchlist.web.app import Setup
     from punchlist.web.serve import serve
 
+    try:
+        settings = settings_of(os.environ)
+        model = model_of(settings, os.environ)
+    except BadSettings as error:
+        raise UsageError(str(error)) from None
     try:
         given = given_sockets()
         sockets = given or ([unix_socket(args.unix)] if args.unix else loopback_sockets(args.port))
@@ -111,6 +118,8 @@ def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
         args.conversation or os.environ.get("PUNCHLIST_CONVERSATION") or "default",
         tuple(args.allow_host or ()),
         idle_s=None if args.idle_exit is None else args.idle_exit / 1000,
+        model=model,
+        limits=Limits(settings.turn_s, settings.max_turn_tokens, settings.max_day_tokens),
     )
     anyio.run(serve, options | context.target.options, keys, sockets, setup)
 

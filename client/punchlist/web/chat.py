@@ -1,0 +1,182 @@
+"""The panel of `punch chat`: its endpoints, and the stream of a running turn.
+
+A turn that was sent is worked on to its end, whether or not a browser still looks. What a stream says has numbers, so
+one that was cut goes on behind the last.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import anyio
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from punchlist.aio import AsyncClient
+from punchlist.chat.models.port import Model
+from punchlist.chat.thread import Thread
+from punchlist.chat.usage import Limits
+from punchlist.chat.worker import Worker
+from punchlist.http.keys import Scope
+from punchlist.http.problem import Refused
+from punchlist.project import own
+from punchlist.web import bodies
+from punchlist.web.access import Access, confine
+from punchlist.web.routes import API
+
+_JSON = "application/json"
+_SHOWN = 100
+_THREADS = 200
+_QUIET_S = 15.0
+
+
+class Panel:
+    """Serves the chats of whom a request speaks for.
+
+    Args:
+        access: Finds out what a request may do.
+        ending: Set when the server ends; then turns are left to the next worker.
+        model: Who reads messages; None: the rules alone.
+        limits: How long and how much it may work.
+    """
+
+    def __init__(self, access: Access, ending: anyio.Event, model: Model | None, limits: Limits) -> None:
+        self._access = access
+        self._ending = ending
+        self._worker = Worker(model, limits=limits)
+        self._turns: dict[str, asyncio.Task[Any]] = {}
+
+    @property
+    def handlers(self) -> list[tuple[str, str, Any]]:
+        """What is served: verb, path, and who answers."""
+        thread = f"{API}/chats/{{thread}}"
+        return [
+            ("GET", f"{API}/chats", self.threads),
+            ("POST", f"{API}/chats", self.begin),
+            ("GET", thread, self.messages),
+            ("POST", thread, self.send),
+            ("POST", f"{thread}/stop", self.stop),
+            ("GET", f"{thread}/turns/{{turn}}", self.follow),
+        ]
+
+    async def threads(self, request: Request) -> Response:
+        """The threads about a list, newest first."""
+        client, scope = await self._caller(request)
+        name = _named(request.query_params.get("list"), scope)
+        page = await client.conversations(kind="chat", limit=_THREADS)
+        found = [one for one in page.conversations if one.metadata.get("list") == name]
+        return _json({"threads": [{"thread": one.conversation, "title": one.title} for one in found]})
+
+    async def begin(self, request: Request) -> Response:
+        """A new thread about a list."""
+        client, scope = await self._caller(request)
+        given = await bodies.body(request)
+        if set(given) - {"list", "title"} or not all(isinstance(one, str) for one in given.values()):
+            raise Refused("invalid_params", "The body has list and title, both texts.", field="list")
+        name = _named(given.get("list"), scope)
+        thread = await Thread.open(client, name, title=given.get("title", "")[:200])
+        return _json({"thread": thread.id, "list": name}, 201)
+
+    async def messages(self, request: Request) -> Response:
+        """What was said, oldest first: the newest messages."""
+        thread = await self._thread(request)
+        page = await thread.queue.messages(roles=("user", "assistant"), limit=_SHOWN, order="desc")
+        shown = [{"id": one.message, "role": one.role, "at": one.at, **one.content} for one in page.messages[::-1]]
+        return _json({"thread": thread.id, "list": thread.list, "messages": shown, "has_more": page.has_more})
+
+    async def send(self, request: Request) -> Response:
+        """Say something: its turn is worked on from here on."""
+        thread = await self._thread(request)
+        given = await bodies.body(request)
+        text, turn = given.get("text"), given.get("turn")
+        if set(given) - {"text", "turn"} or not isinstance(text, str) or not isinstance(turn, str | None):
+            raise Refused("invalid_params", "The body has text, a text, and may have turn, an id.", field="text")
+        try:
+            turn = await thread.send(text, turn=turn)
+        except ValueError as error:
+            raise Refused("invalid_params", f"{error}.", field="text") from None
+        self._work(thread, turn)
+        return _json({"turn": turn}, 202)
+
+    async def stop(self, request: Request) -> Response:
+        """Stop what is being worked on."""
+        return _json({"stopped": await (await self._thread(request)).stop()})
+
+    async def follow(self, request: Request) -> Response:
+        """The events of a turn as they come, behind the number of `Last-Event-ID`, until its answer."""
+        thread = await self._thread(request)
+        turn = request.path_params["turn"]
+        await thread.message(turn)
+        after = request.headers.get("last-event-id", "0")
+        self._work(thread, turn)
+        stream = self._events(thread, turn, int(after) if after.isdecimal() and len(after) < _THREADS else 0)
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+
+    async def _events(self, thread: Thread, turn: str, after: int) -> AsyncGenerator[bytes]:
+        if not self._worker.live.knows(turn) and (answer := await thread.answer(turn)) is not None:
+            yield _event(1, "message", answer) + _event(2, "end", {})
+            return
+        events = self._worker.live.follow(turn, after)
+        following: asyncio.Future[Any] | None = None
+        try:
+            while not self._ending.is_set():
+                following = following or asyncio.ensure_future(anext(events))
+                done, _ = await asyncio.wait([following], timeout=_QUIET_S)
+                if not done:
+                    yield b":\n\n"
+                    continue
+                number, name, data = following.result()
+                following = None
+                yield _event(number, name, data)
+                if name == "end":
+                    return
+        finally:
+            if following is not None:
+                following.cancel()
+
+    def _work(self, thread: Thread, turn: str) -> None:
+        """Work on a turn beside the request, once."""
+        if turn not in self._turns:
+            task = self._turns[turn] = asyncio.ensure_future(self._worked(thread, turn))
+            task.add_done_callback(lambda _: self._turns.pop(turn, None))
+
+    async def _worked(self, thread: Thread, turn: str) -> None:
+        async with anyio.create_task_group() as group:
+
+            async def end() -> None:
+                await self._ending.wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(end)
+            await self._worker.answer(thread, turn)
+            group.cancel_scope.cancel()
+
+    async def _caller(self, request: Request) -> tuple[AsyncClient, Scope]:
+        scope = self._access.scope(request)
+        return await self._access.client(scope), scope
+
+    async def _thread(self, request: Request) -> Thread:
+        client, scope = await self._caller(request)
+        try:
+            thread = await Thread.find(client, request.path_params["thread"])
+        except ValueError as error:
+            raise Refused("invalid_params", f"{error}.", field="thread") from None
+        confine(scope, thread.list)
+        return thread
+
+
+def _named(name: str | None, scope: Scope) -> str:
+    """The list that is meant: by default the token's, or `default`."""
+    meant = own(name or scope.list or "default", scope.user)
+    confine(scope, meant)
+    return meant
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, {"cache-control": "no-store"}, _JSON)
+
+
+def _event(number: int, name: str, data: dict[str, Any]) -> bytes:
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (number, name.encode(), msgspec.json.encode(data))

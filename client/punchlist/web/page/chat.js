@@ -1,0 +1,163 @@
+// The panel of punch chat. Everything that others wrote becomes a text node, never HTML.
+
+import { call, session, signIn } from "./link.js";
+
+const API = "/api/v1/chats";
+const KEPT = "punchlist.chat";
+const at = (id) => document.getElementById(id);
+const said = at("said");
+let thread = "";
+let following = null;
+
+function make(tag, name, text) {
+  const made = document.createElement(tag);
+  if (name) made.className = name;
+  if (text) made.textContent = text;
+  return made;
+}
+
+function trouble(text = "") {
+  at("trouble").textContent = text;
+  at("trouble").hidden = !text;
+}
+
+function bubble(role, id) {
+  const there = id && document.getElementById(`m-${id}`);
+  if (there) return there;
+  const made = make("li", role);
+  if (id) made.id = `m-${id}`;
+  made.append(make("div", "text"));
+  said.append(made);
+  made.scrollIntoView({ block: "end" });
+  return made;
+}
+
+function show(role, id, content) {
+  const made = bubble(role, id);
+  made.replaceChildren(make("div", "text", content.text));
+  if (content.about?.length) made.append(make("div", "hush", content.about.join("\n")));
+  if (content.receipts?.length) {
+    const chips = make("div", "chips");
+    for (const one of content.receipts) chips.append(make("span", "", `${one.type}${one.task ? ` #${one.task}` : ""} · seq ${one.seq}`));
+    made.append(chips);
+  }
+  for (const note of content.notes ?? []) made.append(make("div", "note", note));
+  if (content.asks) {
+    const answers = make("div", "answers");
+    for (const word of ["yes", "no"]) {
+      const button = make("button", word === "yes" ? "danger" : "", word);
+      button.type = "button";
+      button.addEventListener("click", () => send(word));
+      answers.append(button);
+    }
+    made.append(answers);
+  }
+  made.scrollIntoView({ block: "end" });
+}
+
+function working(on) {
+  at("stop").hidden = !on;
+  at("send").hidden = on;
+}
+
+/** Follow a turn to its end; a stream that is cut goes on behind the last number. */
+async function follow(turn) {
+  working(true);
+  let last = 0;
+  try {
+    for (let tries = 0; tries < 20; tries++) {
+      const headers = { Authorization: `Bearer ${session.value.token}`, "Last-Event-ID": String(last) };
+      try {
+        const response = await fetch(`${API}/${thread}/turns/${turn}`, { headers, cache: "no-store" });
+        if (!response.ok) throw new Error((await response.json().catch(() => ({}))).detail ?? `The server answers ${response.status}.`);
+        const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+        let rest = "";
+        for (;;) {
+          const { value, done } = await reader.read();
+          if (done) break;
+          const blocks = (rest + value).split("\n\n");
+          rest = blocks.pop();
+          for (const block of blocks) {
+            const fields = Object.fromEntries(block.split("\n").map((line) => [line.slice(0, line.indexOf(": ")), line.slice(line.indexOf(": ") + 2)]));
+            if (!fields.event) continue;
+            last = Number(fields.id);
+            if (heard(turn, fields.event, JSON.parse(fields.data))) return;
+          }
+        }
+      } catch (error) {
+        if (tries > 2) trouble(error.message);
+      }
+      await new Promise((wake) => setTimeout(wake, 500));
+    }
+  } finally {
+    working(false);
+  }
+}
+
+function heard(turn, name, data) {
+  const text = () => bubble("assistant", `${turn}.a`).querySelector(".text");
+  if (name === "delta") text().append(data.text);
+  else if (name === "tool.started") text().replaceChildren(`${data.tool} …`);
+  else if (name === "message") show("assistant", `${turn}.a`, data);
+  return name === "end";
+}
+
+async function send(text) {
+  if (!text.trim() || following) return;
+  trouble();
+  try {
+    if (!thread) await begin(text);
+    const turn = `u${crypto.randomUUID?.() ?? String(Math.random()).slice(2)}`;
+    show("user", turn, { text });
+    await call("POST", `${API}/${thread}`, { text, turn });
+    at("text").value = "";
+    following = follow(turn);
+    await following;
+  } catch (error) {
+    trouble(error.message);
+  } finally {
+    following = null;
+  }
+}
+
+async function begin(title) {
+  const made = await call("POST", API, { list: at("list").value, title: title.slice(0, 80) });
+  thread = made.thread;
+  sessionStorage.setItem(KEPT, thread);
+}
+
+async function open(id) {
+  thread = id;
+  said.replaceChildren();
+  if (!id) return;
+  const told = await call("GET", `${API}/${id}`);
+  at("list").value = told.list;
+  for (const one of told.messages) show(one.role, one.id, one);
+  const last = told.messages.at(-1);
+  if (last?.role === "user") following = follow(last.id).finally(() => (following = null));
+}
+
+async function newest() {
+  const told = await call("GET", `${API}?list=${encodeURIComponent(at("list").value)}`);
+  await open(told.threads[0]?.thread ?? "");
+}
+
+async function start() {
+  try {
+    await signIn();
+    if (!session.value) return trouble("To let this browser in, run: punch web --link");
+    at("list").value = new URLSearchParams(location.search).get("list") ?? session.value.scope.list ?? "default";
+    await newest();
+  } catch (error) {
+    trouble(error.message);
+  }
+}
+
+at("form").addEventListener("submit", (event) => (event.preventDefault(), send(at("text").value)));
+at("text").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) (event.preventDefault(), send(at("text").value));
+});
+at("stop").addEventListener("click", () => call("POST", `${API}/${thread}/stop`, {}).catch((error) => trouble(error.message)));
+at("new").addEventListener("click", () => (open(""), at("text").focus()));
+at("list").addEventListener("change", () => newest().catch((error) => trouble(error.message)));
+start();

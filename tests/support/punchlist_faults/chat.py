@@ -1,0 +1,90 @@
+"""`kill -9` to a chat at every point of a turn: the next process finishes it with one change and one true answer.
+
+SIZE counts kills; from 64 on each point is met with each request, by rules and by a model.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+from punchlist import AsyncClient
+from punchlist.chat.live import Live
+from punchlist.chat.models.completions import Completions
+from punchlist.chat.thread import Thread
+from punchlist.chat.worker import Worker
+from punchlist_faults.options import Figures, Options, main, need, workplace
+from punchlist_testing.chat import POINTS, SCENARIOS, Scenario, prepared
+from punchlist_testing.daemon import spawned_daemon
+from punchlist_testing.scripted_model import Script, honest, serving
+
+ALL = [(scenario, point, model) for model in (False, True) for scenario in SCENARIOS for point in POINTS]
+
+
+class _Deadly(Live):
+    """Kills its own process when a turn comes to a point."""
+
+    def __init__(self, point: str) -> None:
+        super().__init__()
+        self._point = point
+
+    def teller(self, turn: str) -> Any:
+        def tell(name: str, _data: dict[str, Any]) -> None:
+            if name == self._point:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        return tell
+
+
+def run(options: Options) -> Figures:
+    """Kill as often as SIZE says, each time at another point of another request."""
+    cases = [*ALL]
+    options.random().shuffle(cases)
+    if options.size >= len(ALL):
+        cases = ALL
+    with workplace() as place, spawned_daemon(place, "--grace", "0.05") as daemon, serving(honest) as script:
+        counts = [asyncio.run(_case(daemon.socket, script, *case)) for case in cases[: options.size]]
+    killed = [count for count in counts if count is not None]
+    return {
+        "turns": len(counts),
+        "killed in them": len(killed),
+        "points": ", ".join(sorted(set(killed))),
+        "changes and answers other than one": 0,
+    }
+
+
+async def _case(socket: str, script: Script, scenario: Scenario, point: str, by_model: bool) -> str | None:
+    """One turn that is killed and finished; the point, if it came to it."""
+    said = f"{scenario.name} at {point}, {'model' if by_model else 'rules'}"
+    async with AsyncClient(socket=socket, autostart=False, name="harness") as client:
+        talk = await prepared(client, scenario)
+        turn = await talk.thread.send(scenario.text)
+        words = [sys.executable, "-m", __spec__.name if __spec__ else __name__, socket, talk.thread.id, turn, point]
+        words += [script.url] if by_model else []
+        ended = await asyncio.to_thread(subprocess.run, words, env=_env(), timeout=30, check=False)
+        need(ended.returncode in (0, -signal.SIGKILL), f"{said}: the victim ended with {ended.returncode}")
+        worker = Worker(Completions("scripted", script.url) if by_model else None)
+        answer = await asyncio.wait_for(worker.answer(talk.thread, turn), 30)
+        need(answer["text"] == scenario.answer, f"{said}: it answered {answer['text']!r}")
+        need(await talk.open() == scenario.after, f"{said}: the list is {await talk.open()}")
+        await talk.check(turn)
+        return point if ended.returncode else None
+
+
+def _env() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+async def _victim(socket: str, thread: str, turn: str, point: str, url: str = "") -> None:
+    async with AsyncClient(socket=socket, autostart=False, name="victim") as client:
+        model = Completions("scripted", url) if url else None
+        await Worker(model, _Deadly(point)).answer(await Thread.find(client, thread), turn)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        asyncio.run(_victim(*sys.argv[1:]))
+    else:
+        main("chat", run, len(ALL))
