@@ -23,7 +23,7 @@ WORKERS ?= 3
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test check bench bench-quick ui conformance race drain crash powercut faults damage full fuzz simulate soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
+.PHONY: help setup demo test check bench bench-quick ui conformance race drain crash chat agents-sdk powercut faults damage full fuzz simulate soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
 	faces figures pictures fmt vendor page clean
 
 help: ## Show this list.
@@ -72,6 +72,9 @@ HARNESS = PYTHONPATH=tests/support:tests/bench SEED='$(SEED)' SIZE='$(SIZE)' $(B
 
 crash: $(READY) ## Kill -9 under eight clients, SIZE=200 times: nothing acknowledged is lost or doubled.
 	@$(HARNESS).crash
+
+chat: $(READY) ## Kill -9 a chat at each point of a turn, SIZE=64 times: one change, one answer, a true one.
+	@$(HARNESS).chat
 
 powercut: $(READY) ## Cut the power of a disk SIZE=100 times; a control without flushes must lose (root).
 	@$(HARNESS).powercut
@@ -129,6 +132,20 @@ fuzz: $(READY) ## Fuzz every target for TIME=60 seconds, led by coverage where a
 
 mutants: $(READY) ## Plant each known bug in a copy of the tree: the tests it names must turn red (MUTANT=name).
 	@MUTANT='$(MUTANT)' $(HARNESS).mutants
+
+agents-sdk: build/agents-sdk/.ready ## Test the Agents SDK's adapter of punch chat before a scripted server (fetches the SDK).
+	@export COVERAGE_FILE=$(CURDIR)/build/agents-sdk/coverage; rm -f $$COVERAGE_FILE $$COVERAGE_FILE.*; \
+		build/agents-sdk/venv/bin/coverage run -m pytest --quiet tests/client/chat/test_agents_sdk.py tests/client/web/test_chatkit.py; \
+		build/agents-sdk/venv/bin/coverage combine --quiet; \
+		build/agents-sdk/venv/bin/coverage json --quiet -o build/agents-sdk/floors.json; \
+		build/agents-sdk/venv/bin/python $(FLOORS) build/agents-sdk/floors.json agents-sdk
+
+build/agents-sdk/.ready: pyproject.toml requirements/dev.txt requirements/chat-sdk.txt
+	@echo 'setting up build/agents-sdk'
+	@test -x build/agents-sdk/venv/bin/python || '$(PYTHON)' -m venv build/agents-sdk/venv
+	@build/agents-sdk/venv/bin/python -m pip install -qq --requirement requirements/dev.txt --requirement requirements/chat-sdk.txt
+	@build/agents-sdk/venv/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	@touch $@
 
 conformance: $(CONFORMANCE) ## Check punch mcp: types, tests, official suites, inspector (fetches SDKs and npm packages).
 	@$(SDK)/basedpyright --warnings -p tests/conformance/pyrightconfig.json

@@ -14,9 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from punchlist.chat.models.completions import Completions
 from punchlist.chat.models.port import Model
-from punchlist.chat.models.requests import Limits
 
 CREDENTIAL = "chat-api-key"
 """Name of the key among systemd's credentials: `LoadCredentialEncrypted=chat-api-key:…`."""
@@ -141,10 +139,14 @@ def model_of(settings: ChatSettings, env: Mapping[str, str]) -> Model | None:
     """
     if not settings.model:
         return None
+    from punchlist.chat.models.requests import Limits  # http and ssl, which the rules alone do not need
+
     key = key_of(settings, env)
     url = settings.base_url or _HOSTED
     limits = Limits(settings.connect_s, settings.first_s, settings.silent_s)
     if settings.api == "chat":
+        from punchlist.chat.models.completions import Completions
+
         return Completions(settings.model, url, key, limits)
     try:
         from punchlist.chat.models.agents_sdk import AgentsSdk

@@ -445,6 +445,7 @@ class Turn:
             "last": named or ([] if shown else last.get("last", [])),
             "usage": self._usage,
             "notes": self._notes,
+            "refused": any(one.refused for one in done),
             **({"asks": msgspec.to_builtins(asks), "about": asks.about} if asks is not None else {}),
             **{name: value for name, value in members.items() if value},
         }

@@ -54,6 +54,8 @@ def web_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup) 
     access, files = Access(client, keys), Files(setup.page)
     streams, seed = Streams(access, ending, quiet_s=setup.quiet_s), Seed(access, setup.conversation)
 
+    panel = Panel(access, ending, setup.model, setup.limits)
+
     async def session(request: Request) -> Response:
         return await _session(request, keys)
 
@@ -69,8 +71,14 @@ def web_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup) 
         ("GET", f"{API}/conversations/{{conversation}}/events/stream", streams.events),
         *((row.verb, row.path, handler(row, access)) for row in ROUTES),
         *seed.handlers,
-        *Panel(access, ending, setup.model, setup.limits).handlers,
+        *panel.handlers,
     ]
+    try:
+        from punchlist.web.chatkit import ChatKit
+    except ImportError:  # the extra is not installed
+        pass
+    else:
+        served.append(("POST", "/chatkit", ChatKit(panel).handle))
     refusals: Any = {Refused: _refused, PunchlistError: _failed, HTTPException: _unserved}
     return Guard(Starlette(routes=_by_path(served), exception_handlers=refusals), setup.names)
 

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from punchlist.aio import AsyncClient
+from punchlist.chat.live import Live
 from punchlist.chat.models.port import Model
 from punchlist.chat.thread import Thread
 from punchlist.chat.usage import Limits
@@ -48,6 +49,11 @@ class Panel:
         self._turns: dict[str, asyncio.Task[Any]] = {}
 
     @property
+    def live(self) -> Live:
+        """What the turns say that run here."""
+        return self._worker.live
+
+    @property
     def handlers(self) -> list[tuple[str, str, Any]]:
         """What is served: verb, path, and who answers."""
         thread = f"{API}/chats/{{thread}}"
@@ -62,19 +68,19 @@ class Panel:
 
     async def threads(self, request: Request) -> Response:
         """The threads about a list, newest first."""
-        client, scope = await self._caller(request)
-        name = _named(request.query_params.get("list"), scope)
+        client, scope = await self.caller(request)
+        name = named(request.query_params.get("list"), scope)
         page = await client.conversations(kind="chat", limit=_THREADS)
         found = [one for one in page.conversations if one.metadata.get("list") == name]
         return _json({"threads": [{"thread": one.conversation, "title": one.title} for one in found]})
 
     async def begin(self, request: Request) -> Response:
         """A new thread about a list."""
-        client, scope = await self._caller(request)
+        client, scope = await self.caller(request)
         given = await bodies.body(request)
         if set(given) - {"list", "title"} or not all(isinstance(one, str) for one in given.values()):
             raise Refused("invalid_params", "The body has list and title, both texts.", field="list")
-        name = _named(given.get("list"), scope)
+        name = named(given.get("list"), scope)
         thread = await Thread.open(client, name, title=given.get("title", "")[:200])
         return _json({"thread": thread.id, "list": name}, 201)
 
@@ -96,7 +102,7 @@ class Panel:
             turn = await thread.send(text, turn=turn)
         except ValueError as error:
             raise Refused("invalid_params", f"{error}.", field="text") from None
-        self._work(thread, turn)
+        self.work(thread, turn)
         return _json({"turn": turn}, 202)
 
     async def stop(self, request: Request) -> Response:
@@ -109,16 +115,16 @@ class Panel:
         turn = request.path_params["turn"]
         await thread.message(turn)
         after = request.headers.get("last-event-id", "0")
-        self._work(thread, turn)
+        self.work(thread, turn)
         stream = self._events(thread, turn, int(after) if after.isdecimal() and len(after) < _THREADS else 0)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
     async def _events(self, thread: Thread, turn: str, after: int) -> AsyncGenerator[bytes]:
-        if not self._worker.live.knows(turn) and (answer := await thread.answer(turn)) is not None:
+        if not self.live.knows(turn) and (answer := await thread.answer(turn)) is not None:
             yield _event(1, "message", answer) + _event(2, "end", {})
             return
-        events = self._worker.live.follow(turn, after)
+        events = self.live.follow(turn, after)
         following: asyncio.Future[Any] | None = None
         try:
             while not self._ending.is_set():
@@ -136,7 +142,7 @@ class Panel:
             if following is not None:
                 following.cancel()
 
-    def _work(self, thread: Thread, turn: str) -> None:
+    def work(self, thread: Thread, turn: str) -> None:
         """Work on a turn beside the request, once."""
         if turn not in self._turns:
             task = self._turns[turn] = asyncio.ensure_future(self._worked(thread, turn))
@@ -153,12 +159,13 @@ class Panel:
             await self._worker.answer(thread, turn)
             group.cancel_scope.cancel()
 
-    async def _caller(self, request: Request) -> tuple[AsyncClient, Scope]:
+    async def caller(self, request: Request) -> tuple[AsyncClient, Scope]:
+        """Whom a request speaks for."""
         scope = self._access.scope(request)
         return await self._access.client(scope), scope
 
     async def _thread(self, request: Request) -> Thread:
-        client, scope = await self._caller(request)
+        client, scope = await self.caller(request)
         try:
             thread = await Thread.find(client, request.path_params["thread"])
         except ValueError as error:
@@ -167,7 +174,7 @@ class Panel:
         return thread
 
 
-def _named(name: str | None, scope: Scope) -> str:
+def named(name: str | None, scope: Scope) -> str:
     """The list that is meant: by default the token's, or `default`."""
     meant = own(name or scope.list or "default", scope.user)
     confine(scope, meant)

@@ -28,7 +28,7 @@ PARTS = {
     # These import the MCP SDK, which .venv does not hold: `make conformance` measures them.
     "mcp": Part(("client/punchlist/mcp/", "client/punchlist/cli/commands/mcp.py"), 90),
     # And these the Agents SDK: `make agents-sdk` measures them.
-    "agents-sdk": Part(("client/punchlist/chat/models/agents_sdk.py",), 80),
+    "agents-sdk": Part(("client/punchlist/chat/models/agents_sdk.py", "client/punchlist/web/chatkit.py"), 80),
 }
 
 

@@ -32,7 +32,7 @@ COMMANDS = {
             flag("--new", text="begin a new thread"),
             flag("--threads", text="only show the threads about the list"),
             flag("--stop", text="only stop the turn that is being worked on, in whatever process"),
-            value("--model", text="let this model read what you say (PUNCHLIST_CHAT_MODEL)"),
+            value("--model", metavar="NAME", text="let this model read what you say (PUNCHLIST_CHAT_MODEL)"),
             value("--base-url", text="where it is: http://127.0.0.1:11434/v1 (PUNCHLIST_CHAT_BASE_URL)", metavar="URL"),
             choice(
                 "--api",

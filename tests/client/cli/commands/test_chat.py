@@ -1,6 +1,7 @@
 """`punch chat` as a program."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,27 @@ def test_cases_that_are_none_are_told_with_their_file(punch: Any, tmp_path: Path
     told = punch("chat", "--eval", str(tmp_path / "cases"))
     assert told.code == 1 and "cases: " in told.err
     assert punch("chat", "--eval", str(tmp_path / "none")).code == 1
+
+
+def test_what_the_daemon_refuses_has_exit_code_1(punch: Any) -> None:
+    punch("add", "first")
+    punch("add", "second", "--blocked-by", "1")
+    told = punch("chat", "complete 2")
+    assert told.code == 1 and told.out.startswith("That did not work: ")
+    assert punch("chat", "complete 1").code == 0
+
+
+def test_the_session_of_the_page_is_what_is_answered(punch: Any) -> None:
+    page = Path(__file__).resolve().parents[4] / "docs" / "chat.md"
+    (block,) = re.findall(r"^```console\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    parts = re.split(r"^› ", block, flags=re.MULTILINE)[1:]
+    said = [part.split("\n", 1)[0] for part in parts]
+    beside = re.compile(r"  (?:✓ \w+ #|#)")  # receipts and tasks, which a terminal shows dimmed
+    shown = [
+        line
+        for part in parts
+        for line in part.splitlines()[1:]
+        if line and not (beside.match(line) and "☐" not in line)
+    ]
+    told = punch("chat", stdin="\n".join(said) + "\n")
+    assert [line for line in told.lines if not beside.match(line)] == [line for line in shown if not beside.match(line)]

@@ -1,0 +1,84 @@
+"""`/chatkit` over HTTP, by openai-chatkit's own server classes; needs the extra `chatkit`."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+with warnings.catch_warnings():  # ChatKit warns of classes of its own
+    warnings.simplefilter("ignore")
+    pytest.importorskip("chatkit.server", reason="needs the extra chatkit")
+
+from punchlist_testing.web import Web, served
+
+TURNS = 20
+
+
+async def ask(web: Web, kind: str, headers: dict[str, str] | None = None, **params: Any) -> Any:
+    """One request of the front-end; the JSON of its answer, or its events."""
+    answer = await web.ask("POST", "/chatkit", {"type": kind, "params": params}, **(headers or {}))
+    if answer.status != 200:
+        return answer
+    if "event-stream" not in answer.headers["content-type"]:
+        return answer.value
+    lines = [line for line in answer.body.split(b"\n") if line.startswith(b"data: ")]
+    return [msgspec.json.decode(line[6:]) for line in lines]
+
+
+def said(text: str) -> dict[str, Any]:
+    content = [{"type": "input_text", "text": text}]
+    return {"input": {"content": content, "attachments": [], "inference_options": {}}}
+
+
+def answered(events: Any) -> list[dict[str, Any]]:
+    items = [one["item"] for one in events if one["type"] == "thread.item.done"]
+    return [item for item in items if item["type"] == "assistant_message"]
+
+
+async def test_many_turns_have_an_id_each_and_the_store_keeps_them_all(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        events = await ask(web, "threads.create", **said("add task 0"))
+        (created,) = [one["thread"] for one in events if one["type"] == "thread.created"]
+        answers = answered(events)
+        for number in range(1, TURNS):
+            events = await ask(web, "threads.add_user_message", thread_id=created["id"], **said(f"add task {number}"))
+            answers += answered(events)
+        assert [one["content"][0]["text"] for one in answers] == [f"Created task: {n}" for n in range(TURNS)]
+        page = await ask(web, "items.list", thread_id=created["id"], limit=100, order="asc")
+        assert len({one["id"] for one in page["data"]}) == len(page["data"]) == 2 * TURNS
+        assert all(one["created_at"].endswith(("Z", "+00:00")) for one in page["data"])
+        newest = await ask(web, "items.list", thread_id=created["id"], limit=2, order="desc")
+        assert newest["data"][0]["id"] == answers[-1]["id"] and newest["has_more"]
+        tasks = (await web.ask("GET", "/api/v1/conversations/default/tasks")).value["tasks"]
+        assert len(tasks) == TURNS
+
+
+async def test_deleting_is_asked_about_and_threads_are_their_users(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        ann = {"Authorization": f"Bearer {web.session(user='ann')}"}
+        bob = {"Authorization": f"Bearer {web.session(user='bob')}"}
+        events = await ask(web, "threads.create", ann, **said("add secret"))
+        (thread,) = [one["thread"]["id"] for one in events if one["type"] == "thread.created"]
+        (asked,) = answered(await ask(web, "threads.add_user_message", ann, thread_id=thread, **said("delete 1")))
+        assert asked["content"][0]["text"] == "Are you sure you want to delete task 1? (yes/no)"
+        (done,) = answered(await ask(web, "threads.add_user_message", ann, thread_id=thread, **said("yes")))
+        assert done["content"][0]["text"] == "Deleted task: secret"
+        assert (await ask(web, "threads.list", bob, limit=20, order="desc"))["data"] == []
+        for kind, params in (("threads.get_by_id", {}), ("items.list", {"limit": 9}), ("threads.delete", {})):
+            assert (await ask(web, kind, bob, thread_id=thread, **params)).status == 404, kind
+        assert [one["id"] for one in (await ask(web, "threads.list", ann, limit=20, order="desc"))["data"]] == [thread]
+        await ask(web, "threads.update", ann, thread_id=thread, title="My talk")
+        assert (await ask(web, "threads.get_by_id", ann, thread_id=thread))["title"] == "My talk"
+        await ask(web, "threads.delete", ann, thread_id=thread)
+        assert (await ask(web, "threads.get_by_id", ann, thread_id=thread)).status == 404
+
+
+async def test_what_is_no_request_of_chatkit_is_told(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        for body in (b"{}", b"nonsense", b'{"type": "threads.fly", "params": {}}'):
+            assert (await web.ask("POST", "/chatkit", body)).status == 422
+        assert (await web.ask("POST", "/chatkit", {}, Authorization=None)).status == 401
+        only = f"Bearer {web.session(list='plan')}"
+        assert (await web.ask("POST", "/chatkit", {}, Authorization=only)).status == 403
