@@ -147,7 +147,7 @@ build/agents-sdk/.ready: pyproject.toml requirements/dev.txt requirements/chat-s
 	@build/agents-sdk/venv/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
 	@touch $@
 
-conformance: $(CONFORMANCE) ## Check punch mcp: types, tests, official suites, inspector (fetches SDKs and npm packages).
+conformance: $(CONFORMANCE) ## Check punch agent mcp: types, tests, official suites, inspector (fetches SDKs and npm packages).
 	@$(SDK)/basedpyright --warnings -p tests/conformance/pyrightconfig.json
 	@rm -f build/conformance/coverage build/conformance/coverage.*
 	@export COVERAGE_FILE=$(CURDIR)/build/conformance/coverage; \

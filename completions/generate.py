@@ -11,7 +11,7 @@ from typing import Any, cast
 import shtab
 
 from punchlist.cli.arguments import COMMON, Argument
-from punchlist.cli.index import COMMANDS
+from punchlist.cli.index import COMMANDS, GROUPS, SECTIONS, Entry
 from punchlist.cli.parser import VERSION
 from punchlist_schemas.methods import METHODS
 
@@ -74,10 +74,35 @@ def parser() -> argparse.ArgumentParser:
     whole = argparse.ArgumentParser(prog="punch")
     _declare(whole, (VERSION, *COMMON))
     commands = whole.add_subparsers(metavar="COMMAND")
+    for entries in SECTIONS.values():
+        for entry in entries:
+            one = _add(commands, entry, [entry.name, *(name for name in entry.aliases if " " not in name)])
+            if entry.name in GROUPS:
+                _add_group(one, entry.name)
+    for group, (about, _) in GROUPS.items():
+        if group not in COMMANDS:
+            one = commands.add_parser(group, help=about, description=about)
+            _declare(one, COMMON)
+            _add_group(one, group)
     for entry in COMMANDS.values():
-        one = commands.add_parser(entry.name, aliases=entry.aliases, help=entry.summary, description=entry.summary)
-        _declare(one, (*entry.usage.arguments, *COMMON))
+        for alias in entry.aliases:
+            if " " in entry.name and " " not in alias:
+                _add(commands, entry, [alias])
     return whole
+
+
+def _add_group(parent: argparse.ArgumentParser, group: str) -> None:
+    commands = parent.add_subparsers(metavar="COMMAND")
+    for entry in COMMANDS.values():
+        for name in (entry.name, *entry.aliases):
+            if name.startswith(f"{group} "):
+                _add(commands, entry, [name.removeprefix(f"{group} ")])
+
+
+def _add(commands: Any, entry: Entry, names: list[str]) -> argparse.ArgumentParser:
+    one = commands.add_parser(names[0], aliases=names[1:], help=entry.summary, description=entry.summary)
+    _declare(one, (*entry.usage.arguments, *COMMON))
+    return one
 
 
 def _declare(to: argparse.ArgumentParser, arguments: tuple[Argument, ...]) -> None:

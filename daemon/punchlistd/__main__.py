@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--socket", metavar="PATH", help="where to listen (default: see `punch status`)")
+    made.add_argument("--socket", metavar="PATH", help="where to listen (default: see `punch daemon status`)")
     made.add_argument("--data-dir", metavar="DIR", help="where the log lives (default: ~/.local/share/punchlist)")
     made.add_argument("--ready-fd", metavar="N", type=int, help="write a line to this descriptor once serving")
     made.add_argument("--idle-exit", metavar="S", type=float, help="stop after S seconds without any connection")

@@ -144,7 +144,7 @@ def repair_file(path: str, progress: _Progress) -> Repaired:
         lock = DataLock(os.path.join(os.path.dirname(path), "lock"))
     except AlreadyRunning as error:
         who = str(error).partition(" Use that one")[0]
-        raise AlreadyRunning(f"{who} End it and repeat: punch call daemon.shutdown; punch verify --repair") from None
+        raise AlreadyRunning(f"{who} End it and repeat: punch daemon stop; punch daemon verify --repair") from None
     with closing(lock):
         return repair(path, lambda each: _checked(each, progress))
 

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Generator, Iterable
 
 _DIRECTORY = re.compile(r"(verify|read-only)-[a-z0-9_]{8}")
-"""What `punch verify` makes in the data directory, and a daemon that only reads beside its socket."""
+"""What `punch daemon verify` makes in the data directory, and a daemon that only reads beside its socket."""
 
 _UNFINISHED = re.compile(r".+\.[0-9a-f]{8}\.new(-wal|-journal|-shm)?")
 """A backup, or a log written anew, before it has its name."""

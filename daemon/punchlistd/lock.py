@@ -76,6 +76,6 @@ def _describe(path: str) -> str:
         holder = file.read(32).split(b"\n")[0]
     who = f"process {int(holder)}" if holder.isdigit() else "another process"
     return (
-        f"{who} runs the daemon of {directory}. Use that one, end it first (punch call daemon.shutdown), "
+        f"{who} runs the daemon of {directory}. Use that one, end it first (punch daemon stop), "
         "or give this one a --data-dir of its own."
     )

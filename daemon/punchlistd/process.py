@@ -59,7 +59,7 @@ def detach() -> int:
     if descriptors < FEWEST_DESCRIPTORS:
         raise TooFewDescriptors(
             f"this process may open {descriptors} files and needs {FEWEST_DESCRIPTORS}: raise the limit (ulimit -Hn), "
-            "or let the service manager start the daemon: punch service install --now"
+            "or let the service manager start the daemon: punch daemon service install --now"
         )
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     if nice > 0:

@@ -86,7 +86,7 @@ def repair(path: str, check: Callable[[str], Report]) -> Repaired:
                 place = f"{first.conversation or 'the log'} at {first.seq}"
                 raise BackupFailed(f"{path} can't be repaired: {place}: {first.reason}; see {backup}", "damaged", first)
             if not report.events:
-                message = f"nothing of {path} can be read; put a backup in its place: punch restore"
+                message = f"nothing of {path} can be read; put a backup in its place: punch daemon restore"
                 raise LogUnusable(f"{message} (the damaged log is also in {backup})")
             discard_ahead(path)  # the copy has it: the new file must not meet it
             os.replace(unfinished, path)
@@ -98,7 +98,9 @@ def repair(path: str, check: Callable[[str], Report]) -> Repaired:
             full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
             if full:
                 raise _full(path) from error
-            raise LogUnusable(f"{path} can't be read ({error}); put a backup in its place: punch restore") from error
+            raise LogUnusable(
+                f"{path} can't be read ({error}); put a backup in its place: punch daemon restore"
+            ) from error
         except OSError as error:
             if error.errno not in FULL:
                 raise

@@ -1,4 +1,4 @@
-"""The method table: what drives the server, both clients, the documents and `punch call`."""
+"""The method table: what drives the server, both clients, the documents and `punch daemon call`."""
 
 from typing import Any, Literal
 

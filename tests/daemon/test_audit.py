@@ -177,7 +177,7 @@ def test_what_is_no_log_is_named(program: Program, tmp_path: Path, content: byte
 def test_a_log_of_a_daemon_that_is_none_is_told_with_what_to_do_about_it(program: Program, tmp_path: Path) -> None:
     (tmp_path / "log.db").write_bytes(b"no database " * 500)
     code, report = program("--verify", str(tmp_path / "log.db"))
-    assert code == 78 and report["message"].endswith("put a backup in its place: punch restore")
+    assert code == 78 and report["message"].endswith("put a backup in its place: punch daemon restore")
 
 
 def test_progress_is_for_terminals_alone(log: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,10 +133,10 @@ async def test_an_agent_that_reads_a_list_which_is_cut_at_damage_is_told_so_in_e
             for name in ("cut", "whole"):
                 reply = await AsyncToolbox(client, ToolCaller(name)).call(dialect, tool)
                 assert not reply.refused, reply.text
-                told = "damaged at position" in reply.text and "punch verify --repair" in reply.text
+                told = "damaged at position" in reply.text and "punch daemon verify --repair" in reply.text
                 assert told == (name == "cut"), reply.text
         refused = await AsyncToolbox(client, ToolCaller("cut")).call("native", "plan", {"tasks": [{"title": "more"}]})
-        assert refused.refused and "punch verify --repair" in refused.text
+        assert refused.refused and "punch daemon verify --repair" in refused.text
 
 
 def lose_snapshots(data: Path) -> None:

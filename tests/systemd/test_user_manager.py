@@ -42,7 +42,9 @@ def manager() -> Iterator[UserManager]:
     try:
         with user_manager() as manager:
             configure(manager)
-            assert "did systemctl --user start punchlistd.socket" in manager.punch("service", "install", "--now")
+            assert "did systemctl --user start punchlistd.socket" in manager.punch(
+                "daemon", "service", "install", "--now"
+            )
             yield manager
     except Unavailable as reason:
         pytest.skip(str(reason))
@@ -74,7 +76,7 @@ def test_the_first_connection_starts_it_with_a_private_socket(manager: UserManag
     assert manager.show("StatusText") == f"Serving {manager.socket}"
     assert oct(os.stat(manager.socket).st_mode & 0o777) == "0o600"
     assert oct(os.stat(os.path.dirname(manager.socket)).st_mode & 0o777) == "0o700"
-    assert f"punchlistd.service: active (running), process {pid}" in manager.punch("service", "status")
+    assert f"punchlistd.service: active (running), process {pid}" in manager.punch("daemon", "service", "status")
 
 
 def test_what_needs_no_namespaces_takes_effect(manager: UserManager) -> None:
@@ -154,7 +156,7 @@ def test_a_daemon_that_runs_by_itself_makes_room(manager: UserManager) -> None:
     manager.punch("add", "by itself")
     assert os.path.exists(manager.socket)
     assert manager.show("MainPID") == "0"
-    assert "ended the daemon that ran by itself" in manager.punch("service", "install", "--now")
+    assert "ended the daemon that ran by itself" in manager.punch("daemon", "service", "install", "--now")
     assert str(pid_of_the_daemon(manager)) == manager.show("MainPID")
     assert "by itself" in manager.punch("list")
 
@@ -167,7 +169,7 @@ def test_a_daemon_that_lost_its_socket_to_the_manager_makes_room(manager: UserMa
 
 
 def test_the_hardened_unit_serves_and_sees_nothing_but_its_own(manager: UserManager) -> None:
-    said = manager.punch("service", "install", "--now", "--hardened")
+    said = manager.punch("daemon", "service", "install", "--now", "--hardened")
     assert "hardening.conf" in said
     pid = pid_of_the_daemon(manager)
     for namespace in ("user", "net", "mnt", "ipc"):
@@ -211,7 +213,7 @@ def fetched(path: str, secret: str = "") -> bytes:
 
 
 def test_after_uninstalling_nothing_is_left_and_the_log_stays(manager: UserManager) -> None:
-    said = manager.punch("service", "uninstall", "--now")
+    said = manager.punch("daemon", "service", "uninstall", "--now")
     assert "removed" in said
     assert not os.path.exists(manager.socket)
     assert sorted(path.name for path in manager.units.rglob("*") if path.is_file()) == ["test.conf", "test.conf"]

@@ -74,7 +74,7 @@ COMMON = (
         complete="list",
     ),
     flag("--json", text="print JSON for programs"),
-    value("--actor", text="who does this, as recorded in the log (undo without --of: whose calls)", metavar="NAME"),
+    value("--actor", text="who does this, as the log records it (PUNCHLIST_ACTOR, else the user)", metavar="NAME"),
     value("--socket", text="the daemon's socket (PUNCHLIST_SOCKET)", metavar="PATH", complete="file"),
     value("--data-dir", text="the data directory (PUNCHLIST_DATA_DIR)", metavar="PATH", complete="file"),
     flag("--no-autostart", text="fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)"),

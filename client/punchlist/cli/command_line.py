@@ -7,7 +7,7 @@ options in front of the command, joined short options, help, and all that has to
 import sys
 
 from punchlist.cli.arguments import COMMON
-from punchlist.cli.index import ALIASES, COMMANDS
+from punchlist.cli.index import ALIASES, COMMANDS, GROUPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,17 +35,18 @@ def parse(argv: "Sequence[str]") -> "Namespace":
 
 def parse_plain(argv: "Sequence[str]") -> "Namespace | None":
     """The same arguments as argparse would find, or None where argparse has to look."""
-    name = argv[0] if argv else ""
+    count = 2 if len(argv) > 1 and argv[0] in GROUPS and not argv[1].startswith("-") else 1
+    name = " ".join(argv[:count])
     entry = COMMANDS.get(ALIASES.get(name, name))
     if entry is None:
         return None
     declared = (*entry.usage.arguments, *COMMON)
     options = {flag: one for one in declared if not one.positional for flag in one.flags}
-    given: dict[str, Any] = {"command": entry.name}
+    given: dict[str, Any] = {"command": entry.name, "former": ""}
     for one in declared:
         given[_name(one)] = one.options.get("default", None if one.takes_value else False)
     try:
-        words = _take_options(argv[1:], options, given)
+        words = _take_options(argv[count:], options, given)
         _take_positionals(words, [one for one in declared if one.positional], given)
         if any(one.options.get("required") and not given[_name(one)] for one in declared):
             raise _Unusual

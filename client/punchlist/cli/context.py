@@ -7,6 +7,7 @@ import time
 from punchlist import __version__, plain_json, project
 from punchlist.cli import wire
 from punchlist.cli.failure import UnknownList, UsageError
+from punchlist.cli.person import person
 from punchlist.cli.style import Style, style_of, write
 from punchlist.launch import Target
 from punchlist.text import safe, safe_block, safe_json, task_id
@@ -79,10 +80,14 @@ class Context:
         return self.conversation
 
     @property
+    def actor(self) -> str:
+        """Who does this, as the log records it: the option, PUNCHLIST_ACTOR, or whoever is logged in."""
+        return self.args.actor or person(os.environ)
+
+    @property
     def owner(self) -> str:
-        """Who claims: the option, PUNCHLIST_OWNER, or whoever is logged in."""
-        env = os.environ
-        return getattr(self.args, "owner", None) or env.get("PUNCHLIST_OWNER") or env.get("USER") or "punch"
+        """Who claims: the option, PUNCHLIST_OWNER, or the actor."""
+        return getattr(self.args, "owner", None) or os.environ.get("PUNCHLIST_OWNER") or self.actor
 
     @property
     def caller(self) -> "Caller":
@@ -97,7 +102,7 @@ class Context:
                 theirs = hello.build or hello.version
                 self.note(
                     f"punch: the daemon (process {hello.pid}) runs other code ({theirs}) than this command ({own}): "
-                    "punch call daemon.shutdown ends it, and the next command starts the new one"
+                    "punch daemon stop ends it, and the next command starts the new one"
                 )
         return self._caller
 
@@ -151,8 +156,8 @@ class Context:
     def note_cut(self, seq: int, reason: str) -> None:
         """What the daemon shows of the list ends at damage: the command says so at its end, and fails."""
         self.cut = (
-            f"this list ends at position {seq} ({reason}): the changes after it are missing. `punch verify` says what "
-            "is damaged; to repair the log: `punch call daemon.shutdown`, then `punch verify --repair`"
+            f"this list ends at position {seq} ({reason}): the changes after it are missing. `punch daemon verify` "
+            "says what is damaged; to repair the log: `punch daemon stop`, then `punch daemon verify --repair`"
         )
 
     def ask(self, method: str, **params: "Any") -> "dict[str, Any]":
@@ -161,7 +166,7 @@ class Context:
 
     def change(self, method: str, **params: "Any") -> "dict[str, Any]":
         """`call` with the conversation and the actor of this run: for mutations."""
-        params |= {"actor": self.args.actor, "conversation": self.conversation}
+        params |= {"actor": self.actor, "conversation": self.conversation}
         given = {name: value for name, value in params.items() if value is not None}
         named = self.args.conversation
         may_be_a_slip = bool(named) and sys.stderr.isatty() and not self.version_of(named)

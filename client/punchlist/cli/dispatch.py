@@ -50,18 +50,18 @@ def _check_text(argv: "Sequence[str]") -> None:
 
 
 def _dispatch(args: "Namespace") -> int:
-    if args.command is None:
-        if args.version:
-            return _version()
-        from punchlist.cli import parser
-
-        write(parser.everything().format_help())
-        return 0
+    if args.command is None and args.version:
+        return _version()
     from punchlist.cli.context import Context
 
-    module = import_module(f"punchlist.cli.commands.{COMMANDS[args.command].module}")
-    handler: Callable[[Context], int] = getattr(module, f"run_{args.command}")
+    entry = COMMANDS[args.command or "list"]
+    module = import_module(f"punchlist.cli.commands.{entry.module}")
+    handler: Callable[[Context], int] = getattr(module, f"run_{entry.word}" if args.command else "run_alone")
     context = Context(args)
+    if args.former:
+        context.note(
+            f"punch: `punch {args.former}` is `punch {entry.name}` now; the old name goes with the next version"
+        )
     try:
         code = handler(context)
     finally:

@@ -23,4 +23,4 @@ MEANINGS = {
     TIME_UP: "wait: the time is up",
     INTERRUPTED: "interrupted",
 }
-"""74 comes from the daemon's program alone, which `punch verify` and `punch restore` run."""
+"""74 comes from the daemon's program alone, which `punch daemon verify` and `punch daemon restore` run."""

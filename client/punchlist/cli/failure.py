@@ -38,13 +38,13 @@ def _blocked(data: "Facts") -> str:
 
 
 def _nearest(data: "Facts") -> str:
-    return f"did you mean {data['nearest']}?" if data.get("nearest") else "punch call --list shows the methods"
+    return f"did you mean {data['nearest']}?" if data.get("nearest") else "punch daemon call --list shows the methods"
 
 
 def _not_found(data: "Facts") -> str:
     if data.get("what") == "confirmation":
         return "nothing was changed; the agent that asked gets a new token when it calls its tool again"
-    shows = {"task": "punch list --all", "conversation": "punch conversations"}
+    shows = {"task": "punch list --all", "conversation": "punch list all"}
     return f"{shows.get(str(data.get('what')), 'punch list')} shows what there is"
 
 
@@ -59,9 +59,9 @@ _NEXT: "dict[str, Callable[[Facts], str]]" = {
     "confirmation_required": lambda data: f"repeat with confirm={data.get('token', 'TOKEN')}",
     "storage_full": lambda data: "free space on the disk and repeat; reading goes on meanwhile",
     "outcome_unknown": lambda data: "see whether it happened: punch log -n 5",
-    "damaged": lambda data: "to end the daemon: punch call daemon.shutdown",
-    "gap": lambda data: "punch verify says what is damaged or missing",
-    "internal_error": lambda data: "the daemon's log has the details: punch status names its directory",
+    "damaged": lambda data: "to end the daemon: punch daemon stop",
+    "gap": lambda data: "punch daemon verify says what is damaged or missing",
+    "internal_error": lambda data: "the daemon's log has the details: punch daemon status names its directory",
     "shutting_down": lambda data: "repeat in a moment",
 }
 
@@ -115,7 +115,7 @@ def _tell_usage(error: UsageError, command: str) -> int:
 
 def _tell_unknown(error: UnknownList, _command: str) -> int:
     hint = f"did you mean {' or '.join(error.near)}? " if error.near else ""
-    tell("not_found", str(error), f"{hint}punch conversations shows what there is")
+    tell("not_found", str(error), f"{hint}punch list all shows what there is")
     return REFUSED
 
 

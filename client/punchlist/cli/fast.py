@@ -10,7 +10,8 @@ import time
 
 from punchlist import plain_json, project
 from punchlist.cli import render, wire
-from punchlist.cli.style import style_of, write
+from punchlist.cli.person import STARTED_MS, person
+from punchlist.cli.style import Style, style_of, write
 from punchlist.launch import Target
 from punchlist.text import safe, safe_json, task_id
 from punchlist_schemas import directory, rendezvous
@@ -19,6 +20,7 @@ from punchlist_schemas.project_file import DirectoryError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
 _VALUES = {
     "-c": "conversation",
@@ -39,6 +41,8 @@ def run(argv: "Sequence[str]", env: "Mapping[str, str]") -> "int | None":
     if parsed is None:
         return None
     words, options = parsed
+    if words[:2] == ["daemon", "status"]:
+        words = words[1:]
     handler = _HANDLERS.get(words[0]) if words else None
     return handler(words[1:], options, env) if handler else None
 
@@ -87,7 +91,7 @@ def _conversation(options: "dict[str, str]", env: "Mapping[str, str]") -> "str |
 
 def _list(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":
     if words or "line" in options:
-        return None
+        return None if words or {"json", "all"} & options.keys() else _prompt(options, env)
     conversation = _conversation(options, env)
     result = conversation and wire.call(_target(options, env), "task.list", {"conversation": conversation})
     if not conversation or not result:
@@ -103,6 +107,17 @@ def _list(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]
     folded = style.terminal and "all" not in options
     lines = render.list_lines(conversation, answer["tasks"], answer["counts"], style, folded=folded)
     return write("\n".join(lines) + "\n")
+
+
+def _prompt(options: "dict[str, str]", env: "Mapping[str, str]") -> int:
+    """One line about the list that is meant, for a shell prompt: whatever is wrong, there is just nothing to say."""
+    try:
+        name = options.get("conversation") or (project.of_directory(env) or (directory.OUTSIDE,))[0]
+        result = wire.call(_target(options, env), "conversation.get", {"conversation": name})
+    except (DirectoryError, TimeoutError):
+        return 0
+    told: dict[str, Any] = plain_json.decode(result)["conversation"] if result else {}
+    return write(render.header(name, told["counts"], Style()) + "\n") if told.get("version") else 0
 
 
 def _show(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":
@@ -193,7 +208,7 @@ def _complete(words: "Sequence[str]", env: "Mapping[str, str]") -> int:
     return write("".join(f"{safe(row[name])}\t{safe(row.get(text, ''))}\n" for row in rows))
 
 
-def _change(method: str, params: "dict[str, str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "str | None":
+def _change(method: str, params: "dict[str, Any]", options: "dict[str, str]", env: "Mapping[str, str]") -> "str | None":
     if not {"line", "all"}.isdisjoint(options):
         return None
     if "conversation" in options and os.isatty(2):
@@ -201,7 +216,23 @@ def _change(method: str, params: "dict[str, str]", options: "dict[str, str]", en
     conversation = _conversation(options, env)
     if not conversation:
         return None
-    return wire.call(_target(options, env), method, {"conversation": conversation, **params}, writes=True)
+    params = {"conversation": conversation, "actor": person(env), **params}
+    return wire.call(_target(options, env), method, params, writes=True)
+
+
+def _start(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":
+    task = task_id(words[0]) if len(words) == 1 else ""
+    if not (task.isascii() and task.isdecimal()):
+        return None
+    owner = env.get("PUNCHLIST_OWNER") or person(env)
+    members: dict[str, Any] = {"task": task, "owner": owner, "lease_ms": STARTED_MS, "keep": True}
+    result = _change("task.claim", members, options, env)
+    if result is None:
+        return None
+    if "json" in options:
+        return write(safe_json(result) + "\n")
+    style = style_of(env, now=int(time.time() * 1000))
+    return write("\n".join(render.task_lines(plain_json.decode(result)["task"], style)) + "\n")
 
 
 _HANDLERS = {
@@ -210,7 +241,7 @@ _HANDLERS = {
     "show": _show,
     "status": _status,
     "add": _add,
-    "start": _set("in_progress"),
+    "start": _start,
     "done": _set("completed"),
     "pause": _set("paused"),
     "reopen": _set("pending"),

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from punchlist.cli.arguments import COMMON, Argument, flag
 from punchlist.cli.exit_codes import MEANINGS, USAGE
-from punchlist.cli.index import ALIASES, COMMANDS, GROUPS, MEANT, Entry
+from punchlist.cli.index import ALIASES, COMMANDS, FORMER, GROUPS, MEANT, SECTIONS, Entry
 from punchlist.cli.style import terminal_width, write
 from punchlist.text import safe
 
@@ -16,14 +16,15 @@ _CODES = "\n".join(f"  {code:<5}{meaning}" for code, meaning in MEANINGS.items()
 _EPILOG = f"""exit codes:
 {_CODES}
 
-environment: PUNCHLIST_CONVERSATION, PUNCHLIST_SOCKET, PUNCHLIST_DATA_DIR, PUNCHLIST_AUTOSTART, NO_COLOR
+environment: PUNCHLIST_CONVERSATION, PUNCHLIST_ACTOR, PUNCHLIST_SOCKET, PUNCHLIST_DATA_DIR, PUNCHLIST_AUTOSTART,
+  NO_COLOR
 
 examples:
+  punch                        the list, and what to do next
   punch add Write the lexer
   punch start 1; punch done 1
-  punch list
   punch watch
-  punch help add"""
+  punch help add; punch help daemon; punch help undo"""
 VERSION = flag("--version", text="print the version")
 
 
@@ -57,35 +58,55 @@ class Parser(argparse.ArgumentParser):
 
 def everything() -> Parser:
     """The parser for what stands alone: its help lists all commands."""
-    width = max(map(len, COMMANDS))
+    width = max(len(one.name) for entries in SECTIONS.values() for one in entries)
+    sections = (_table(f"{title}:", entries, width) for title, entries in SECTIONS.items())
     groups = (
-        "\n".join([f"{title}:", *(f"  {one.name:<{width}}  {one.summary}" for one in entries)])
-        for title, entries in GROUPS.items()
+        f"  {f'{group} …':<{width}}  {about}: {', '.join(one.word for one in entries)}"
+        for group, (about, entries) in GROUPS.items()
     )
-    parser = Parser(
-        prog="punch",
-        usage="punch [options] COMMAND ...",
-        description="\n\n".join(["Task lists for AI agents and the people who work with them.", *groups]),
-        epilog=_EPILOG,
-        formatter_class=_Formatter,
-        allow_abbrev=False,
-    )
+    text = ("Task lists for AI agents and the people who work with them.", *sections, "\n".join(["groups:", *groups]))
+    parser = _parser("punch", usage="punch [options] [COMMAND ...]", description="\n\n".join(text), epilog=_EPILOG)
     declare(parser, (VERSION, *COMMON))
+    return parser
+
+
+def of_group(group: str) -> Parser:
+    """The parser of a group's bare name: its help lists the commands of the group."""
+    about, entries = GROUPS[group]
+    parser = _parser(
+        f"punch {group}",
+        usage=f"punch {group} COMMAND ...",
+        description=_table(f"{about}:", entries, _width(entries)),
+        epilog=f"punch {group} COMMAND --help shows the arguments and examples of one",
+    )
+    declare(parser.add_argument_group("common options"), COMMON)
     return parser
 
 
 def of_command(entry: Entry) -> Parser:
     """The parser of one command."""
-    parser = Parser(
-        prog=f"punch {entry.name}",
-        description=entry.summary,
+    _, further = GROUPS.get(entry.name, ("", ()))
+    parts = [entry.summary, *([_table("further commands:", further, _width(further))] if further else [])]
+    parser = _parser(
+        f"punch {entry.name}",
+        description="\n\n".join(parts),
         epilog="examples:\n" + "\n".join(f"  {example}" for example in entry.usage.examples),
-        formatter_class=_Formatter,
-        allow_abbrev=False,
     )
     declare(parser, entry.usage.arguments)
     declare(parser.add_argument_group("common options"), COMMON)
     return parser
+
+
+def _parser(prog: str, **how: Any) -> Parser:
+    return Parser(prog=prog, formatter_class=_Formatter, allow_abbrev=False, **how)
+
+
+def _width(entries: Iterable[Entry]) -> int:
+    return max(len(one.name) for one in entries)
+
+
+def _table(title: str, entries: Iterable[Entry], width: int) -> str:
+    return "\n".join([title, *(f"  {one.name:<{width}}  {one.summary}" for one in entries)])
 
 
 def declare(parser: Any, arguments: Iterable[Argument]) -> None:
@@ -97,24 +118,69 @@ def declare(parser: Any, arguments: Iterable[Argument]) -> None:
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The arguments; `command` is the name of the command, None where there is none.
 
+    `former` is what was typed where that is the command's name of the version before, else empty.
+
     Raises:
         SystemExit: Help was asked for, or the arguments make no sense (code 2).
     """
     place = _place_of_command(argv)
-    front, rest = [word for word in argv[:place] if word != "--"], list(argv[place + 1 :])
-    if place == len(argv) or "--version" in front or "-h" in front or "--help" in front:
-        parser, command = everything(), None
-    elif argv[place] == "help":
-        parser, command = (of_command(_entry(rest[0])) if rest else everything()), None
-        front, rest = ["--help"], []
+    front, rest = [word for word in argv[:place] if word != "--"], list(argv[place:])
+    command, former = None, ""
+    if not rest or not {"--version", "-h", "--help"}.isdisjoint(front):
+        parser, rest = everything(), []
+    elif rest[0] == "help":
+        _tell_topic(rest[1:])
+        parser, front, rest = _helped(rest[1:]), ["--help"], []
     else:
-        entry = _entry(argv[place])
-        parser, command = of_command(entry), entry.name
-    args, unknown = parser.parse_known_args(front + rest if command or not rest else front)
+        typed, found, rest = _found(rest)
+        if isinstance(found, Entry):
+            parser, command, former = of_command(found), found.name, typed if typed in FORMER else ""
+        else:
+            parser, rest = of_group(found), ["--help"]
+    args, unknown = parser.parse_known_args(front + rest)
     if unknown:
         parser.error(f"unknown arguments: {' '.join(unknown)}")
-    args.command = command
+    args.command, args.former = command, former
     return args
+
+
+def _tell_topic(words: Sequence[str]) -> None:
+    """Print the page that `punch help TOPIC` asks for, if these words name one; `help topics` lists them.
+
+    Raises:
+        SystemExit: It was printed.
+    """
+    from punchlist.cli.topics import text_of
+
+    if (text := text_of(" ".join(words))) is not None:
+        write(text)
+        raise SystemExit(0)
+
+
+def _helped(words: Sequence[str]) -> Parser:
+    """What `punch help WORDS` shows."""
+    if not words:
+        return everything()
+    _, found, _ = _found(words)
+    return of_command(found) if isinstance(found, Entry) else of_group(found)
+
+
+def _found(words: Sequence[str]) -> tuple[str, Entry | str, list[str]]:
+    """What the words begin with: the name as it was typed, its command (or the name of a bare group), and the rest.
+
+    Common options may stand between the two words of a command, but for `list`, which has options of its own.
+    """
+    first = words[0]
+    if first not in GROUPS:
+        return first, _entry(first), [*words[1:]]
+    rest = words[1:]
+    place = 0 if first in COMMANDS else _place_of_command(rest)
+    front, rest = rest[:place], rest[place:]
+    is_bare = not rest or rest[0].startswith("-") or not {"-h", "--help"}.isdisjoint(front)
+    if is_bare:
+        return first, COMMANDS.get(first, first), [*front, *rest]
+    typed = f"{first} {rest[0]}"
+    return typed, _entry(typed), [*front, *rest[1:]]
 
 
 def _place_of_command(argv: Sequence[str]) -> int:
@@ -136,17 +202,23 @@ def _place_of_command(argv: Sequence[str]) -> int:
     return min(place, len(argv))
 
 
-def _entry(word: str) -> Entry:
-    """The command of this name or alias."""
-    if (entry := COMMANDS.get(ALIASES.get(word, word))) is not None:
+def _entry(name: str) -> Entry:
+    """The command of this name, alias or former name."""
+    if (entry := COMMANDS.get(ALIASES.get(name, FORMER.get(name, name)))) is not None:
         return entry
-    meant = MEANT.get(word)
-    hint = f"did you mean {meant!r}?" if meant else _nearest(word, COMMANDS, "punch --help lists them")
-    Parser(prog="punch").error(f"there is no command {word!r}; {hint}")
+    group, _, word = name.rpartition(" ")
+    near = [one.name for one in COMMANDS.values() if word == one.word]
+    meant = MEANT.get(word) or (near[0] if near else None)
+    known = [one.word for one in GROUPS[group][1]] if group else [*COMMANDS, *ALIASES, *GROUPS]
+    place = f"punch {group}".rstrip()
+    hint = (
+        f"did you mean 'punch {meant}'?" if meant else _nearest(word, known, f"{place} --help lists them", f"{place} ")
+    )
+    Parser(prog=place).error(f"there is no command {name!r}; {hint}")
 
 
-def _nearest(word: str, words: Iterable[str], otherwise: str) -> str:
+def _nearest(word: str, words: Iterable[str], otherwise: str, before: str = "") -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(words), n=1)
-    return f"did you mean {near[0]!r}?" if near else otherwise
+    return f"did you mean '{before}{near[0]}'?" if near else otherwise

@@ -85,7 +85,13 @@ class Place(NamedTuple):
     @property
     def arguments(self) -> list[str]:
         """The arguments that make the command an MCP server."""
-        return ["mcp", "--dialect", "native", *(["--conversation", self.conversation] if self.conversation else [])]
+        return [
+            "agent",
+            "mcp",
+            "--dialect",
+            "native",
+            *(["--conversation", self.conversation] if self.conversation else []),
+        ]
 
     @property
     def server(self) -> dict[str, Any]:
@@ -207,7 +213,7 @@ def _root(place: Place) -> str | None:
 def hook_command(place: Place) -> str:
     """The command line of a hook, for a shell; everything in it is quoted."""
     named = ["-c", place.conversation] if place.conversation else []
-    return shlex.join([place.punch, "prime", "--hook", *named])
+    return shlex.join([place.punch, "agent", "prime", "--hook", *named])
 
 
 def _claude_settings(place: Place) -> tuple[FileEdits, ...]:
@@ -223,13 +229,14 @@ def _claude_settings(place: Place) -> tuple[FileEdits, ...]:
 
 
 def is_our_hook(entry: Any) -> bool:
-    """Whether an entry runs `punch prime --hook` and nothing else."""
+    """Whether an entry runs `punch agent prime --hook` and nothing else."""
     try:
         (hook,) = entry["hooks"]
         program, *arguments = shlex.split(hook["command"])
     except (AttributeError, KeyError, TypeError, ValueError):
         return False
-    return os.path.basename(program) == "punch" and arguments[:2] == ["prime", "--hook"]
+    words = arguments[1:] if arguments[:1] == ["agent"] else arguments  # version 0.1.0 wrote it without that word
+    return os.path.basename(program) == "punch" and words[:2] == ["prime", "--hook"]
 
 
 HOSTS = (

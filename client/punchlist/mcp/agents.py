@@ -1,7 +1,7 @@
 """Which agent makes a request: its host's name and what tells its session apart.
 
-A process of `punch mcp` on standard input and output serves one host, but some hosts run several conversations over it
-and name the conversation in `_meta` of each call:
+A process of `punch agent mcp` on standard input and output serves one host, but some hosts run several conversations
+over it and name the conversation in `_meta` of each call:
 
 | host | member of `_meta` |
 |---|---|

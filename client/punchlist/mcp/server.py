@@ -287,7 +287,7 @@ def _refuse_following(context: Context) -> None:
 
 
 async def _attached(client: AsyncClient, session: str) -> str | None:
-    """The list that a host's session was attached to (`punch attach`), if it was."""
+    """The list that a host's session was attached to (`punch agent attach`), if it was."""
     if not is_conversation_id(session):
         return None
     try:

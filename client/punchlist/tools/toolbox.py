@@ -63,7 +63,7 @@ _NO_LIST = (
 
 _CUT = (
     "this is not the whole list: its log is damaged at position {0.seq} ({0.reason}), and later changes are missing. "
-    "It takes no changes now. Tell the user to stop the daemon and run: punch verify --repair"
+    "It takes no changes now. Tell the user to stop the daemon and run: punch daemon verify --repair"
 )
 
 

@@ -200,13 +200,14 @@ def damage_of(damaged: Damaged) -> Rejection:
     if not name:
         return Rejection(
             "damaged",
-            f"The log is damaged: {damaged.reason}. Nothing was changed. End the daemon, run `punch verify --repair`.",
+            f"The log is damaged: {damaged.reason}. Nothing was changed. "
+            "End the daemon, run `punch daemon verify --repair`.",
             {"conversation": "", "seq": seq},
         )
     return Rejection(
         "damaged",
         f"The log of {name} is damaged at position {seq} ({damaged.reason}); it can be read up to there "
-        "but not written. End the daemon and run `punch verify --repair`, or restore a backup.",
+        "but not written. End the daemon and run `punch daemon verify --repair`, or restore a backup.",
         {"conversation": name, "seq": seq},
     )
 
@@ -216,7 +217,7 @@ def gap_of(gap: Gap) -> Rejection:
     return Rejection(
         "gap",
         f"The events behind {gap.after} and before {gap.first} are damaged or missing. Go on behind {gap.first - 1}; "
-        "`punch verify` says whose they were.",
+        "`punch daemon verify` says whose they were.",
         {"after": gap.after, "first": gap.first},
     )
 

@@ -20,7 +20,7 @@ from punchlistd.store.verify import Problem
 EVENT_LOST = {"type": "EventLost"}
 """What stands in the place of a lost event: without effect."""
 
-ACTOR = "punch verify --repair"
+ACTOR = "punch daemon verify --repair"
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -34,7 +34,7 @@ def check_pages(path: str) -> None:
     missing = set(range(length // page + 1, pages + 1)) - _written_ahead(write_ahead(path), page)
     if missing:
         lost = f"{len(missing)} of {pages} pages are missing"
-        raise LogUnusable(f"{path} was cut short: {lost}; put a backup in its place: punch restore")
+        raise LogUnusable(f"{path} was cut short: {lost}; put a backup in its place: punch daemon restore")
 
 
 def _written_ahead(path: str, page: int) -> set[int]:
@@ -67,4 +67,6 @@ def check_schema(connection: sqlite3.Connection, path: str) -> None:
         wrong = {*fresh.execute(listed)} ^ {*connection.execute(listed)}
     if wrong:
         name = min(str(row[1]) for row in wrong)
-        raise LogUnusable(f"the definition of {name} in {path} is damaged; put a backup in its place: punch restore")
+        raise LogUnusable(
+            f"the definition of {name} in {path} is damaged; put a backup in its place: punch daemon restore"
+        )

@@ -109,7 +109,9 @@ class Operations:
         """A value that belongs to the log as a whole."""
         row = self.connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         if row is None or not isinstance(row[0], type_):
-            raise LogUnusable(f"{self.path} does not say its {name}; run punch verify, or put a backup in its place")
+            raise LogUnusable(
+                f"{self.path} does not say its {name}; run punch daemon verify, or put a backup in its place"
+            )
         return row[0]
 
     def _compare_with_high_water_mark(self) -> tuple[int, int] | None:

@@ -20,7 +20,7 @@ def rebuild(log: Operations) -> None:
     """Replace the file of an open log by one with the same rows and an empty index: all is unindexed then.
 
     Raises:
-        Damaged: Not every row is sound; nothing was changed, and `punch verify --repair` is for that.
+        Damaged: Not every row is sound; nothing was changed, and `punch daemon verify --repair` is for that.
         StorageFull: There is no room for it.
     """
     log.checkpoint()

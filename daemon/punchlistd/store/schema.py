@@ -122,7 +122,9 @@ def identify(path: str, newest: int) -> bool:
             f"{path} can't be read ({error.strerror}); allow it or choose another data directory"
         ) from error
     if len(header) < _HEADER or not header.startswith(_MAGIC):
-        raise LogUnusable(f"{path} is not a punchlist log; move it away, or put a backup in its place: punch restore")
+        raise LogUnusable(
+            f"{path} is not a punchlist log; move it away, or put a backup in its place: punch daemon restore"
+        )
     if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
         raise LogUnusable(f"{path} is another program's database; move it away or choose another data directory")
     _refuse_newer(path, int.from_bytes(header[60:64], "big"), newest)
@@ -211,7 +213,9 @@ def _back_up(connection: sqlite3.Connection, path: str, version: int) -> None:
         counts = [database.execute("SELECT count(*), max(seq) FROM log").fetchone() for database in (connection, copy)]
     if verdict != "ok" or counts[0] != counts[1]:
         discard(unfinished)
-        raise LogUnusable(f"{path} was not upgraded because its backup is not sound ({verdict}); run punch verify")
+        raise LogUnusable(
+            f"{path} was not upgraded because its backup is not sound ({verdict}); run punch daemon verify"
+        )
     number = 1
     while True:
         try:

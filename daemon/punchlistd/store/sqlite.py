@@ -74,7 +74,7 @@ def _unusable(path: str, error: Exception) -> LogUnusable:
     if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return LogUnusable(f"{path} is in use by another program; end that one first")
     if isinstance(error, sqlite3.DatabaseError):
-        return LogUnusable(f"{path} can't be opened ({error}); run punch verify, or put a backup in its place")
+        return LogUnusable(f"{path} can't be opened ({error}); run punch daemon verify, or put a backup in its place")
     return LogUnusable(f"{path} can't be opened ({error}); allow it or choose another data directory")
 
 

@@ -69,7 +69,7 @@ def verify_file(path: str, progress: Callable[[int], None] = _nobody) -> Report:
                 )
             return report
     except sqlite3.Error as error:
-        raise LogUnusable(f"{path} can't be read ({error}); put a backup in its place: punch restore") from error
+        raise LogUnusable(f"{path} can't be read ({error}); put a backup in its place: punch daemon restore") from error
 
 
 @contextlib.contextmanager

@@ -49,9 +49,16 @@ def test_the_examples_of_the_help_mean_the_same_by_both(example: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        *("next", "next --done", "next --done 3 --result x", "claim", "claim 1 2 --lease 2h", "edit 3 -t x --label a"),
-        *("add Write the lexer -p high --json", "move 5 --before 2", "prime -c x --session s", "ls -c work"),
-        *("done 1 2 --result=x", "list --status pending --status failed", "call task.get task=1"),
+        *(
+            "next",
+            "next --done",
+            "next --done 3 --result x",
+            "queue claim",
+            "queue claim 1 2 --lease 2h",
+            "edit 3 -t x --label a",
+        ),
+        *("add Write the lexer -p high --json", "move 5 --before 2", "agent prime -c x --session s", "ls -c work"),
+        *("done 1 2 --result=x", "list --status pending --status failed", "daemon call task.get task=1"),
     ],
 )
 def test_the_commands_of_every_day_need_no_argparse(line: str) -> None:
@@ -62,7 +69,16 @@ def test_the_commands_of_every_day_need_no_argparse(line: str) -> None:
     "line",
     [
         *("", "help", "--json list", "lst", "show", "show 1 2", "list --nonsense", "list --limit many", "add -- -x"),
-        *("edit 3 -tx", "list --js", "claim 1 --json 2", "list -c", "list --json=1", "rpc", "add x -p top", "done -1"),
+        *(
+            "edit 3 -tx",
+            "list --js",
+            "queue claim 1 --json 2",
+            "list -c",
+            "list --json=1",
+            "daemon rpc",
+            "add x -p top",
+            "done -1",
+        ),
         *("add x --label", "list -h", "add x --title=y"),
     ],
 )

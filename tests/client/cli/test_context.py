@@ -122,7 +122,7 @@ def test_on_a_terminal_deleting_asks(daemon: Running) -> None:
     with connect() as client:
         plan = client.conversation("default")
         plan.add("a")
-        for words, answer, left in ((("rm", "1"), "n", 1), (("clear",), "\n", 1), (("rm", "1"), "y", 0)):
+        for words, answer, left in ((("rm", "1"), "n", 1), (("list", "clear"), "\n", 1), (("rm", "1"), "y", 0)):
             with terminal(*words) as shown:
                 shown.wait_for("[y/N] ")
                 shown.type(answer + "\n")

@@ -64,7 +64,17 @@ def test_a_wrong_argument_names_the_help_of_its_command(punch: Punch, words: tup
 @pytest.mark.parametrize(
     "words",
     [
-        *(["start"], ["done"], ["fail"], ["pause"], ["resume"], ["reopen"], ["rm", "-y"], ["release"], ["claim"]),
+        *(
+            ["start"],
+            ["done"],
+            ["fail"],
+            ["pause"],
+            ["resume"],
+            ["reopen"],
+            ["rm", "-y"],
+            ["queue", "release"],
+            ["queue", "claim"],
+        ),
         *(["show"], ["why"], ["wait", "--timeout", "1"], ["edit", "-t", "x"], ["move", "--to-end"], ["done", "1"]),
         *(["add", "x", "--parent"], ["add", "x", "--blocked-by"], ["add", "x", "--blocks"], ["add", "x", "--before"]),
         *(["edit", "1", "--blocked-by"], ["move", "1", "--after"], ["next", "--done"]),
@@ -97,9 +107,25 @@ def test_the_version_is_the_installed_one_and_needs_no_command(capfd: Any) -> No
     assert capfd.readouterr().out.startswith(f"punch {version('punchlist')} (Python 3.")
 
 
-def test_without_a_command_help_is_printed(capfd: Any) -> None:
-    assert dispatch.run([]) == 0
-    assert capfd.readouterr().out.startswith("usage: punch ")
+def test_without_a_command_the_list_is_shown_with_what_to_do_next(
+    punch: Punch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("USER", "zed")
+    assert punch().lines[-1] == "next: punch add TITLE adds the first task; punch help lists the commands"
+    punch("add", "a")
+    punch("add", "b", "--priority", "urgent", "--blocked-by", "1")
+    assert punch().lines == [*punch("list").lines, "next: punch start 1  (a)"]
+    punch("start", "1")
+    assert punch().lines[-1] == "next: punch done 1  (a)"
+    assert punch("--json").json["tasks"][0]["id"] == "1"
+    punch("start", "1", "-o", "ann", "--actor", "ann")
+    punch("queue", "release", "1")
+    punch("start", "1", "-o", "ann")
+    assert punch().lines[-1] == "next: no task is ready; punch why 1 tells what keeps #1"
+    punch("done", "1", "--force")
+    assert punch("-c", "default").lines[-1] == "next: punch start 2  (b)"
+    punch("done", "2")
+    assert punch().lines[-1] == "next: all tasks are finished; punch add TITLE adds another"
 
 
 def test_an_argument_that_is_no_text_is_a_usage_error(run: Punch) -> None:
@@ -109,7 +135,7 @@ def test_an_argument_that_is_no_text_is_a_usage_error(run: Punch) -> None:
 
 
 def test_a_list_whose_name_is_empty_is_refused_instead_of_taken_for_another(punch: Punch) -> None:
-    for command in (("add", "x"), ("list",), ("clear", "--yes")):
+    for command in (("add", "x"), ("list",), ("list", "clear", "--yes")):
         done = punch(*command, "-c", "")
         assert done.code == 1 and "error: invalid_params: conversation" in done.err
 
@@ -130,5 +156,5 @@ def test_a_daemon_that_runs_other_code_is_named_with_what_to_do(
     monkeypatch.setattr(wire, "build_stamp", lambda version: f"{version}+newer")  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     done = punch("add", "b")
     assert (done.code, done.err.count("\n")) == (0, 1)
-    assert "runs other code" in done.err and "punch call daemon.shutdown" in done.err
+    assert "runs other code" in done.err and "punch daemon stop" in done.err
     assert punch("list", "--json").err == ""

@@ -45,7 +45,7 @@ def test_a_command_of_every_day_imports_nothing_heavy(punch: Any, home: Path, wo
 
 
 OURS = (
-    *("", ".cli", ".cli.fast", ".cli.render", ".cli.style", ".cli.wire", ".errors", ".launch"),
+    *("", ".cli", ".cli.fast", ".cli.person", ".cli.render", ".cli.style", ".cli.wire", ".errors", ".launch"),
     *(".plain_json", ".project", ".text"),
 )
 SCHEMAS = ("", ".build", ".directory", ".project_file", ".rendezvous", ".repository")
@@ -57,8 +57,17 @@ def test_adding_a_task_loads_these_modules_of_ours_and_no_other(punch: Any) -> N
 
 
 FULL = [
-    *("next", "claim", "start 1 2", "done 1 -r text", "add b -p high", "edit 1 -t t", "move 1 --to-end", "rm 1 -y"),
-    *("undo", "log", "why 1", "list --ready", "status", "conversations", "prime -c default --session s"),
+    *(
+        "next",
+        "queue claim",
+        "start 1 2",
+        "done 1 -r text",
+        "add b -p high",
+        "edit 1 -t t",
+        "move 1 --to-end",
+        "rm 1 -y",
+    ),
+    *("undo", "log", "why 1", "list --ready", "daemon status", "list all", "agent prime -c default --session s"),
 ]
 
 
@@ -81,13 +90,13 @@ IN_EVERY_LOOP = [
         "next",
         "next --done",
         "next --done 1 -r text",
-        "claim",
-        "claim 2 --lease 2h",
+        "queue claim",
+        "queue claim 2 --lease 2h",
         "start 1 2",
         "done 1 --result text",
     ),
     *("add b -p high --label x", "edit 1 -t t --due 3d", "edit 1 --blocked-by 2", "move 1 --to-end"),
-    *("prime -c default", "prime -c default --session s"),
+    *("agent prime -c default", "agent prime -c default --session s"),
 ]
 
 
@@ -97,7 +106,7 @@ def test_what_an_agent_runs_for_each_task_loads_neither_argparse_nor_openssl(
 ) -> None:
     for title in ("a", "b", "c"):
         punch("add", title)
-    punch("prime", "-c", "default", "--session", "s")
+    punch("agent", "prime", "-c", "default", "--session", "s")
     loaded = imported(*words)
     assert "punchlist.cli.dispatch" in loaded
     heavy = {*HEAVY, "gettext", "locale", "hashlib", "_hashlib"}
@@ -108,7 +117,7 @@ def test_what_an_agent_runs_for_each_task_loads_neither_argparse_nor_openssl(
 def test_a_status_line_that_somebody_else_has_written_is_not_shown(punch: Any, home: Path, line: str) -> None:
     punch("add", "a")
     (home / "run" / "status").write_text(line + "\n")
-    assert punch("status", "--line").out == "1 open, 0 in progress\n"
+    assert punch("daemon", "status", "--line").out == "1 open, 0 in progress\n"
 
 
 def test_the_installed_script_imports_nothing_heavy(punch: Any) -> None:
@@ -138,7 +147,7 @@ def test_the_installed_script_imports_nothing_heavy(punch: Any) -> None:
         ("list", "--ready"),
         ("list", "extra"),
         ("list", "-c"),
-        ("list", "--line"),
+        ("list", "--line", "--json"),
         ("show",),
         ("show", "1", "2"),
     ],
@@ -168,8 +177,8 @@ def test_a_change_on_the_fast_path_is_the_one_of_the_full_path(
     """The same is printed and the same is written, for people and for programs."""
     told: list[Any] = []
     for conversation, is_fast in (("fast", True), ("full", False)):
-        punch("call", "conversation.open", f"conversation={conversation}")
-        punch("call", "task.add_many", f"conversation={conversation}", 'tasks=[{"title":"a"},{"title":"b"}]')
+        punch("daemon", "call", "conversation.open", f"conversation={conversation}")
+        punch("daemon", "call", "task.add_many", f"conversation={conversation}", 'tasks=[{"title":"a"},{"title":"b"}]')
         monkeypatch.setenv("PUNCHLIST_CONVERSATION", conversation)
         with monkeypatch.context() as patch:
             if not is_fast:
@@ -177,7 +186,7 @@ def test_a_change_on_the_fast_path_is_the_one_of_the_full_path(
             done = punch(*words)
             assert done.code == 0, done.err
             printed = punch(*words[:1], *(words[1:] if words[0] != "add" else ("again",)), "--json").json
-        read = punch("call", "event.read", "after=0", f"conversation={conversation}").json["events"]
+        read = punch("daemon", "call", "event.read", "after=0", f"conversation={conversation}").json["events"]
         told.append((done.out, sorted(printed), [(one["actor"], one["event"]["type"]) for one in read]))
     assert told[0] == told[1]
 

@@ -8,7 +8,7 @@ import pytest
 
 from punchlist.cli import commands, fast, main
 from punchlist.cli.arguments import COMMON, Argument
-from punchlist.cli.index import ALIASES, COMMANDS, MEANT, Entry
+from punchlist.cli.index import ALIASES, COMMANDS, FORMER, MEANT, Entry
 from punchlist.cli.parser import parse
 
 EVERY = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
@@ -17,8 +17,8 @@ EVERY = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys(
 @EVERY
 def test_every_command_has_a_handler_and_help_with_examples(command: Entry, capfd: pytest.CaptureFixture[str]) -> None:
     module = import_module(f"punchlist.cli.commands.{command.module}")
-    assert callable(getattr(module, f"run_{command.name}"))
-    assert main([command.name, "--help"]) == 0
+    assert callable(getattr(module, f"run_{command.word}"))
+    assert main([*command.name.split(), "--help"]) == 0
     shown = capfd.readouterr().out
     assert command.usage.examples
     assert all(example in shown for example in command.usage.examples)
@@ -44,13 +44,32 @@ def test_every_command_that_a_module_declares_is_in_the_index_once() -> None:
     for path in Path(commands.__path__[0]).glob("[a-z]*.py"):
         module = import_module(f"punchlist.cli.commands.{path.stem}")
         declared += [(name, path.stem) for name in module.COMMANDS]
-    assert sorted(declared) == sorted((entry.name, entry.module) for entry in COMMANDS.values())
+    assert sorted(declared) == sorted((entry.word, entry.module) for entry in COMMANDS.values())
 
 
 def test_names_and_aliases_are_each_for_one_command() -> None:
-    assert ALIASES == {"ls": "list"}
-    assert not {*ALIASES, *MEANT, "help"} & {*COMMANDS}
-    assert {*MEANT.values()} <= {*COMMANDS}
+    assert ALIASES == {
+        **{"ls": "list", "lists": "list all", "set": "list set"},
+        **{"stop": "daemon stop", "agent setup": "setup"},
+    }
+    every = [*COMMANDS, *ALIASES, *FORMER, *MEANT, "help"]
+    assert [name for name, times in Counter(every).items() if times > 1] == []
+
+
+@pytest.mark.parametrize("meant", sorted({*MEANT.values()}))
+def test_what_is_meant_can_be_typed(meant: str) -> None:
+    if not meant.startswith("--"):
+        name = " ".join(word for word in meant.split() if word.islower() and not word.startswith("-"))
+        options = {flag for argument in COMMANDS[name].usage.arguments for flag in argument.flags}
+        assert {word for word in meant.split() if word.startswith("--")} <= options
+
+
+@pytest.mark.parametrize(("former", "name"), sorted(FORMER.items()))
+def test_a_former_name_means_the_command_and_is_told(former: str, name: str) -> None:
+    words = shlex.split(COMMANDS[name].usage.examples[0].partition(f"punch {name}")[2])
+    args = parse([former, *words])
+    assert (args.command, args.former) == (name, former)
+    assert parse([*name.split(), *words]).former == ""
 
 
 def test_the_kinds_of_an_argument() -> None:
@@ -63,7 +82,10 @@ def test_the_kinds_of_an_argument() -> None:
 def test_what_the_fast_path_understands_is_declared_too() -> None:
     common = {flag for argument in COMMON for flag in argument.flags}
     reading = {
-        flag for name in ("list", "show", "status") for one in COMMANDS[name].usage.arguments for flag in one.flags
+        flag
+        for name in ("list", "show", "daemon status")
+        for one in COMMANDS[name].usage.arguments
+        for flag in one.flags
     }
     known = {*fast._VALUES, *fast._FLAGS}  # pyright: ignore[reportPrivateUsage]
     assert known <= common | reading

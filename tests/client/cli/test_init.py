@@ -16,7 +16,9 @@ def run_apart(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command(*words), capture_output=True, text=True, timeout=20, check=False, env=environment())
 
 
-@pytest.mark.parametrize("words", [("list",), ("add", "x"), ("watch",), ("rpc", "--stdio"), ("log",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [("list",), ("add", "x"), ("watch",), ("daemon", "rpc", "--stdio"), ("log",)], ids=" ".join
+)
 def test_without_a_daemon_that_may_be_started_the_exit_code_is_69(run: Any, words: tuple[str, ...]) -> None:
     outcome = run(*words)
     assert (outcome.code, outcome.out) == (69, "")
@@ -45,7 +47,7 @@ def test_a_reader_that_left_is_no_error(daemon: Running) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     buffered = {name: value for name, value in environment().items() if name != "PYTHONUNBUFFERED"}
-    for words in (["list"], ["call", "--list"], ["--help"], ["list", "--help"]):
+    for words in (["list"], ["daemon", "call", "--list"], ["--help"], ["list", "--help"]):
         with open(os.dup(writing), "wb") as out:
             done = subprocess.run(
                 command(*words),
@@ -70,7 +72,7 @@ def test_what_the_encoding_cannot_hold_becomes_ascii(daemon: Running, monkeypatc
 @pytest.mark.usefixtures("home")
 def test_ctrl_c_ends_with_130_and_without_a_traceback(daemon: Running) -> None:
     with terminal("wait", "--any-change", "--json") as shown:
-        while not run_apart("call", "daemon.status").stdout.count('"subscription":'):
+        while not run_apart("daemon", "call", "daemon.status").stdout.count('"subscription":'):
             pass
         shown.process.send_signal(signal.SIGINT)
         assert shown.finish() == 130

@@ -4,16 +4,23 @@ import pytest
 
 from punchlist.cli import main
 from punchlist.cli.exit_codes import MEANINGS
-from punchlist.cli.index import COMMANDS, GROUPS
+from punchlist.cli.index import COMMANDS, GROUPS, SECTIONS
 from punchlist.cli.parser import parse
+from punchlist.cli.topics import TOPICS
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["lst"], "did you mean 'list'?"),
+        (["lst"], "did you mean 'punch list'?"),
         (["frobnicate"], "punch --help lists them"),
-        (["create"], "did you mean 'add'?"),
+        (["create"], "did you mean 'punch add'?"),
+        (["ready"], "did you mean 'punch list --ready'?"),
+        (["daemon", "sotp"], "did you mean 'punch daemon stop'?"),
+        (["queue", "stop"], "did you mean 'punch daemon stop'?"),
+        (["list", "foo"], "punch list --help lists them"),
+        (["daemon", "frobnicate"], "punch daemon --help lists them"),
+        (["daemon", "--user", "x", "stop"], "there is no option --user"),
         (["list", "--status", "complete"], "did you mean 'completed'?"),
         (["list", "--nonsense"], "--nonsense"),
         (["list", "--\x1b]52;c;eA==\x07\x9b\u202e"], r"unknown arguments: --\x1b]52;c;eA==\x07\x9b\u202e"),
@@ -26,12 +33,12 @@ from punchlist.cli.parser import parse
         (["move", "3"], "one of --before, --after, --to-end"),
         (["move", "3", "--before", "1", "--to-end"], "one of --before, --after, --to-end"),
         (["add", "x", "--meta", "novalue"], "KEY=VALUE"),
-        (["clear"], "--yes"),
-        (["call"], "name a method"),
-        (["call", "task.lst"], "did you mean task.list?"),
-        (["call", "task.list", "[1]"], "NAME=VALUE"),
-        (["call", "task.list", "{1"], "not a JSON object"),
-        (["rpc"], "--stdio"),
+        (["list", "clear"], "--yes"),
+        (["daemon", "call"], "name a method"),
+        (["daemon", "call", "task.lst"], "did you mean task.list?"),
+        (["daemon", "call", "task.list", "[1]"], "NAME=VALUE"),
+        (["daemon", "call", "task.list", "{1"], "not a JSON object"),
+        (["daemon", "rpc"], "--stdio"),
     ],
 )
 def test_a_wrong_command_line_says_what_is_wrong_and_exits_with_2(
@@ -66,10 +73,10 @@ def test_common_options_go_before_and_after_the_command() -> None:
 
 def test_help_and_version_exit_with_0(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
-    assert main([]) == 0
     assert main(["--version"]) == 0
     shown = capfd.readouterr().out
-    assert all(f"  {name} " in shown for name in COMMANDS)
+    assert all(f"  {name} " in shown for name in COMMANDS if " " not in name)
+    assert all(f"  {group} …" in shown for group in GROUPS)
     assert "punch 0" in shown
     assert all(f"\n  {code:<5}{meaning}\n" in shown for code, meaning in MEANINGS.items())
 
@@ -77,8 +84,8 @@ def test_help_and_version_exit_with_0(capfd: pytest.CaptureFixture[str]) -> None
 def test_help_shows_groups_and_help_of_a_command_by_either_word(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["help"]) == 0
     shown = capfd.readouterr().out
-    assert [line for line in shown.splitlines() if line in (f"{title}:" for title in GROUPS)] == [
-        f"{title}:" for title in GROUPS
+    assert [line for line in shown.splitlines() if line in (f"{title}:" for title in SECTIONS)] == [
+        f"{title}:" for title in SECTIONS
     ]
     assert main(["help", "ls"]) == main(["list", "--help"]) == 0
     both = capfd.readouterr().out
@@ -88,3 +95,33 @@ def test_help_shows_groups_and_help_of_a_command_by_either_word(capfd: pytest.Ca
 def test_a_double_dash_may_stand_before_the_command(punch: Any) -> None:
     assert punch("--json", "--", "list", "--ready").json["tasks"] == []
     assert parse(["-c", "site", "run", "--", "ls", "-c", "x"]).argv == ["ls", "-c", "x"]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_bare_name_of_a_group_shows_its_commands(group: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", group]) == main([group, "--help"]) == 0
+    shown = capfd.readouterr().out
+    assert all(shown.count(f"  {one.name} ") == 2 for one in GROUPS[group][1])
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_help_has_pages_on_topics(topic: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "topics"]) == 0
+    assert f" {topic}" in capfd.readouterr().out
+    if topic not in COMMANDS:
+        assert main(["help", topic]) == 0
+        assert capfd.readouterr().out == TOPICS[topic]
+
+
+def test_common_options_may_stand_between_the_words_of_a_command() -> None:
+    args = parse(["daemon", "--socket", "/s", "stop", "--json"])
+    assert (args.command, args.socket, args.json) == ("daemon stop", "/s", True)
+    assert parse(["list", "--status", "pending"]).command == "list"
+    assert parse(["list", "all", "--active"]).command == "list all"
+
+
+def test_a_former_name_works_once_more_and_says_the_new_one(punch: Any) -> None:
+    done = punch("conversations")
+    assert (done.code, done.out) == (0, "no lists\n")
+    assert "`punch list all` now" in done.err
+    assert punch("lists").err == ""

@@ -51,8 +51,8 @@ READS = [
     "next",
     "edit 1 -t x",
     "resume 1",
-    "claim",
-    "clear --yes",
+    "queue claim",
+    "list clear --yes",
     "run true",
 ]
 
@@ -63,7 +63,7 @@ def test_a_name_that_no_list_has_is_refused_by_what_reads_with_the_nearest_ones(
     refused = punch(*words.split(), "-c", "web-site")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err == (
-        "error: not_found: there is no list web-site\n  did you mean website? punch conversations shows what there is\n"
+        "error: not_found: there is no list web-site\n  did you mean website? punch list all shows what there is\n"
     )
 
 
@@ -76,7 +76,7 @@ def test_a_repositorys_list_is_found_by_its_directorys_name(punch: Any, name: st
 
 def test_a_list_that_is_empty_is_a_list(punch: Any) -> None:
     punch("add", "a", "-c", "website")
-    punch("clear", "--yes", "-c", "website")
+    punch("list", "clear", "--yes", "-c", "website")
     assert punch("list", "-c", "website").lines == ["website  0/0", "  no tasks"]
 
 

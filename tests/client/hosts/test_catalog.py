@@ -24,7 +24,7 @@ def configured(tmp_path: Path, host: str, scope: Scope = "user", **env: str) -> 
     return found
 
 
-SERVER = {"command": "/bin/punch", "args": ["mcp", "--dialect", "native"]}
+SERVER = {"command": "/bin/punch", "args": ["agent", "mcp", "--dialect", "native"]}
 
 
 def test_the_command_line_offers_the_hosts_there_are() -> None:
@@ -64,7 +64,7 @@ def test_claude_code_runs_one_command_for_three_events(tmp_path: Path) -> None:
     hooks = configured(tmp_path, "claude-code")[".claude/settings.json"]["hooks"]
     assert set(hooks) == {"SessionStart", "UserPromptSubmit", "Stop"}
     for entries in hooks.values():
-        assert [hook["command"] for entry in entries for hook in entry["hooks"]] == ["/bin/punch prime --hook"]
+        assert [hook["command"] for entry in entries for hook in entry["hooks"]] == ["/bin/punch agent prime --hook"]
     moved = configured(tmp_path, "claude-code", CLAUDE_CONFIG_DIR=str(tmp_path / "x"))
     assert set(moved) == {"x/.claude.json", "x/settings.json"}
 
@@ -72,17 +72,17 @@ def test_claude_code_runs_one_command_for_three_events(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "ours"),
     [
-        ({"hooks": [{"type": "command", "command": "punch prime --hook"}]}, True),
+        ({"hooks": [{"type": "command", "command": "punch agent prime --hook"}]}, True),
         ({"matcher": "startup", "hooks": [{"command": "'/a b/punch' prime --hook -c website", "timeout": 3}]}, True),
-        ({"hooks": [{"command": "punch prime --hook"}, {"command": "mine"}]}, False),
+        ({"hooks": [{"command": "punch agent prime --hook"}, {"command": "mine"}]}, False),
         ({"hooks": [{"command": "punch list"}]}, False),
-        ({"hooks": [{"command": "cd /x && punch prime --hook"}]}, False),
+        ({"hooks": [{"command": "cd /x && punch agent prime --hook"}]}, False),
         ({"hooks": [{"command": "it's"}]}, False),
         ({"hooks": [{"command": ""}]}, False),
         ({"hooks": [{"command": 3}]}, False),
-        ({"hooks": {"command": "punch prime --hook"}}, False),
+        ({"hooks": {"command": "punch agent prime --hook"}}, False),
         ({}, False),
-        ("punch prime --hook", False),
+        ("punch agent prime --hook", False),
         (None, False),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_named_list_goes_into_every_hosts_configuration(tmp_path: Path, host: 
         text = (Configurator(str(tmp_path)).plan(wanted).after or b"").decode()
         assert "website" in text
         if "prime" in text:
-            assert "'/a b/punch' prime --hook -c website" in text
+            assert "'/a b/punch' agent prime --hook -c website" in text
 
 
 @pytest.mark.parametrize("word", ["$(touch PWN)", "a b", "`x`", "it's", ";rm", "a\nb"])
@@ -109,7 +109,7 @@ def test_every_word_of_a_hook_is_quoted(tmp_path: Path, word: str) -> None:
     renamed = told.rename(tmp_path / f"{word.replace('/', '')} punch")
     place = Place("user", "/p", {"HOME": "/h"}, str(renamed), word)
     subprocess.run(hook_command(place), shell=True, check=True, cwd=tmp_path)
-    assert json.loads((tmp_path / "told").read_text()) == ["prime", "--hook", "-c", word]
+    assert json.loads((tmp_path / "told").read_text()) == ["agent", "prime", "--hook", "-c", word]
 
 
 def test_project_files_have_a_root_and_a_users_own_have_none(tmp_path: Path) -> None:

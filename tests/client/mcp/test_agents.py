@@ -1,4 +1,4 @@
-"""Sessions as agents: real `punch mcp` processes of one client name, their hooks, and HTTP sessions."""
+"""Sessions as agents: real `punch agent mcp` processes of one client name, their hooks, and HTTP sessions."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def words(daemon: Spawned, *more: str) -> list[str]:
 
 def hook(daemon: Spawned, event: str, session: str, **members: Any) -> str:
     given = json.dumps({"session_id": session, "hook_event_name": event, **members})
-    command = [sys.executable, *words(daemon, "prime", "--hook")]
+    command = [sys.executable, *words(daemon, "agent", "prime", "--hook")]
     ran = subprocess.run(command, input=given, env=environment(session), capture_output=True, text=True, check=True)
     assert not ran.stderr
     return ran.stdout
@@ -61,7 +61,7 @@ async def sessions(daemon: Spawned, *names: str | None, more: tuple[str, ...] = 
         async with AsyncExitStack() as stack:
             servers = [
                 mcp.StdioServerParameters(
-                    command=sys.executable, args=words(daemon, "mcp", *more), env=environment(name)
+                    command=sys.executable, args=words(daemon, "agent", "mcp", *more), env=environment(name)
                 )
                 for name in names
             ]
@@ -143,7 +143,7 @@ async def test_two_servers_that_are_given_one_name_are_told_so(daemon: Spawned, 
 
 @pytest.mark.parametrize("name", ["", "a\x1b[2J", "x" * 129])
 def test_a_name_that_can_not_be_shown_is_refused_at_the_start(name: str, daemon: Spawned) -> None:
-    command = [sys.executable, *words(daemon, "mcp", "--actor", name)]
+    command = [sys.executable, *words(daemon, "agent", "mcp", "--actor", name)]
     ran = subprocess.run(command, stdin=subprocess.DEVNULL, env=environment(None), capture_output=True, check=False)
     assert ran.returncode == 2
     assert b"--actor is 1 to 128 characters" in ran.stderr
@@ -202,7 +202,7 @@ def test_a_request_whose_bytes_are_sent_twice_completes_nothing_further(daemon: 
         {"id": 7, "method": "tools/call", "params": finish},
         {"id": 7, "method": "tools/call", "params": finish},
     ]
-    command = [sys.executable, *words(daemon, "mcp")]
+    command = [sys.executable, *words(daemon, "agent", "mcp")]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment("a"), text=True
     ) as process:
@@ -224,7 +224,7 @@ async def test_an_attached_session_finds_its_list_through_the_server_too(daemon:
     client.conversation("website").add("There")
     client.call("conversation.attach", {"conversation": "website", "session": "a"})
     environment_of_a = {**environment("a"), "PUNCHLIST_CONVERSATION": ""}
-    server = mcp.StdioServerParameters(command=sys.executable, args=words(daemon, "mcp"), env=environment_of_a)
+    server = mcp.StdioServerParameters(command=sys.executable, args=words(daemon, "agent", "mcp"), env=environment_of_a)
     with anyio.fail_after(30):
         async with mcp.Client(server) as session:
             assert "There" in await said(session, "tasks")
@@ -232,7 +232,7 @@ async def test_an_attached_session_finds_its_list_through_the_server_too(daemon:
 
 @asynccontextmanager
 async def over_http(daemon: Spawned, mode: str, count: int) -> AsyncGenerator[list[Any]]:
-    """Clients of one `punch mcp --http` in this process."""
+    """Clients of one `punch agent mcp --http` in this process."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 

@@ -42,7 +42,7 @@ def words(daemon: Spawned, *more: str) -> list[str]:
 
 def hook(daemon: Spawned, session: str, directory: Path, event: str) -> str:
     given = json.dumps({"session_id": session, "hook_event_name": event, "cwd": str(directory), "source": "startup"})
-    command = [sys.executable, *words(daemon, "prime", "--hook")]
+    command = [sys.executable, *words(daemon, "agent", "prime", "--hook")]
     ran = subprocess.run(
         command, input=given, cwd=directory, env=environment(session), capture_output=True, text=True, check=True
     )
@@ -62,7 +62,7 @@ async def on_stdio(daemon: Spawned, worker: Worker, directory: Path, calls: int)
     """A session of the host with its own MCP server, which it starts again now and then, and its hooks."""
     session = f"session-{worker.name}"
     server = mcp.StdioServerParameters(
-        command=sys.executable, args=words(daemon, "mcp"), env=environment(session), cwd=str(directory)
+        command=sys.executable, args=words(daemon, "agent", "mcp"), env=environment(session), cwd=str(directory)
     )
     info = mcp.types.Implementation(name=HOST, version="2")
     while calls > 0:

@@ -25,7 +25,7 @@ def environment() -> dict[str, str]:
 
 def arguments(daemon: Spawned, *more: str) -> list[str]:
     common = ["--socket", daemon.socket, "--data-dir", daemon.data_dir, "--no-autostart", "-c", "work"]
-    return ["-m", "punchlist.cli", "mcp", *common, *more]
+    return ["-m", "punchlist.cli", "agent", "mcp", *common, *more]
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -44,7 +44,7 @@ async def test_a_host_on_stdio_recovers_when_the_daemon_comes_back(mode: str, tm
 
 
 class Served:
-    """`punch mcp --http` in a process of its own."""
+    """`punch agent mcp --http` in a process of its own."""
 
     def __init__(self, daemon: Spawned, *more: str) -> None:
         with socket.socket() as free:

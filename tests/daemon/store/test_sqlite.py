@@ -152,7 +152,7 @@ def test_a_log_whose_structure_is_broken_is_refused(path: str, page: int) -> Non
     data = bytearray(Path(path).read_bytes())
     data[page * 4096 + 100 * (page == 0) : (page + 1) * 4096] = b"\xff" * (4096 - 100 * (page == 0))
     Path(path).write_bytes(data)
-    with pytest.raises(LogUnusable, match="punch verify"):
+    with pytest.raises(LogUnusable, match="punch daemon verify"):
         open_log(path)
     assert Path(path).read_bytes() == data
 

@@ -137,7 +137,7 @@ class QueueHand(Hand):
 
 
 class ClaudeHand(Hand):
-    """The tools of the dialect `claude`: through `punch mcp` where the SDK is there, else in this process."""
+    """The tools of the dialect `claude`: through `punch agent mcp` where the SDK is there, else in this process."""
 
     name = "claude"
 
@@ -200,7 +200,7 @@ class ClaudeHand(Hand):
 
 
 def has_sdk() -> bool:
-    """Whether `punch mcp` can run."""
+    """Whether `punch agent mcp` can run."""
     return find_spec("mcp") is not None
 
 
@@ -212,7 +212,7 @@ class Answer(NamedTuple):
 
 
 class Stdio:
-    """A host of a few lines: `punch mcp` as a child, JSON-RPC on lines."""
+    """A host of a few lines: `punch agent mcp` as a child, JSON-RPC on lines."""
 
     def __init__(self, socket: str, actor: str) -> None:
         self._child = subprocess.Popen(
@@ -241,7 +241,7 @@ class Stdio:
                 if "result" not in message:
                     raise Violation(f"MCP: {message}")
                 return message["result"]
-        raise Violation("punch mcp ended")
+        raise Violation("punch agent mcp ended")
 
     def call(self, _dialect: str, tool: str, arguments: dict[str, Any]) -> Answer:
         """Call a tool."""

@@ -140,7 +140,7 @@ def projections(events: Sequence[Stored], link: Raw) -> int:
 
 
 def sound(log: Path) -> None:
-    """Look through a log file that no daemon has open, as `punch verify` does.
+    """Look through a log file that no daemon has open, as `punch daemon verify` does.
 
     Raises:
         Violation: something in it is not as it was written.

@@ -2,7 +2,7 @@
 
 SIZE counts operations, of all clients together, each in a thread or process of its own: so many steps are interleaved
 by chance. A tenth each are `punch` commands and saves of the mirror file (half `sed -i`, half as vim saves, often from
-a copy that is out of date), the rest calls of a raw socket, of `punch mcp` with the dialect `claude`, and of the
+a copy that is out of date), the rest calls of a raw socket, of `punch agent mcp` with the dialect `claude`, and of the
 dialect `queue` as a library. Then the list is quiet, and how long a change takes from end to end is measured.
 """
 

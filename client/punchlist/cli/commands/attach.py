@@ -1,4 +1,4 @@
-"""`punch attach` and `punch detach`: let the id of a host's session find a list, so that a resume finds it again."""
+"""`punch agent attach` and `detach`: let the id of a host's session find a list, so that a resume finds it again."""
 
 from punchlist.cli.arguments import Argument, Usage
 from punchlist.cli.context import Context
@@ -7,11 +7,11 @@ from punchlist.text import safe
 COMMANDS = {
     "attach": Usage(
         (Argument(("session",), "the outside id", {"metavar": "SESSION"}),),
-        ("punch attach 7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66 -c website",),
+        ("punch agent attach 7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66 -c website",),
     ),
     "detach": Usage(
         (Argument(("session",), "the outside id", {"metavar": "SESSION"}),),
-        ("punch detach 7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66",),
+        ("punch agent detach 7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66",),
     ),
 }
 
@@ -29,7 +29,7 @@ def run_detach(context: Context) -> int:
     if not context.args.conversation:
         # The session's own id leads to the list that it is attached to.
         place = context.call("conversation.get", conversation=session)["conversation"]["conversation"]
-        result = context.call("conversation.detach", conversation=place, session=session, actor=context.args.actor)
+        result = context.call("conversation.detach", conversation=place, session=session, actor=context.actor)
     else:
         result = context.change("conversation.detach", session=session)
     line = f"{safe(session)} no longer finds {result['conversation']['conversation']}"

@@ -1,4 +1,4 @@
-"""`punch backup`, `punch verify` and `punch restore`: what keeps a log, or brings it back.
+"""`punch daemon backup`, `punch daemon verify` and `punch daemon restore`: what keeps a log, or brings it back.
 
 A log that nobody serves is the daemon's program's business all the same: it is run once, for a report.
 """
@@ -35,7 +35,7 @@ COMMANDS = {
                 "file",
             ),
         ),
-        ("punch backup", "punch backup /media/stick/punchlist.db"),
+        ("punch daemon backup", "punch daemon backup /media/stick/punchlist.db"),
     ),
     "verify": Usage(
         (
@@ -44,9 +44,11 @@ COMMANDS = {
                 "--repair", text="repair the log, while no daemon runs: copy it, cut out the damage, list what is lost"
             ),
         ),
-        ("punch verify", "punch verify /media/stick/punchlist.db", "punch verify --repair"),
+        ("punch daemon verify", "punch daemon verify /media/stick/punchlist.db", "punch daemon verify --repair"),
     ),
-    "restore": Usage((Argument(("file",), "the backup", _FILE, "file"),), ("punch restore /media/stick/punchlist.db",)),
+    "restore": Usage(
+        (Argument(("file",), "the backup", _FILE, "file"),), ("punch daemon restore /media/stick/punchlist.db",)
+    ),
 }
 
 _LONG_BYTES = 64 << 20
@@ -66,7 +68,7 @@ def run_backup(context: Context) -> int:
     made = context.call("daemon.backup", path=path)
     lines = [
         f"{safe(made['path'])}: {_held(made)}, {made['bytes'] / _MIB:.1f} MiB",
-        "every checksum, chain and group in the copy was checked; to bring it back: punch restore FILE",
+        "every checksum, chain and group in the copy was checked; to bring it back: punch daemon restore FILE",
     ]
     return context.answer(made, lines)
 
@@ -102,7 +104,7 @@ def _verified_copy(context: Context, client: Caller, path: str) -> int:
             client.call("daemon.backup", {"path": copy, "check": False})
             return _verified(context, copy, path)
         except Damaged as error:
-            tell(error.kind, error.message, "look at the file itself: punch call daemon.shutdown; punch verify")
+            tell(error.kind, error.message, "look at the file itself: punch daemon stop; punch daemon verify")
             return REFUSED
         finally:
             os.close(held)
@@ -115,7 +117,7 @@ def _verified(context: Context, path: str, shown: str | None = None) -> int:
     report["path"] = shown or path
     is_own = context.args.file is None
     context.answer(
-        report, _told(report, "to repair it: punch call daemon.shutdown; punch verify --repair" if is_own else "")
+        report, _told(report, "to repair it: punch daemon stop; punch daemon verify --repair" if is_own else "")
     )
     return REFUSED if code else 0
 

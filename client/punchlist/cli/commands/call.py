@@ -1,4 +1,4 @@
-"""`punch call`: any method of the table, with parameters as words or as JSON."""
+"""`punch daemon call`: any method of the table, with parameters as words or as JSON."""
 
 from difflib import get_close_matches
 from typing import Any, cast
@@ -18,7 +18,7 @@ COMMANDS = {
             Argument(("params",), "NAME=VALUE (JSON or a word), or one JSON object", {"nargs": "*"}),
             flag("--list", text="list the methods"),
         ),
-        ("punch call task.get task=3", "punch call daemon.status", "punch call --list"),
+        ("punch daemon call task.get task=3", "punch daemon call daemon.status", "punch daemon call --list"),
     ),
 }
 

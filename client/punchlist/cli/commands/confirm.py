@@ -22,6 +22,6 @@ def run_confirm(context: Context) -> int:
     if not context.confirmed(f"This would {safe(asked['summary'])}. Do it?"):
         context.note("nothing was changed")
         return REFUSED
-    how = {"confirm": token, "ask": True, "answered": True, "actor": context.args.actor}
+    how = {"confirm": token, "ask": True, "answered": True, "actor": context.actor}
     done = context.call(asked["method"], **asked["params"], **how)
     return context.answer(done, [f"done: {safe(asked['summary'])}"])

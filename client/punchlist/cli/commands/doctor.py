@@ -180,7 +180,7 @@ def _daemon(target: Target) -> Iterator[Finding]:
 
 
 def _lists(client: Caller) -> Iterator[Finding]:
-    """Whether the newest lists can be shown whole; what lies before their snapshots only `punch verify` reads."""
+    """Whether the newest lists can be shown whole; `punch daemon verify` also reads what lies before snapshots."""
     names = [one["conversation"] for one in client.call("conversation.list", {"limit": _LISTS})["conversations"]]
     found = 0
     for name in names:
@@ -191,9 +191,11 @@ def _lists(client: Caller) -> Iterator[Finding]:
             said = damaged.message
         if said:
             found += 1
-            yield Finding("list", "fail", said, "to repair the log: punch call daemon.shutdown; punch verify --repair")
+            yield Finding("list", "fail", said, "to repair the log: punch daemon stop; punch daemon verify --repair")
     if not found:
-        yield Finding("lists", "ok", f"the newest {len(names)} can be shown whole; punch verify checks every event")
+        yield Finding(
+            "lists", "ok", f"the newest {len(names)} can be shown whole; punch daemon verify checks every event"
+        )
 
 
 def holder(data_dir: str) -> int | None:
@@ -232,14 +234,14 @@ def _versions(hello: dict[str, Any]) -> Finding:
         ours = hello["version"]
     if hello["version"] != ours:
         found = f"daemon {hello['version']}, command {ours}"
-        return Finding("versions", "warn", found, "punch call daemon.shutdown; the next command starts the new one")
+        return Finding("versions", "warn", found, "punch daemon stop; the next command starts the new one")
     return Finding("versions", "ok", ours)
 
 
 def _figures(status: dict[str, Any]) -> Iterator[Finding]:
     large = (
-        ("log", "log_bytes", _LARGE_LOG_BYTES, "erase old lists: punch call conversation.delete"),
-        ("wal", "wal_bytes", _LARGE_WAL_BYTES, "it shrinks when the daemon restarts: punch call daemon.shutdown"),
+        ("log", "log_bytes", _LARGE_LOG_BYTES, "erase old lists: punch daemon call conversation.delete"),
+        ("wal", "wal_bytes", _LARGE_WAL_BYTES, "it shrinks when the daemon restarts: punch daemon stop"),
     )
     for check, member, limit, advice in large:
         size = int(status[member])

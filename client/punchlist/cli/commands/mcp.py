@@ -1,4 +1,4 @@
-"""`punch mcp`: serve the tools to an agent's host."""
+"""`punch agent mcp`: serve the tools to an agent's host."""
 
 import errno
 import os
@@ -36,7 +36,7 @@ COMMANDS = {
                 "file",
             ),
         ),
-        ("punch mcp --dialect claude -c website", "punch mcp --http --port 8321"),
+        ("punch agent mcp --dialect claude -c website", "punch agent mcp --http --port 8321"),
     ),
 }
 

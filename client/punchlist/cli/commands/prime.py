@@ -1,4 +1,4 @@
-"""`punch prime`: what a host's hook puts into the model's context, and the reminder when an agent stops.
+"""`punch agent prime`: what a host's hook puts into the model's context, and the reminder when an agent stops.
 
 With `--hook` the event comes as JSON on standard input, as Claude Code sends it
 (https://code.claude.com/docs/en/hooks): `session_id`, `hook_event_name`, and for Stop `stop_hook_active`. What
@@ -39,7 +39,7 @@ COMMANDS = {
             ),
             flag("--hook", text="read a hook's event from standard input, never fail"),
         ),
-        ("punch prime", "punch prime --session 7f3c2d10"),
+        ("punch agent prime", "punch agent prime --session 7f3c2d10"),
     ),
 }
 

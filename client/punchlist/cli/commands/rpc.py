@@ -1,4 +1,4 @@
-"""`punch rpc --stdio`: bytes between our standard streams and the socket, both ways, until both are done."""
+"""`punch daemon rpc --stdio`: bytes between our standard streams and the socket, both ways, until both are done."""
 
 import os
 import threading
@@ -10,7 +10,7 @@ from punchlist.cli.context import Context
 COMMANDS = {
     "rpc": Usage(
         (Argument(("--stdio",), "over standard input and output", {"action": "store_true", "required": True}),),
-        ("ssh host punch rpc --stdio",),
+        ("ssh host punch daemon rpc --stdio",),
     ),
 }
 

@@ -1,4 +1,4 @@
-"""`punch service`: the daemon under systemd's user manager, started by the first connection."""
+"""`punch daemon service`: the daemon under systemd's user manager, started by the first connection."""
 
 import os
 import subprocess
@@ -36,7 +36,11 @@ COMMANDS = {
             flag("--hardened", text="install: hide everything from the daemon but its own data"),
             flag("--print", text="install: print the units, change nothing"),
         ),
-        ("punch service install --now", "punch service install --web --now", "punch service status"),
+        (
+            "punch daemon service install --now",
+            "punch daemon service install --web --now",
+            "punch daemon service status",
+        ),
     ),
 }
 
@@ -130,7 +134,7 @@ def _install(context: Context) -> int:
             return REFUSED
         context.lines([f"did systemctl --user {' '.join(step)}"])
     if not context.args.now:
-        context.note(f"takes effect at the next login; to begin at once: punch service install --now; {_LINGER}")
+        context.note(f"takes effect at the next login; to begin at once: punch daemon service install --now; {_LINGER}")
     return 0
 
 

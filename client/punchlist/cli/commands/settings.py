@@ -1,4 +1,4 @@
-"""`punch set`: show and change the settings of a list."""
+"""`punch list set`: show and change the settings of a list."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,7 +16,11 @@ from punchlist_schemas.things import Conversation
 COMMANDS = {
     "set": Usage(
         (Argument(("settings",), "NAME=VALUE; none: show all", {"metavar": "NAME=VALUE", "nargs": "*"}),),
-        ("punch set", "punch set execution=serial on_failure=stop", 'punch set auto_clear=idle title="Release 1.0"'),
+        (
+            "punch list set",
+            "punch set execution=serial on_failure=stop",
+            'punch set auto_clear=idle title="Release 1.0"',
+        ),
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Commands that only read: list, show, conversations, status."""
+"""Commands that only read: list, show, list all, daemon status."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 from punchlist.cli.argument_types import positive, when, whole
 from punchlist.cli.arguments import TASK, Usage, choice, flag, value
 from punchlist.cli.context import Context, one_id
+from punchlist.cli.failure import UsageError
+from punchlist.cli.next_step import next_step
 from punchlist.cli.render import detail_lines, list_lines, progress, since, status_line, told_once
 from punchlist.cli.saved_filters import SORTS, saved
 from punchlist.cli.style import Style
@@ -27,6 +29,7 @@ COMMANDS = {
             choice("--sort", text="by this instead of the list's own order", choices=SORTS),
             value("-f", "--filter", text="a filter that the project file keeps under this name", metavar="NAME"),
             value("-n", "--limit", text="at most so many", metavar="N", type=positive),
+            flag("--line", text="one line for a shell prompt; starts no daemon, and prints nothing without one"),
             value("--at", text="as it was right after this version", metavar="VERSION", type=whole),
         ),
         (
@@ -39,17 +42,17 @@ COMMANDS = {
         ),
     ),
     "show": Usage((TASK,), ("punch show 3",)),
-    "conversations": Usage(
+    "all": Usage(
         (
             value("-q", "--query", text="only those whose id or title holds this"),
             flag("--active", text="only those with unfinished tasks"),
             value("-n", "--limit", text="at most so many (100)", metavar="N", type=positive),
         ),
-        ("punch conversations --active",),
+        ("punch list all --active", "punch lists -q web"),
     ),
     "status": Usage(
         (flag("--line", text="one line for shell prompts, from the status file"),),
-        ("punch status", "punch status --line"),
+        ("punch daemon status",),
     ),
 }
 
@@ -57,9 +60,19 @@ _PAGE = 1000
 _KIB = 1024
 
 
+def run_alone(context: Context) -> int:
+    """What `punch` does without a command: show the list, and one line of what to do next."""
+    result = context.ask("task.list")
+    tasks, style = result["tasks"], context.style
+    lines = list_lines(context.conversation, tasks, result["counts"], style, folded=style.terminal)
+    return context.answer(result, [*lines, style.paint("dim", next_step(tasks, context.owner))])
+
+
 def run_list(context: Context) -> int:
     """Show the list, filtered, now or at a version."""
     args = context.args
+    if args.line:
+        raise UsageError("--line goes with -c and --socket alone")
     if args.filter is not None:
         for name, given in saved(args.filter).items():
             setattr(args, name, getattr(args, name) or given)
@@ -99,12 +112,12 @@ def run_show(context: Context) -> int:
     return context.answer(result, detail_lines(result["task"], context.style))
 
 
-def run_conversations(context: Context) -> int:
+def run_all(context: Context) -> int:
     """Show the lists there are."""
     args = context.args
     result = context.call("conversation.list", query=args.query, active=args.active or None, limit=args.limit)
     found = result["conversations"]
-    lines = [_conversation_line(one, context.style) for one in found] or ["no conversations"]
+    lines = [_conversation_line(one, context.style) for one in found] or ["no lists"]
     if result.get("next_cursor"):
         lines.append(context.style.paint("dim", "  there are more: --limit, --query"))
     return context.answer(result, lines)

@@ -6,8 +6,12 @@ from punchlist.cli.arguments import TASKS, Usage, flag, value
 from punchlist.cli.context import Context, ids
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import tell, tell_refusal
-from punchlist.cli.render import step_lines
-from punchlist.errors import LeaseHeld, RequestRefused
+from punchlist.cli.person import STARTED_MS
+from punchlist.cli.render import step_lines, task_lines
+from punchlist.errors import IllegalTransition, LeaseHeld, RequestRefused
+
+_GO_ON = ("paused", "completed", "failed")
+"""From these a task has to be put back to work before it can be claimed."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +20,10 @@ if TYPE_CHECKING:
 _FORCE = flag("--force", text="also tasks that somebody else has claimed")
 
 COMMANDS = {
-    "start": Usage((TASKS,), ("punch start 3",)),
+    "start": Usage(
+        (TASKS, value("-o", "--owner", text="whose they are (PUNCHLIST_OWNER, else the actor)", metavar="NAME")),
+        ("punch start 3", "punch start 3 4 --owner ann"),
+    ),
     "done": Usage(
         (TASKS, value("-r", "--result", text="what came out of it"), _FORCE),
         ("punch done 1 2 3", 'punch done 3 --result "in docs/copy.md"'),
@@ -41,7 +48,6 @@ class _Step:
 
 
 _STEPS = {
-    "start": _Step("in_progress"),
     "done": _Step("completed", "result", "result_summary"),
     "fail": _Step("failed", "reason", "fail_reason"),
     "pause": _Step("paused"),
@@ -72,7 +78,40 @@ def _run(context: Context) -> int:
     return code
 
 
-run_start = run_done = run_fail = run_pause = run_resume = run_reopen = _run
+def run_start(context: Context) -> int:
+    """Claim each task for this owner; what is paused or finished is put back to work."""
+    code = 0
+    for task in ids(context.args.tasks) or ():
+        try:
+            result = _claimed(context, task)
+        except LeaseHeld as error:
+            code = REFUSED
+            way = f"punch queue release {task} --owner {error.owner} gives it back in their name"
+            tell(error.kind, error.message, way)
+        except RequestRefused as error:
+            code = tell_refusal(error, "start")
+        else:
+            context.answer(result, task_lines(result["task"], context.style))
+    return code
+
+
+def _claimed(context: Context, task: str) -> dict[str, Any]:
+    """Claim a task; one that this owner has already is answered as it is."""
+    how = {"owner": context.owner, "lease_ms": STARTED_MS, "keep": True}
+    try:
+        return context.change("task.claim", task=task, **how)
+    except IllegalTransition as error:
+        if error.from_ not in _GO_ON:
+            raise
+        context.change("task.set_status", task=task, status="in_progress")
+        return context.change("task.claim", task=task, **how)
+    except LeaseHeld as error:
+        if error.owner != context.owner:
+            raise
+        return context.ask("task.get", task=task)
+
+
+run_done = run_fail = run_pause = run_resume = run_reopen = _run
 
 
 def _set(context: Context, task: str, members: dict[str, Any]) -> dict[str, Any]:
@@ -89,8 +128,7 @@ def _set(context: Context, task: str, members: dict[str, Any]) -> dict[str, Any]
             raise
         # The number of the claim shows the daemon that this person knows who has the task.
         fence = context.ask("task.get", task=task)["task"].get("fence")
-        actor = context.args.actor or person
-        return context.ask("task.set_status", task=task, fence=fence, actor=actor, **members)
+        return context.ask("task.set_status", task=task, fence=fence, actor=context.actor, **members)
 
 
 def _not_from(command: str, task: str, state: str) -> int:

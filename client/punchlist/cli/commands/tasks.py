@@ -79,7 +79,7 @@ COMMANDS = {
         (TASK, *_PLACES, flag("--to-end", text="to the end")), ("punch move 5 --before 2", "punch move 5 --to-end")
     ),
     "rm": Usage((TASKS, YES), ("punch rm 3", "punch rm 4 5 --yes")),
-    "clear": Usage((YES,), ("punch clear --yes",)),
+    "clear": Usage((YES,), ("punch list clear --yes",)),
     "undo": Usage(
         (
             value("-n", "--count", text="how many calls (1; with --of all of theirs)", metavar="N", type=positive),
@@ -140,9 +140,7 @@ def run_edit(context: Context) -> int:
     }
     if not members:
         raise UsageError("nothing to change was given")
-    head = {"conversation": context.known, "task": one_id(args.task)}
-    if args.actor:
-        head["actor"] = args.actor
+    head = {"conversation": context.known, "task": one_id(args.task), "actor": context.actor}
     result = context.send("task.edit", {**head, **members}, writes=True)
     return context.answer(result, task_lines(result["task"], context.style))
 
@@ -188,7 +186,8 @@ def run_clear(context: Context) -> int:
 def run_undo(context: Context) -> int:
     """Take back the newest calls."""
     args = context.args
-    result = context.change("list.undo", count=args.count, of=args.of, preview=args.preview or None)
+    count = args.count or (1 if args.of is None else None)
+    result = context.change("list.undo", count=count, of=args.of or context.actor, preview=args.preview or None)
     lines = [safe(line) for line in result.get("undone", ())]
     head = "would take back:" if args.preview else "took back:"
     return context.answer(result, [head, *(f"  {line}" for line in lines)] if lines else ["nothing to take back"])

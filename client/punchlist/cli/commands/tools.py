@@ -1,4 +1,4 @@
-"""`punch tools`: what to give to a model so that it can work on a list."""
+"""`punch agent tools`: what to give to a model so that it can work on a list."""
 
 import json
 
@@ -28,9 +28,9 @@ COMMANDS = {
             flag("--prompt", text="print the section for the model's prompt instead"),
         ),
         (
-            "punch tools",
-            "punch tools native --format anthropic",
-            "punch tools queue --tools add_task,list_tasks,complete_task --prompt",
+            "punch agent tools",
+            "punch agent tools native --format anthropic",
+            "punch agent tools queue --tools add_task,list_tasks,complete_task --prompt",
         ),
     ),
 }
@@ -66,4 +66,6 @@ def _overview(context: Context) -> int:
         for dialect in map(registry.dialect, registry.names())
     ]
     lines = [f"{row['dialect']:<10} {row['tokens']:>5} tokens  {row['summary']}" for row in rows]
-    return context.answer(rows, [*lines, "punch tools DIALECT prints its definitions, --prompt what to tell the model"])
+    return context.answer(
+        rows, [*lines, "punch agent tools DIALECT prints its definitions, --prompt what to tell the model"]
+    )

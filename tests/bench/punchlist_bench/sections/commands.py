@@ -33,12 +33,12 @@ def run(bench: Bench) -> list[Row]:
     }
     commands = {
         "list": [str(PUNCH), "list"],
-        "status": [str(PUNCH), "status", "--line"],
+        "status": [str(PUNCH), "daemon", "status", "--line"],
         "add": [str(PUNCH), "add", "Write the lexer", "-c", "add"],
         "done": [str(PUNCH), "done", "1", "-c", "done"],
         "start": [str(PUNCH), "start", "3", "-c", "done"],
-        "next": [str(PUNCH), "next", "-c", "next"],
-        "prime": [str(PUNCH), "prime", "-c", "default", "--session", "s"],
+        "next": [str(PUNCH), "next", "--take", "-c", "next"],
+        "prime": [str(PUNCH), "agent", "prime", "-c", "default", "--session", "s"],
         "edit": [str(PUNCH), "edit", "1", "-p", "high", "-c", "next"],
         "fail": [str(PUNCH), "fail", "2", "-c", "done"],
         "python": [sys.executable, "-c", "pass"],
@@ -53,12 +53,12 @@ def run(bench: Bench) -> list[Row]:
         table.compared(what, f"{middle(taken[name]):.1f} ms", anchor, ratio(taken[name], taken["python"]), target)
         for name, what, target in (
             ("list", "punch list of 50 tasks, whole process", "≤ 1.6 ×"),
-            ("status", "punch status --line, whole process", ""),
+            ("status", "punch daemon status --line, whole process", ""),
             ("add", "punch add, whole process", "≤ 3 ×"),
             ("done", "punch done, whole process", "≤ 3 ×"),
             ("start", "punch start, whole process", "≤ 3 ×"),
             ("next", "punch next, whole process", "≤ 3 ×"),
-            ("prime", "punch prime, whole process", "≤ 3 ×"),
+            ("prime", "punch agent prime, whole process", "≤ 3 ×"),
             ("edit", "punch edit, whole process", "≤ 3 ×"),
             ("fail", "punch fail, whole process", "≤ 5 ×"),
             ("sh", "sh that reads the status file, whole process", ""),

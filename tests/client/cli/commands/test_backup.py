@@ -30,26 +30,26 @@ def damaged(home: Path) -> Path:
 
 def test_a_backup_goes_beside_the_log_under_a_name_with_its_time(punch: Any, home: Path) -> None:
     punch("add", "one")
-    done = punch("backup")
+    done = punch("daemon", "backup")
     (name,) = os.listdir(home / "data" / "backups")
     assert re.fullmatch(r"punchlist-\d{8}-\d{6}\.db", name)
     assert done.code == 0
     assert done.lines[0].startswith(f"{home}/data/backups/{name}: 2 events of 1 conversations up to position 2, ")
-    assert "checked" in done.lines[1] and "punch restore" in done.lines[1]
+    assert "checked" in done.lines[1] and "punch daemon restore" in done.lines[1]
     assert stat.S_IMODE(os.stat(home / "data" / "backups").st_mode) == 0o700
 
 
 def test_a_backup_goes_where_it_is_told_seen_from_here(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     punch("add", "one")
     monkeypatch.chdir(home)
-    made = punch("backup", "mine.db", "--json").json
+    made = punch("daemon", "backup", "mine.db", "--json").json
     assert (made["path"], made["events"], made["checked"]) == (str(home / "mine.db"), 2, True)
-    assert punch("verify", "mine.db").code == 0
+    assert punch("daemon", "verify", "mine.db").code == 0
 
 
 def test_a_file_that_is_there_is_never_written_over(punch: Any, home: Path) -> None:
     (home / "taken").write_text("mine")
-    refused = punch("backup", str(home / "taken"))
+    refused = punch("daemon", "backup", str(home / "taken"))
     assert refused.code == 1 and "there already" in refused.err
     assert (home / "taken").read_text() == "mine"
 
@@ -59,7 +59,7 @@ def test_a_file_that_is_there_is_never_written_over(punch: Any, home: Path) -> N
 
 def test_a_log_in_use_is_looked_at_in_a_copy_that_does_not_stay(punch: Any, home: Path) -> None:
     punch("add", "one")
-    done = punch("verify")
+    done = punch("daemon", "verify")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(f"{home}/data/log.db: 2 events of 1 conversations up to position 2: sound")
     assert not [name for name in os.listdir(home / "data") if name.startswith("verify")]
@@ -67,12 +67,12 @@ def test_a_log_in_use_is_looked_at_in_a_copy_that_does_not_stay(punch: Any, home
 
 
 def test_damage_in_a_log_in_use_is_told_with_its_place(damaged: Path, punch: Any) -> None:
-    done = punch("verify")
+    done = punch("daemon", "verify")
     assert done.code == 1
     assert done.lines[0] == "damaged: a at 3: its checksum does not match"
     assert done.lines[1].endswith("1 problem")
-    assert done.lines[2] == "to repair it: punch call daemon.shutdown; punch verify --repair"
-    report = punch("verify", "--json")
+    assert done.lines[2] == "to repair it: punch daemon stop; punch daemon verify --repair"
+    report = punch("daemon", "verify", "--json")
     assert report.code == 1 and report.json["problems"] == [
         {"conversation": "a", "seq": 3, "reason": "its checksum does not match"}
     ]
@@ -81,15 +81,15 @@ def test_damage_in_a_log_in_use_is_told_with_its_place(damaged: Path, punch: Any
 
 @pytest.mark.usefixtures("damaged")
 def test_a_hook_shows_a_damaged_list_as_far_as_it_is_whole_and_says_so(punch: Any) -> None:
-    told = punch("prime", "--hook", "-c", "a", stdin="{}")
+    told = punch("agent", "prime", "--hook", "-c", "a", stdin="{}")
     assert told.code == 0
     assert "punchlist: this list ends at position 3" in told.err
-    assert punch("prime", "-c", "a").code == 1
+    assert punch("agent", "prime", "-c", "a").code == 1
 
 
 def test_a_log_that_nobody_serves_is_looked_at_itself(damaged: Path, run: Any) -> None:
     before = (damaged / "log.db").read_bytes()
-    done = run("verify")
+    done = run("daemon", "verify")
     assert done.code == 1 and done.lines[0].startswith("damaged: a at 3")
     assert (damaged / "log.db").read_bytes() == before
 
@@ -98,19 +98,22 @@ def test_the_log_of_another_data_directory_is_not_mistaken_for_the_one_that_is_s
     punch: Any, home: Path, tmp_path: Path
 ) -> None:
     anyio.run(damaged_log, tmp_path / "other")
-    assert punch("verify").code == 0
-    assert punch("verify", "--data-dir", str(tmp_path / "other")).code == 1
+    assert punch("daemon", "verify").code == 0
+    assert punch("daemon", "verify", "--data-dir", str(tmp_path / "other")).code == 1
 
 
 def test_a_log_in_use_that_is_named_is_left_to_its_daemon(punch: Any, home: Path) -> None:
-    refused = punch("verify", str(home / "data" / "log.db"))
+    refused = punch("daemon", "verify", str(home / "data" / "log.db"))
     assert refused.code == 75 and refused.err.startswith("error: in_use: process ")
 
 
 @pytest.mark.parametrize("name", ["missing", "text"])
 def test_what_is_no_log_is_said_so(run: Any, home: Path, name: str) -> None:
     (home / "text").write_text("a shopping list")
-    for words in (("verify", str(home / name)), ("restore", str(home / name), "--data-dir", str(home / "new"))):
+    for words in (
+        ("daemon", "verify", str(home / name)),
+        ("daemon", "restore", str(home / name), "--data-dir", str(home / "new")),
+    ):
         refused = run(*words)
         assert refused.code == 78 and refused.err.startswith("error: unusable: ") and str(home / name) in refused.err
 
@@ -119,7 +122,7 @@ def test_a_program_that_ends_without_a_report_is_a_fault_of_ours(
     run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    refused = run("verify", str(home / "x"))
+    refused = run("daemon", "verify", str(home / "x"))
     assert (refused.code, refused.err) == (
         70,
         "error: internal_error: punchlistd ended without a report (exit code 1)\n",
@@ -132,14 +135,14 @@ def test_of_very_much_damage_the_first_is_shown(run: Any, home: Path) -> None:
         connection.execute("UPDATE log SET body = x'00' WHERE seq > 1").close()
         rows = [(seq, seq, 0, b"?") for seq in range(5, 152)]
         connection.executemany("INSERT INTO log VALUES(?, ?, ?, ?)", rows).close()
-    done = run("verify")
+    done = run("daemon", "verify")
     assert done.code == 1 and len(done.lines) == 103
     assert done.lines[-3] == "and 50 more: --json has them all"
 
 
 def test_progress_is_shown_to_people(punch: Any, home: Path) -> None:
     punch("add", "one")
-    with terminal("verify") as shown:
+    with terminal("daemon", "verify") as shown:
         shown.wait_for("sound")
 
 
@@ -147,19 +150,19 @@ def test_progress_is_shown_to_people(punch: Any, home: Path) -> None:
 
 
 def test_a_damaged_log_is_repaired_once_its_daemon_has_ended(damaged: Path, punch: Any, daemon: Running) -> None:
-    refused = punch("verify", "--repair")
-    assert refused.code == 75 and "punch call daemon.shutdown" in refused.err
-    assert punch("verify", "--repair", "some.db").code == 2
+    refused = punch("daemon", "verify", "--repair")
+    assert refused.code == 75 and "punch daemon stop" in refused.err
+    assert punch("daemon", "verify", "--repair", "some.db").code == 2
 
 
 def test_a_repair_says_what_is_kept_and_what_is_lost(damaged: Path, run: Any) -> None:
-    done = run("verify", "--repair")
+    done = run("daemon", "verify", "--repair")
     (name,) = os.listdir(damaged / "backups")
     assert (done.code, done.err) == (0, "")
     assert done.lines[0].endswith(f"{damaged}/backups/{name}")
     assert done.lines[1].startswith("lost: a at 3")
     assert done.lines[-1].endswith(": sound") and "new epoch" in done.lines[-1]
-    again = run("verify", "--repair")
+    again = run("daemon", "verify", "--repair")
     assert (again.code, again.out) == (0, f"{damaged}/log.db is sound: nothing to repair\n")
 
 
@@ -168,25 +171,25 @@ def test_a_repair_says_what_is_kept_and_what_is_lost(damaged: Path, run: Any) ->
 
 def test_a_lost_log_is_brought_back(daemon: Running, punch: Any, run: Any, home: Path, tmp_path: Path) -> None:
     punch("add", "one")
-    punch("backup", str(tmp_path / "copy.db"))
-    refused = punch("restore", str(tmp_path / "copy.db"))
+    punch("daemon", "backup", str(tmp_path / "copy.db"))
+    refused = punch("daemon", "restore", str(tmp_path / "copy.db"))
     assert refused.code == 75 and refused.err.startswith("error: in_use: process ")
-    done = run("restore", str(tmp_path / "copy.db"), "--data-dir", str(tmp_path / "new"))
+    done = run("daemon", "restore", str(tmp_path / "copy.db"), "--data-dir", str(tmp_path / "new"))
     assert done.code == 0 and "2 events of 1 conversations" in done.lines[0] and "new epoch" in done.lines[0]
     assert "the next command starts the daemon" in done.lines[1]
-    assert run("verify", "--data-dir", str(tmp_path / "new")).code == 0
+    assert run("daemon", "verify", "--data-dir", str(tmp_path / "new")).code == 0
 
 
 def test_a_log_that_is_there_stays_and_the_way_out_is_named(damaged: Path, run: Any, home: Path) -> None:
     before = (damaged / "log.db").read_bytes()
-    refused = run("restore", str(damaged / "log.db"))
+    refused = run("daemon", "restore", str(damaged / "log.db"))
     assert refused.code == 1 and "there already" in refused.err
     assert f"mkdir -m 700 {damaged}/aside && mv {damaged}/log.* {damaged}/aside/" in refused.err
     assert (damaged / "log.db").read_bytes() == before
 
 
 def test_a_damaged_backup_is_not_put_in_place(damaged: Path, run: Any, tmp_path: Path) -> None:
-    refused = run("restore", str(damaged / "log.db"), "--data-dir", str(tmp_path / "new"))
+    refused = run("daemon", "restore", str(damaged / "log.db"), "--data-dir", str(tmp_path / "new"))
     assert refused.code == 1 and refused.err.startswith("error: backup: ") and "a at 3" in refused.err
     assert not (tmp_path / "new" / "log.db").exists()
 

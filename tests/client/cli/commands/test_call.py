@@ -4,9 +4,9 @@ from punchlist_schemas.methods import METHODS
 
 
 def test_any_method_with_words_or_json(punch: Any) -> None:
-    added = punch("call", "task.add", "title=Write", 'metadata={"a": [1]}', "--actor", "ada")
+    added = punch("daemon", "call", "task.add", "title=Write", 'metadata={"a": [1]}', "--actor", "ada")
     assert added.json["task"]["metadata"] == {"a": [1]}
-    got = punch("call", "task.get", '{"conversation": "default", "task": "1"}')
+    got = punch("daemon", "call", "task.get", '{"conversation": "default", "task": "1"}')
     assert got.json["task"]["title"] == "Write"
     assert punch("log", "--json").out.count('"actor":"ada"') == 2
 
@@ -14,21 +14,24 @@ def test_any_method_with_words_or_json(punch: Any) -> None:
 def test_the_conversation_is_filled_in_where_it_must_be_named(punch: Any) -> None:
     punch("add", "a", "-c", "one")
     punch("add", "b", "-c", "two")
-    assert {event["conversation"] for event in punch("call", "event.read", "after=0").json["events"]} == {"one", "two"}
-    one = punch("call", "event.read", "after=0", "-c", "one").json["events"]
+    assert {event["conversation"] for event in punch("daemon", "call", "event.read", "after=0").json["events"]} == {
+        "one",
+        "two",
+    }
+    one = punch("daemon", "call", "event.read", "after=0", "-c", "one").json["events"]
     assert {event["conversation"] for event in one} == {"one"}
-    assert punch("call", "task.list", "conversation=two").json["tasks"][0]["title"] == "b"
+    assert punch("daemon", "call", "task.list", "conversation=two").json["tasks"][0]["title"] == "b"
 
 
 def test_the_methods_are_listed(run: Any) -> None:
-    shown = run("call", "--list")
+    shown = run("daemon", "call", "--list")
     assert [line.split()[0] for line in shown.lines] == list(METHODS)
-    assert run("call", "--list", "--json").json == sorted(METHODS)
+    assert run("daemon", "call", "--list", "--json").json == sorted(METHODS)
 
 
 def test_a_number_is_text_where_only_text_fits(punch: Any) -> None:
     punch("add", "a")
-    assert punch("call", "task.get", "task=1").json["task"]["title"] == "a"
-    assert punch("call", "task.list", "limit=1").json["total"] == 1
-    assert punch("call", "task.edit", "task=1", "title=7", "metadata={}").json["task"]["title"] == "7"
-    assert punch("call", "task.list", "limit=few").err.startswith("error: invalid_params: limit is wrong")
+    assert punch("daemon", "call", "task.get", "task=1").json["task"]["title"] == "a"
+    assert punch("daemon", "call", "task.list", "limit=1").json["total"] == 1
+    assert punch("daemon", "call", "task.edit", "task=1", "title=7", "metadata={}").json["task"]["title"] == "7"
+    assert punch("daemon", "call", "task.list", "limit=few").err.startswith("error: invalid_params: limit is wrong")

@@ -25,7 +25,7 @@ def script(shell: str) -> str:
 def test_a_script_knows_every_command_and_every_option(shell: str) -> None:
     text = script(shell)
     for command in COMMANDS.values():
-        assert command.name in text
+        assert command.word in text
         for argument in (*command.usage.arguments, *COMMON):
             for flag in argument.flags:
                 wanted = flag.lstrip("-") if shell == "fish" else flag
@@ -70,7 +70,7 @@ def complete(tmp_path: Path, *words: str, **env: str) -> list[str]:
         (("punch", "ls", "--status", "com"), ["completed"]),
         (("punch", "import", "pl"), ["plan.md"]),
         (("punch", "import", "x.md", "--format", "mark"), ["markdown"]),
-        (("punch", "call", "daemon.st"), ["daemon.status"]),
+        (("punch", "daemon", "call", "daemon.st"), ["daemon.status"]),
         (("punch", "completion", "z"), ["zsh"]),
         (("punch", "done", "--conv"), ["--conversation"]),
         (("punch", "list", "--socket", "pl"), ["plan.md"]),

@@ -69,7 +69,7 @@ def damaged(home: Path) -> None:
 def test_a_damaged_list_is_a_fault_and_the_way_out_is_named(damaged: None, punch: Any) -> None:
     seen = punch("doctor")
     assert seen.code == 1 and "fail  list: a is damaged at position 3 (its checksum does not match)\n" in seen.out
-    assert "punch call daemon.shutdown; punch verify --repair" in seen.out and "list: b" not in seen.out
+    assert "punch daemon stop; punch daemon verify --repair" in seen.out and "list: b" not in seen.out
 
 
 def test_without_a_daemon_it_says_so_and_starts_none(run: Any, home: Path) -> None:

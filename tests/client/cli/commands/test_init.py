@@ -54,7 +54,7 @@ def test_a_broken_project_file_stops_a_command_instead_of_another_list_being_tak
     refused = punch(*words)
     assert refused.code == 78
     assert ".punchlist.toml" in refused.err
-    assert punch("conversations", "--json").json["conversations"] == []
+    assert punch("list", "all", "--json").json["conversations"] == []
 
 
 def test_in_a_repository_the_list_is_the_one_it_has_already(

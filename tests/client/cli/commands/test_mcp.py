@@ -10,13 +10,13 @@ from punchlist_testing.terminal import terminal
 
 
 def test_an_unknown_dialect_is_a_usage_error(run: Any) -> None:
-    told = run("mcp", "--dialect", "klingon")
+    told = run("agent", "mcp", "--dialect", "klingon")
     assert told.code == 2
     assert "there are: native" in told.err
 
 
 def test_an_unknown_tool_is_a_usage_error(run: Any) -> None:
-    told = run("mcp", "--dialect", "todo", "--tools", "list_todo_tasks,add_task")
+    told = run("agent", "mcp", "--dialect", "todo", "--tools", "list_todo_tasks,add_task")
     assert told.code == 2
     assert "'add_task' in todo: it is a tool of queue and todo-v1" in told.err
 
@@ -24,7 +24,7 @@ def test_an_unknown_tool_is_a_usage_error(run: Any) -> None:
 @pytest.mark.parametrize("module", ["mcp", "uvicorn"])
 def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    told = run("mcp")
+    told = run("agent", "mcp")
     assert told.code == 78
     assert told.err == f"error: configuration: {mcp_extra.MISSING}\n  {mcp_extra.install()}\n"
 
@@ -32,7 +32,7 @@ def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest
 @pytest.mark.usefixtures("home")
 def test_an_interrupt_ends_it_although_its_input_stays_open() -> None:
     pytest.importorskip("mcp")
-    with terminal("mcp") as shown:
+    with terminal("agent", "mcp") as shown:
         shown.type('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
         shown.wait_for('"result"')
         shown.process.send_signal(signal.SIGINT)
@@ -43,6 +43,6 @@ def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:
     pytest.importorskip("mcp")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        told = run("mcp", "--http", "--port", str(port))
+        told = run("agent", "mcp", "--http", "--port", str(port))
     assert told.code == 1
     assert f"error: file: port {port}: in use by another program; --port takes another\n" in told.err

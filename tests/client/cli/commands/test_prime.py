@@ -26,32 +26,32 @@ def this_process_is_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def hook(punch: Any, event: str, session: str = SESSION, **members: Any) -> Any:
     given = {"session_id": session, "hook_event_name": event, "transcript_path": "/x", **members}
-    return punch("prime", "--hook", stdin=json.dumps(given))
+    return punch("agent", "prime", "--hook", stdin=json.dumps(given))
 
 
 def test_open_tasks_are_printed_and_nothing_when_there_are_none(punch: Any) -> None:
-    assert punch("prime").out == ""
+    assert punch("agent", "prime").out == ""
     punch("add", "Write")
-    assert punch("prime").lines[1:] == ['  #1 "Write" [pending]']
+    assert punch("agent", "prime").lines[1:] == ['  #1 "Write" [pending]']
     punch("start", "1")
     punch("done", "1")
-    assert punch("prime").out == ""
+    assert punch("agent", "prime").out == ""
 
 
 def test_a_session_is_told_what_changed_since_it_last_looked_once(punch: Any) -> None:
     punch("add", "Write")
-    assert len(punch("prime", "--session", SESSION).lines) == 2
-    punch("start", "1", "--actor", "ada")
-    told = punch("prime", "--session", SESSION).lines
+    assert len(punch("agent", "prime", "--session", SESSION).lines) == 2
+    punch("daemon", "call", "task.set_status", "conversation=default", "task=1", "status=in_progress", "actor=ada")
+    told = punch("agent", "prime", "--session", SESSION).lines
     assert told[1:] == ['  #1 "Write" [in_progress]', "Since you last looked:", '  #1 "Write" in_progress by ada']
-    assert len(punch("prime", "--session", SESSION).lines) == 2
+    assert len(punch("agent", "prime", "--session", SESSION).lines) == 2
 
 
 def test_a_prompt_is_given_news_alone_and_never_the_hosts_own(punch: Any) -> None:
     punch("add", "Write")
     assert hook(punch, "SessionStart", source="startup").lines[1:] == ['  #1 "Write" [pending]']
     assert hook(punch, "UserPromptSubmit", prompt="hello").out == ""
-    punch("start", "1", "--actor", AGENT)
+    punch("daemon", "call", "task.set_status", "conversation=default", "task=1", "status=in_progress", f"actor={AGENT}")
     punch("edit", "1", "-d", "for the start page", "--actor", f"{AGENT}/reviewer")
     assert hook(punch, "UserPromptSubmit").out == ""
     punch("done", "1", "--actor", "bob")
@@ -62,7 +62,7 @@ def test_a_prompt_is_given_news_alone_and_never_the_hosts_own(punch: Any) -> Non
 def test_stopping_with_work_in_progress_is_reminded_of_once(punch: Any) -> None:
     punch("add", "Write")
     assert hook(punch, "Stop").out == ""
-    punch("claim", "1", "-o", AGENT)
+    punch("queue", "claim", "1", "-o", AGENT)
     assert hook(punch, "Stop", stop_hook_active=True).out == ""
     told = hook(punch, "Stop").json
     assert told["decision"] == "block"
@@ -73,8 +73,7 @@ def test_stopping_with_work_in_progress_is_reminded_of_once(punch: Any) -> None:
 
 @pytest.mark.parametrize("owner", ["", "claude-code", "agent", f"{AGENT}0", SESSION, "zed"])
 def test_stopping_is_held_up_by_work_of_this_session_alone(owner: str, punch: Any) -> None:
-    punch("add", "Write", "--owner", owner)
-    punch("start", "1", "--actor", AGENT)
+    punch("add", "Write", "--owner", owner, "--status", "in_progress", "--actor", AGENT)
     assert hook(punch, "Stop").out == ""
 
 
@@ -83,7 +82,7 @@ def test_two_sessions_are_told_of_each_other_and_not_of_themselves(punch: Any) -
     punch("add", "Publish")
     for session in (SESSION, "another"):
         hook(punch, "SessionStart", session, source="startup")
-    punch("claim", "1", "-o", AGENT, "--actor", AGENT)
+    punch("queue", "claim", "1", "-o", AGENT, "--actor", AGENT)
     assert hook(punch, "UserPromptSubmit").out == ""
     assert f'"Write" taken by {AGENT}' in hook(punch, "UserPromptSubmit", "another").out
     assert hook(punch, "Stop", "another").out == ""
@@ -93,7 +92,7 @@ def test_two_sessions_are_told_of_each_other_and_not_of_themselves(punch: Any) -
 def test_after_clear_the_same_window_is_the_same_agent(punch: Any) -> None:
     punch("add", "Write")
     hook(punch, "SessionStart", source="startup")
-    punch("claim", "1", "-o", AGENT, "--actor", AGENT)
+    punch("queue", "claim", "1", "-o", AGENT, "--actor", AGENT)
     assert "#1" in hook(punch, "SessionStart", "cleared", source="clear").out
     assert hook(punch, "Stop", "cleared").json["decision"] == "block"
 
@@ -118,16 +117,16 @@ def test_another_agents_work_is_not_this_ones_to_finish(punch: Any) -> None:
 
 def test_an_attached_session_is_told_of_its_list(punch: Any) -> None:
     punch("add", "There", "-c", "website")
-    punch("attach", SESSION, "-c", "website")
+    punch("agent", "attach", SESSION, "-c", "website")
     assert '"There"' in hook(punch, "SessionStart").out
     assert hook(punch, "SessionStart", session="another").out == ""
 
 
 def test_a_hook_never_stands_in_the_way(run: Any, punch: Any, daemon: Running) -> None:
     for given in ("", "{", "[]", '{"session_id": 3}', '{"session_id": "../\\ud800"}'):
-        assert punch("prime", "--hook", stdin=given).code == 0
+        assert punch("agent", "prime", "--hook", stdin=given).code == 0
     daemon.app.stop()
-    gone = run("prime", "--hook", "--socket", daemon.socket + ".gone", stdin="{}")
+    gone = run("agent", "prime", "--hook", "--socket", daemon.socket + ".gone", stdin="{}")
     assert (gone.code, gone.out) == (0, "")
     assert gone.err.startswith("punchlist: ")
 
@@ -149,7 +148,7 @@ def test_outside_of_a_project_a_hook_says_nothing_and_a_person_what_to_do(punch:
         told = hook(punch, event)
         assert (told.code, told.out) == (0, "")
         assert told.err == "punchlist: There is no task list here\n"
-    assert punch("prime").err.splitlines()[1] == "  run punch init in the project's directory"
+    assert punch("agent", "prime").err.splitlines()[1] == "  run punch init in the project's directory"
 
 
 def test_a_session_that_changes_its_directory_keeps_its_list(
@@ -199,7 +198,7 @@ def test_a_cloned_repository_can_not_put_a_private_list_into_the_context(
 def test_stopping_ends_the_turn_for_a_finished_list_that_clears_itself_when_idle(punch: Any) -> None:
     punch("set", "auto_clear=idle")
     punch("add", "Write")
-    punch("claim", "1", "-o", AGENT)
+    punch("queue", "claim", "1", "-o", AGENT)
     assert hook(punch, "Stop").json["decision"] == "block"
     punch("done", "1", "--force")
     assert punch("list").lines[0] == "default  1/1"

@@ -15,7 +15,7 @@ CALLS = [
 
 def pipe(data: bytes) -> "subprocess.CompletedProcess[bytes]":
     return subprocess.run(
-        command("rpc", "--stdio"),
+        command("daemon", "rpc", "--stdio"),
         input=data,
         capture_output=True,
         timeout=20,

@@ -73,7 +73,7 @@ def test_a_title_that_reads_as_an_option_fails_its_task_and_never_reaches_the_co
 
 
 def test_a_list_that_stops_at_a_failure_goes_on_with_keep_going(plan: Any) -> None:
-    plan("call", "conversation.configure", "conversation=default", 'settings={"on_failure":"stop"}')
+    plan("daemon", "call", "conversation.configure", "conversation=default", 'settings={"on_failure":"stop"}')
     assert plan("run", "--", "false").code == 1
     assert statuses(plan) == ["failed", "pending", "pending"]
     assert plan("run", "--keep-going", "--", "true").code == 0
@@ -138,7 +138,7 @@ def test_many_at_a_time_wait_for_what_the_others_make_ready(punch: Any, home: Pa
 
 def test_a_serial_list_runs_in_order_with_retries(punch: Any, home: Path) -> None:
     settings = 'settings={"execution":"serial","max_attempts":2}'
-    punch("call", "conversation.open", "conversation=default", settings)
+    punch("daemon", "call", "conversation.open", "conversation=default", settings)
     for title in "abc":
         punch("add", title)
     script = 'echo $PUNCHLIST_TASK.$PUNCHLIST_ATTEMPT >> "$0"; test "$PUNCHLIST_TASK" != 2'

@@ -42,7 +42,7 @@ def installed(units: Path) -> list[str]:
 
 
 def test_install_writes_the_units_and_says_what_it_did(run: Any, units: Path, home: Path) -> None:
-    done = run("service", "install")
+    done = run("daemon", "service", "install")
     assert done.code == 0
     assert installed(units) == NAMES
     assert [line.split()[0] for line in done.lines] == ["wrote", "wrote", "linked"]
@@ -52,43 +52,43 @@ def test_install_writes_the_units_and_says_what_it_did(run: Any, units: Path, ho
 
 
 def test_without_a_manager_it_says_so_and_what_helps(run: Any, units: Path) -> None:
-    done = run("service", "install")
+    done = run("daemon", "service", "install")
     assert done.code == 0
     assert "no user manager answers" in done.err
     assert "loginctl enable-linger" in done.err
-    done = run("service", "install", "--now")
+    done = run("daemon", "service", "install", "--now")
     assert done.code == 1
     assert "nothing could be started" in done.err
 
 
 def test_install_can_be_repeated_and_mends_what_was_changed(run: Any, units: Path) -> None:
-    run("service", "install")
-    assert {line.split()[0] for line in run("service", "install").lines} == {"unchanged"}
+    run("daemon", "service", "install")
+    assert {line.split()[0] for line in run("daemon", "service", "install").lines} == {"unchanged"}
     (units / "punchlistd.service").write_text("changed")
-    assert "differs from what install would write" in run("service", "status").out
-    assert run("service", "install").lines[1].split()[0] == "rewrote"
-    assert "differs" not in run("service", "status").out
+    assert "differs from what install would write" in run("daemon", "service", "status").out
+    assert run("daemon", "service", "install").lines[1].split()[0] == "rewrote"
+    assert "differs" not in run("daemon", "service", "status").out
 
 
 def test_print_changes_nothing(run: Any, units: Path) -> None:
-    done = run("service", "install", "--print", "--hardened")
+    done = run("daemon", "service", "install", "--print", "--hardened")
     assert done.code == 0
     assert [text in done.out for text in ("ListenStream=", "ExecStart=", "PrivateUsers=yes")] == [True] * 3
     assert not units.exists()
 
 
 def test_uninstall_takes_away_what_install_made_and_nothing_else(run: Any, units: Path) -> None:
-    run("service", "install", "--hardened")
+    run("daemon", "service", "install", "--hardened")
     (units / "other.service").write_text("theirs")
-    done = run("service", "uninstall")
+    done = run("daemon", "service", "uninstall")
     assert done.code == 0
     assert len(done.lines) == 4
     assert installed(units) == ["other.service"]
-    assert run("service", "uninstall").lines == ["nothing is installed"]
+    assert run("daemon", "service", "uninstall").lines == ["nothing is installed"]
 
 
 def test_install_now_starts_the_socket_and_restarts_the_service_by_the_manager(run: Any, asked: Path) -> None:
-    done = run("service", "install", "--now")
+    done = run("daemon", "service", "install", "--now")
     assert done.code == 0
     words = [line.removeprefix("--user --no-pager ") for line in asked.read_text().splitlines()]
     assert [line for line in words if not line.startswith("show")] == [
@@ -101,31 +101,31 @@ def test_install_now_starts_the_socket_and_restarts_the_service_by_the_manager(r
 @pytest.mark.parametrize("step", ["daemon-reload", "start", "try-restart"])
 def test_a_step_that_fails_is_told(run: Any, asked: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     monkeypatch.setenv("FAILING", f"{step}")
-    done = run("service", "install", "--now")
+    done = run("daemon", "service", "install", "--now")
     assert done.code == 1
     assert f"systemctl --user {step}" in done.err
     assert "Job failed." in done.err
 
 
 def test_status_tells_of_files_and_units(run: Any, asked: Path) -> None:
-    run("service", "install")
-    done = run("service", "status")
+    run("daemon", "service", "install")
+    done = run("daemon", "service", "status")
     assert done.code == 0
     assert "punchlistd.service: active (running), process 7, 2 restarts, signal, Serving" in done.out
-    found = run("service", "status", "--json").json
+    found = run("daemon", "service", "status", "--json").json
     assert found["units"]["punchlistd.socket"]["MainPID"] == "7"
     assert found["files"] == {"punchlistd.socket": "installed", "punchlistd.service": "installed"}
 
 
 def test_status_of_nothing_is_a_refusal(run: Any, units: Path) -> None:
-    done = run("service", "status")
+    done = run("daemon", "service", "status")
     assert done.code == 1
     assert "not installed" in done.out
 
 
 def test_uninstall_now_stops_it_first(run: Any, asked: Path) -> None:
-    run("service", "install")
-    assert run("service", "uninstall", "--now").code == 0
+    run("daemon", "service", "install")
+    assert run("daemon", "service", "uninstall", "--now").code == 0
     words = asked.read_text()
     assert words.index("stop punchlistd.socket punchlistd.service") < words.rindex("daemon-reload")
 
@@ -133,7 +133,7 @@ def test_uninstall_now_stops_it_first(run: Any, asked: Path) -> None:
 def test_the_units_are_for_us_alone_whatever_the_umask(run: Any, units: Path, home: Path) -> None:
     before = os.umask(0)
     try:
-        assert run("service", "install").code == 0
+        assert run("daemon", "service", "install").code == 0
     finally:
         os.umask(before)
     made = [home / ".config", *(home / ".config").rglob("*"), home / "data"]
@@ -141,12 +141,12 @@ def test_the_units_are_for_us_alone_whatever_the_umask(run: Any, units: Path, ho
 
 
 def test_the_web_server_gets_a_socket_and_a_service_too_and_goes_with_them(run: Any, units: Path, home: Path) -> None:
-    assert run("service", "install", "--web").code == 0
+    assert run("daemon", "service", "install", "--web").code == 0
     web = ["punchlist-web.service", "punchlist-web.socket", "sockets.target.wants/punchlist-web.socket"]
     assert installed(units) == sorted([*NAMES, *web])
     command = f"web --idle-exit 10m --socket {home}/run/daemon.sock --data-dir {home}/data"
     assert command in (units / "punchlist-web.service").read_text()
-    status = run("service", "status")
+    status = run("daemon", "service", "status")
     assert f"{units / 'punchlist-web.socket'}: installed" in status.lines
-    assert run("service", "uninstall").code == 0
+    assert run("daemon", "service", "uninstall").code == 0
     assert installed(units) == []

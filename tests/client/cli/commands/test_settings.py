@@ -36,7 +36,7 @@ def test_a_wrong_name_or_value_changes_nothing(punch: Any) -> None:
     refused = punch("set", "max_attempts=3", "execution=seral")
     assert refused.code == 2
     assert "did you mean serial?" in refused.err
-    assert punch("conversations", "--json").json["conversations"] == []
+    assert punch("list", "all", "--json").json["conversations"] == []
 
 
 def test_showing_the_settings_of_a_list_that_is_not_there_is_refused(punch: Any) -> None:

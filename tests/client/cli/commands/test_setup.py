@@ -97,7 +97,7 @@ def test_the_hosts_own_command_writes_its_file_and_we_the_rest(run: Any, home: P
     assert run("setup", "claude-code").code == 0
     assert (home / "asked").read_text() == "mcp add-json --scope\n"
     server = json.loads((home / ".claude.json").read_text())["mcpServers"]["punchlist"]
-    assert server == {"type": "stdio", "command": f"{home}/bin/punch", "args": ["mcp", "--dialect", "native"]}
+    assert server == {"type": "stdio", "command": f"{home}/bin/punch", "args": ["agent", "mcp", "--dialect", "native"]}
     assert "hooks" in json.loads((home / ".claude" / "settings.json").read_text())
     assert run("setup", "claude-code").lines == ["Claude Code: nothing to change"]
     assert run("setup", "claude-code", "-c", "website").code == 0
@@ -208,7 +208,7 @@ def test_print_changes_nothing(run: Any, home: Path) -> None:
     before = tree(home)
     shown = run("setup", "codex", "--print", "-c", "website")
     assert run("setup", "codex", "--dry-run", "-c", "website").out == shown.out
-    assert '+args = ["mcp", "--dialect", "native", "--conversation", "website"]' in shown.lines
+    assert '+args = ["agent", "mcp", "--dialect", "native", "--conversation", "website"]' in shown.lines
     assert tree(home) == before
 
 

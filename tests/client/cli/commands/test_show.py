@@ -62,23 +62,21 @@ def test_conversations_with_their_progress(punch: Any) -> None:
     punch("add", "a", "-c", "one")
     punch("add", "b", "-c", "two")
     punch("done", "1", "-c", "one")
-    punch("call", "conversation.configure", "title=Evil \x1b[2J", "-c", "two")
-    lines = punch("conversations").lines
+    punch("daemon", "call", "conversation.configure", "title=Evil \x1b[2J", "-c", "two")
+    lines = punch("list", "all").lines
     assert lines == ["    0/1  two  Evil \\x1b[2J", "    1/1  one"]
-    assert [one["conversation"] for one in punch("conversations", "--active", "--json").json["conversations"]] == [
-        "two"
-    ]
-    assert len(punch("conversations", "-n", "1").lines) == 2
-    assert punch("conversations", "-q", "nothing").lines == ["no conversations"]
+    assert [one["conversation"] for one in punch("list", "all", "--active", "--json").json["conversations"]] == ["two"]
+    assert len(punch("list", "all", "-n", "1").lines) == 2
+    assert punch("list", "all", "-q", "nothing").lines == ["no lists"]
 
 
 def test_the_state_of_the_daemon(punch: Any) -> None:
     punch("add", "a")
-    shown = punch("status")
+    shown = punch("daemon", "status")
     assert shown.code == 0
     assert re.search(r"daemon  punchlistd .*, pid \d+", shown.out)
     assert "2 events" in shown.out
-    assert punch("status", "--json").json["seq"] == 2
+    assert punch("daemon", "status", "--json").json["seq"] == 2
 
 
 def test_an_error_that_came_often_is_told_once() -> None:
@@ -89,13 +87,13 @@ def test_the_line_for_prompts_can_also_be_counted_by_the_daemon(punch: Any) -> N
     punch("add", "a")
     punch("add", "b")
     punch("start", "2")
-    assert punch("status", "--line", "--actor", "takes-the-full-path").out == "1 open, 1 in progress\n"
+    assert punch("daemon", "status", "--line", "--actor", "takes-the-full-path").out == "1 open, 1 in progress\n"
 
 
 def test_the_line_for_prompts_comes_from_the_file_without_a_daemon(run: Any, home: Any) -> None:
     (home / "run").mkdir()
     (home / "run" / "status").write_text("3 open, 1 in progress\n")
-    assert run("status", "--line").out == "3 open, 1 in progress\n"
+    assert run("daemon", "status", "--line").out == "3 open, 1 in progress\n"
 
 
 @pytest.fixture
@@ -126,19 +124,19 @@ def test_a_list_that_is_cut_at_damage_is_printed_and_the_command_says_so_and_fai
     shown = punch(*words, "-c", "a")
     assert shown.code == 1 and "whole" in shown.out
     assert shown.err.startswith("error: damaged: this list ends at position 3 ")
-    assert "punch verify --repair" in shown.err and shown.err.count("\n") == 1
+    assert "punch daemon verify --repair" in shown.err and shown.err.count("\n") == 1
     if "--follow" not in words:
         whole = punch(*words, "-c", "b")
         assert (whole.code, whole.err) == (0, "")
 
 
 @pytest.mark.parametrize(
-    "words", [("undo", "--preview"), ("undo",), ("add", "more"), ("clear", "--yes"), ("show", "9")]
+    "words", [("undo", "--preview"), ("undo",), ("add", "more"), ("list", "clear", "--yes"), ("show", "9")]
 )
 def test_what_damage_does_not_allow_is_refused_with_one_way_out(
     damaged: Path, punch: Any, words: tuple[str, ...]
 ) -> None:
     refused = punch(*words, "-c", "a")
     assert refused.code == 1 and refused.err.startswith("error: damaged: The log of a is damaged at position 3 ")
-    assert refused.err.count("punch verify --repair") == 1
-    assert refused.err.endswith("\n  to end the daemon: punch call daemon.shutdown\n")
+    assert refused.err.count("punch daemon verify --repair") == 1
+    assert refused.err.endswith("\n  to end the daemon: punch daemon stop\n")

@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import pytest
@@ -31,8 +32,8 @@ def test_what_somebody_else_has_claimed_is_finished_by_force_alone(punch: Any, m
     monkeypatch.setenv("USER", "zed")
     punch("add", "a")
     punch("add", "b")
-    punch("claim", "1", "-o", "claude-code/7f3c1a")
-    punch("claim", "2")
+    punch("queue", "claim", "1", "-o", "claude-code/7f3c1a")
+    punch("queue", "claim", "2")
     refused = punch("done", "1", "2")
     assert refused.code == 1
     assert refused.err.startswith("error: lease_held: Task #1 is held by claude-code/7f3c1a; ")
@@ -40,7 +41,43 @@ def test_what_somebody_else_has_claimed_is_finished_by_force_alone(punch: Any, m
     assert refused.lines[0] == "  ✓ #2 b", "one's own claim needs no force"
     assert punch("fail", "1", "--reason", "not needed").code == 1
     assert punch("fail", "1", "--reason", "not needed", "--force").code == 0
-    assert punch("log", "--json").out.count('"actor":"zed"') == 2, "whoever overrides is named"
+    assert punch("log", "--json").out.count('"actor":"zed","event":{"type":"StatusChanged"') == 2, (
+        "whoever overrides is named"
+    )
+
+
+def test_what_is_started_is_mine(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So nobody else starts it, a result that follows is of it, and it can be given back."""
+    monkeypatch.setenv("USER", "zed")
+    for title in "abc":
+        punch("add", title)
+    assert punch("start", "1").out == "  ● #1 a  @zed\n"
+    assert punch("start", "1").out == "  ● #1 a  @zed\n", "once more changes nothing"
+    refused = punch("start", "1", "--owner", "ann")
+    assert refused.err.startswith("error: lease_held: Task #1 is held by zed; ")
+    assert refused.err.endswith("\n  punch queue release 1 --owner zed gives it back in their name\n")
+    assert punch("next", "--result", "in a.txt").out == "  ✓ #1 a\n  ● #2 b  @zed\n"
+    assert punch("queue", "release", "2").out == "  ☐ #2 b\n"
+    assert punch("start", "3", "-o", "ann").out == "  ● #3 c  @ann\n"
+    assert {event["actor"] for event in map(json.loads, punch("log", "--json").lines)} == {"zed"}
+
+
+@pytest.mark.parametrize("words", [("pause", "1"), ("done", "1"), ("fail", "1")])
+def test_what_was_paused_or_finished_is_started_again(punch: Any, words: tuple[str, ...]) -> None:
+    punch("add", "a")
+    punch(*words)
+    assert punch("start", "1", "--owner", "ann").out == "  ● #1 a  @ann\n"
+
+
+def test_the_actor_is_named_by_the_environment(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USER", "zed")
+    monkeypatch.setenv("PUNCHLIST_ACTOR", "codex")
+    punch("add", "a")
+    assert punch("start", "1").out == "  ● #1 a  @codex\n"
+    punch("edit", "1", "-t", "b", "--actor", "ann")
+    punch("rm", "1", "--yes")
+    log = [json.loads(line) for line in punch("log", "--json").lines]
+    assert [event["actor"] for event in log] == ["codex", "codex", "codex", "ann", "codex"]
 
 
 def test_the_whole_life_of_a_task(punch: Any) -> None:

@@ -51,8 +51,8 @@ def test_deleting_in_a_pipe_does_not_ask_and_undo_brings_back(punch: Any) -> Non
 
 def test_clearing_in_a_pipe_needs_yes(punch: Any) -> None:
     punch("add", "a")
-    assert punch("clear").code == 2
-    assert punch("clear", "--yes").lines[0] == "removed 1 tasks"
+    assert punch("list", "clear").code == 2
+    assert punch("list", "clear", "--yes").lines[0] == "removed 1 tasks"
     assert punch("list").lines[1:] == ["  no tasks"]
 
 
@@ -60,7 +60,7 @@ def test_undo_previews_counts_and_takes_an_actor(punch: Any) -> None:
     punch("add", "a", "--actor", "ada")
     punch("add", "b", "--actor", "bob")
     punch("add", "c", "--actor", "ada")
-    preview = punch("undo", "-n", "2", "--preview")
+    preview = punch("undo", "-n", "2", "--of", "ada", "--preview")
     assert preview.lines[0] == "would take back:"
     assert len(punch("list", "--json").json["tasks"]) == 3
     punch("undo", "--of", "ada", "--actor", "eve")
@@ -78,8 +78,8 @@ def test_undo_previews_counts_and_takes_an_actor(punch: Any) -> None:
         (("edit", "1", "--blocked-by", "2"), "dependency_cycle", "→"),
         (("pause", "3"), "illegal_transition", "from here it can go to"),
         (("add", "x" * 501), "invalid_params", "--help"),
-        (("call", "task.lst=1"), "usage", "--help"),
-        (("call", "task.get", "task=1", "colour=1"), "invalid_params", ""),
+        (("daemon", "call", "task.lst=1"), "usage", "--help"),
+        (("daemon", "call", "task.get", "task=1", "colour=1"), "invalid_params", ""),
     ],
 )
 def test_a_refusal_names_its_kind_and_the_way_out(punch: Any, words: tuple[str, ...], kind: str, advice: str) -> None:

@@ -13,7 +13,7 @@ def test_causes_stand_below_what_they_cause_and_are_told_once(punch: Any) -> Non
     punch("add", "a")
     punch("add", "b", "-b", "1")
     punch("add", "c", "-b", "1", "-b", "2")
-    punch("claim", "1", "-o", "ann")
+    punch("queue", "claim", "1", "-o", "ann")
     assert punch("why", "3").lines == [
         "#3 c",
         "  ← waits for #1 a (in_progress)",
@@ -29,11 +29,11 @@ def test_a_parent_a_stopped_queue_and_a_serial_list_are_told(punch: Any) -> None
     punch("pause", "1")
     assert punch("why", "2").lines[1] == "  ← its parent #1 a is paused"
     punch("fail", "1")
-    punch("call", "conversation.configure", "conversation=default", 'settings={"on_failure":"stop"}')
+    punch("daemon", "call", "conversation.configure", "conversation=default", 'settings={"on_failure":"stop"}')
     punch("add", "c")
     assert punch("why", "3").lines[1].startswith("  ← the list stops at failures, and #1 a has failed")
     punch("rm", "1", "--yes")
-    punch("call", "conversation.configure", "conversation=default", 'settings={"execution":"serial"}')
+    punch("daemon", "call", "conversation.configure", "conversation=default", 'settings={"execution":"serial"}')
     assert punch("why", "3").lines[1] == "  ← the list runs one task at a time, and #2 b is in progress"
     punch("done", "3")
     assert punch("why", "3").lines[1] == "  ← it is completed: punch reopen 3"

@@ -1,0 +1,35 @@
+"""Claims of people and scripts: a run of the command line is a connection of its own, so their time alone counts."""
+
+from __future__ import annotations
+
+from punchlist.cli.context import Context
+from punchlist.cli.exit_codes import REFUSED
+from punchlist.cli.failure import tell
+from punchlist.cli.render import task_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+KEPT_MS = 3_600_000
+"""How long a claim lasts by default: nobody renews it."""
+
+
+def claim(context: Context, *, lease_ms: int | None = None, wait_ms: int | None = None, **members: Any) -> Any:
+    """Take tasks for this owner; the result of `task.claim`."""
+    if context.args.conversation and not wait_ms:
+        context.check_list(context.args.conversation)  # a claim makes no list, so nothing would ever be had
+    how = {"owner": context.owner, "lease_ms": lease_ms or KEPT_MS, "wait_ms": wait_ms, "keep": True}
+    return context.change("task.claim", **how, **members)
+
+
+def show_claim(context: Context, result: Any) -> int:
+    """Print what was claimed; the exit code is REFUSED if there was nothing."""
+    tasks = result.get("tasks") or [task for task in [result.get("task")] if task]
+    if context.args.json:
+        context.json(result)
+    elif not tasks:
+        tell("nothing_ready", "no task is ready", "punch list shows what there is, punch why ID what keeps it")
+    for task in () if context.args.json else tasks:
+        context.lines(task_lines(task, context.style))
+    return 0 if tasks else REFUSED

@@ -1,0 +1,110 @@
+"""`punch next`: what to do next, shown or taken, and completed before."""
+
+from __future__ import annotations
+
+from punchlist.cli.argument_types import lease, milliseconds
+from punchlist.cli.arguments import Usage, flag, value
+from punchlist.cli.claims import claim, show_claim
+from punchlist.cli.context import Context, one_id
+from punchlist.cli.exit_codes import REFUSED
+from punchlist.cli.failure import UsageError, tell
+from punchlist.cli.next_step import most_urgent
+from punchlist.cli.render import task_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COMMANDS = {
+    "next": Usage(
+        (
+            flag("-t", "--take", text="take it: it is yours, and nobody else gets it"),
+            value(
+                "--done",
+                text="first complete yours; with an ID if you have several",
+                metavar="ID",
+                nargs="?",
+                const=True,
+            ),
+            value("-r", "--result", text="first complete yours, and this is what came out of it"),
+            value("-o", "--owner", text="who takes it (PUNCHLIST_OWNER, else the actor)", metavar="NAME"),
+            value("--lease", text="for how long it is taken, at most 24h (1h)", metavar="TIME", type=lease),
+            value("--wait", text="how long to wait for a task to take: 30s, 10m", metavar="TIME", type=milliseconds),
+        ),
+        ("punch next", "punch next --take", 'punch next --owner ann --result "in docs/copy.md"'),
+    ),
+}
+
+_UNFINISHED = ("pending", "in_progress", "paused")
+
+
+def run_next(context: Context) -> int:
+    """Show what this owner has in progress, or the next task; take it, or first complete what it follows, if asked."""
+    args = context.args
+    completes = args.done is not None or bool(args.result)
+    takes = args.take or completes
+    if not takes and (args.wait is not None or args.lease is not None):
+        raise UsageError("--wait and --lease go with --take")
+    mine = context.ask("task.list", owner=context.owner, status="in_progress")["tasks"]
+    if completes:
+        if (code := _complete(context, mine)) is not None:
+            return code
+    elif mine:
+        return _show(
+            context, mine, f"{context.owner} has this in progress; --done completes it and takes the next task"
+        )
+    elif not takes:
+        ready = context.ask("task.list", ready=True)["tasks"]
+        if ready:
+            found = most_urgent(ready)
+            return _show(context, [found], f"punch start {found['id']} takes it, as does punch next --take")
+        return _none(context, {"task": None, "tasks": []})
+    result = claim(context, wait_ms=args.wait, lease_ms=args.lease)
+    return show_claim(context, result) if result.get("task") else _none(context, result)
+
+
+def _complete(context: Context, mine: list[dict[str, Any]]) -> int | None:
+    """Complete what this owner has in progress; the exit code if that is not clear."""
+    args = context.args
+    wanted = None if args.done in (True, None) else one_id(args.done)
+    finished = [task for task in mine if wanted is None or task["id"] == wanted]
+    if wanted is not None and not finished:
+        tell("not_found", f"{context.owner} does not have #{wanted} in progress", "punch list shows what there is")
+        return REFUSED
+    if len(finished) > 1:
+        names = ", ".join(f"#{task['id']}" for task in finished)
+        tell("ambiguous", f"{context.owner} has {names} in progress", "say which one is done: --done ID")
+        return REFUSED
+    if not finished:
+        what = "this result could be of" if args.result else "could be completed"
+        advice = "punch list shows what there is, punch done ID --result TEXT completes any of it"
+        tell("not_found", f"{context.owner} has nothing in progress that {what}", advice)
+        return REFUSED
+    for task in finished:
+        members = {"task": task["id"], "fence": task.get("fence"), "result_summary": args.result}
+        done = context.change("task.set_status", status="completed", **members)
+        if not args.json:
+            context.lines(task_lines(done["task"], context.style))
+    return None
+
+
+def _show(context: Context, tasks: list[dict[str, Any]], note: str) -> int:
+    """Show tasks, and what could be done with them."""
+    if not context.args.json:
+        context.note(note)
+    lines = [line for task in tasks for line in task_lines(task, context.style)]
+    return context.answer({"task": tasks[0], "tasks": tasks}, lines)
+
+
+def _none(context: Context, result: dict[str, Any]) -> int:
+    """There is no task. A list whose tasks are all finished is no failure: a script ends there."""
+    counts = context.ask("task.list", limit=1)["counts"]
+    if any(counts[status] for status in _UNFINISHED):
+        return show_claim(context, result)
+    if any(counts.values()):
+        return context.answer(result, ["all tasks are finished"])
+    if context.args.json:
+        context.json(result)
+    else:
+        tell("nothing_ready", f"the list {context.conversation} is empty", "punch add TITLE adds a task")
+    return REFUSED

@@ -1,0 +1,13 @@
+"""Who works at this command line, and for how long what they begin is theirs. Light enough for a shell prompt."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+STARTED_MS = 86_400_000
+"""How long a task that a person has begun stays theirs: the longest time of a claim."""
+
+
+def person(env: "Mapping[str, str]") -> str:
+    """The actor of what is typed here: PUNCHLIST_ACTOR, or whoever is logged in."""
+    return env.get("PUNCHLIST_ACTOR") or env.get("USER") or env.get("LOGNAME") or "punch"
