@@ -47,13 +47,18 @@ class ConversationCalls(TaskCalls):
         """Ends a turn: a finished list whose `auto_clear` is `idle` is cleared. Returns how many tasks went."""
         return Call("turn.end", self._write(p.TurnEnd, write), attrgetter("cleared"))
 
-    def undo(
+    def undo(  # noqa: PLR0913 - one parameter for each member of the wire
         self,
         count: int | None = None,
         *,
         of: str | None = None,
         actor: str | None = None,
         preview: bool = False,
+        call: int | None = None,
+        redo: bool = False,
+        to_version: int | None = None,
+        whole: bool = False,
+        claims: bool = False,
         key: str | None = None,
         expect_version: int | None = None,
     ) -> Call[tuple[str, ...]]:
@@ -64,6 +69,11 @@ class ConversationCalls(TaskCalls):
             of: Take back this actor's calls alone, by default all of them.
             actor: Who does it, as recorded in the log. Without `of` it also says whose calls.
             preview: Only tell what would happen.
+            call: Take back the one call that made this version, whoever's it is.
+            redo: Take back undos instead of other calls.
+            to_version: Make the list what it was right after this version instead.
+            whole: Refuse where something newer rests on what would be taken back, by `UndoConflict`.
+            claims: Take back claims and releases as well, instead of passing over them.
             key: As for every mutation.
             expect_version: As for every mutation.
         """
@@ -73,6 +83,11 @@ class ConversationCalls(TaskCalls):
             of=of,
             actor=actor,
             preview=preview,
+            call=call,
+            redo=redo,
+            to_version=to_version,
+            whole=whole,
+            claims=claims,
             key=key,
             expect_version=expect_version,
         )

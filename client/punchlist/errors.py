@@ -11,7 +11,7 @@ The branches tell whose fault it is:
     ├── ProtocolError            the answer does not follow the protocol that we speak
     └── RequestRefused           the daemon refused the call and changed nothing (but see OutcomeUnknown)
         ├── ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError
-        ├── NotFound, Forbidden, LimitExceeded, KeyConflict, VersionConflict
+        ├── NotFound, Forbidden, LimitExceeded, KeyConflict, VersionConflict, UndoConflict
         ├── IllegalTransition, Blocked, DependencyCycle, LeaseHeld, LeaseLost, ConfirmationRequired
         ├── RateLimited, StorageFull, OutcomeUnknown, ShuttingDown, Damaged
         └── Gap, WrongEpoch, Cancelled
@@ -233,6 +233,18 @@ class Forbidden(RequestRefused, kind="forbidden"):
 
 class ShuttingDown(RequestRefused, kind="shutting_down"):
     """The daemon is stopping."""
+
+
+class UndoConflict(RequestRefused, kind="undo_conflict"):
+    """The call `newer` of `actor` rests on what `call` did to `task`; without a newer call it just can't go as a whole.
+
+    `newer` and `actor` are None then.
+    """
+
+    call: int
+    newer: int | None
+    actor: str | None
+    task: str
 
 
 class ConfirmationRequired(RequestRefused, kind="confirmation_required"):

@@ -51,6 +51,9 @@ _ROWS = (
         "The actor makes more changes than the list allows per minute.",
         ("actor", "maximum", "retry_after_ms"),
     ),
+    ErrorKind(
+        "undo_conflict", -32020, "A newer call rests on what would be taken back.", ("call", "newer", "actor", "task")
+    ),
     ErrorKind("cancelled", -32017, "The waiting call was given up by rpc.cancel."),
 )
 

@@ -256,6 +256,10 @@ _event_decoder = msgspec.json.Decoder(KnownEvent)
 class Recorded(msgspec.Struct, frozen=True, gc=False):
     """An event with its place: `seq` in the whole log, `version` in its conversation, `at` in milliseconds.
 
+    `call` is the version of the first event of the same call, left out where that is this one. The first event of an
+    undo tells in `undoes` the calls that it takes back, at least in part, and in `reverts_to` the version that the
+    list goes back to.
+
     `event` stays undecoded until `decode_event` is asked, so that forwarding one costs nothing.
     """
 
@@ -265,6 +269,9 @@ class Recorded(msgspec.Struct, frozen=True, gc=False):
     at: int
     actor: str
     event: msgspec.Raw
+    call: int = 0
+    undoes: tuple[int, ...] = ()
+    reverts_to: int | None = None
 
 
 def decode_event(raw: msgspec.Raw | bytes) -> AnyEvent:

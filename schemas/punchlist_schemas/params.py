@@ -449,11 +449,22 @@ class ListUndo(Mutation, frozen=True, kw_only=True):
     """Takes back the newest `count` calls (default 1; with `of`, of that actor alone and by default all of them).
 
     `preview` tells what would happen and changes nothing. Without `of`, `actor` says whose calls as well as who asks.
+    `call` means one call instead, whoever's: the one that made this version. `redo` means undos instead of other
+    calls. `to_version` makes the list what it was right after that version, whoever changed it since.
+
+    With `whole` it is refused (`undo_conflict`) where a newer call rests on what would be taken back; without it that
+    stays, and `undone` says so. With `claims`, claims and releases are calls to take back as well; without it they are
+    passed over.
     """
 
     count: Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)] | None = None
     preview: bool = False
     of: Name | None = None
+    call: Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)] | None = None
+    redo: bool = False
+    to_version: Position | None = None
+    whole: bool = False
+    claims: bool = False
 
 
 # messages

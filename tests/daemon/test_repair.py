@@ -211,7 +211,7 @@ def test_a_log_that_a_daemon_has_open_is_left_to_it(place: Path) -> None:
     spoil(place, b"second.")
     with closing(DataLock(str(place / "data" / "lock"))):
         code, report = repair(place)
-    assert (code, report["error"]) == (75, "in_use") and "daemon.shutdown" in report["message"]
+    assert (code, report["error"]) == (75, "in_use") and "punch daemon stop" in report["message"]
 
 
 def test_without_room_nothing_is_changed_and_nothing_left_behind(place: Path) -> None:

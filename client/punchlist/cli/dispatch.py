@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def run(argv: "Sequence[str]") -> int:
     """Run one command line and return its exit code. A traceback is for faults of ours alone."""
     command = ""
+    failure.write_json(_wants_json(argv))
     try:
         _check_text(argv)
         args = command_line.parse(argv)
@@ -31,6 +32,12 @@ def run(argv: "Sequence[str]") -> int:
     except Exception as error:
         code = failure.tell_any(error, command)
         return _tell_fault() if code is None else code
+
+
+def _wants_json(argv: "Sequence[str]") -> bool:
+    """Whether errors are for a program, also those of a command line that can't be understood."""
+    words = argv[: argv.index("--")] if "--" in argv else argv
+    return "--json" in words
 
 
 def _tell_fault() -> int:

@@ -15,11 +15,22 @@ _SHOWN_VALUE = 40
 class EventFormatter:
     """Turns events into lines; remembers titles, so that every line can say which task is meant.
 
-    A line is no wider than the style, less `margin` columns that the caller puts in front of it.
+    A line is no wider than the style, less `margin` columns that the caller puts in front of it. With `versions` it
+    begins with the version that the event made, by which `punch undo` and `--at` know it.
     """
 
-    def __init__(self, style: Style, *, name_conversations: bool = False, dated: bool = True, margin: int = 0) -> None:
+    def __init__(  # noqa: PLR0913 - how a line is laid out
+        self,
+        style: Style,
+        *,
+        name_conversations: bool = False,
+        dated: bool = True,
+        margin: int = 0,
+        versions: bool = False,
+    ) -> None:
         self._style = style
+        self._versions = versions
+        self._undos: set[tuple[str, int]] = set()
         self._margin = margin
         self._named = name_conversations
         self._dated = dated
@@ -37,9 +48,25 @@ class EventFormatter:
             title = safe(self._titles.get((conversation, task), ""))
             text = f"#{safe(task)} {text}" + (f"  {self._style.paint('dim', title)}" if title else "")
         where = f"{safe(conversation)}  " if self._named else ""
+        if self._versions:
+            where += self._style.paint("dim", f"{recorded['version']:>4}  ")
+        if told := self._told_back(conversation, recorded):
+            text += self._style.paint("dim", f"  ({told})")
         dot = self._style.glyphs["dot"]
         when = self._when(int(recorded["at"]))
         return self._fitted(where + text, f"  by {safe(str(recorded['actor']))} {dot} {when}")
+
+    def _told_back(self, conversation: str, recorded: dict[str, Any]) -> str:
+        """What the call of an event takes back, told with its first event."""
+        calls: list[int] = recorded.get("undoes") or []
+        if recorded.get("reverts_to") is not None:
+            return f"back to version {recorded['reverts_to']}"
+        if not calls:
+            return ""
+        again = any((conversation, call) in self._undos for call in calls)
+        if not again:
+            self._undos.add((conversation, int(recorded["version"])))
+        return f"{'redo' if again else 'undo'} of {', '.join(map(str, calls))}"
 
     def _fitted(self, text: str, tail: str) -> str:
         """Both parts in the width there is; who and when get up to half of it."""

@@ -5,7 +5,7 @@ import sys
 from punchlist.cli.exit_codes import CONFIGURATION, LOST_RACE, NO_DAEMON, REFUSED, USAGE
 from punchlist.errors import ConnectionLost, DaemonUnavailable, Gap, PunchlistError, RequestRefused
 from punchlist.importers.wrong import FormatError
-from punchlist.text import safe, safe_block
+from punchlist.text import safe, safe_block, safe_json
 from punchlist_schemas.project_file import DirectoryError
 
 TYPE_CHECKING = False
@@ -37,6 +37,11 @@ def _blocked(data: "Facts") -> str:
     return f"finish {', '.join('#' + one for one in blockers)} first: punch done {' '.join(blockers)}"
 
 
+def _undo_conflict(data: "Facts") -> str:
+    first = f"punch undo {data['newer']} takes that back first; " if data.get("newer") else ""
+    return f"{first}--force takes back what still can be and leaves the rest"
+
+
 def _nearest(data: "Facts") -> str:
     return f"did you mean {data['nearest']}?" if data.get("nearest") else "punch daemon call --list shows the methods"
 
@@ -57,6 +62,7 @@ _NEXT: "dict[str, Callable[[Facts], str]]" = {
     "method_not_found": _nearest,
     "invalid_params": lambda data: _nearest(data) if data.get("nearest") else "",
     "confirmation_required": lambda data: f"repeat with confirm={data.get('token', 'TOKEN')}",
+    "undo_conflict": _undo_conflict,
     "storage_full": lambda data: "free space on the disk and repeat; reading goes on meanwhile",
     "outcome_unknown": lambda data: "see whether it happened: punch log -n 5",
     "damaged": lambda data: "to end the daemon: punch daemon stop",
@@ -66,13 +72,29 @@ _NEXT: "dict[str, Callable[[Facts], str]]" = {
 }
 
 
+_as_json = False
+
+
+def write_json(wanted: bool) -> None:
+    """Whether errors are written as JSON from here on, for programs."""
+    global _as_json  # noqa: PLW0603 - a process runs one command
+    _as_json = wanted
+
+
 def tell(kind: str, message: str, advice: str = "") -> None:
-    """Write an error and what to do next to standard error, harmless for a terminal."""
-    text = f"error: {safe(kind)}: {safe_block(message)}\n"
-    if advice:
-        text += f"  {safe(advice)}\n"
-    sys.stderr.write(text)
+    """Write an error and what to do next to standard error, harmless for a terminal, or as a line of JSON."""
+    sys.stderr.write(error_text(kind, message, advice))
     sys.stderr.flush()
+
+
+def error_text(kind: str, message: str, advice: str = "") -> str:
+    """What `tell` writes."""
+    if _as_json:
+        import json
+
+        found = {"kind": kind, "message": message, **({"advice": advice} if advice else {})}
+        return safe_json(json.dumps({"error": found}, ensure_ascii=False)) + "\n"
+    return f"error: {safe(kind)}: {safe_block(message)}\n" + (f"  {safe(advice)}\n" if advice else "")
 
 
 def tell_refusal(error: RequestRefused, command: str = "") -> int:

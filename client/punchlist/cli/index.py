@@ -46,7 +46,7 @@ SECTIONS = {
         Entry("start", "status", "Begin tasks: they are yours, and nobody else gets them."),
         Entry("done", "status", "Complete tasks."),
         Entry("log", "log", "Show what happened."),
-        Entry("undo", "tasks", "Take back the last calls; nothing is erased from the log."),
+        Entry("undo", "undo", "Take back your newest call, or any one call; nothing is erased from the log."),
     ),
     "tasks": (
         Entry("show", "show", "Show everything about a task."),
@@ -59,6 +59,10 @@ SECTIONS = {
         Entry("resume", "status", "Resume paused tasks."),
         Entry("reopen", "status", "Make tasks pending again."),
         Entry("rm", "tasks", "Delete tasks (undo brings them back)."),
+    ),
+    "the past": (
+        Entry("redo", "undo", "Take back an undo."),
+        Entry("revert", "undo", "Make the list what it was at a version or a time, by new events."),
     ),
     "live": (
         Entry("ui", "ui", "Show all lists on a full screen, live, and work on them by keys."),
@@ -188,7 +192,7 @@ MEANT = {
     **dict.fromkeys(("config", "settings", "configure"), "list set"),
     **dict.fromkeys(("history", "events", "timeline"), "log"),
     **dict.fromkeys(("info", "get", "view", "describe", "detail"), "show"),
-    **dict.fromkeys(("rollback", "revert", "reset"), "undo"),
+    **dict.fromkeys(("rollback", "checkout", "reset"), "revert"),
     **dict.fromkeys(("cancel", "abandon"), "fail"),
     **dict.fromkeys(("unstart", "unblock", "unclaim"), "queue release"),
     **dict.fromkeys(("renew", "extend", "heartbeat"), "queue renew"),

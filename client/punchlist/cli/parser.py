@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 
 from punchlist.cli.arguments import COMMON, Argument, flag
 from punchlist.cli.exit_codes import MEANINGS, USAGE
+from punchlist.cli.failure import error_text
 from punchlist.cli.index import ALIASES, COMMANDS, FORMER, GROUPS, MEANT, SECTIONS, Entry
 from punchlist.cli.style import terminal_width, write
-from punchlist.text import safe
 
 _CODES = "\n".join(f"  {code:<5}{meaning}" for code, meaning in MEANINGS.items())
 _EPILOG = f"""exit codes:
@@ -40,7 +40,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Refuse the command line."""
-        self.exit(USAGE, f"error: usage: {safe(message)}\n  see: {self.prog} --help\n")
+        self.exit(USAGE, error_text("usage", message, f"see: {self.prog} --help"))
 
     def _print_message(self, message: str, file: Any = None) -> None:
         # Not through the buffer of sys.stdout: it would find a reader that has left only at exit (code 120).

@@ -51,7 +51,7 @@ Units: ms, s, m or min, h, d, w, and their English words.
 """,
     "scripts": """In a script:
 
-  --json                  prints JSON; an error is a JSON object on standard error: kind, message, advice, code
+  --json                  prints JSON; errors are JSON on standard error: kind, message, advice
   NO_COLOR=1              no colours; there are none in a pipe anyway
   punch list --line       one line for a shell prompt, without starting a daemon
   punch watch | ...       each event as a line of JSON

@@ -22,6 +22,7 @@ STATUS: dict[str, int] = {
     "gap": 410,
     "wrong_epoch": 410,
     "version_conflict": 412,
+    "undo_conflict": 409,
     "invalid_params": 422,
     "key_conflict": 422,
     "limit_exceeded": 422,

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import AnyEvent, KnownEvent
 from punchlist_schemas.params import Mutation
 
@@ -19,13 +20,17 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
 class Decision(msgspec.Struct, frozen=True, gc=False):
     """What follows from a command: its events, in order, as one group.
 
-    `undoes` goes into the log with the group. `lines` tell what an undo takes back, newest first; a preview has
-    lines and no events.
+    `undoes` goes into the log with the group: the calls that it takes back as a whole, or negative those undos.
+    `touches` are all calls that it takes back at least in part, `reverts_to` the version that the list goes back to:
+    both are told with the events. `lines` tell what an undo takes back, newest first; a preview has lines and no
+    events.
     """
 
     events: tuple[KnownEvent, ...] = ()
     undoes: tuple[int, ...] = ()
     lines: tuple[str, ...] = ()
+    touches: tuple[int, ...] = ()
+    reverts_to: int | None = None
 
 
 class Command(msgspec.Struct, frozen=True, gc=False):
@@ -40,7 +45,7 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     actor: str
     user: str | None = None
     message_id: str = ""
-    undo: Decision | None = None
+    undo: Decision | Rejection | None = None
 
 
 class Wake(Mutation, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from punchlist_schemas.events import (
     AddedTask,
     AnyEvent,
+    Claimed,
     ConversationConfigured,
     Deleted,
     DependencyAdded,
@@ -20,6 +21,7 @@ from punchlist_schemas.events import (
     ListCleared,
     NoteAdded,
     NoteRemoved,
+    Released,
     StatusChanged,
     TaskAdded,
     TaskEdited,
@@ -37,6 +39,8 @@ from punchlistd.domain.trace import Change, Taken
 class Undoing:
     """A run of changes being taken back, newest first. `events` and `lines` are what has come of it.
 
+    `skipped` are the changes that can't be taken back: the task (or ""), the version, and why.
+
     `touched` tells at which version each task was last touched by a call that stays: a task that others went on with
     is not taken away. `returned` tells at which version each task (id and time of creation) last came back: one that
     went again after that is not brought back by an older change. `complete` goes false when a part of a call is not
@@ -52,6 +56,7 @@ class Undoing:
         self.returned = returned
         self.events: list[KnownEvent] = []
         self.lines: list[str] = []
+        self.skipped: list[tuple[str, int, str]] = []
         self.complete = True
 
     def apply(self, event: KnownEvent) -> None:
@@ -66,7 +71,8 @@ class Undoing:
     def skip(self, change: Change, reason: str) -> None:
         """Tell what stays as it is, and why."""
         task = change.after or change.before
-        self.note(f"skipped {_name(task) if task is not None else 'the list'}: {reason}")
+        self.note(f"skipped {name_of(task) if task is not None else 'the list'}: {reason}")
+        self.skipped.append((task.id if task is not None else "", change.version, reason))
         self.complete = False
 
     def leave(self) -> None:
@@ -84,19 +90,24 @@ class Undoing:
         return now if now is not None and then is not None and now.created_at == then.created_at else None
 
 
-def is_undoable(event: AnyEvent) -> bool:
-    """Whether an event can be taken back at all."""
+def is_undoable(event: AnyEvent, *, claims: bool = False) -> bool:
+    """Whether an event can be taken back at all; claims and releases by somebody only where that is asked for."""
     if isinstance(event, ConversationConfigured):
         return event.title is not UNSET or event.settings is not UNSET
+    if isinstance(event, Released):
+        return claims and event.reason == "released"  # else a time was over, which nobody did
+    if isinstance(event, Claimed):
+        return claims
     return type(event) in _RULES
 
 
 def take_back(run: Undoing, change: Change) -> Iterable[None]:
     """Take back one change, as far as it still stands; where that is much, it pauses between."""
-    return (_RULES[type(change.event)](run, change) or ()) if is_undoable(change.event) else ()
+    return (_RULES[type(change.event)](run, change) or ()) if is_undoable(change.event, claims=True) else ()
 
 
-def _name(task: Task) -> str:
+def name_of(task: Task) -> str:
+    """A task in a sentence."""
     return f'#{task.id} "{task.title}"'
 
 
@@ -110,7 +121,7 @@ def _added(run: Undoing, change: Change) -> None:
         run.skip(change, "it changed since")
     else:
         run.apply(Deleted(now.id))
-        run.note(f"removed {_name(now)}")
+        run.note(f"removed {name_of(now)}")
 
 
 def _edited(run: Undoing, change: Change) -> None:
@@ -139,7 +150,7 @@ def _edited(run: Undoing, change: Change) -> None:
     missed.extend(f"metadata.{key}" for key in kept)
     if changes:
         run.apply(TaskEdited(now.id, **changes))
-        run.note(f"{_name(now)}: {', '.join(changes)} put back")
+        run.note(f"{name_of(now)}: {', '.join(changes)} put back")
     if missed:
         run.skip(change, f"{', '.join(missed)} changed since")
 
@@ -168,12 +179,12 @@ def _moved(run: Undoing, change: Change) -> None:
     elif now is None or rank != event.rank:
         run.skip(change, "it is gone" if now is None else "it was moved since")
     else:
-        rank, before = _place(run.state, now.id, change.rank)
+        rank, before = place_of(run.state, now.id, change.rank)
         run.apply(TaskMoved(task=now.id, before=before, rank=rank))
-        run.note(f"{_name(now)}: moved back")
+        run.note(f"{name_of(now)}: moved back")
 
 
-def _place(state: State, task: str, rank: str) -> tuple[str, str | None]:
+def place_of(state: State, task: str, rank: str) -> tuple[str, str | None]:
     """Where a sort key puts a task: the key, another one if it is taken by now, and the task that will stand behind."""
     key = rank or default_key(task)
     ids = state.ids()
@@ -193,9 +204,58 @@ def _noted(run: Undoing, change: Change) -> None:
         run.leave()
     elif any(note.version == change.version for note in now.notes):
         run.apply(NoteRemoved(now.id, change.version))
-        run.note(f"{_name(now)}: note removed")
+        run.note(f"{name_of(now)}: note removed")
     else:
         run.leave()
+
+
+def _note_removed(run: Undoing, change: Change) -> None:
+    event, now = change.event, run.standing(change)
+    assert isinstance(event, NoteRemoved)
+    if now is None or change.before is None:
+        run.leave()
+        return
+    for note in change.before.notes:
+        if note.version == event.note:
+            run.apply(NoteAdded(now.id, note.text, note.actor))
+            run.note(f"{name_of(now)}: note put back")
+
+
+def _claimed(run: Undoing, change: Change) -> None:
+    """Somebody took a task: it goes back to where it was, unless it went on since."""
+    event, before, now = change.event, change.before, run.standing(change)
+    assert isinstance(event, Claimed)
+    if before is None or now is None:
+        run.skip(change, "it is gone")
+        return
+    held = run.state.claims.get(now.id)
+    if held is None or held.owner != event.owner:
+        if (now.status, now.owner) == (before.status, before.owner):
+            run.leave()
+        else:
+            run.skip(change, "it went on since")
+        return
+    run.apply(Released(task=now.id, owner=event.owner, reason="released", to=before.status, attempts=before.attempts))
+    if before.owner:
+        run.apply(TaskEdited(now.id, owner=before.owner))
+    run.note(f"{name_of(now)}: given back by {event.owner}")
+
+
+def _released(run: Undoing, change: Change) -> None:
+    """Somebody gave a task back: it is theirs again, without a claim, whose time is over."""
+    event, before, now = change.event, change.before, run.standing(change)
+    assert isinstance(event, Released)
+    if before is None or now is None:
+        run.skip(change, "it is gone")
+    elif (now.status, now.owner) == (before.status, before.owner):
+        run.leave()
+    elif (now.status, now.owner) != (event.to, ""):
+        run.skip(change, "it went on since")
+    else:
+        if now.status != before.status:
+            run.apply(StatusChanged(now.id, now.status, before.status, attempts=before.attempts))
+        run.apply(TaskEdited(now.id, owner=before.owner))
+        run.note(f"{name_of(now)}: {event.owner} has it again")
 
 
 def _status(run: Undoing, change: Change) -> None:
@@ -222,7 +282,7 @@ def _status(run: Undoing, change: Change) -> None:
             )
         )
         message = "summary and reason put back" if now.status == before.status else f"{now.status} → {before.status}"
-        run.note(f"{_name(now)}: {message}")
+        run.note(f"{name_of(now)}: {message}")
 
 
 def _standing(task: Task) -> tuple[object, ...]:
@@ -236,7 +296,7 @@ def _edge_added(run: Undoing, change: Change) -> None:
         return
     if now is not None and event.blocker in now.blocked_by:
         run.apply(DependencyRemoved(now.id, event.blocker))
-        run.note(f"{_name(now)}: no longer waits for #{event.blocker}")
+        run.note(f"{name_of(now)}: no longer waits for #{event.blocker}")
     else:
         run.leave()
 
@@ -249,7 +309,7 @@ def _edge_removed(run: Undoing, change: Change) -> None:
     if now is not None and event.blocker in now.blocked_by:
         run.leave()
     elif now is not None and _tie(run, now.id, event.blocker):
-        run.note(f"{_name(now)}: waits for #{event.blocker} again")
+        run.note(f"{name_of(now)}: waits for #{event.blocker} again")
     else:
         run.skip(change, f"it can't wait for #{event.blocker} again")
 
@@ -275,7 +335,7 @@ def _deleted(run: Undoing, change: Change) -> None:
         for dependent in task.blocks:
             _tie(run, dependent, task.id)
         _adopt(run, taken, task.parent)
-        run.note(f"restored {_name(task)}")
+        run.note(f"restored {name_of(task)}")
 
 
 def _cleared(run: Undoing, change: Change) -> Generator[None]:
@@ -301,12 +361,12 @@ def _stay_away(run: Undoing, taken: Taken) -> None:
     run.leave()
     present = run.state.tasks.get(taken.task.id)
     if present is not None and present.created_at != taken.task.created_at:
-        run.note(f"skipped {_name(taken.task)}: its id is in use again")
+        run.note(f"skipped {name_of(taken.task)}: its id is in use again")
 
 
 def _restored(state: State, taken: Taken, among: Container[str]) -> TaskAdded:
     task = taken.task
-    rank, before = _place(state, task.id, taken.rank)
+    rank, before = place_of(state, task.id, taken.rank)
     parent = task.parent
     members = {name: getattr(task, name) for name in RESTORABLE}
     members["parent"] = parent if parent in state.tasks and parent in among else None
@@ -345,6 +405,9 @@ _RULES: dict[type, Callable[[Undoing, Change], Iterable[None] | None]] = {
     TaskEdited: _edited,
     TaskMoved: _moved,
     NoteAdded: _noted,
+    NoteRemoved: _note_removed,
+    Claimed: _claimed,
+    Released: _released,
     StatusChanged: _status,
     DependencyAdded: _edge_added,
     DependencyRemoved: _edge_removed,

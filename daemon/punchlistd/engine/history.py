@@ -12,13 +12,14 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Recorded, decode_event
 from punchlist_schemas.params import ListUndo
 from punchlist_schemas.things import MAX_INTEGER
 from punchlistd.domain.commands import Decision, Fact
-from punchlistd.domain.decide.undo import take_back_calls, wanted, whose
+from punchlistd.domain.decide.undo import take_back_calls, wanted
 from punchlistd.domain.evolve import evolve
-from punchlistd.domain.lookback import Lookback
+from punchlistd.domain.lookback import Lookback, aim
 from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import State, initial_state
 from punchlistd.store.port import Damaged, EventLog, Stored, side_of
@@ -215,14 +216,17 @@ class History:
 
     async def begin(self, name: str, params: ListUndo, depth: int | None) -> Lookback:
         """What an undo looks back on; with depth 0 only at what came behind a state that is at hand."""
-        of = whose(params)
+        meant = aim(params)
+        latest = MAX_INTEGER if meant.latest_start is None else meant.latest_start
         if depth == 0:
             if (base := self._bases.get(name)) is not None:
-                return Lookback(name, of, depth_of(params), load_state(name, base[0]), base[1])
-            past = await self._nearest(name, MAX_INTEGER)
+                state = load_state(name, base[0])
+                if state.version <= latest:
+                    return Lookback(name, meant, depth_of(params), state, base[1])
+            past = await self._nearest(name, latest)
             if past.seq:
-                return Lookback(name, of, depth_of(params), past.state, past.seq)
-        return Lookback(name, of, depth or depth_of(params))
+                return Lookback(name, meant, depth_of(params), past.state, past.seq)
+        return Lookback(name, meant, depth or depth_of(params))
 
     async def read_past(self, past: Lookback, upto: int, *, before: int = MAX_INTEGER, whole: bool = True) -> None:
         """Take in what happened up to a position (see `follow`) and before another.
@@ -257,8 +261,10 @@ class History:
             past = await self.begin(name, params, depth)
             await self.read_past(past, group[-1].seq, before=group[0].seq)
             decision = await self.steps(take_back_calls(past, params, at))
-            if decision is not None:
+            if isinstance(decision, Decision):
                 return decision
+            if isinstance(decision, Rejection):  # it was granted once, and the same history says the same again
+                raise Damaged(name, group[0].seq, "what it took back can't be worked out any more")
             depth = deeper(params, depth)
 
 

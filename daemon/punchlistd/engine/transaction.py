@@ -36,18 +36,23 @@ from punchlistd.store.record import key_hash, seal
 
 logger = logging.getLogger(__name__)
 
+_UNMARKED = Decision()
+
 OWING_BYTES = 4 * REPLY_BYTES
 """While answers of so many bytes wait for a commit, further reads are answered behind it."""
 
 
-class _Wire(msgspec.Struct, frozen=True, gc=False):
-    """An event in its place, as it is stored and pushed."""
+class _Wire(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """An event in its place, as it is stored and pushed. The event comes last: a tombstone is known by its end."""
 
     seq: int
     conversation: str
     version: int
     at: int
     actor: str
+    call: int = 0
+    undoes: tuple[int, ...] = ()
+    reverts_to: int | None = None
     event: AnyEvent
 
 
@@ -92,14 +97,15 @@ class Transaction:
         command: Command,
         side: Side | None = None,
         params: Mutation | None = None,
+        decision: Decision = _UNMARKED,
         *,
         pauses: bool = False,
     ) -> Generator[None, None, list[KnownEvent]]:
         """Let a conversation's state run ahead by a group of events; all of the events.
 
-        With `params`, the events that they gave are followed by what follows from them. With `pauses` it pauses after
-        each event, and after the bytes of each: nobody looks at the state meanwhile, since it is dirty from the first
-        one on.
+        With `params`, the events that they gave are followed by what follows from them. `decision` tells what the
+        group takes back. With `pauses` it pauses after each event, and after the bytes of each: nobody looks at the
+        state meanwhile, since it is dirty from the first one on.
         """
         state = opened.state
         owner, version, at = state.user, state.version, command.at
@@ -121,6 +127,7 @@ class Transaction:
             return happened
         owner = state.user or owner  # of an opened one and of a deleted one too
         name, seq, left = state.conversation, self.head - len(happened), len(happened)
+        call, undoes, reverts_to = 0, decision.touches, decision.reverts_to
         for event in happened:
             left -= 1
             seq += 1
@@ -130,7 +137,20 @@ class Transaction:
             deleted = type(event) is ConversationDeleted
             if deleted and owner:
                 side = msgspec.structs.replace(side or _NO_SIDE, owner=owner)
-            wire = _encode(_Wire(seq, name, version, at, command.actor, event))
+            wire = _encode(
+                _Wire(
+                    seq=seq,
+                    conversation=name,
+                    version=version,
+                    at=at,
+                    actor=command.actor,
+                    call=call,
+                    undoes=undoes,
+                    reverts_to=reverts_to,
+                    event=event,
+                )
+            )
+            call, undoes, reverts_to = call or version, (), None
             line, opened.check = seal(opened.check, wire, side)
             self.entries.append(Sealed(name, version, line, "" if side is None else side.key, deleted))
             self.lines.append(PublishedEvent(name, wire, left, owner))
@@ -366,7 +386,7 @@ class Transactor:
         if key is not None or decision.undoes:
             side = Side(key or "", item.call, undoes=decision.undoes)
         events = yield from transaction.appending(
-            decided, opened, command, side, params, pauses=type(params) is ListUndo
+            decided, opened, command, side, params, decision, pauses=type(params) is ListUndo
         )
         if events and state.settings.auto_clear == "idle":
             self._idle.follow(state, undone=type(params) is ListUndo)

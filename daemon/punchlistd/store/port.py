@@ -17,7 +17,8 @@ class Side(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     `key` is the idempotency key and `call` the fingerprint of the call that used it (both on the first event of a
     group), `left` the events of the group that still follow, `undoes` the versions of the first events of the groups
-    that this group takes back. `owner` is the user whose conversation a tombstone erased.
+    that this group takes back (negative: of the undos that it takes back). `owner` is the user whose conversation a
+    tombstone erased.
     """
 
     key: str = ""

@@ -1,22 +1,47 @@
+import time
 from argparse import ArgumentTypeError
 
 import pytest
 
-from punchlist.cli.argument_types import lease, milliseconds, port, positive, whole
+from punchlist.cli.argument_types import lease, milliseconds, past, point, port, positive, when, whole
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("90", 90_000), ("90s", 90_000), ("1.5m", 90_000), ("500ms", 500), ("2h", 7_200_000), ("1d", 86_400_000)],
+    [
+        ("90", 90_000),
+        ("90s", 90_000),
+        ("1.5m", 90_000),
+        ("500ms", 500),
+        ("2h", 7_200_000),
+        ("1d", 86_400_000),
+        ("2 weeks", 1_209_600_000),
+        ("5 minutes", 300_000),
+    ],
 )
 def test_a_duration_has_a_unit_or_is_in_seconds(text: str, expected: int) -> None:
     assert milliseconds(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "soon", "-1", "1w", "m", "nan", "inf", "1e99", "5 minutes", "1sm"])
+@pytest.mark.parametrize("text", ["", "soon", "-1", "1y", "m", "nan", "inf", "1e99", "5 moons", "1sm"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="not a duration"):
         milliseconds(text)
+
+
+def test_a_time_that_was_and_a_time_to_come() -> None:
+    now = time.time() * 1000
+    for text, behind in (("10m", 600_000), ("10 min ago", 600_000), ("2 hours ago", 7_200_000), ("1d", 86_400_000)):
+        assert abs(past(text) - (now - behind)) < 5_000, text
+    for text, ahead in (("3d", 259_200_000), ("in 2 hours", 7_200_000)):
+        assert abs(when(text) - (now + ahead)) < 5_000, text
+    assert past("yesterday") < past("today") <= now < when("tomorrow")
+    assert past("2026-01-02 03:04") == when("2026-01-02 03:04")
+    assert (point("12"), point("0")) == ((12, 0), (0, 0))
+    assert point("2026-01-02")[0] is None
+    for text in ("", "soon", "10 ago", "2026-13-01"):
+        with pytest.raises(ArgumentTypeError):
+            past(text if text != "10 ago" else "ten ago")
 
 
 def test_a_count_begins_at_one() -> None:

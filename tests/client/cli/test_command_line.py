@@ -33,7 +33,7 @@ def same(found: "dict[str, object]", other: "dict[str, object] | None") -> bool:
     """Whether both say the same; times that are told from now on lie a moment apart."""
     if other is None or found.keys() != other.keys():
         return False
-    later = {name for name in ("due", "after_date") if found.get(name) and other.get(name)}
+    later = {name for name in ("due", "after_date", "since", "at") if found.get(name) and other.get(name)}
     return all(found[name] == other[name] for name in found.keys() - later)
 
 

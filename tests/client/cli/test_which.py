@@ -1,3 +1,4 @@
+import json
 import os
 import re
 from pathlib import Path
@@ -62,6 +63,13 @@ def test_a_name_that_no_list_has_is_refused_by_what_reads_with_the_nearest_ones(
     punch("add", "a", "-c", "website")
     refused = punch(*words.split(), "-c", "web-site")
     assert (refused.code, refused.out) == (1, "")
+    if "--json" in words:
+        assert json.loads(refused.err)["error"] == {
+            "kind": "not_found",
+            "message": "there is no list web-site",
+            "advice": "did you mean website? punch list all shows what there is",
+        }
+        return
     assert refused.err == (
         "error: not_found: there is no list web-site\n  did you mean website? punch list all shows what there is\n"
     )

@@ -25,7 +25,6 @@ LASTING = (
     e.ConversationDeleted(),
     e.ConversationConfigured(attached="s"),
     e.ConversationConfigured(detached="s"),
-    e.Claimed("1", "o", 1),
     e.Released(task="1", owner="o", reason="expired"),
     e.MessageAppended("m", "r", None),
     e.UnknownEvent(Raw(b"{}")),

@@ -7,7 +7,7 @@ import pytest
 
 from punchlist_schemas import params as p
 from punchlist_testing.domain import CONVERSATION, Recorder, random_call, tell
-from punchlistd.domain.decide.undo import whose
+from punchlistd.domain.lookback import aim
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 
@@ -67,5 +67,5 @@ def test_looking_back_less_far_gives_the_same_or_says_that_it_was_not_far_enough
             assert whole is not None
             for depth in (1, 3, 10):
                 less = recorder.taken_back(call, depth)
-                assert less in (None, whole), (whose(call), depth)
+                assert less in (None, whole), (aim(call), depth)
         recorder.call(call, random.choice(("ann", "bob")))

@@ -14,9 +14,9 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.things import PRIORITIES, STATUSES, Settings, SettingsPatch, Task
 from punchlistd.domain.commands import Command, Decision, Fact
 from punchlistd.domain.decide import decide, follow_up
-from punchlistd.domain.decide.undo import take_back_calls, whose
+from punchlistd.domain.decide.undo import take_back_calls
 from punchlistd.domain.evolve import evolve
-from punchlistd.domain.lookback import Lookback
+from punchlistd.domain.lookback import Aim, Lookback, aim
 from punchlistd.domain.state import HELD, State, initial_state
 
 CONVERSATION = "c"
@@ -73,22 +73,22 @@ class Recorder:
         command = Command(params=params, at=self.at, actor=actor, user=user, message_id=fresh, undo=taken_back)
         return decide(self.state, command)
 
-    def looked_back(self, of: str | None = None, depth: int | None = None) -> Lookback:
+    def looked_back(self, of: str | Aim | None = None, depth: int | None = None) -> Lookback:
         """What an undo has to know of all that happened."""
-        past = Lookback(CONVERSATION, of, depth)
+        past = Lookback(CONVERSATION, of if isinstance(of, Aim) else Aim(of), depth)
         for group in self.history:
             for fact in group.facts:
                 past.follow(fact, begins=fact is group.facts[0], undoes=group.undoes)
         return past
 
-    def taken_back(self, params: p.ListUndo, depth: int | None = None) -> Decision | None:
+    def taken_back(self, params: p.ListUndo, depth: int | None = None) -> Decision | Rejection | None:
         """What follows from an undo."""
-        steps = take_back_calls(self.looked_back(whose(params), depth), params, self.at)
+        steps = take_back_calls(self.looked_back(aim(params), depth), params, self.at)
         while True:
             try:
                 next(steps)
             except StopIteration as end:
-                return cast(Decision | None, end.value)
+                return cast(Decision | Rejection | None, end.value)
 
     def call(self, params: p.Mutation, actor: str = "me") -> Decision | Rejection:
         """Make a call: what follows has happened when this returns."""

@@ -2,11 +2,11 @@
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from punchlist.cli.argument_types import whole
+from punchlist.cli.argument_types import past, whole
 from punchlist.cli.arguments import Usage, flag, value
-from punchlist.cli.context import Context
+from punchlist.cli.context import Context, one_id
 from punchlist.cli.event_lines import EventFormatter
 from punchlist.cli.events import events, stream
 
@@ -15,27 +15,56 @@ COMMANDS = {
         (
             flag("-f", "--follow", text="keep printing new events"),
             value("-n", "--limit", text="only the last N events", metavar="N", type=whole),
+            value("--since", text="only what happened since: 10m, yesterday, 2026-12-24", metavar="TIME", type=past),
+            value("--task", text="only what happened to this task", metavar="ID"),
             flag("--all-conversations", text="of all lists"),
         ),
-        ("punch log -n 20", "punch log --follow --all-conversations"),
+        (
+            "punch log -n 20",
+            "punch log --since 10m --actor claude",
+            "punch log --task 3",
+            "punch log --follow --all-conversations",
+        ),
     ),
 }
 
 
 def run_log(context: Context) -> int:
-    """Print the events of a conversation (or of all), and with `--follow` those to come."""
+    """Print the events of a conversation (or of all), and with `--follow` those to come.
+
+    `--actor`, which elsewhere says who does something, keeps what this actor did.
+    """
     args = context.args
-    story = EventFormatter(context.style, name_conversations=args.all_conversations)
+    story = EventFormatter(context.style, name_conversations=args.all_conversations, versions=True)
+    wanted = _Wanted(args.since or 0, args.actor, one_id(args.task))
     last: deque[tuple[dict[str, Any], str]] = deque(maxlen=args.limit)
     position = 0
     for event in events(context, everywhere=args.all_conversations):
-        last.append((event, story.line(event)))
+        line = story.line(event)
+        if wanted.holds(event):
+            last.append((event, line))
         position = event["seq"]
     _print(context, last)
     if args.follow and not context.cut:
         for event in stream(context, after=position, everywhere=args.all_conversations):
-            _print(context, [(event, story.line(event))])
+            line = story.line(event)
+            if wanted.holds(event):
+                _print(context, [(event, line)])
     return 0
+
+
+class _Wanted(NamedTuple):
+    """Which events are shown."""
+
+    since: int
+    actor: str | None
+    task: str | None
+
+    def holds(self, recorded: dict[str, Any]) -> bool:
+        """Whether this is one of them."""
+        event: dict[str, Any] = recorded["event"]
+        name = event["task"]["id"] if event["type"] == "TaskAdded" else event.get("task")
+        return recorded["at"] >= self.since and self.actor in (None, recorded["actor"]) and self.task in (None, name)
 
 
 def _print(context: Context, entries: Iterable[tuple[dict[str, Any], str]]) -> None:

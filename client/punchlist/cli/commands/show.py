@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-from punchlist.cli.argument_types import positive, when, whole
+from punchlist.cli.argument_types import point, positive, when
 from punchlist.cli.arguments import TASK, Usage, choice, flag, value
 from punchlist.cli.context import Context, one_id
 from punchlist.cli.failure import UsageError
+from punchlist.cli.moments import version_at
 from punchlist.cli.next_step import next_step
 from punchlist.cli.render import detail_lines, list_lines, progress, since, status_line, told_once
 from punchlist.cli.saved_filters import SORTS, saved
@@ -30,7 +31,12 @@ COMMANDS = {
             value("-f", "--filter", text="a filter that the project file keeps under this name", metavar="NAME"),
             value("-n", "--limit", text="at most so many", metavar="N", type=positive),
             flag("--line", text="one line for a shell prompt; starts no daemon, and prints nothing without one"),
-            value("--at", text="as it was right after this version", metavar="VERSION", type=whole),
+            value(
+                "--at",
+                text='as it was at a version or a time: 12, "10 min ago", yesterday',
+                metavar="POINT",
+                type=point,
+            ),
         ),
         (
             "punch list",
@@ -38,6 +44,7 @@ COMMANDS = {
             "punch list --label ops --due 7d --sort due",
             "punch list --filter soon",
             "punch list --at 12",
+            'punch list --at "10 min ago"',
             "punch list -c website --json",
         ),
     ),
@@ -76,7 +83,7 @@ def run_list(context: Context) -> int:
     if args.filter is not None:
         for name, given in saved(args.filter).items():
             setattr(args, name, getattr(args, name) or given)
-    at = args.at
+    at = None if args.at is None else version_at(context, args.at)
     result = context.ask(
         "task.list",
         status=args.status,

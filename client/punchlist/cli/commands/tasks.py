@@ -1,8 +1,8 @@
-"""Commands that change the list: add, edit, move, rm, clear, undo."""
+"""Commands that change the list: add, edit, note, move, rm, list clear."""
 
 from __future__ import annotations
 
-from punchlist.cli.argument_types import positive, when, work
+from punchlist.cli.argument_types import when, work
 from punchlist.cli.arguments import TASK, TASKS, YES, Argument, Usage, choice, flag, value
 from punchlist.cli.context import Context, ids, loose_value, one_id
 from punchlist.cli.exit_codes import REFUSED
@@ -80,14 +80,6 @@ COMMANDS = {
     ),
     "rm": Usage((TASKS, YES), ("punch rm 3", "punch rm 4 5 --yes")),
     "clear": Usage((YES,), ("punch list clear --yes",)),
-    "undo": Usage(
-        (
-            value("-n", "--count", text="how many calls (1; with --of all of theirs)", metavar="N", type=positive),
-            value("--of", text="take back the calls of this actor alone", metavar="NAME"),
-            flag("--preview", text="only show what would happen"),
-        ),
-        ("punch undo --preview", "punch undo -n 3", "punch undo --of claude"),
-    ),
 }
 
 _TEXTS = ("description", "priority", "owner", "active_form")
@@ -169,7 +161,7 @@ def run_rm(context: Context) -> int:
         return _left_alone(context)
     result = context.change("task.delete", tasks=tasks)
     gone = ", ".join(f"#{safe(one)}" for one in result["deleted"])
-    return context.answer(result, [f"deleted {gone}", context.style.paint("dim", "  back again: punch undo")])
+    return context.answer(result, [f"deleted {gone}", _back_again(context, result)])
 
 
 def run_clear(context: Context) -> int:
@@ -179,18 +171,12 @@ def run_clear(context: Context) -> int:
     if not context.confirmed(f"Remove all tasks of {safe(context.known)}?"):
         return _left_alone(context)
     result = context.change("list.clear")
-    lines = [f"removed {result['cleared']} tasks", context.style.paint("dim", "  back again: punch undo")]
+    lines = [f"removed {result['cleared']} tasks", _back_again(context, result)]
     return context.answer(result, lines)
 
 
-def run_undo(context: Context) -> int:
-    """Take back the newest calls."""
-    args = context.args
-    count = args.count or (1 if args.of is None else None)
-    result = context.change("list.undo", count=count, of=args.of or context.actor, preview=args.preview or None)
-    lines = [safe(line) for line in result.get("undone", ())]
-    head = "would take back:" if args.preview else "took back:"
-    return context.answer(result, [head, *(f"  {line}" for line in lines)] if lines else ["nothing to take back"])
+def _back_again(context: Context, result: dict[str, Any]) -> str:
+    return context.style.paint("dim", f"  back again: punch undo {result['version']}")
 
 
 def _left_alone(context: Context) -> int:

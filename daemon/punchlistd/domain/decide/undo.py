@@ -1,18 +1,22 @@
-"""Undo: the newest calls are taken back by new events; nothing is erased."""
+"""Undo: calls are taken back by new events; nothing is erased."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Sequence
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import ConversationConfigured
+from punchlist_schemas.events import ConversationConfigured, StatusChanged, TaskAdded
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.inverse import Undoing, is_undoable, take_back
-from punchlistd.domain.lookback import Lookback
+from punchlistd.domain.lookback import Lookback, Touch, aim
 from punchlistd.domain.rejections import conversation_not_found
+from punchlistd.domain.revert import revert
 from punchlistd.domain.state import State
+from punchlistd.domain.trace import Change, named
 
 NO_CALL = (0,)
 """What an undo records as undone that took back nothing but parts of calls: no event has version 0."""
+
+Taking = Generator[None, None, Decision | Rejection | None]
 
 
 def undo(state: State, params: p.ListUndo, command: Command) -> Decision | Rejection:
@@ -22,46 +26,127 @@ def undo(state: State, params: p.ListUndo, command: Command) -> Decision | Rejec
     return command.undo or Decision()
 
 
-def whose(params: p.ListUndo) -> str | None:
-    """Whose calls an undo takes back; None: anybody's. Before there was `of`, `actor` said it."""
-    return params.actor if params.of is None else params.of
-
-
 def wanted(params: p.ListUndo) -> int | None:
     """How many calls an undo takes back; None: all of them."""
-    return 1 if params.count is None and whose(params) is None else params.count
+    if params.call is not None or params.redo:
+        return params.count or 1
+    return 1 if params.count is None and aim(params).of is None else params.count
 
 
-def take_back_calls(past: Lookback, params: p.ListUndo, at: int) -> Generator[None, None, Decision | None]:
-    """Take back the newest calls of a history, newest first, in a copy of its state.
+def take_back_calls(  # noqa: C901, PLR0911, PLR0912 - the calls in turn, and every way in which one of them ends it
+    past: Lookback, params: p.ListUndo, at: int
+) -> Taking:
+    """Take back the newest calls that are meant, newest first, in a copy of the history's state.
 
-    Calls that were undone, that undid, or that left nothing to undo are passed over. It pauses after each change, and
-    in taking back a clear after each task.
+    Calls that were undone, or that left nothing to undo, are passed over. It pauses after each change, and in taking
+    back a clear after each task.
 
     Returns:
-        What follows; None if there may be further calls to take back that `past` does not hold.
+        What follows, or why that is refused; None if there may be further calls to take back that `past` does not hold.
     """
+    refused = _refused(past, params)
+    if refused is not None:
+        return refused
     run = Undoing(past.state.copy(), at, past.touched, past.returned)
+    if params.to_version is not None:
+        if past.then is not None:
+            yield from revert(run, past.then)
+        return _decision(run, params, (), (), params.to_version)
     last_clear, count = past.last_clear, wanted(params)
+    taken: list[int] = []
     finished: list[int] = []
-    found = 0
-    for version, changes in reversed(past.calls.items()):
-        if found == count:
+    for first, changes in reversed(past.calls.items()):
+        if len(taken) == count:
             break
+        if params.whole and (conflict := _conflict(past, first, changes)) is not None:
+            return conflict
         message = len(run.lines)
         run.complete = True
         for change in reversed(changes):
             if change.version > last_clear or isinstance(change.event, ConversationConfigured):
                 yield from take_back(run, change)
-            elif is_undoable(change.event):
+            elif is_undoable(change.event, claims=True):
                 run.skip(change, "the list was cleared since")
             yield
+        if params.whole and run.skipped:
+            return _skipped(past, first, run)
+        if params.whole and len(run.lines) == message and (conflict := _overtaken(past, first, changes)) is not None:
+            return conflict
         if len(run.lines) > message:
-            found += 1
+            taken.append(first)
             if run.complete:
-                finished.append(version)
-    if found != count and past.is_cut:
+                finished.append(-first if first in past.undos else first)
+    if len(taken) != count and past.is_cut and params.call is None:
         return None
+    is_redo = any(first in past.undos for first in taken)
+    return _decision(run, params, tuple(finished) or (() if is_redo else NO_CALL), tuple(taken), None)
+
+
+def _decision(
+    run: Undoing, params: p.ListUndo, undoes: tuple[int, ...], touches: tuple[int, ...], reverts_to: int | None
+) -> Decision:
+    lines = tuple(run.lines)
     if params.preview or not run.events:
-        return Decision(lines=tuple(run.lines))
-    return Decision(tuple(run.events), tuple(finished) or NO_CALL, tuple(run.lines))
+        return Decision(lines=lines)
+    return Decision(tuple(run.events), undoes, lines, touches, reverts_to)
+
+
+def _refused(past: Lookback, params: p.ListUndo) -> Rejection | None:
+    """Why nothing can be taken back at all."""
+    if sum((params.call is not None, params.to_version is not None, params.redo)) > 1:
+        return Rejection("invalid_params", "call, redo and to_version exclude each other.", {"field": "call"})
+    version = past.state.version
+    for name, given in (("call", params.call), ("to_version", params.to_version)):
+        if given is not None and given > version:
+            message = f"The list is at version {version}: there is no version {given} of it."
+            return Rejection("invalid_params", message, {"field": name})
+    for name, given in (("call", params.call), ("to_version", params.to_version)):
+        if given is not None and given < past.erased_at:
+            message = f"What happened up to version {past.erased_at} was erased with the list."
+            return Rejection("invalid_params", message, {"field": name})
+    gone = next((first for first in past.calls if params.call is not None and first in past.undone), None)
+    if gone is not None:
+        return Rejection("invalid_params", f"Call {gone} was taken back already.", {"field": "call"})
+    return None
+
+
+def _conflict(past: Lookback, first: int, changes: Sequence[Change]) -> Rejection | None:
+    """The refusal if something newer rests on what a call made or completed."""
+    for change in changes:
+        for task in _foundations(past, change):
+            if (touch := past.resting(task, change.version)) is not None:
+                return _refusal(first, touch, task)
+    return None
+
+
+def _overtaken(past: Lookback, first: int, changes: Sequence[Change]) -> Rejection | None:
+    """The refusal if nothing is left of a call because of a newer one: an older one must not go in its place."""
+    for change in changes:
+        if (touch := past.resting(named(change.event), change.version)) is not None:
+            return _refusal(first, touch, named(change.event))
+    return None
+
+
+def _foundations(past: Lookback, change: Change) -> Iterable[str]:
+    """The tasks on which others may have built because of a change: taking it back would pull them away."""
+    event, after = change.event, change.after
+    if isinstance(event, TaskAdded):
+        yield event.task.id
+    elif isinstance(event, StatusChanged) and event.to == "completed" and after is not None:
+        tasks = past.state.tasks
+        yield from (task for task in after.blocks if task in tasks and tasks[task].status != "pending")
+
+
+def _skipped(past: Lookback, first: int, run: Undoing) -> Rejection:
+    """The refusal for what can't be taken back as it is now."""
+    task, after, why = run.skipped[0]
+    if (touch := past.resting(task, after)) is not None:
+        return _refusal(first, touch, task)
+    message = f"Call {first} can't be taken back as a whole: {why}."
+    return Rejection("undo_conflict", message, {"call": first, "task": task})
+
+
+def _refusal(first: int, touch: Touch, task: str) -> Rejection:
+    newer = f"the newer call {touch.first} of {touch.actor} rests on it (task #{task})"
+    facts = {"call": first, "newer": touch.first, "actor": touch.actor, "task": task}
+    return Rejection("undo_conflict", f"Call {first} can't be taken back: {newer}.", facts)

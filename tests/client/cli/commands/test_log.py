@@ -15,11 +15,11 @@ def test_the_log_follows_and_goes_on_right_behind_what_there_was(daemon: Running
         plan = client.conversation("default", actor="ada")
         plan.add("a")
         assert process.stdout is not None
-        assert process.stdout.readline().startswith("opened  by ada · ")
-        assert process.stdout.readline().startswith("#1 added  a  by ada · ")
+        assert process.stdout.readline().startswith("   1  opened  by ada · ")
+        assert process.stdout.readline().startswith("   2  #1 added  a  by ada · ")
         client.conversation("other").add("not shown")
         plan.complete("1")
-        assert process.stdout.readline().startswith("#1 pending → completed  a  by ada · ")
+        assert process.stdout.readline().startswith("   3  #1 pending → completed  a  by ada · ")
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 130
         assert process.stderr is not None
@@ -34,17 +34,17 @@ def test_following_shows_the_last_ones_first_and_titles_from_before_them(daemon:
         plan.start("1")
         with spawned("log", "--follow", "-n", "1") as process:
             assert process.stdout is not None
-            assert process.stdout.readline().startswith("#1 pending → in_progress  a  by ada · ")
+            assert process.stdout.readline().startswith("   3  #1 pending → in_progress  a  by ada · ")
             plan.complete("1")
-            assert process.stdout.readline().startswith("#1 in_progress → completed  a  by ada · ")
+            assert process.stdout.readline().startswith("   4  #1 in_progress → completed  a  by ada · ")
 
 
 def test_the_end_of_the_log_and_all_lists(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b", "-c", "other")
-    assert [line.partition("  by ")[0] for line in punch("log", "-n", "1").lines] == ["#1 added  a"]
+    assert [line.partition("  by ")[0] for line in punch("log", "-n", "1").lines] == ["   2  #1 added  a"]
     assert [json.loads(line)["seq"] for line in punch("log", "--json", "--all-conversations").lines] == [1, 2, 3, 4]
-    assert punch("log", "--all-conversations").lines[3].startswith("other  #1 added  b")
+    assert punch("log", "--all-conversations").lines[3].startswith("other     2  #1 added  b")
     assert punch("log", "-c", "nothing").out == ""
 
 
@@ -57,9 +57,7 @@ def test_as_json_each_event_is_as_on_the_wire(punch: Any) -> None:
     assert added["event"]["task"]["title"] == "a\x1b[2J"
 
 
-@pytest.mark.parametrize(
-    "words", [("log", "-n", "-1"), ("undo", "-n", "0"), ("list", "-n", "0"), ("list", "--at", "x")]
-)
+@pytest.mark.parametrize("words", [("log", "-n", "-1"), ("undo", "-n", "0"), ("list", "-n", "0"), ("undo", "0")])
 def test_a_number_out_of_bounds_is_a_usage_error(run: Any, words: tuple[str, ...]) -> None:
     told = run(*words)
     assert told.code == 2

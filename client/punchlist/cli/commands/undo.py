@@ -1,0 +1,103 @@
+"""What happened is taken back by new events: undo, redo, revert."""
+
+from __future__ import annotations
+
+from punchlist.cli.argument_types import point, positive
+from punchlist.cli.arguments import YES, Argument, Usage, flag, value
+from punchlist.cli.context import Context
+from punchlist.cli.exit_codes import REFUSED
+from punchlist.cli.failure import UsageError
+from punchlist.cli.moments import version_at
+from punchlist.text import safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PREVIEW = flag("--preview", text="only show what would happen")
+_FORCE = flag("--force", text="take back what still can be, also where newer calls rest on it")
+
+COMMANDS = {
+    "undo": Usage(
+        (
+            Argument(
+                ("call",),
+                "this call, whoever's: a version that it made, as the log shows it (your newest call)",
+                {"metavar": "CALL", "nargs": "?", "type": positive},
+            ),
+            value("-n", "--count", text="how many calls (1); asks on a terminal", metavar="N", type=positive),
+            value("--of", text="calls of this actor instead of your own", metavar="NAME"),
+            flag("--all", text="all calls of yours, or of that actor"),
+            _PREVIEW,
+            _FORCE,
+            YES,
+        ),
+        ("punch undo", "punch undo 12", "punch undo -n 3 --preview", "punch undo --of claude --all"),
+    ),
+    "redo": Usage(
+        (value("-n", "--count", text="how many undos (1)", metavar="N", type=positive), _PREVIEW, _FORCE, YES),
+        ("punch redo",),
+    ),
+    "revert": Usage(
+        (
+            value(
+                "--at",
+                text='a version, or a time: 12, "10 min ago", yesterday',
+                metavar="POINT",
+                type=point,
+                required=True,
+            ),
+            _PREVIEW,
+            YES,
+        ),
+        ("punch revert --at 12", 'punch revert --at "10 min ago" --preview'),
+    ),
+}
+
+
+def run_undo(context: Context) -> int:
+    """Take back one call, or the newest of one actor."""
+    args = context.args
+    if args.call is not None and (args.count is not None or args.of or args.all):
+        raise UsageError("a call by its version goes without -n, --of and --all")
+    if args.call is not None:
+        return _take_back(context, {"call": args.call}, asks=False)
+    count = None if args.all else args.count or 1
+    how = {"of": args.of or context.actor, "count": count}
+    return _take_back(context, how, asks=count != 1)
+
+
+def run_redo(context: Context) -> int:
+    """Take back the newest undos."""
+    count = context.args.count or 1
+    return _take_back(context, {"of": context.actor, "redo": True, "count": count}, asks=count > 1)
+
+
+def run_revert(context: Context) -> int:
+    """Make the list what it was."""
+    return _take_back(context, {"to_version": version_at(context, context.args.at)}, asks=True)
+
+
+def _take_back(context: Context, how: dict[str, Any], *, asks: bool) -> int:
+    """Do it, or show it; on a terminal only after a question where it is more than one call."""
+    args = context.args
+    how |= {"whole": not getattr(args, "force", False), "claims": True}
+    if asks and not args.preview and not args.yes and context.style.terminal:
+        would = context.change("list.undo", preview=True, **how)["undone"]
+        context.lines(_lines(would, "would take back:"))
+        if would and not context.confirmed("Take all of this back?"):
+            context.note("nothing was changed")
+            return REFUSED
+    result = context.change("list.undo", preview=args.preview or None, **how)
+    head = "would take back:" if args.preview else "took back:"
+    lines = _lines(result["undone"], head)
+    if not result["undone"] and "of" in how:
+        lines.append(f"  of {safe(how['of'])}; punch log shows the calls of others, punch undo CALL takes one back")
+    elif result["undone"] and not args.preview:
+        again = "punch undo" if how.get("redo") or "to_version" in how else "punch redo"
+        lines.append(context.style.paint("dim", f"  back again: {again}"))
+    return context.answer(result, lines)
+
+
+def _lines(undone: list[str], head: str) -> list[str]:
+    return [head, *(f"  {safe(line)}" for line in undone)] if undone else ["nothing to take back"]

@@ -1,0 +1,24 @@
+"""Points in a list's history, as they are named on the command line."""
+
+from punchlist.cli.context import Context
+from punchlist.cli.events import events
+from punchlist.cli.failure import UsageError
+
+
+def version_at(context: Context, point: tuple[int | None, int]) -> int:
+    """The version that a list was at: a version, or the newest one at a time in milliseconds since 1970 UTC.
+
+    Raises:
+        UsageError: The list was not there yet.
+    """
+    version, at = point
+    if version is not None:
+        return version
+    found = 0
+    for event in events(context):
+        if event["at"] > at:
+            break
+        found = event["version"]
+    if not found:
+        raise UsageError(f"the list {context.conversation} was not there yet at that time")
+    return found

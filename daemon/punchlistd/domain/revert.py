@@ -1,0 +1,128 @@
+"""Reverting: the events that make a list what it was at an earlier version, whoever changed it since."""
+
+from collections.abc import Generator
+from typing import Any
+
+from punchlist_schemas.events import (
+    AddedTask,
+    ConversationConfigured,
+    Deleted,
+    DependencyAdded,
+    DependencyRemoved,
+    NoteAdded,
+    NoteRemoved,
+    StatusChanged,
+    TaskAdded,
+    TaskEdited,
+    TaskMoved,
+)
+from punchlist_schemas.things import Task
+from punchlistd.domain.inverse import Undoing, name_of, place_of
+from punchlistd.domain.members import EDITABLE, RESTORABLE
+from punchlistd.domain.state import State
+
+
+def revert(run: Undoing, then: State) -> Generator[None]:
+    """Make the run's state be `then`, but for claims, whose time is over; pauses after each task."""
+    for task in list(run.state.ordered()):
+        if not _is_same(then.tasks.get(task.id), task):
+            run.apply(Deleted(task.id))
+            run.note(f"removed {name_of(task)}")
+        yield
+    back = [task for task in then.ordered() if task.id not in run.state.tasks]
+    for task in back:
+        members = {name: getattr(task, name) for name in RESTORABLE} | {"parent": None, "blocked_by": ()}
+        rank, before = place_of(run.state, task.id, then.ranks.get(task.id, ""))
+        run.apply(TaskAdded(AddedTask(**members), before, rank))
+        run.note(f"restored {name_of(task)}")
+        yield
+    came_back = {task.id for task in back}
+    for task in then.ordered():
+        changed = _edit(run, task)
+        changed += _relate(run, task)
+        changed += _place(run, then, task)
+        if changed and task.id not in came_back:
+            run.note(f"{name_of(task)}: {', '.join(changed)} put back")
+        yield
+    _configure(run, then)
+
+
+def _is_same(then: Task | None, now: Task) -> bool:
+    return then is not None and then.created_at == now.created_at
+
+
+def _edit(run: Undoing, then: Task) -> list[str]:
+    now = run.state.tasks[then.id]
+    changes: dict[str, Any] = {
+        name: getattr(then, name) for name in EDITABLE if getattr(now, name) != getattr(then, name)
+    }
+    keys = {**now.metadata, **then.metadata}
+    patch = {key: then.metadata.get(key) for key in keys if now.metadata.get(key) != then.metadata.get(key)}
+    if patch:
+        changes["metadata"] = patch
+    if changes:
+        run.apply(TaskEdited(then.id, **changes))
+    message = list(changes)
+    if _life(run.state.tasks[then.id]) != _life(then):
+        run.apply(
+            StatusChanged(
+                then.id,
+                now.status,
+                then.status,
+                then.result_summary,
+                then.fail_reason,
+                then.attempts,
+                then.waits_for,
+                then.spent_ms - now.spent_ms,
+            )
+        )
+        message.append("status")
+    return message + _notes(run, then)
+
+
+def _life(task: Task) -> tuple[object, ...]:
+    return (task.status, task.result_summary, task.fail_reason, task.attempts, task.waits_for, task.spent_ms)
+
+
+def _notes(run: Undoing, then: Task) -> list[str]:
+    now = run.state.tasks[then.id].notes
+    written = [(note.at, note.text) for note in then.notes]
+    there = [(note.at, note.text) for note in now]
+    gone = [note for note in now if (note.at, note.text) not in written]
+    missing = [note for note in then.notes if (note.at, note.text) not in there]
+    for note in gone:
+        run.apply(NoteRemoved(then.id, note.version))
+    for note in missing:
+        run.apply(NoteAdded(then.id, note.text, note.actor))
+    return ["notes"] if gone or missing else []
+
+
+def _relate(run: Undoing, then: Task) -> list[str]:
+    now = run.state.tasks[then.id].blocked_by
+    gone = [other for other in now if other not in then.blocked_by]
+    missing = [other for other in then.blocked_by if other not in now]
+    for other in gone:
+        run.apply(DependencyRemoved(then.id, other))
+    for other in missing:
+        run.apply(DependencyAdded(then.id, other))
+    return ["blockers"] if gone or missing else []
+
+
+def _place(run: Undoing, then: State, task: Task) -> list[str]:
+    wanted, state = then.ranks.get(task.id, ""), run.state
+    if state.ranks.get(task.id, "") == wanted:
+        return []
+    rank, before = place_of(state, task.id, wanted)
+    run.apply(TaskMoved(task=task.id, before=before, rank=rank))
+    return ["place"]
+
+
+def _configure(run: Undoing, then: State) -> None:
+    now, changes = run.state, dict[str, Any]()
+    if now.title != then.title:
+        changes["title"] = then.title
+    if now.settings != then.settings:
+        changes["settings"] = then.settings
+    if changes:
+        run.apply(ConversationConfigured(**changes))
+        run.note(f"conversation: {' and '.join(changes)} put back")

@@ -1,0 +1,120 @@
+import json
+from typing import Any
+
+import pytest
+
+from punchlist_testing.terminal import terminal
+
+
+def titles(punch: Any) -> list[str]:
+    return [task["title"] for task in punch("list", "--json").json["tasks"]]
+
+
+@pytest.fixture(autouse=True)
+def ann(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUNCHLIST_ACTOR", "ann")
+
+
+def test_what_an_agent_did_meanwhile_is_not_taken_back(punch: Any) -> None:
+    punch("add", "a")
+    punch("add", "b")
+    gone = punch("rm", "2")
+    punch("done", "1", "-r", "hours of work", "--actor", "claude", "--force")
+    assert punch("undo").lines == ["took back:", '  restored #2 "b"', "  back again: punch redo"]
+    assert [task["status"] for task in punch("list", "--json").json["tasks"]] == ["completed", "pending"]
+    assert punch("redo").lines[1:] == ['  removed #2 "b"', "  back again: punch undo"]
+    assert punch(*gone.lines[1].split("punch ")[1].split()).code == 1, "it is taken back already, by way of the redo"
+    punch("undo")
+    assert titles(punch) == ["a", "b"]
+
+
+def test_a_refusal_names_the_newer_call_and_whose_it_is(punch: Any) -> None:
+    punch("add", "a")
+    punch("edit", "1", "-t", "better", "--actor", "bob")
+    refused = punch("undo")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith(
+        "error: undo_conflict: Call 1 can't be taken back: the newer call 3 of bob rests on it (task #1).\n"
+        "  punch undo 3 takes that back first; --force "
+    )
+    told = json.loads(punch("undo", "--json").err)["error"]
+    assert (told["kind"], "--force" in told["advice"]) == ("undo_conflict", True)
+    punch("undo", "3")
+    assert titles(punch) == ["a"]
+    punch("undo")
+    assert titles(punch) == []
+    assert punch("undo").lines[1] == "  of ann; punch log shows the calls of others, punch undo CALL takes one back"
+
+
+def test_deleting_prints_its_own_undo_which_works_whatever_came_since(punch: Any) -> None:
+    for title in "abc":
+        punch("add", title)
+    gone = punch("rm", "2").lines[1].rpartition("punch ")[2].split()
+    punch("add", "d")
+    cleared = punch("list", "clear", "--yes").lines[1].rpartition("punch ")[2].split()
+    assert punch(*cleared).code == 0
+    assert titles(punch) == ["a", "c", "d"]
+    assert punch(*gone).code == 0
+    assert titles(punch) == ["a", "b", "c", "d"]
+
+
+def test_the_list_goes_back_to_a_version_or_a_time(punch: Any) -> None:
+    punch("add", "a")
+    punch("add", "b")
+    punch("list", "clear", "--yes", "--actor", "bob")
+    punch("add", "c")
+    assert punch("revert", "--at", "3", "--preview").lines[0] == "would take back:"
+    assert titles(punch) == ["c"]
+    assert punch("revert", "--at", "3").lines[-1] == "  back again: punch undo"
+    assert titles(punch) == ["a", "b"]
+    assert punch("undo").code == 0
+    assert titles(punch) == ["c"]
+    early = punch("revert", "--at", "10 min ago")
+    assert (early.code, "was not there yet" in early.err) == (2, True)
+    assert punch("list", "--at", "0s", "--json").json["tasks"][0]["title"] == "c"
+    assert punch("revert", "--at", "99").err.startswith("error: invalid_params: The list is at version ")
+    assert punch("revert").code == 2
+
+
+def test_the_log_tells_undo_redo_and_revert_with_versions(punch: Any) -> None:
+    punch("add", "a")
+    punch("add", "b", "--actor", "bob")
+    punch("undo")
+    punch("redo")
+    punch("revert", "--at", "2")
+    lines = [line.partition("  by ")[0] for line in punch("log").lines]
+    assert lines == [
+        "   1  opened",
+        "   2  #1 added  a",
+        "   3  #2 added  b",
+        "   4  #1 deleted  a  (undo of 1)",
+        "   5  #1 added  a  (redo of 4)",
+        "   6  #2 deleted  b  (back to version 2)",
+    ]
+    events = [json.loads(line) for line in punch("log", "--json").lines]
+    assert [(one["version"], one["call"]) for one in events if "call" in one] == [(2, 1)]
+    assert [one["undoes"] for one in events if "undoes" in one] == [[1], [4]]
+    assert events[-1]["reverts_to"] == 2
+
+
+def test_the_log_is_narrowed_by_actor_task_and_time(punch: Any) -> None:
+    punch("add", "a")
+    punch("add", "b", "--actor", "bob")
+    punch("done", "1")
+    assert [line.split()[0] for line in punch("log", "--actor", "bob").lines] == ["3"]
+    assert [line.split()[0] for line in punch("log", "--task", "#1").lines] == ["2", "4"]
+    assert len(punch("log", "--since", "10m").lines) == 4
+    assert punch("log", "--since", "soon").code == 2
+
+
+def test_more_than_one_call_is_asked_about_on_a_terminal(punch: Any) -> None:
+    for title in "abc":
+        punch("add", title)
+    with terminal("undo", "-n", "999", columns=100, env={"PUNCHLIST_ACTOR": "ann"}) as shown:
+        shown.wait_for("Take all of this back? [y/N]")
+        shown.type("n\n")
+        shown.wait_for("nothing was changed")
+    assert titles(punch) == ["a", "b", "c"]
+    assert punch("undo", "-n", "2").code == 0, "nobody is there to be asked"
+    assert titles(punch) == ["a"]
+    assert punch("undo", "3", "-n", "2").code == 2

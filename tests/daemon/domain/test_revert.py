@@ -1,0 +1,219 @@
+"""One call taken back, an undo undone, a list as it was: by new events, and only where nothing newer rests on it."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, tell
+from punchlistd.domain.commands import Decision
+
+C: dict[str, Any] = {"conversation": CONVERSATION}
+
+
+def refused(recorder: Recorder, actor: str = "ann", **how: Any) -> dict[str, Any]:
+    decision = recorder.call(p.ListUndo(**C, whole=True, **how), actor)
+    assert isinstance(decision, Rejection), decision
+    return {"kind": decision.kind, **decision.data}
+
+
+def shape(recorder: Recorder) -> list[Any]:
+    """What people see of a list: no times of changes, no versions, no numbers of claims, no time spent."""
+    hidden = {"updated_at", "version", "status_changed_at", "fence", "lease_expires_at", "spent_ms"}
+    tasks = [{name: value for name, value in each.items() if name not in hidden} for each in tell(recorder.state)]
+    for each in tasks:
+        each["notes"] = [(note.actor, note.text) for note in each.get("notes", ())]
+    return tasks
+
+
+def test_an_undo_of_mine_leaves_what_others_did_since() -> None:
+    recorder = Recorder()
+    recorder.call(p.TaskAdd(**C, title="a"), "ann")
+    recorder.call(p.TaskAdd(**C, title="b"), "ann")
+    recorder.call(p.TaskDelete(**C, task="2"), "ann")
+    recorder.call(p.TaskSetStatus(**C, task="1", status="completed", result_summary="hours of work"), "bob")
+    decision = recorder.do(p.ListUndo(**C, of="ann", count=1, whole=True), "ann")
+    assert decision.lines == ('restored #2 "b"',)
+    assert [task.status for task in recorder.state.ordered()] == ["completed", "pending"]
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        p.TaskSetStatus(**C, task="1", status="in_progress"),
+        p.TaskEdit(**C, task="1", title="better"),
+        p.TaskAdd(**C, title="its tests", blocked_by=("1",)),
+        p.TaskAdd(**C, title="a part", parent="1"),
+        p.TaskNote(**C, task="1", text="seen"),
+        p.TaskClaim(**C, task="1", owner="bob"),
+    ],
+    ids=lambda params: type(params).__name__,
+)
+def test_what_others_have_built_upon_is_not_pulled_away(newer: p.Mutation) -> None:
+    recorder = Recorder()
+    recorder.call(p.TaskAdd(**C, title="a"), "ann")
+    recorder.call(newer, "bob")
+    before = recorder.state.version
+    assert refused(recorder, of="ann", count=1) == {
+        **{"kind": "undo_conflict", "call": 1, "newer": 3, "actor": "bob", "task": "1"}
+    }
+    assert refused(recorder, call=2)["newer"] == 3
+    assert recorder.state.version == before
+
+
+def test_a_completion_stays_once_somebody_has_begun_what_it_unblocked() -> None:
+    recorder = Recorder()
+    recorder.call(p.TaskAdd(**C, title="a"), "ann")
+    recorder.call(p.TaskAdd(**C, title="b", blocked_by=("1",)), "ann")
+    recorder.call(p.TaskSetStatus(**C, task="1", status="completed"), "ann")
+    recorder.call(p.TaskClaim(**C, task="2", owner="bob"), "bob")
+    assert refused(recorder, of="ann", count=1) == {
+        **{"kind": "undo_conflict", "call": 4, "newer": 5, "actor": "bob", "task": "2"}
+    }
+
+
+def test_an_older_call_does_not_go_in_the_place_of_one_that_others_changed() -> None:
+    recorder = Recorder()
+    recorder.call(p.TaskAdd(**C, title="a"), "ann")
+    recorder.call(p.TaskSetStatus(**C, task="1", status="completed"), "ann")
+    recorder.call(p.TaskSetStatus(**C, task="1", status="pending"), "bob")
+    assert refused(recorder, of="ann", count=1)["newer"] == 4
+    recorder.call(p.TaskSetStatus(**C, task="1", status="failed"), "bob")
+    assert refused(recorder, of="ann", count=1)["newer"] == 5
+    assert isinstance(recorder.call(p.ListUndo(**C, of="ann", count=1), "ann"), Decision), "without whole it skips"
+
+
+def test_an_undo_is_undone_and_that_again() -> None:
+    recorder = Recorder()
+    for title in "abc":
+        recorder.call(p.TaskAdd(**C, title=title), "ann")
+    seen = [shape(recorder)]
+    for _ in range(2):
+        recorder.do(p.ListUndo(**C, of="ann", count=1, whole=True), "ann")
+        seen.append(shape(recorder))
+    assert [len(each) for each in seen] == [3, 2, 1]
+    for wanted in (seen[1], seen[0]):
+        recorder.do(p.ListUndo(**C, of="ann", redo=True, whole=True), "ann")
+        assert shape(recorder) == wanted
+    assert recorder.do(p.ListUndo(**C, of="ann", redo=True, whole=True), "ann").events == ()
+    recorder.do(p.ListUndo(**C, of="ann", count=1, whole=True), "ann")
+    assert shape(recorder) == seen[1], "a redo is taken back like any call"
+    recorder.do(p.ListUndo(**C, of="ann", redo=True, whole=True), "ann")
+    assert shape(recorder) == seen[0]
+
+
+def test_a_redo_is_refused_once_somebody_works_on_what_the_undo_brought_back() -> None:
+    recorder = Recorder()
+    recorder.call(p.TaskAdd(**C, title="a"), "ann")
+    recorder.call(p.TaskDelete(**C, task="1"), "ann")
+    recorder.do(p.ListUndo(**C, of="ann", count=1), "ann")
+    recorder.call(p.TaskClaim(**C, task="1", owner="bob"), "bob")
+    assert refused(recorder, of="ann", redo=True)["actor"] == "bob"
+
+
+def test_any_one_call_is_taken_back_by_any_of_its_versions() -> None:
+    recorder = Recorder()
+    many = tuple(p.NewTask(title=title) for title in "abc")
+    recorder.call(p.TaskAddMany(**C, tasks=many), "ann")
+    recorder.call(p.TaskAdd(**C, title="d"), "bob")
+    decision = recorder.do(p.ListUndo(**C, call=3), "eve")
+    assert (recorder.titles(), decision.touches, decision.undoes) == (["d"], (1,), (1,))
+    assert refused(recorder, call=2) == {"kind": "invalid_params", "field": "call"}
+    assert refused(recorder, call=99) == {"kind": "invalid_params", "field": "call"}
+    undo = recorder.state.version
+    assert recorder.do(p.ListUndo(**C, call=undo), "eve").undoes == (-6,)
+    assert sorted(recorder.titles()) == ["a", "b", "c", "d"]
+
+
+def test_a_claim_is_a_call_that_can_be_taken_back_and_an_end_of_time_is_not() -> None:
+    recorder = Recorder()
+    task = recorder.add("a")
+    recorder.call(p.TaskClaim(**C, task="1", owner="ann"), "ann")
+    recorder.do(p.ListUndo(**C, of="ann", count=1, whole=True, claims=True), "ann")
+    now = recorder.state.tasks["1"]
+    assert (now.status, now.owner, now.attempts) == (task.status, task.owner, task.attempts)
+    assert not recorder.state.claims
+    recorder.do(p.ListUndo(**C, of="ann", redo=True, whole=True, claims=True), "ann")
+    assert (recorder.state.tasks["1"].status, recorder.state.tasks["1"].owner) == ("in_progress", "ann")
+
+
+def test_a_note_that_was_taken_back_is_put_back_by_a_redo() -> None:
+    recorder = Recorder()
+    recorder.add("a")
+    recorder.call(p.TaskNote(**C, task="1", text="seen"), "ann")
+    for how in ({"count": 1}, {"redo": True}):
+        recorder.do(p.ListUndo(**C, of="ann", whole=True, **how), "ann")
+    assert [(note.actor, note.text) for note in recorder.state.tasks["1"].notes] == [("ann", "seen")]
+
+
+def test_what_excludes_each_other_is_refused() -> None:
+    recorder = Recorder()
+    recorder.add("a")
+    assert refused(recorder, call=1, redo=True)["kind"] == "invalid_params"
+    assert refused(recorder, to_version=1, call=1)["kind"] == "invalid_params"
+    assert refused(recorder, to_version=99) == {"kind": "invalid_params", "field": "to_version"}
+
+
+def test_nothing_comes_back_from_before_an_erasure() -> None:
+    recorder = Recorder()
+    recorder.add("secret")
+    recorder.do(p.ConversationDelete(**C))
+    recorder.add("new")
+    assert refused(recorder, to_version=2)["field"] == "to_version"
+    assert refused(recorder, call=2)["field"] == "call"
+    assert recorder.titles() == ["new"]
+
+
+def test_the_list_goes_back_to_what_it_was_after_a_clear_and_new_tasks() -> None:
+    recorder = Recorder()
+    recorder.add("a")
+    recorder.add("b", blocked_by=("1",), labels=("ops",))
+    recorder.add("c", parent="2")
+    recorder.do(p.TaskMove(**C, task="3", before="1"))
+    recorder.do(p.TaskNote(**C, task="2", text="seen"))
+    wanted, version = shape(recorder), recorder.state.version
+    recorder.do(p.ListClear(**C), "bob")
+    recorder.call(p.TaskAdd(**C, title="other"), "bob")
+    decision = recorder.do(p.ListUndo(**C, to_version=version), "ann")
+    assert (shape(recorder), decision.reverts_to, decision.undoes) == (wanted, version, ())
+    recorder.do(p.ListUndo(**C, of="ann", count=1, whole=True), "ann")
+    assert recorder.titles() == ["other"], "a revert is taken back like any call"
+    assert recorder.do(p.ListUndo(**C, to_version=recorder.state.version)).events == ()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_version_can_be_gone_back_to(seed: int) -> None:
+    random = Random(seed)
+    recorder = Recorder()
+    recorder.add("first")
+    seen: dict[int, list[Any]] = {recorder.state.version: shape(recorder)}
+    for _ in range(30):
+        params = random_call(random, recorder.state)
+        if random.random() < 0.06:
+            params = p.ListClear(**C)
+        recorder.call(params, random.choice(("ann", "bob")))
+        seen[recorder.state.version] = shape(recorder)
+    for _ in range(4):
+        version = random.choice(list(seen))
+        recorder.do(p.ListUndo(**C, to_version=version))
+        check_invariants(recorder.state)
+        assert shape(recorder) == seen[version], f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_undone_and_redone_a_list_is_what_it_was(seed: int) -> None:
+    random = Random(seed)
+    recorder = Recorder()
+    for _ in range(25):
+        recorder.call(random_call(random, recorder.state), "ann")
+    steps = [shape(recorder)]
+    for _ in range(random.randrange(1, 6)):
+        if not recorder.state.exists or not recorder.do(p.ListUndo(**C, of="ann", count=1), "ann").events:
+            break
+        steps.append(shape(recorder))
+    for wanted in reversed(steps[:-1]):
+        recorder.do(p.ListUndo(**C, of="ann", redo=True, whole=True), "ann")
+        check_invariants(recorder.state)
+        assert shape(recorder) == wanted, f"seed {seed}"
