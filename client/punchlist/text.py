@@ -26,6 +26,12 @@ _SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2
 
 _MARKS = ((0x0300, 0x036F), (0x0483, 0x0489), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F))
 """The blocks of combining marks."""
+JOINERS = "\u00ad\u200c\u200d"
+"""Soft hyphen, ZWNJ and ZWJ: they show nothing, and Persian, Indic scripts and emoji are not written without them."""
+
+_SELECTORS = ((0xFE00, 0xFE0D), (0xE0100, 0xE01EF))
+"""Variation selectors beside U+FE0E and U+FE0F: they choose the form of the character before them."""
+
 _MAX_MARKS = 4
 """Combining marks shown on one base character; real writing needs no more, a heap of them paints other lines."""
 
@@ -47,16 +53,33 @@ def is_safe(char: str) -> bool:
 
 
 def safe(text: str, keep: str = "") -> str:
-    """Escape everything in `text` that could steer or deceive a terminal, but for the characters in `keep`."""
+    """Escape everything in `text` that could steer or deceive a terminal, but for the characters in `keep`.
+
+    Joiners and variation selectors stay where writing needs them: one between two letters or pictures, or behind one.
+    """
     if text.isascii() and text.isprintable():
         return text
     shown: list[str] = []
     marks = 0
-    for char in text:
+    before = ""
+    for place, char in enumerate(text):
         marks = marks + 1 if _is_mark(char) else 0
         harmless = char in keep or (is_safe(char) and marks <= _MAX_MARKS)
+        if not harmless and _is_writing(before):
+            after = text[place + 1 : place + 2]
+            harmless = _is_writing(after) if char in JOINERS else _is_selector(char)
         shown.append(char if harmless else escaped(char))
+        before = char
     return "".join(shown)
+
+
+def _is_writing(char: str) -> bool:
+    """Whether a joiner may stand beside this character: a letter, a digit, a mark or a picture."""
+    return char.isalnum() or (char > "\xff" and is_safe(char) and char not in _SPACES)
+
+
+def _is_selector(char: str) -> bool:
+    return any(low <= ord(char) <= high for low, high in _SELECTORS)
 
 
 def safe_block(text: str) -> str:

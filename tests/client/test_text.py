@@ -79,6 +79,36 @@ def test_ordinary_writing_stays_as_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "👨\u200d👩\u200d👧\u200d👦",
+            "❤\ufe0f\u200d🔥",
+            "👩🏽\u200d🚀",
+            "می\u200cخواهم",
+            "क्\u200dष",
+            "soft\xadhyphen",
+        ),
+        *("葛\U000e0100城", "≨\ufe00", "☺\ufe0e"),
+    ],
+)
+def test_joiners_and_selectors_that_writing_needs_stay(text: str) -> None:
+    assert safe(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("\u200dstart", "end\u200d", "a \u200d b", "a\u200d\u200db", "a\u200d-", "(\u00ad)", "x\u202eb", "x\u2066b"),
+        *(" \ufe00", "葛\U000e0100\U000e0101", "a\u200bb", "a\u2060b", "\U000e0041x"),
+    ],
+    ids=ascii,
+)
+def test_where_nobody_writes_them_they_are_escaped(text: str) -> None:
+    assert "\\" in safe(text)
+
+
+@pytest.mark.parametrize(
     ("text", "shown"),
     [
         ("\x1b[31m", "\\x1b[31m"),

@@ -6,7 +6,7 @@ from typing import Any
 
 from punchlist.cli.render import cells, cut, cut_painted
 from punchlist.cli.style import Style
-from punchlist.text import clip, safe
+from punchlist.text import clip, one_line, safe
 
 Event = dict[str, Any]
 _SHOWN_VALUE = 40
@@ -140,7 +140,9 @@ def _unknown(event: Event, style: Style) -> str:
 
 
 def _short(value: Any) -> str:
-    return clip(safe(value if isinstance(value, str) else "none" if value is None else str(value)), _SHOWN_VALUE)
+    return clip(
+        safe(one_line(value) if isinstance(value, str) else "none" if value is None else str(value)), _SHOWN_VALUE
+    )
 
 
 _TELL: dict[str, Callable[[Event, Style], str]] = {

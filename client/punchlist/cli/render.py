@@ -6,7 +6,7 @@ Works on the plain JSON values of the wire contract, prints nothing, and is ligh
 from time import localtime, strftime
 
 from punchlist.cli.style import Style
-from punchlist.text import safe, safe_block
+from punchlist.text import one_line, safe, safe_block
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ _MAX_INDENT = 8
 _FOLD_ABOVE = 12
 _FOLD_KEEPS = 3
 _PAIR = 2
+_WIDE = ("W", "F")
+_JOINER, _EMOJI_FORM, _TONES = "\u200d", "\ufe0f", ("\U0001f3fb", "\U0001f3ff")
+"""What makes one picture of several characters: terminals that know it show two columns, as for a single one."""
 
 
 def cells(text: str) -> int:
@@ -29,8 +32,16 @@ def cells(text: str) -> int:
         return len(text)
     from unicodedata import category, east_asian_width  # noqa: PLC0415 - costs 2 ms and is needed for few titles
 
-    wide = ("W", "F")
-    return sum(_PAIR if east_asian_width(c) in wide else 0 if category(c) in ("Mn", "Me") else 1 for c in text)
+    taken, before = 0, ""
+    for char in text:
+        if before == _JOINER and east_asian_width(char) in _WIDE:
+            pass  # one picture with the one before
+        elif char == _EMOJI_FORM:
+            taken += taken > 0 and before > "\xff" and east_asian_width(before) not in _WIDE
+        elif not (_TONES[0] <= char <= _TONES[1] and east_asian_width(before or " ") in _WIDE):
+            taken += _PAIR if east_asian_width(char) in _WIDE else category(char) not in ("Mn", "Me", "Cf")
+        before = char
+    return taken
 
 
 def cut(text: str, width: int, mark: str = "…") -> str:
@@ -42,14 +53,12 @@ def cut(text: str, width: int, mark: str = "…") -> str:
         return mark[:width]
     if text.isascii():
         return text[:room] + mark
-    used = 0
-    kept: list[str] = []
+    kept = ""
     for char in text:
-        used += cells(char)
-        if used > room:
+        if cells(kept + char) > room:
             break
-        kept.append(char)
-    return "".join(kept) + mark
+        kept += char
+    return kept.rstrip(_JOINER) + mark
 
 
 def cut_painted(text: str, width: int, mark: str = "…") -> str:
@@ -264,7 +273,7 @@ def _tail(task: "Task", state: str, style: Style) -> str:
 
 def _note(task: "Task", state: str, style: Style) -> str:
     if state == "failed":
-        return safe(str(task.get("fail_reason", "")))
+        return safe(one_line(str(task.get("fail_reason", ""))))
     if state != "in_progress":
         return ""
     doing = safe(str(task.get("active_form", "")))

@@ -186,3 +186,26 @@ def test_the_details_of_a_task_hold_its_whole_title_in_any_width() -> None:
     task = {"id": "1", "title": "long " * 30, "status": "pending"}
     assert detail_lines(task, Style(width=20))[0].count("long") == 30
     assert task_lines(task, Style(width=20))[0].count("long") < 4
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        *(
+            ("👨\u200d👩\u200d👧\u200d👦", 2),
+            ("❤\ufe0f", 2),
+            ("👩🏽\u200d🚀", 2),
+            ("می\u200cخواهم", 7),
+            ("soft\xadhyphen", 10),
+        ),
+        *(("☺\ufe0e", 1), ("葛\U000e0100", 2), ("日本", 4), ("e\u0301", 1), ("🇩🇪", 2), ("a\ufe0f", 1)),
+    ],
+)
+def test_what_shows_nothing_takes_no_column(text: str, columns: int) -> None:
+    assert cells(text) == columns
+
+
+def test_no_picture_is_cut_in_two() -> None:
+    family = "👨\u200d👩\u200d👧"
+    assert [cut(f"a{family}b", width) for width in (4, 3, 2)] == [f"a{family}b", "a…", "a…"]
+    assert cut(f"{family}{family}", 3) == f"{family}…"

@@ -4,6 +4,8 @@ const IGNORABLE = "\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u2800\\u3
 const HARMFUL = new RegExp(`[\\p{C}\\p{Zl}\\p{Zp}${IGNORABLE}]`, "gu");
 const MARK = "[\\u0300-\\u036f\\u0483-\\u0489\\u1ab0-\\u1aff\\u1dc0-\\u1dff\\u20d0-\\u20ff\\ufe20-\\ufe2f]";
 const HEAP = new RegExp(`(${MARK}{4})(${MARK}+)`, "gu");
+const JOINERS = "\u00ad\u200c\u200d";
+const SELECTOR = /^[\ufe00-\ufe0d\u{e0100}-\u{e01ef}]$/u;
 const PLAIN = /^[ -~]*$/;
 
 function escaped(char) {
@@ -12,11 +14,22 @@ function escaped(char) {
   return `\\${sign}${code.toString(16).padStart(width, "0")}`;
 }
 
+/** Whether a joiner may stand beside this character: a letter, a digit, a mark or a picture. */
+const isWriting = (char) => /^[\p{L}\p{N}]$/u.test(char) || (char > "\u00ff" && !new RegExp(HARMFUL.source, "u").test(char) && !/^\p{Zs}$/u.test(char));
+
+/** The character as it is where writing needs it, else as an escape. */
+function shown(char, place, text) {
+  const before = [...text.slice(Math.max(place - 2, 0), place)].at(-1) ?? "";
+  const after = [...text.slice(place + char.length, place + char.length + 2)][0] ?? "";
+  const needed = isWriting(before) && (JOINERS.includes(char) ? isWriting(after) : SELECTOR.test(char));
+  return needed ? char : escaped(char);
+}
+
 /** The text with everything that could steer or deceive a reader as a visible escape. */
 export function safe(text) {
   text = String(text ?? "");
   if (PLAIN.test(text)) return text;
-  return text.replace(HEAP, (_, kept, rest) => kept + [...rest].map(escaped).join("")).replace(HARMFUL, escaped);
+  return text.replace(HEAP, (_, kept, rest) => kept + [...rest].map(escaped).join("")).replace(HARMFUL, shown);
 }
 
 /** As `safe`, for text of several lines: newline and tab stay. */
