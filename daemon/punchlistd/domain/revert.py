@@ -31,7 +31,8 @@ def revert(run: Undoing, then: State) -> Generator[None]:
         yield
     back = [task for task in then.ordered() if task.id not in run.state.tasks]
     for task in back:
-        members = {name: getattr(task, name) for name in RESTORABLE} | {"parent": None, "blocked_by": ()}
+        members: dict[str, Any] = {name: getattr(task, name) for name in RESTORABLE}
+        members |= {"parent": None, "blocked_by": ()}
         rank, before = place_of(run.state, task.id, then.ranks.get(task.id, ""))
         run.apply(TaskAdded(AddedTask(**members), before, rank))
         run.note(f"restored {name_of(task)}")

@@ -143,7 +143,8 @@ def test_a_note_that_was_taken_back_is_put_back_by_a_redo() -> None:
     recorder = Recorder()
     recorder.add("a")
     recorder.call(p.TaskNote(**C, task="1", text="seen"), "ann")
-    for how in ({"count": 1}, {"redo": True}):
+    ways: tuple[dict[str, Any], ...] = ({"count": 1}, {"redo": True})
+    for how in ways:
         recorder.do(p.ListUndo(**C, of="ann", whole=True, **how), "ann")
     assert [(note.actor, note.text) for note in recorder.state.tasks["1"].notes] == [("ann", "seen")]
 
