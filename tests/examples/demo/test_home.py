@@ -19,7 +19,7 @@ def test_a_daemon_and_a_process_live_in_it_and_nothing_of_them_is_left(temporary
         client.conversation("a").add("one")
         follower = home.spawn("log", "--follow", "-c", "a")
         assert follower.stdout is not None
-        assert follower.stdout.readline().startswith("opened  by tester")
+        assert follower.stdout.readline().startswith("   1  opened  by tester")
         daemon = client.status().pid
         assert daemon in home.daemons()
     assert home.daemons() == []
