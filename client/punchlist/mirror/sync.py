@@ -273,7 +273,8 @@ class ListSync:
         tasks = await self._list.list()
         if tasks.damaged is not None:
             raise Trouble(
-                "the log of the list is damaged, so its files stay as they are; to repair it: punch daemon verify --repair"
+                "the log of the list is damaged, so its files stay as they are; "
+                "to repair it: punch daemon verify --repair"
             )
         return tasks
 
