@@ -90,7 +90,7 @@ class Transaction:
             return end.value
         raise AssertionError("without `pauses` it never pauses")
 
-    def appending(  # noqa: C901 - what follows, and then the bytes of it, in one pass
+    def appending(  # noqa: C901, PLR0913 - what follows, and then the bytes of it, in one pass
         self,
         events: Sequence[KnownEvent],
         opened: LoadedConversation,
