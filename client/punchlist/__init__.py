@@ -138,8 +138,8 @@ _MODULES = {
         "Blocked Cancelled ConfirmationRequired ConnectionLost DaemonUnavailable Damaged DependencyCycle "
         "Forbidden Gap IllegalTransition InternalError InvalidParams InvalidRequest KeyConflict LeaseHeld LeaseLost "
         "LimitExceeded MethodNotFound NoConversation NotFound OutcomeUnknown ParseError ProtocolError "
-        "PunchlistError RateLimited RequestRefused ShuttingDown StorageFull TimedOut VersionConflict "
-        "WrongDataDirectory WrongEpoch"
+        "PunchlistError RateLimited RequestRefused ShuttingDown StorageFull TimedOut UndoConflict "
+        "VersionConflict WrongDataDirectory WrongEpoch"
     ),
     "punchlist.scope": "conversation current_conversation",
     "punchlist.streams": "scoped",

@@ -253,7 +253,7 @@ AnyEvent = KnownEvent | UnknownEvent
 _event_decoder = msgspec.json.Decoder(KnownEvent)
 
 
-class Recorded(msgspec.Struct, frozen=True, gc=False):
+class Recorded(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """An event with its place: `seq` in the whole log, `version` in its conversation, `at` in milliseconds.
 
     `call` is the version of the first event of the same call, left out where that is this one. The first event of an
@@ -268,10 +268,10 @@ class Recorded(msgspec.Struct, frozen=True, gc=False):
     version: int
     at: int
     actor: str
-    event: msgspec.Raw
     call: int = 0
     undoes: tuple[int, ...] = ()
     reverts_to: int | None = None
+    event: msgspec.Raw
 
 
 def decode_event(raw: msgspec.Raw | bytes) -> AnyEvent:

@@ -224,8 +224,8 @@ MUTANTS = (
     ),
     Mutant(
         "an argument that is refused is shown escaped",
-        "client/punchlist/cli/parser.py",
-        "{safe(message)}",
+        "client/punchlist/cli/failure.py",
+        "{safe_block(message)}",
         "{message}",
         ("tests/client/cli/test_terminal.py",),
     ),
