@@ -23,7 +23,9 @@ def run_stop(context: Context) -> int:
         with Caller(**{**context.options, "autostart": False}) as caller:
             pid = caller.open().pid
             caller.call("daemon.shutdown")
-    except DaemonUnavailable:
+    except DaemonUnavailable as error:
+        if not error.temporary:
+            raise  # somebody listens there: another user, or a daemon of another data directory
         return context.answer({"stopped": None}, ["no daemon runs"])
     deadline = time.monotonic() + _LEAVE_S
     while os.path.exists(target.socket):

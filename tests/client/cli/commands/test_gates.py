@@ -1,10 +1,15 @@
 """`punch approve` and `punch gate`, over a daemon."""
 
 import os
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from punchlist_testing.blocking import eventually
+from punchlist_testing.terminal import spawned
 
 
 @pytest.fixture
@@ -52,6 +57,25 @@ def test_a_check_that_hangs_and_forks_ends_in_bounded_time_with_all_that_it_star
     for pid in pids.read_text().split():
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid), 0)
+
+
+def test_a_gate_checks_what_comes_to_wait_until_it_is_interrupted(gated: Any) -> None:
+    with spawned("gate", "tests", "--", "true") as gate:
+        assert eventually(lambda: task(gated)["waits_for"] == "yes")
+        gated("add", "test", "--gate", "check:tests")
+        gated("done", "2")
+        assert eventually(lambda: gated("list", "--json").json["tasks"][1]["status"] == "completed")
+        gate.send_signal(signal.SIGINT)
+        assert gate.communicate(timeout=15)[0].count("tests passed") == 2
+
+
+def test_a_task_that_changes_while_its_check_runs_is_checked_once_more(gated: Any, home: Path) -> None:
+    runs = home / "runs"
+    script = f'echo run >> {runs}; test "$(wc -l < {runs})" = 2 || {sys.executable} -m punchlist.cli edit 1 -d changed'
+    told = gated("gate", "tests", "--once", "--", "sh", "-c", script)
+    assert told.code == 0 and "#1 has changed meanwhile" in told.out
+    assert runs.read_text() == "run\nrun\n"
+    assert task(gated)["waits_for"] == "yes"
 
 
 def test_another_check_and_a_command_that_is_not_there_touch_no_task(gated: Any) -> None:

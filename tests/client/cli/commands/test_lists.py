@@ -1,0 +1,33 @@
+"""`punch list rm`, over a daemon."""
+
+from typing import Any
+
+from punchlist_testing.daemon import Running
+from punchlist_testing.terminal import terminal
+
+
+def names(punch: Any) -> set[str]:
+    return {each["conversation"] for each in punch("list", "all", "--json").json["conversations"]}
+
+
+def test_a_list_is_erased_only_with_the_word_of_a_person(punch: Any) -> None:
+    punch("-c", "old", "add", "Milk")
+    refused = punch("list", "rm", "old")
+    assert (refused.code, "--yes" in refused.err) == (2, True)
+    assert "old" in names(punch)
+    assert punch("list", "rm", "old", "--yes").lines == ["erased old"]
+    assert "old" not in names(punch)
+
+
+def test_a_list_that_is_not_there_is_not_found(punch: Any) -> None:
+    assert punch("list", "rm", "nowhere", "--yes").code == 1
+
+
+def test_on_a_terminal_the_person_is_asked_and_may_say_no(punch: Any, daemon: Running) -> None:
+    punch("-c", "old", "add", "Milk")
+    for answer, code in (("n", 1), ("y", 0)):
+        with terminal("--socket", daemon.socket, "list", "rm", "old") as shown:
+            shown.wait_for("Do it? [y/N]")
+            shown.type(f"{answer}\n")
+            assert shown.finish() == code
+        assert ("old" in names(punch)) == (answer == "n")
