@@ -1,3 +1,5 @@
+import os
+import pwd
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -97,11 +99,18 @@ def test_members_that_were_not_given_are_not_sent(context: Make, daemon: Running
         one.client.call("task.add", {"conversation": "default", "title": "a", "owner": None})
 
 
-def test_a_change_is_recorded_for_the_actor_of_this_run_in_the_list_of_this_run(context: Make, daemon: Running) -> None:
+def test_a_change_is_recorded_for_the_actor_of_this_run_in_the_list_of_this_run(
+    context: Make, daemon: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     context("list", "--actor", "ada", "-c", "site").change("task.add", title="a")
+    monkeypatch.setenv("USER", "bob")
     context("list", "-c", "site").change("task.add", title="b")
+    monkeypatch.delenv("USER")
+    monkeypatch.delenv("LOGNAME", raising=False)
+    context("list", "-c", "site").change("task.add", title="c")
+    account = pwd.getpwuid(os.getuid()).pw_name
     with connect() as client:
-        assert [event.actor for event in client.read(0, "site")] == ["ada", "ada", "punch"]
+        assert [event.actor for event in client.read(0, "site")] == ["ada", "ada", "bob", account]
 
 
 def test_an_answer_is_lines_for_people_or_json_for_programs(context: Make, capfd: pytest.CaptureFixture[str]) -> None:
