@@ -24,7 +24,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
 .PHONY: help setup demo test check bench bench-quick ui conformance race drain crash chat agents-sdk powercut faults damage full fuzz simulate soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
-	faces figures pictures fmt vendor page clean
+	editors faces figures pictures fmt vendor page clean
 
 help: ## Show this list.
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name text; do \
@@ -159,6 +159,9 @@ conformance: $(CONFORMANCE) ## Check punch agent mcp: types, tests, official sui
 
 faces: ## Use the page of punch web in Chromium: journeys, axe-core, hostile texts, kills, 10,000 tasks (fetches Playwright, axe-core, schemathesis).
 	@$(if $(CHROMIUM),$(MAKE) $(FACES) && build/faces/venv/bin/pytest tests/faces -s $(PYTEST),echo 'make faces needs Chromium, and here is none: install your system'"'"'s package chromium.')
+
+editors: $(READY) ## Use the plugins in the real editors, against a real daemon (PYTEST="-k name" narrows).
+	@$(BIN)/pytest -q --no-header -rs tests/editors $(PYTEST)
 
 figures: ## Measure the faces and write each run into docs/faces.md (RUNS=3).
 	@$(MAKE) $(FACES) && PYTHONPATH=tests/support $(BIN)/python -m punchlist_testing.figures --forget

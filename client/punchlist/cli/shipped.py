@@ -28,3 +28,25 @@ def shipped(source: str, *installed: str) -> str:
         if str(one).endswith(installed):
             return one.read_text("utf-8")
     raise NotShipped(f"{source} is not part of this installation")
+
+
+def shipped_tree(source: str, installed: str) -> dict[str, bytes]:
+    """All files below a directory as it was shipped, by their paths in it.
+
+    Args:
+        source: The directory in a checkout.
+        installed: What stands before these paths in an installation.
+
+    Raises:
+        NotShipped: It is not part of this installation.
+    """
+    if (top := CHECKOUT / source).is_dir():
+        return {str(path.relative_to(top)): path.read_bytes() for path in sorted(top.rglob("*")) if path.is_file()}
+    try:
+        found = files("punchlist") or []
+    except PackageNotFoundError:
+        found = []
+    tree = {str(one).partition(installed)[2]: one.read_binary() for one in found if installed in str(one)}
+    if not tree:
+        raise NotShipped(f"{source} is not part of this installation")
+    return tree

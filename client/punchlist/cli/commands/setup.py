@@ -1,4 +1,4 @@
-"""`punch setup HOST`: write, show or take back what a host's configuration has to say."""
+"""`punch setup HOST`: write, show or take back what a host's configuration has to say, or an editor's plugin."""
 
 import os
 import shlex
@@ -7,8 +7,9 @@ import sys
 
 from punchlist.cli.arguments import Usage, choice, flag
 from punchlist.cli.context import Context
+from punchlist.cli.editor_plugins import EDITORS, EditorPlugin
 from punchlist.cli.exit_codes import CONFIGURATION, REFUSED
-from punchlist.cli.failure import UsageError, tell
+from punchlist.cli.failure import NotShipped, UsageError, tell
 from punchlist.hosts.catalog import HOSTS, Host, Place, host_named
 from punchlist.hosts.check import ServerError, tools_of
 from punchlist.hosts.configure import Change, Configurator, SetupError
@@ -23,14 +24,19 @@ _HOSTS = tuple(host.name for host in HOSTS)
 COMMANDS = {
     "setup": Usage(
         (
-            choice("host", text="which host", choices=_HOSTS),
+            choice("host", text="which host, or which editor's plugin", choices=(*_HOSTS, *EDITORS)),
             choice("--scope", text="this user, or this directory", choices=("user", "project"), default="user"),
             flag("--allow", text="claude-code: let the model call punchlist's tools without asking"),
             flag("--tasks", text="claude-code: also copy its own task lists into punchlist"),
             flag("--print", "--dry-run", text="only show the difference"),
             flag("--remove", text="take it back"),
         ),
-        ("punch setup claude-code", "punch setup vscode --scope project", "punch setup codex --remove"),
+        (
+            "punch setup claude-code",
+            "punch setup vscode --scope project",
+            "punch setup codex --remove",
+            "punch setup neovim",
+        ),
     ),
 }
 
@@ -38,6 +44,8 @@ COMMANDS = {
 def run_setup(context: Context) -> int:
     """Start the server once, then change all files or none."""
     args = context.args
+    if args.host in EDITORS:
+        return _set_up_editor(context, EDITORS[args.host])
     host = host_named(args.host)
     place = _place(context, host)
     files = Configurator(context.target.data_dir, context.note)
@@ -64,6 +72,31 @@ def run_setup(context: Context) -> int:
         return REFUSED
     lines = _lines(context, host, changes, files) if is_whole else tasks or ["nothing to remove"]
     return context.answer(_value(host, changes), [*lines, *(tasks if is_whole else [])])
+
+
+def _set_up_editor(context: Context, editor: EditorPlugin) -> int:
+    """Install an editor's plugin for this user, or remove it: all of its files or none."""
+    args = context.args
+    if args.scope == "project" or args.allow or args.tasks or args.conversation:
+        raise UsageError(f"{editor.title}'s plugin is for this user and every list: leave the other options out")
+    directory = editor.directory(os.environ)
+    try:
+        plan = editor.plan(directory, remove=args.remove)
+        changed = [one.path for one in plan if one.before != one.after]
+        if not args.print:
+            editor.install(directory, plan)
+    except (SetupError, NotShipped) as error:
+        tell("unreadable_file", safe(str(error)), "nothing was changed; move that file away, then try again")
+        return REFUSED
+    value = {"host": editor.name, "files": [one.path for one in plan], "changed": changed}
+    if not changed:
+        return context.answer(value, [f"{editor.title}: nothing to {'remove' if args.remove else 'change'}"])
+    lines = [f"{'-' if args.remove else '+'} {safe(path)}" for path in changed]
+    if args.print:
+        return context.answer(value, lines)
+    again = f"  take it back: punch setup {editor.name} --remove"
+    told = [f"{editor.title}: removed"] if args.remove else [f"{editor.title} is set up; {editor.then}", again]
+    return context.answer(value, [*lines, "", *told])
 
 
 def _tasks(context: Context, place: Place) -> list[str]:

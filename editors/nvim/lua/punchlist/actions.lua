@@ -1,0 +1,205 @@
+--- What a person can do with a task or a list: one table for keys and for `:Punch`.
+local links = require("punchlist.links")
+local text = require("punchlist.text")
+local transport = require("punchlist.transport")
+local View = require("punchlist.view")
+
+local M = {}
+local CLAIM_MS = 2 * 60 * 60 * 1000
+
+local function say(message, level)
+  vim.notify("punchlist: " .. text.safe(message), level or vim.log.levels.INFO)
+end
+M.say = say
+
+local function complain(err)
+  say(err.message or err.kind or "it failed", vim.log.levels.ERROR)
+end
+
+--- Change the list, and say so if that fails.
+local function change(model, method, params, done)
+  if not transport.connected then return say("the daemon is away; nothing was changed", vim.log.levels.ERROR) end
+  params.conversation = model.name
+  transport.change(method, params, function(err, result)
+    if err then return complain(err) end
+    if done then done(result) end
+  end)
+end
+
+local function owner()
+  return require("punchlist").config.owner
+end
+
+--- Ask for a text, unless a command brought it.
+local function ask(prompt, given, default, done)
+  if given and given ~= "" then return done(given) end
+  vim.ui.input({ prompt = prompt, default = default }, function(answer)
+    if answer and answer:find("%S") then done(answer) end
+  end)
+end
+
+local function set_status(status, member, prompt)
+  return function(model, row, given)
+    local function go(said)
+      -- Our own claim is named by its number; whose it is otherwise, the daemon decides.
+      local fence = row.owner == owner() and row.fence or nil
+      change(model, "task.set_status", { task = row.id, status = status, fence = fence, [member or "result_summary"] = said })
+    end
+    if prompt then return ask(prompt, given, nil, go) end
+    go(given ~= "" and member and given or nil)
+  end
+end
+
+local function move(step)
+  return function(model, row)
+    local group = vim.tbl_filter(function(id) return model.by_id[id].parent == row.parent end, model.order)
+    for at, id in ipairs(group) do
+      local other = group[at + step]
+      if id == row.id and other then
+        return change(model, "task.move", { task = id, [step < 0 and "before" or "after"] = other })
+      end
+    end
+  end
+end
+
+local function reprioritize(step)
+  return function(model, row)
+    for at, priority in ipairs(text.PRIORITIES) do
+      local other = text.PRIORITIES[at + step]
+      if priority == row.priority and other then change(model, "task.edit", { task = row.id, priority = other }) end
+    end
+  end
+end
+
+local function add(model, row, given, place)
+  ask("New task: ", given, place and place.title, function(title)
+    local link = place and { { kind = "path", to = place.to } } or nil
+    change(model, "task.add", { title = title, after = not place and row and row.id or nil, links = link })
+  end)
+end
+
+local function edit(model, row, given)
+  if text.safe(row.title) ~= row.title and (given or "") == "" then
+    return say(("#%s has characters that are shown as escapes; write it anew: :Punch edit %s TITLE"):format(row.id, row.id))
+  end
+  local version = row.version
+  ask("Title: ", given, row.title, function(title)
+    local now = model.by_id[row.id]
+    if now and now.version ~= version and now.title ~= row.title then
+      return say(("#%s was changed meanwhile, and is left alone: %s"):format(row.id, now.title), vim.log.levels.WARN)
+    end
+    change(model, "task.edit", { task = row.id, title = title })
+  end)
+end
+
+local function undo(model)
+  transport.request("list.undo", { conversation = model.name, preview = true }, function(err, preview)
+    if err then return complain(err) end
+    if #preview.undone == 0 then return say("there is nothing to undo") end
+    local lines = vim.tbl_map(text.safe, preview.undone)
+    local prompt = "Undo?\n  " .. table.concat(lines, "\n  ") .. "\n"
+    local version = model.version
+    vim.ui.select({ "Undo", "Cancel" }, { prompt = prompt }, function(answer)
+      if answer == "Undo" then change(model, "list.undo", { expect_version = version }) end
+    end)
+  end)
+end
+
+--- The unfinished tasks as a quickfix list: at the places that they name, else in the list itself.
+local function quickfix(model)
+  local view = vim.tbl_values(model.views)[1]
+  local items = {}
+  for _, id in ipairs(model.order) do
+    local row = model.by_id[id]
+    if row.status ~= "completed" then
+      local said = ("#%s %s"):format(id, text.safe(row.title))
+      local kind = row.status == "failed" and "E" or "I"
+      local places = links.of_task(row, model.root)
+      for _, place in ipairs(places) do
+        items[#items + 1] = { filename = place.path, lnum = place.line, text = said, type = kind }
+      end
+      if #places == 0 and view then
+        items[#items + 1] = { bufnr = view.buffer, lnum = view.place[id] or 1, text = said, type = kind }
+      end
+    end
+  end
+  vim.fn.setqflist({}, " ", { title = "punchlist " .. model.name, items = items })
+  vim.cmd("copen")
+end
+
+local function go(model, row)
+  local under = View.of(0) and links.places(vim.fn.expand("<cWORD>"), model.root) or {}
+  local place = under[1] or links.of_task(row, model.root)[1]
+  if not place then return say(("#%s names no file that is there"):format(row.id)) end
+  links.jump(place)
+end
+
+local function why(model, row)
+  transport.request("task.explain", { conversation = model.name, task = row.id }, function(err, result)
+    if err then return complain(err) end
+    local lines = vim.tbl_map(function(reason)
+      return ("%s: #%s %s"):format(reason.kind, reason.by, reason.title)
+    end, result.reasons or {})
+    say(#lines == 0 and ("nothing holds #%s"):format(row.id) or table.concat(vim.tbl_map(text.safe, lines), "; "))
+  end)
+end
+
+--- Name → key behind <LocalLeader>, what it does, whether it needs a task, and the function of list, task and words.
+M.actions = {
+  start = { "s", "start", true, set_status("in_progress") },
+  done = { "d", "done, with a result", true, set_status("completed", "result_summary") },
+  fail = { "f", "failed, with a reason", true, set_status("failed", "fail_reason", "Why did it fail? ") },
+  pause = { "p", "pause", true, set_status("paused") },
+  reopen = { "r", "reopen", true, set_status("pending") },
+  claim = { "c", "claim", true, function(model, row)
+    change(model, "task.claim", { task = row.id, owner = owner(), lease_ms = CLAIM_MS, keep = true }, function(result)
+      if not result.task then say(("#%s can't be claimed now; :Punch why %s"):format(row.id, row.id)) end
+    end)
+  end },
+  release = { "R", "give a claim back", true, function(model, row)
+    change(model, "task.release", { task = row.id, owner = owner(), fence = row.fence })
+  end },
+  add = { "a", "add a task behind this one", false, add },
+  edit = { "e", "edit the title", true, edit },
+  note = { "m", "write a note", true, function(model, row, given)
+    ask("Note: ", given, nil, function(said) change(model, "task.note", { task = row.id, text = said }) end)
+  end },
+  delete = { "x", "delete, after a question", true, function(model, row)
+    vim.ui.select({ "Delete", "Cancel" }, { prompt = ("Delete #%s %s?"):format(row.id, text.safe(row.title)) }, function(answer)
+      if answer == "Delete" then change(model, "task.delete", { task = row.id }) end
+    end)
+  end },
+  down = { "J", "move down", true, move(1) },
+  up = { "K", "move up", true, move(-1) },
+  raise = { "+", "more urgent", true, reprioritize(1) },
+  lower = { "-", "less urgent", true, reprioritize(-1) },
+  why = { "w", "why it can't start", true, why },
+  undo = { "u", "undo, after a look at it", false, undo },
+  quickfix = { "q", "unfinished tasks as a quickfix list", false, quickfix },
+  go = { "g", "go to the file that the task names", true, go },
+}
+
+--- Do an action to the task of this id (nil: the one under the cursor) of a list.
+function M.run(name, model, id, given, place)
+  local action, view = M.actions[name], View.of(0)
+  if view then
+    model = model or view.model
+    id = id or view:id_at(vim.api.nvim_win_get_cursor(0)[1])
+  end
+  if not model then return say("open a list first: :Punch", vim.log.levels.ERROR) end
+  local row = id and model.by_id[id]
+  if id and not row then return say(("%s has no task #%s"):format(model.name, id), vim.log.levels.ERROR) end
+  if action[3] and not row then return say("which task? Put the cursor on one, or name its number", vim.log.levels.ERROR) end
+  action[4](model, row, given, place)
+end
+
+--- The keys of a list's buffer.
+function M.map(buffer)
+  for name, action in pairs(M.actions) do
+    local run = function() M.run(name) end
+    vim.keymap.set("n", "<LocalLeader>" .. action[1], run, { buffer = buffer, desc = "punchlist: " .. action[2] })
+  end
+  vim.keymap.set("n", "gf", function() M.run("go") end, { buffer = buffer, desc = "punchlist: go to the file" })
+end
+
+return M

@@ -1,0 +1,42 @@
+--- `:checkhealth punchlist`.
+local M = {}
+
+function M.check()
+  local health = vim.health or require("health")
+  local start = health.start or health.report_start
+  local ok, warn, bad = health.ok or health.report_ok, health.warn or health.report_warn, health.error or health.report_error
+  local transport = require("punchlist.transport")
+  start("punchlist")
+  if vim.fn.has("nvim-0.7") == 1 then ok("Neovim is 0.7 or newer") else bad("Neovim is older than 0.7: install a newer one") end
+  if vim.fn.executable("punch") == 1 then
+    ok("punch is on the PATH: a daemon can be started")
+  else
+    warn("punch is not on the PATH: a daemon that is away can't be started from here")
+  end
+  local path = transport.socket_path()
+  local found = (vim.uv or vim.loop).fs_stat(path)
+  if not found then
+    warn("nobody listens on " .. path .. ": any punch command starts the daemon, and so does :Punch")
+  elseif found.uid ~= (vim.uv or vim.loop).getuid() and found.uid ~= 0 then
+    bad(("%s belongs to another user (uid %d)"):format(path, found.uid))
+  else
+    ok("the socket is " .. path)
+  end
+  transport.open()
+  -- A report can't wait for a callback otherwise; half a second, and only here.
+  vim.wait(500, function() return transport.connected end, 5)
+  if transport.connected then
+    local hello = transport.hello
+    ok(("connected to %s %s, protocol %s"):format(hello.name or "a daemon", hello.version or "", tostring(hello.protocol)))
+    if hello.protocol ~= 1 then warn("this plugin speaks protocol 1: punch setup neovim installs the one that fits") end
+  else
+    bad("not connected: " .. (transport.reason or "") .. "; punch doctor says more")
+  end
+  for name, model in pairs(require("punchlist.model").all()) do
+    local open, all = model:open_count()
+    ok(("%s: version %d, %d of %d tasks open"):format(name, model.version, open, all))
+    if model.damaged then bad(name .. " is damaged: punch doctor") end
+  end
+end
+
+return M

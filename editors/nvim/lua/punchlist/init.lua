@@ -1,0 +1,135 @@
+--- punchlist in Neovim: lists as buffers, kept up to date by the daemon's pushes.
+local M = {}
+
+--- What `setup` can change.
+M.config = {
+  actor = "nvim", -- who the history says made a change
+  owner = "nvim/" .. (vim.env.USER or "me"), -- whose claims are ours
+  autostart = true, -- whether a daemon is started where none runs
+}
+
+local last -- the list that was opened last
+
+--- Change the configuration; nobody has to call this.
+function M.setup(options)
+  M.config = vim.tbl_extend("force", M.config, options or {})
+end
+
+local function say(...)
+  require("punchlist.actions").say(...)
+end
+
+--- Open the buffer of a list. `root` is the directory that places in tasks are relative to.
+function M.open(name, root)
+  local model = require("punchlist.model").of(name)
+  model.root = root or model.root
+  vim.cmd("edit " .. vim.fn.fnameescape("punchlist://" .. name))
+  return model
+end
+
+--- Fill a buffer `punchlist://NAME`: what `:edit` calls.
+function M.read(buffer, file)
+  local name = file:match("^punchlist://([%w][%w%._:%-]*)$")
+  if not name then return say("no list can have this name: " .. file, vim.log.levels.ERROR) end
+  last = require("punchlist.model").of(name)
+  require("punchlist.view").open(buffer, last)
+end
+
+--- Call `done` once the daemon answers; say so where it does not within 5 seconds.
+local function when_connected(done)
+  local transport = require("punchlist.transport")
+  require("punchlist.model")
+  transport.open()
+  if transport.connected then return done() end
+  local listener, is_done = {}, false
+  listener.connected = function()
+    if is_done then return end
+    is_done = true
+    done()
+  end
+  table.insert(transport.listeners, listener)
+  vim.defer_fn(function()
+    if not is_done then say("still away: " .. (transport.reason or ""), vim.log.levels.WARN) end
+  end, 5000)
+end
+
+--- Choose one of all lists.
+function M.pick()
+  when_connected(function()
+    require("punchlist.transport").request("conversation.list", { limit = 1000 }, function(err, result)
+      if err then return say(err.message, vim.log.levels.ERROR) end
+      local function shown(one)
+        local running = vim.tbl_map(function(task) return "#" .. task.id .. " " .. (task.owner or "") end, one.running or {})
+        local open = one.counts.pending + one.counts.in_progress + one.counts.paused
+        local said = ("%s  %d open  %s"):format(one.conversation, open, table.concat(running, ", "))
+        return require("punchlist.text").safe(said)
+      end
+      vim.ui.select(result.conversations, { prompt = "List", format_item = shown }, function(one)
+        if one then M.open(one.conversation) end
+      end)
+    end)
+  end)
+end
+
+--- Open the list of the directory of the current file; where it means none, choose one.
+function M.project()
+  local here = vim.bo.buftype == "" and vim.fn.expand("%:p:h") or ""
+  local path = here:sub(1, 1) == "/" and here or vim.fn.getcwd()
+  when_connected(function()
+    require("punchlist.transport").request("conversation.resolve", { path = path }, function(err, result)
+      if err then return say(err.message, vim.log.levels.ERROR) end
+      if not result.conversation then return M.pick() end
+      if not result.allowed then
+        local why = "%s names the list %s, which was not made for this project; to allow it: punch init --trust"
+        return say(why:format(result.file or path, result.conversation), vim.log.levels.WARN)
+      end
+      M.open(result.conversation, result.root)
+    end)
+  end)
+end
+
+--- "website 2/5": how many tasks of the list opened last are open; with "(away)" while the daemon is.
+function M.statusline()
+  if not last then return "" end
+  local open, all = last:open_count()
+  local away = require("punchlist.transport").connected and "" or " (away)"
+  return ("%s %d/%d%s"):format(last.name, open, all, away) -- a list's name has no % that a statusline would read
+end
+
+--- `:Punch`: open the project's list, another one, or do something to a task.
+function M.command(options)
+  local words = options.fargs
+  local name = words[1]
+  if not name then return M.project() end
+  if name == "open" then return words[2] and M.open(words[2]) or M.pick() end
+  local actions = require("punchlist.actions")
+  if not actions.actions[name] then return say(("there is no :Punch %s; see :help punchlist"):format(name), vim.log.levels.ERROR) end
+  local view = require("punchlist.view").of(0)
+  local place
+  if options.range > 0 and name == "add" and not view then
+    local todo = vim.fn.getline(options.line1):match("TODO[%s:%(%)%w]-[:%s]%s*(.+)$")
+    local file = vim.fn.expand("%:p")
+    local root = last and last.root
+    if root and file:sub(1, #root + 1) == root .. "/" then file = file:sub(#root + 2) end
+    place = { to = ("%s:%d"):format(file, options.line1), title = todo }
+  end
+  local id = actions.actions[name][3] and (words[2] or ""):match("^#?(%d+)$") or nil
+  actions.run(name, view and view.model or last, id, table.concat(vim.list_slice(words, id and 3 or 2), " "), place)
+end
+
+--- What completes `:Punch`: its subcommands, then numbers of tasks or names of lists.
+function M.complete(lead, line)
+  local names = vim.tbl_keys(require("punchlist.actions").actions)
+  local second = line:match("^%S+%s+(%S+)%s")
+  if not second then
+    names[#names + 1] = "open"
+  elseif second == "open" then
+    names = vim.tbl_keys(require("punchlist.model").all())
+  else
+    names = last and vim.deepcopy(last.order) or {}
+  end
+  table.sort(names)
+  return vim.tbl_filter(function(name) return name:sub(1, #lead) == lead end, names)
+end
+
+return M

@@ -1,0 +1,133 @@
+--- Tasks as lines of text: made harmless, written, and read back.
+local M = {}
+
+M.STATUS_OF = { [" "] = "pending", ["~"] = "in_progress", ["-"] = "paused", ["x"] = "completed", ["!"] = "failed" }
+M.BOX_OF = {}
+for box, status in pairs(M.STATUS_OF) do M.BOX_OF[status] = box end
+M.PRIORITIES = { "low", "normal", "high", "urgent" }
+local IS_PRIORITY = { low = true, normal = true, high = true, urgent = true }
+
+-- Characters that steer a terminal, turn the direction of text or show nothing.
+local UNSAFE = {
+  { 0x00, 0x1f }, { 0x7f, 0x9f }, { 0xad, 0xad }, { 0x34f, 0x34f }, { 0x600, 0x605 }, { 0x61c, 0x61c },
+  { 0x6dd, 0x6dd }, { 0x70f, 0x70f }, { 0x8e2, 0x8e2 }, { 0x115f, 0x1160 }, { 0x17b4, 0x17b5 }, { 0x180b, 0x180f },
+  { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0x2800, 0x2800 }, { 0x3164, 0x3164 },
+  { 0xd800, 0xf8ff }, { 0xfe00, 0xfe0d }, { 0xfeff, 0xfeff }, { 0xffa0, 0xffa0 }, { 0xfff0, 0xfffb },
+  { 0x13430, 0x1343f }, { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0x10ffff },
+}
+local MARKS = { { 0x300, 0x36f }, { 0x483, 0x489 }, { 0x1ab0, 0x1aff }, { 0x1dc0, 0x1dff }, { 0x20d0, 0x20ff }, { 0xfe20, 0xfe2f } }
+local MAX_MARKS = 4 -- on one character; a heap of them paints other lines
+
+local function within(code, ranges)
+  for _, range in ipairs(ranges) do
+    if code <= range[2] then return code >= range[1] end
+  end
+  return false
+end
+
+--- The code point and length in bytes of the character at `at`; nil where the bytes are not UTF-8.
+local function character(text, at)
+  local first = text:byte(at)
+  if first < 0x80 then return first, 1 end
+  local length = first >= 0xf0 and 4 or first >= 0xe0 and 3 or 2
+  if first < 0xc2 or first > 0xf4 or at + length - 1 > #text then return nil, 1 end
+  local code = first % 2 ^ (7 - length)
+  for index = at + 1, at + length - 1 do
+    local byte = text:byte(index)
+    if byte < 0x80 or byte > 0xbf then return nil, 1 end
+    code = code * 64 + byte - 0x80
+  end
+  return code, length
+end
+
+local function escape(code)
+  return (code < 0x100 and "\\x%02x" or code < 0x10000 and "\\u%04x" or "\\U%08x"):format(code)
+end
+
+--- The text with everything that could steer or deceive made a visible escape.
+function M.safe(text)
+  if not text:find("[%c\127-\255]") then return text end
+  local shown, at, marks = {}, 1, 0
+  while at <= #text do
+    local code, length = character(text, at)
+    marks = code and within(code, MARKS) and marks + 1 or 0
+    local harmless = code and not within(code, UNSAFE) and marks <= MAX_MARKS
+    shown[#shown + 1] = harmless and text:sub(at, at + length - 1) or escape(code or text:byte(at))
+    at = at + length
+  end
+  return table.concat(shown)
+end
+
+--- Whether the text is UTF-8.
+function M.is_utf8(text)
+  local at = 1
+  while at <= #text do
+    local code, length = character(text, at)
+    if not code then return false end
+    at = at + length
+  end
+  return true
+end
+
+--- An owner as it stands in a line: in one word.
+function M.owner(owner)
+  return (M.safe(owner):gsub(" ", "\\x20"))
+end
+
+local function tail(priority, owner, blocked_by)
+  local words = {}
+  if priority ~= "normal" then words[1] = "!" .. priority end
+  if owner ~= "" then words[#words + 1] = "@" .. M.owner(owner) end
+  if #blocked_by > 0 then words[#words + 1] = "<- #" .. table.concat(blocked_by, ",#") end
+  return table.concat(words, " ")
+end
+
+--- The priority, owner and blockers that end a line; nil where a text is no such end.
+local function read_tail(text)
+  local read = { priority = "normal", owner = "", blocked_by = {} }
+  local rest, blockers = text:match("^(.-)%s*<%-%s*([#%d,%s]+)$")
+  if blockers then
+    for id in blockers:gmatch("%d+") do read.blocked_by[#read.blocked_by + 1] = id end
+    if blockers:gsub("#%d+", ""):find("[^,%s]") then return nil end
+  end
+  for word in (rest or text):gmatch("%S+") do
+    local priority, owner = word:match("^!(%a+)$"), word:match("^@(%S+)$")
+    if IS_PRIORITY[priority] then read.priority = priority elseif owner then read.owner = owner else return nil end
+  end
+  return read
+end
+
+--- The title in a line, and what ends the line.
+local function split(text)
+  local title, ending = text:match("^(.*)  (%S.-)%s*$")
+  local read = ending and read_tail(ending)
+  if read and title:find("%S") then return title, read end
+  return text, { priority = "normal", owner = "", blocked_by = {} }, true
+end
+
+--- A task as a line. A title that ends like a line's end gets the end "!normal", so that the line is read as it was.
+function M.line(task, depth)
+  local title = M.safe(task.title)
+  local ending = tail(task.priority or "normal", task.owner or "", task.blocked_by or {})
+  local _, _, is_whole = split(title)
+  if ending == "" and not is_whole then ending = "!normal" end
+  return ("%s[%s] #%s %s%s"):format(("  "):rep(depth), M.BOX_OF[task.status] or "?", task.id, title, ending ~= "" and "  " .. ending or "")
+end
+
+--- A line as a task: `depth`, `status`, `id` (nil for a new one), `title` and the end's members.
+--- @return table|nil, string|nil the task, or nil and why it can't be read
+function M.read(line)
+  if not M.is_utf8(line) then return nil, "the line is not UTF-8" end
+  local indent, box, rest = line:match("^( *)%[(.)%] (.+)$")
+  if not box then return nil, "expected [ ] Title, with [~] [-] [x] or [!] for another status" end
+  if not M.STATUS_OF[box] then return nil, ("[%s] is no status: use [ ] [~] [-] [x] [!]"):format(box) end
+  local id, own = rest:match("^#(%d+) (.*)$")
+  local title, read = split(own or rest)
+  title = title:gsub("%s+$", "")
+  if not title:find("%S") then return nil, "the title is missing" end
+  if M.safe(title) ~= title then return nil, "the title holds control characters" end
+  read.depth, read.status, read.id, read.title = math.floor(#indent / 2), M.STATUS_OF[box], id, title
+  return read
+end
+
+return M

@@ -1,0 +1,414 @@
+"""The plugin in a real Neovim, against a real daemon, while another client changes the list."""
+
+import os
+import random
+import re
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from punchlist import Client, connect
+from punchlist_testing.daemon import Running, Spawned, running_daemon
+from punchlist_testing.nvim import PLUGIN, Editor
+
+pytestmark = pytest.mark.skipif(shutil.which("nvim") is None, reason="Neovim is not installed (Debian: neovim).")
+
+COUNT = "vim.api.nvim_buf_line_count(0) == given[1]"
+NOTICED = "table.concat(vim.b.punchlist_notices or {}, ' '):find(given[1], 1, true)"
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with (
+        start_blocking_portal("asyncio") as portal,
+        portal.wrap_async_context_manager(running_daemon(tmp_path_factory.mktemp("nvim"))) as daemon,
+    ):
+        yield daemon
+
+
+@pytest.fixture
+def client(daemon: Running) -> Iterator[Client]:
+    with connect(socket=daemon.socket, autostart=False, name="agent") as client:
+        yield client
+
+
+@pytest.fixture
+def nvim(daemon: Running, tmp_path: Path) -> Iterator[Editor]:
+    with Editor(daemon.socket, tmp_path) as nvim:
+        yield nvim
+
+
+@pytest.fixture
+def plan(request: pytest.FixtureRequest, client: Client) -> Any:
+    name = re.sub(r"[^a-z]+", "-", request.node.name)[:100].strip("-")
+    return client.conversation(f"{name}-{os.urandom(3).hex()}")
+
+
+def opened(nvim: Editor, plan: Any, *titles: str) -> Editor:
+    for title in titles:
+        plan.add(title)
+    nvim.command(f"edit punchlist://{plan.id}")
+    nvim.until(COUNT, len(titles))
+    nvim.until("require('punchlist.view').of(0).model.ready")
+    return nvim
+
+
+def test_the_projects_list_opens_and_follows_what_an_agent_does(nvim: Editor, plan: Any, tmp_path: Path) -> None:
+    (tmp_path / ".punchlist.toml").write_text(f'conversation = "{plan.id}"\n')
+    nvim.command("Punch")
+    nvim.until("vim.fn.bufname() == given[1]", f"punchlist://{plan.id}")
+    for number in range(50):
+        plan.add(f"Task {number + 1}", parent="1" if number in (3, 4) else None)
+    for number in range(10, 20):
+        plan.start(str(number))
+        plan.complete(str(number))
+    plan.start("30")
+    plan.fail("30", "no paper")
+    children = ["  [ ] #4 Task 4", "  [ ] #5 Task 5"]
+    rows = [
+        f"[{'x' if 10 <= n < 20 else '!' if n == 30 else ' '}] #{n} Task {n}" for n in range(2, 51) if n not in (4, 5)
+    ]
+    nvim.shows(["[ ] #1 Task 1", *children, *rows])
+    assert nvim.lua("return require('punchlist').statusline()") == f"{plan.id} 39/50"
+
+
+def test_a_push_writes_the_lines_that_look_different_and_no_other(nvim: Editor, plan: Any) -> None:
+    plan.add_many([{"title": f"Task {number}"} for number in range(1000)])
+    nvim.command(f"edit punchlist://{plan.id}")
+    nvim.until(COUNT, 1000)
+    redrawn = "return require('punchlist.view').of(0).redrawn"
+    before = nvim.lua(redrawn)
+    assert before <= 1001
+    plan.start("500")
+    nvim.until("vim.fn.getline(500):sub(1, 3) == '[~]'")
+    plan.add("One more")
+    nvim.until(COUNT, 1001)
+    assert nvim.lua(redrawn) - before == 2
+
+
+HOSTILE = [
+    "\x1b[31mred",
+    "left \u202egnp",
+    "%#Error#%{1}",
+    "`rm -rf`  !high",
+    "<b>b</b>  @ann <- #1",
+    "a" * 500,
+    "🙂 \u200b",
+    "#1 [x]",
+]
+
+
+def test_hostile_titles_are_shown_as_escapes_and_saved_as_they_were(nvim: Editor, plan: Any) -> None:
+    opened(nvim, plan, *HOSTILE)
+    lines = nvim.lines()
+    assert lines[0] == "[ ] #1 \\x1b[31mred"
+    assert lines[1] == "[ ] #2 left \\u202egnp"
+    assert lines[3] == "[ ] #4 `rm -rf`  !high  !normal"
+    assert lines[6] == "[ ] #7 🙂 \\u200b"
+    started = [line.replace("[ ]", "[~]") for line in lines]
+    nvim.write(started)
+    nvim.shows(started)
+    assert [(task.title, task.status, task.priority) for task in plan.list()] == [
+        (title, "in_progress", "normal") for title in HOSTILE
+    ]
+    nvim.write([*started[:1], started[1] + "!", *started[2:]])
+    assert "line 2: the title has characters shown as escapes" in nvim.said()[-1]
+
+
+def test_keys_do_what_punch_ui_does(nvim: Editor, plan: Any) -> None:
+    opened(nvim, plan, "One", "Two", "Three")
+    nvim.keys("1G\\s")
+    nvim.until("vim.fn.getline(1) == '[~] #1 One'")
+    nvim.keys("\\d")
+    nvim.until("vim.fn.getline(1) == '[x] #1 One'")
+    nvim.lua("_G.answers = {'no paper', 'Four', 'Zwei'}")
+    nvim.keys("2G\\f")
+    nvim.until("vim.fn.getline(2) == '[!] #2 Two'")
+    assert plan.get("2").fail_reason == "no paper"
+    nvim.keys("3G\\a")
+    nvim.until("vim.fn.getline(4) == '[ ] #4 Four'")
+    nvim.keys("2G\\e")
+    nvim.until("vim.fn.getline(2) == '[!] #2 Zwei'")
+    nvim.keys("3G\\J")
+    nvim.until("vim.fn.getline(3) == '[ ] #4 Four'")
+    nvim.keys("3G\\+")
+    nvim.until("vim.fn.getline(3) == '[ ] #4 Four  !high'")
+    nvim.keys("4G\\c")
+    nvim.until("vim.fn.getline(4) == '[~] #3 Three  @nvim/ann'")
+    marks = nvim.lua(
+        "return vim.api.nvim_buf_get_extmarks(0, ..., {3, 0}, {3, -1}, {details = true})",
+        nvim.call("nvim_create_namespace", "punchlist"),
+    )
+    assert marks[0][3]["virt_text"][0][0].startswith("  claimed until ")
+    nvim.command("Punch done 3")
+    nvim.until("vim.fn.getline(4) == '[x] #3 Three  @nvim/ann'")
+    assert nvim.said() == []
+
+
+def test_undo_shows_first_what_it_takes_back(nvim: Editor, plan: Any) -> None:
+    opened(nvim, plan, "One", "Two")
+    nvim.lua("_G.answers = {'Cancel', 'Undo'}")
+    nvim.command("Punch undo")
+    nvim.until("#_G.asked == 1")
+    assert "Two" in nvim.lua("return _G.asked[1]")
+    assert len(plan.list()) == 2
+    nvim.command("Punch undo")
+    nvim.shows(["[ ] #1 One"])
+
+
+def test_a_claim_of_an_agent_is_respected(nvim: Editor, plan: Any) -> None:
+    opened(nvim, plan, "One")
+    plan.take("claude/7")
+    nvim.until("vim.fn.getline(1) == '[~] #1 One  @claude/7'")
+    nvim.command("Punch done 1")
+    nvim.until("#_G.said == 1")
+    assert "claude/7" in nvim.said()[0]
+    nvim.write(["[x] #1 One  @claude/7"])
+    nvim.until("#_G.said == 2")
+    assert "nothing was changed" in nvim.said()[1]
+    nvim.write(["[~] #1 One  @ann"])
+    assert "line 1: who works on a task changes by claiming it" in nvim.said()[2]
+    assert plan.get("1").status == "in_progress"
+
+
+def test_saved_lines_become_the_list(nvim: Editor, plan: Any) -> None:
+    opened(nvim, plan, "One", "Two", "Three", "Four")
+    nvim.write(
+        [
+            "[~] #3 Three  !urgent",
+            "[ ] New",
+            "  [ ] Below it  !low <- #1,#3",
+            "[x] #1 Uno",
+            "  [-] #4 Four",
+            "",
+        ],
+        force=True,
+    )
+    nvim.shows(
+        [
+            "[~] #3 Three  !urgent",
+            "[ ] #5 New",
+            "  [ ] #6 Below it  !low  <- #1,#3".replace("  <-", " <-"),
+            "[x] #1 Uno",
+            "  [-] #4 Four",
+        ]
+    )
+    nvim.write(["[ ] #3 Three", "[ ] #5 New", "[ ] #6 Below it  <- #1", "[ ] #1 Uno", "[-] #4 Four"])
+    nvim.shows(["[ ] #3 Three", "[ ] #5 New", "[ ] #6 Below it  <- #1", "[ ] #1 Uno", "[-] #4 Four"])
+    assert nvim.said() == []
+    assert [(task.id, task.parent) for task in plan.list()] == [(one, None) for one in "35614"]
+
+
+def test_what_is_saved_at_random_is_what_the_list_becomes(nvim: Editor, plan: Any) -> None:
+    seed = int(os.environ.get("SEED") or random.randrange(1 << 32))
+    print("seed", seed)
+    chance = random.Random(seed)
+    opened(nvim, plan, *(f"Task {number}" for number in range(12)))
+    last = 12
+    for _ in range(12):
+        lines = nvim.lines()
+        for _ in range(chance.randint(1, 4)):
+            at = chance.randrange(len(lines))
+            match chance.randrange(5):
+                case 0:
+                    lines.insert(chance.randrange(len(lines) + 1), lines.pop(at))
+                case 1:
+                    lines.insert(at, f"{'  ' * chance.randrange(2)}[ ] New {chance.randrange(100)}")
+                case 2 if len(lines) > 5:
+                    lines.pop(at)
+                case 3:
+                    lines[at] = re.sub(r"\[.\]", f"[{chance.choice(' x-')}]", lines[at])
+                case _:
+                    lines[at] = "  " + lines[at].lstrip() if chance.random() < 0.5 else lines[at].lstrip()
+        lines[0] = lines[0].lstrip()
+        nvim.write(lines, force=True)
+        wanted: list[str] = []
+        for line in lines:
+            last += " #" not in line
+            wanted.append(line if " #" in line else line.replace("] ", f"] #{last} ", 1))
+        nvim.shows(wanted)
+    assert nvim.said() == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (["[ ] #1 One", "Two"], "line 2: expected [ ] Title"),
+        (["[?] #1 One", "[ ] #2 Two"], "line 1: [?] is no status"),
+        (["[ ] #1 One", "[ ] #1 One"], "line 2: #1 stands here and on line 1"),
+        (["[ ] #1 Eins", "[ ] #2 Two", "[ ] #7 Seven"], "line 3: there is no task #7"),
+        (["[ ] #1 Eins", "[ ] " + "a" * 501], "line 2: the title has more than 500 characters"),
+        (["[x] #1 One", "[ ] #2 a\tb"], "line 2: the title holds control characters"),
+        (["[x] #1 One", "[ ] #2 "], "line 2: "),
+        (["[ ] #1 One", "[ ] #2 Two", "[ ] Three  @ann"], "line 3: a new task has no owner"),
+        (["[x] #1 One", "[ ] #2 Two  <- #9"], "There is no task '9'"),
+        (["[x] #1 One  <- #2", "[ ] #2 Two  <- #1"], "nothing was changed"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_as_a_whole(nvim: Editor, plan: Any, lines: list[str], told: str) -> None:
+    opened(nvim, plan, "One", "Two")
+    nvim.write(lines)
+    nvim.until("#_G.said > 0")
+    assert told in nvim.said()[0]
+    assert "nothing was changed" in nvim.said()[0]
+    assert nvim.lines() == lines
+    assert nvim.lua("return {vim.bo.modified, vim.bo.modifiable}") == [True, True]
+    assert [task.version for task in plan.list()] == [2, 3]
+
+
+def test_what_others_changed_meanwhile_stays_and_both_is_left_to_the_person(nvim: Editor, plan: Any) -> None:
+    opened(nvim, plan, "One", "Two", "Three")
+    nvim.type(["[ ] #1 Eins", "[ ] #2 Two", "[ ] #3 Three", "[ ] Four"])
+    plan.edit("2", title="Deux")
+    plan.start("1")
+    nvim.until("require('punchlist.view').of(0).waiting == 2")
+    nvim.until(NOTICED, "others changed the list")
+    assert nvim.lines()[1] == "[ ] #2 Two"
+    nvim.command("write")
+    nvim.shows(["[~] #1 Eins", "[ ] #2 Deux", "[ ] #3 Three", "[ ] #4 Four"])
+    nvim.type(["[~] #1 Eins", "[ ] #2 Zwei", "[x] #3 Three", "[ ] #4 Four"])
+    plan.edit("2", title="Dos")
+    nvim.until(NOTICED, "others changed the list")
+    nvim.command("write")
+    assert "line 2: #2 was changed meanwhile, somebody else made it: [ ] #2 Dos" in nvim.said()[-1]
+    assert plan.get("3").status == "pending"
+    nvim.command("write!")
+    nvim.shows(["[~] #1 Eins", "[ ] #2 Zwei", "[x] #3 Three", "[ ] #4 Four"])
+
+
+def test_a_change_that_nobody_has_seen_yet_refuses_the_save(nvim: Editor, plan: Any, tmp_path: Path) -> None:
+    opened(nvim, plan, "One", "Two")
+    os.mkfifo(tmp_path / "go")
+    code = (
+        "io.open('go'):read(); vim.api.nvim_buf_set_lines(0, 0, 1, false, {'[x] #1 One', '[ ] New'}); vim.cmd('write')"
+    )
+    nvim.send("nvim_exec_lua", code, [])
+    plan.start("2")
+    (tmp_path / "go").write_text("now\n")
+    nvim.receive()
+    nvim.until("#_G.said == 1")
+    assert "the list was changed in this moment; :w again (nothing was changed)" in nvim.said()[0]
+    assert plan.get("1").status == "pending"
+    nvim.command("write")
+    nvim.shows(["[x] #1 One", "[ ] #3 New", "[~] #2 Two"])
+
+
+def test_deleted_lines_delete_after_one_question(nvim: Editor, plan: Any) -> None:
+    opened(nvim, plan, "One", "Two", "Three")
+    nvim.lua("_G.answers = {'Cancel', 'Delete'}")
+    nvim.write(["[ ] #2 Two"])
+    nvim.until("#_G.said == 1")
+    assert nvim.lua("return _G.asked") == ["Delete #1, #3?"]
+    assert len(plan.list()) == 3
+    nvim.command("write")
+    nvim.shows(["[ ] #2 Two"])
+    assert [task.id for task in plan.list()] == ["2"]
+
+
+def test_undoing_typing_never_takes_back_what_others_did(nvim: Editor, plan: Any) -> None:
+    opened(nvim, plan, "One", "Two")
+    plan.start("1")
+    nvim.until("vim.fn.getline(1) == '[~] #1 One'")
+    nvim.keys("u")
+    assert nvim.lines() == ["[~] #1 One", "[ ] #2 Two"]
+
+
+def test_places_are_jumped_to_and_stand_in_the_quickfix_list(nvim: Editor, plan: Any, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a%b.py").write_text("one\ntwo\nthree\n")
+    (tmp_path / "src/a.py").write_text("one\ntwo\nthree\n")
+    opened(nvim, plan, "Fix src/a.py:2, not gone.py:3", "Nowhere")
+    plan.add("By link", links=[{"kind": "path", "to": "src/a.py:3"}])
+    nvim.until(COUNT, 3)
+    nvim.command("Punch quickfix")
+    items = nvim.lua(
+        "return vim.tbl_map(function(i) return {vim.fn.bufname(i.bufnr), i.lnum, i.text} end, vim.fn.getqflist())"
+    )
+    assert [(os.path.basename(name), line, text) for name, line, text in items] == [
+        ("a.py", 2, "#1 Fix src/a.py:2, not gone.py:3"),
+        (plan.id, 2, "#2 Nowhere"),
+        ("a.py", 3, "#3 By link"),
+    ]
+    nvim.command("wincmd p")
+    nvim.keys("1Ggf")
+    assert nvim.lua("return {vim.fn.expand('%:t'), vim.fn.line('.')}") == ["a.py", 2]
+    nvim.command("2Punch add Two is wrong")
+    nvim.command(f"buffer punchlist://{plan.id}")
+    nvim.until(COUNT, 4)
+    assert plan.get("4").links[0].to.endswith("src/a.py:2")
+
+
+def test_a_daemon_that_comes_goes_and_comes_back_loses_nothing(tmp_path: Path) -> None:
+    process = Spawned(tmp_path)
+    try:
+        with Editor(process.socket, tmp_path) as nvim:
+            nvim.command("edit punchlist://website")
+            nvim.until(NOTICED, "away: no daemon listens on")
+            process.start()
+            with connect(socket=process.socket, autostart=False) as client:
+                client.conversation("website").add("One")
+            nvim.shows(["[ ] #1 One"])
+            process.kill()
+            nvim.until(NOTICED, "away, this is the last picture")
+            assert nvim.lines() == ["[ ] #1 One"]
+            nvim.write(["[x] #1 One"])
+            assert "the daemon is away; nothing was changed" in nvim.said()[-1]
+            process.start()
+            nvim.until("require('punchlist.transport').connected")
+            # A stopped daemon holds up nobody; what it did not answer is sent again to the next one, and done once.
+            assert process.process is not None
+            process.process.send_signal(signal.SIGSTOP)
+            nvim.write(["[ ] #1 One", "[ ] Two"])
+            assert nvim.lua("return 1") == 1
+            process.restart()
+            nvim.shows(["[ ] #1 One", "[ ] #2 Two"])
+            with connect(socket=process.socket, autostart=False) as client:
+                website = client.conversation("website")
+                assert [task.title for task in website.list()] == ["One", "Two"]
+                website.add("Three")
+            nvim.shows(["[ ] #1 One", "[ ] #2 Two", "[ ] #3 Three"])
+    finally:
+        process.kill()
+
+
+def test_checkhealth_says_what_is_there_and_what_is_missing(nvim: Editor, daemon: Running, tmp_path: Path) -> None:
+    nvim.command("checkhealth punchlist")
+    said = "\n".join(nvim.lines())
+    assert f"OK: the socket is {daemon.socket}" in said
+    assert "OK: connected to punchlistd" in said
+    assert "ERROR" not in said
+    with Editor(str(tmp_path / "nobody.sock"), tmp_path) as lonely:
+        lonely.command("checkhealth punchlist")
+        assert "ERROR: not connected: no daemon listens on" in "\n".join(lonely.lines())
+
+
+def test_a_list_of_another_project_is_not_opened(nvim: Editor, plan: Any, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    opened(nvim, plan, "One")
+    nvim.command("enew")
+    (tmp_path / ".punchlist.toml").write_text(f'conversation = "{plan.id}"\n')
+    nvim.command("Punch")
+    nvim.until("#_G.said == 1")
+    assert "punch init --trust" in nvim.said()[0]
+
+
+def test_a_command_that_there_is_not_and_a_name_that_cannot_be_are_told(nvim: Editor) -> None:
+    nvim.command("Punch dance")
+    nvim.command("edit punchlist://-no")
+    assert nvim.said() == [
+        "punchlist: there is no :Punch dance; see :help punchlist",
+        "punchlist: no list can have this name: punchlist://-no",
+    ]
+    assert nvim.lua("return require('punchlist').complete('re', 'Punch re')") == ["release", "reopen"]
+
+
+def test_nothing_but_the_health_report_waits() -> None:
+    waiting = re.compile(r"vim\.wait|:wait\(|uv\.run|uv\.sleep|vim\.fn\.system|io\.popen|os\.execute")
+    files = sorted(PLUGIN.rglob("*.lua"))
+    assert len(files) == 10
+    assert [path.name for path in files if waiting.search(path.read_text("utf-8"))] == ["health.lua"]
