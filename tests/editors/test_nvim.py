@@ -5,6 +5,7 @@ import random
 import re
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -320,27 +321,27 @@ def test_undoing_typing_never_takes_back_what_others_did(nvim: Editor, plan: Any
 
 def test_places_are_jumped_to_and_stand_in_the_quickfix_list(nvim: Editor, plan: Any, tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
-    (tmp_path / "src/a%b.py").write_text("one\ntwo\nthree\n")
-    (tmp_path / "src/a.py").write_text("one\ntwo\nthree\n")
-    opened(nvim, plan, "Fix src/a.py:2, not gone.py:3", "Nowhere")
-    plan.add("By link", links=[{"kind": "path", "to": "src/a.py:3"}])
+    (tmp_path / "src/a%b.txt").write_text("one\ntwo\nthree\n")
+    (tmp_path / "src/a.txt").write_text("one\ntwo\nthree\n")
+    opened(nvim, plan, "Fix src/a.txt:2, not gone.txt:3", "Nowhere")
+    plan.add("By link", links=[{"kind": "path", "to": "src/a.txt:3"}])
     nvim.until(COUNT, 3)
     nvim.command("Punch quickfix")
     items = nvim.lua(
         "return vim.tbl_map(function(i) return {vim.fn.bufname(i.bufnr), i.lnum, i.text} end, vim.fn.getqflist())"
     )
     assert [(os.path.basename(name), line, text) for name, line, text in items] == [
-        ("a.py", 2, "#1 Fix src/a.py:2, not gone.py:3"),
+        ("a.txt", 2, "#1 Fix src/a.txt:2, not gone.txt:3"),
         (plan.id, 2, "#2 Nowhere"),
-        ("a.py", 3, "#3 By link"),
+        ("a.txt", 3, "#3 By link"),
     ]
     nvim.command("wincmd p")
     nvim.keys("1Ggf")
-    assert nvim.lua("return {vim.fn.expand('%:t'), vim.fn.line('.')}") == ["a.py", 2]
+    assert nvim.lua("return {vim.fn.expand('%:t'), vim.fn.line('.')}") == ["a.txt", 2]
     nvim.command("2Punch add Two is wrong")
     nvim.command(f"buffer punchlist://{plan.id}")
     nvim.until(COUNT, 4)
-    assert plan.get("4").links[0].to.endswith("src/a.py:2")
+    assert plan.get("4").links[0].to.endswith("src/a.txt:2")
 
 
 def test_a_daemon_that_comes_goes_and_comes_back_loses_nothing(tmp_path: Path) -> None:
@@ -374,6 +375,23 @@ def test_a_daemon_that_comes_goes_and_comes_back_loses_nothing(tmp_path: Path) -
             nvim.shows(["[ ] #1 One", "[ ] #2 Two", "[ ] #3 Three"])
     finally:
         process.kill()
+
+
+def test_where_no_daemon_runs_one_is_started(tmp_path: Path) -> None:
+    beside = os.path.dirname(sys.executable)
+    env = {
+        "PUNCHLIST_AUTOSTART": "1",
+        "PUNCHLIST_DATA_DIR": str(tmp_path / "data"),
+        "PATH": f"{beside}:{os.environ['PATH']}",
+    }
+    with Editor(str(tmp_path / "run/daemon.sock"), tmp_path, env=env) as nvim:
+        nvim.command("edit punchlist://website")
+        nvim.until("require('punchlist.view').of(0).model.ready")
+        nvim.write(["[ ] One"])
+        nvim.shows(["[ ] #1 One"])
+        nvim.lua("require('punchlist').config.autostart = false")
+        nvim.lua("require('punchlist.transport').request('daemon.shutdown', vim.empty_dict(), function() end)")
+        nvim.until(NOTICED, "away, this is the last picture")
 
 
 def test_checkhealth_says_what_is_there_and_what_is_missing(nvim: Editor, daemon: Running, tmp_path: Path) -> None:

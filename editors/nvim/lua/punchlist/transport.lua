@@ -71,7 +71,7 @@ local function start_daemon()
   if not M.may_start() or (started_at and now - started_at < START_EVERY_MS) then return end
   started_at = now
   local handle
-  handle = uv.spawn("punch", { args = { "status" }, stdio = {}, detached = true }, function() handle:close() end)
+  handle = uv.spawn("punch", { args = { "daemon", "status" }, stdio = {}, detached = true }, function() handle:close() end)
 end
 
 local function received(message)
