@@ -24,7 +24,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
 .PHONY: help setup demo test check bench bench-quick ui conformance race drain crash chat agents-sdk powercut faults damage full fuzz simulate soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
-	editors faces figures pictures fmt vendor page clean
+	editors faces figures pictures fmt vendor page dist dist-test clean
 
 help: ## Show this list.
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name text; do \
@@ -199,6 +199,12 @@ page: ## Make what punch web sends, page/built, from the scripts and styles of i
 		"--banner:js=$$(cat requirements/vendor/banner.txt)" --outfile=$(PAGE)/built/app.js
 	@$(ESBUILD) $(PAGE)/page.css --minify --target=chrome123,firefox120,safari17.5 --log-level=warning --outfile=$(PAGE)/built/page.css
 	@cat $$(ls $(PAGE)/*.js $(PAGE)/*.css | LC_ALL=C sort) | sha256sum | cut -c 1-64 > $(PAGE)/built/sources.sha256
+
+dist: $(READY) ## Make what people install, in dist/: wheel, sdist, one file, Debian package (MACHINE=aarch64 for another than this).
+	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages $(if $(MACHINE),--machine $(MACHINE))
+
+dist-test: dist ## Install each of them in a clean place and use it: venv, pipx, uv, bare environment, Debian (root).
+	@DIST_TEST=1 $(BIN)/pytest tests/packages -q --timeout 600 $(PYTEST)
 
 clean: ## Remove caches, coverage data and build results (.venv stays).
 	@rm -rf build dist htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json .pytest.output

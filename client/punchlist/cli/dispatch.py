@@ -79,7 +79,9 @@ def _dispatch(args: "Namespace") -> int:
 
 
 def _version() -> int:
-    from importlib.metadata import version
+    from punchlist import __version__
+    from punchlist_schemas.build import build_stamp
 
-    write(f"punch {version('punchlist')} (Python {sys.version.split()[0]})\n")
+    build = build_stamp(__version__).removeprefix(f"{__version__}+")
+    write(f"punch {__version__} (build {build}, Python {sys.version.split()[0]})\n")
     return 0

@@ -24,7 +24,6 @@ class EditorPlugin(NamedTuple):
         name: What `punch setup` calls the editor.
         title: What people call it.
         source: Where the files are in a checkout.
-        installed: Where they are in an installation.
         place: Where they go, below the user's data directory.
         then: What is left for the person to do.
     """
@@ -32,7 +31,6 @@ class EditorPlugin(NamedTuple):
     name: str
     title: str
     source: str
-    installed: str
     place: str
     then: str
 
@@ -89,7 +87,7 @@ class EditorPlugin(NamedTuple):
 
     def _files(self) -> dict[str, bytes]:
         """The files of the plugin, with the index of its manual, which Neovim makes of plugins' pages when asked."""
-        tree = shipped_tree(self.source, self.installed)
+        tree = shipped_tree(self.source)
         tags = sorted(
             (tag, os.path.basename(name))
             for name, data in tree.items()
@@ -104,7 +102,6 @@ EDITORS = {
         "neovim",
         "Neovim",
         "editors/nvim",
-        "share/punchlist/nvim/",
         "nvim/site/pack/punchlist/start/punchlist",
         "start nvim in a project and type :Punch; :checkhealth punchlist looks whether all is well",
     ),

@@ -40,7 +40,7 @@ def shipped_unit(name: str) -> str:
     Raises:
         NotShipped: It is not part of this installation.
     """
-    return shipped(f"systemd/{name}", f"share/systemd/user/{name}", f"share/punchlist/{name}")
+    return shipped(f"systemd/{name}")
 
 
 def rendered(places: Places, *, hardened: bool = False, web: bool = False) -> dict[str, str]:

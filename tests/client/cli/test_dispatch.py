@@ -1,15 +1,16 @@
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from punchlist import __version__
 from punchlist.cli import context, dispatch, wire
 from punchlist.cli.commands import completion
 from punchlist.cli.context import Context
 from punchlist.cli.failure import UsageError
 from punchlist.errors import DaemonUnavailable
+from punchlist_schemas.build import build_stamp
 
 Punch = Callable[..., Any]
 
@@ -102,9 +103,10 @@ def test_an_alias_is_the_command_itself(punch: Any) -> None:
     assert punch("ls", "--ready").out == punch("list", "--ready").out == "default  0/1\n  ☐ #1 a\n"
 
 
-def test_the_version_is_the_installed_one_and_needs_no_command(capfd: Any) -> None:
+def test_the_version_tells_the_build_that_a_daemon_of_the_same_files_tells_and_needs_no_command(capfd: Any) -> None:
     assert dispatch.run(["--version", "list"]) == 0
-    assert capfd.readouterr().out.startswith(f"punch {version('punchlist')} (Python 3.")
+    build = build_stamp(__version__).removeprefix(f"{__version__}+")
+    assert capfd.readouterr().out.startswith(f"punch {__version__} (build {build}, Python 3.")
 
 
 def test_without_a_command_the_list_is_shown_with_what_to_do_next(

@@ -11,14 +11,10 @@ COMMANDS = {
     )
 }
 
-_FILES = {
-    "bash": ("completions/bash/punch", "share/bash-completion/completions/punch"),
-    "zsh": ("completions/zsh/_punch", "share/zsh/site-functions/_punch"),
-    "fish": ("completions/fish/punch.fish", "share/fish/vendor_completions.d/punch.fish"),
-}
+_FILES = {"bash": "bash/punch", "zsh": "zsh/_punch", "fish": "fish/punch.fish"}
 
 
 def run_completion(context: Context) -> int:
     """Print the completion script of a shell."""
-    context.lines([shipped(*_FILES[context.args.shell]).rstrip("\n")])
+    context.lines([shipped(f"completions/{_FILES[context.args.shell]}").rstrip("\n")])
     return 0

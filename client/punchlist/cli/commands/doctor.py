@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from punchlist import __version__
 from punchlist.cli.arguments import Usage
 from punchlist.cli.context import Context
 from punchlist.cli.render import told_once
@@ -226,16 +227,10 @@ def _elsewhere(target: Target, pid: int) -> Finding:
 
 
 def _versions(hello: dict[str, Any]) -> Finding:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        ours = version("punchlist")
-    except PackageNotFoundError:
-        ours = hello["version"]
-    if hello["version"] != ours:
-        found = f"daemon {hello['version']}, command {ours}"
+    if hello["version"] != __version__:
+        found = f"daemon {hello['version']}, command {__version__}"
         return Finding("versions", "warn", found, "punch daemon stop; the next command starts the new one")
-    return Finding("versions", "ok", ours)
+    return Finding("versions", "ok", f"{__version__}, build {hello.get('build') or 'not told'}")
 
 
 def _figures(status: dict[str, Any]) -> Iterator[Finding]:

@@ -1,0 +1,74 @@
+r"""Manual pages from the parsers that also print `--help`, so that the two can't differ.
+
+argparse-manpage knows one parser with subparsers: a parser of its own for each command becomes a page whose heading is
+broken (`.TH PUNCH ADD`), without the NAME line that apropos reads, with all examples below COMMENTS.
+"""
+
+import argparse
+import re
+from collections.abc import Iterator
+
+from punchlist.cli.index import COMMANDS, GROUPS
+from punchlist.cli.parser import everything, of_command, of_group
+from punchlistd.__main__ import parser as of_daemon
+
+
+def pages(version: str) -> dict[str, str]:
+    """Name of the page → its source."""
+    parsers = {"punch": everything(), "punchlistd": of_daemon()}
+    parsers |= {f"punch-{group}": of_group(group) for group in GROUPS}
+    parsers |= {f"punch-{name.replace(' ', '-')}": of_command(entry) for name, entry in COMMANDS.items()}
+    return {name: "\n".join(_page(name, one, version)) + "\n" for name, one in parsers.items()}
+
+
+def _page(name: str, parser: argparse.ArgumentParser, version: str) -> Iterator[str]:
+    summary = (parser.description or "").partition("\n")[0]
+    blocks = (parser.description or "").split("\n\n")
+    yield f'.TH {escaped(name.upper())} 1 "" "punchlist {escaped(version)}" "punchlist"'
+    yield ".SH NAME"
+    yield f"{escaped(name)} \\- {escaped(summary.rstrip('.:'))}"
+    yield ".SH SYNOPSIS"
+    yield escaped(" ".join(parser.format_usage().removeprefix("usage: ").split()))
+    yield ".SH DESCRIPTION"
+    for block in blocks:
+        yield from _block(block, ".SS") if ":\n" in block else [".PP", escaped(block)]
+    for group in parser._action_groups:  # noqa: SLF001  (argparse has no other way to ask)
+        if group._group_actions:  # noqa: SLF001
+            yield f".SH {escaped((group.title or 'options').upper())}"
+        for action in group._group_actions:  # noqa: SLF001
+            yield ".TP"
+            yield f"\\fB{escaped(_called(action))}\\fR"
+            yield escaped((action.help or "").replace("%%", "%"))
+    for block in (parser.epilog or "").split("\n\n"):
+        yield from _block(block, ".SH")
+    others = (other for other in ("punch", "punchlistd") if other != name)
+    yield ".SH SEE ALSO"
+    yield ", ".join(f"\\fB{escaped(other)}\\fR(1)" for other in others)
+
+
+def _called(action: argparse.Action) -> str:
+    metavar = action.metavar if isinstance(action.metavar, str) else ""
+    value = f" {metavar or '|'.join(map(str, action.choices or ())) or action.dest.upper()}"
+    if not action.option_strings:
+        return metavar or action.dest
+    return ", ".join(action.option_strings) + ("" if action.nargs == 0 else value)
+
+
+def _block(text: str, heading: str) -> Iterator[str]:
+    """`title:` with indented lines, or `title: words`, as a section."""
+    title, _, body = text.partition(":")
+    if not body.strip():
+        return
+    yield f"{heading} {escaped(title.upper() if heading == '.SH' else title)}"
+    if body.startswith("\n"):
+        yield ".nf"
+        yield from (escaped(line.removeprefix("  ")) for line in body.strip("\n").split("\n"))
+        yield ".fi"
+    else:
+        yield escaped(" ".join(body.split()))
+
+
+def escaped(text: str) -> str:
+    """Text of ours as roff that shows the same: no backslash, dash, or dot at the start of a line means anything."""
+    quoted = text.replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq").replace("…", "...")
+    return re.sub(r"^(?=[.'])", r"\\&", quoted, flags=re.MULTILINE)

@@ -1,0 +1,223 @@
+"""Each package in a clean place, used as its reader would: nothing of this checkout is in the environment."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from punchlist_packages.version import ROOT
+
+DIST = ROOT / "dist"
+PATH = "/usr/local/bin:/usr/bin:/bin"
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "try", "version": "1"}},
+}
+
+
+def made(pattern: str) -> Path:
+    """The one package of this kind."""
+    (found,) = DIST.glob(pattern)
+    return found
+
+
+@pytest.fixture(scope="module")
+def stamp() -> str:
+    """What the packages state, which names the commit that they were made from."""
+    with zipfile.ZipFile(made("*.whl")) as wheel:
+        (stated,) = re.findall(r'^__version__ = "(.+)"$', wheel.read("punchlist/__init__.py").decode(), re.MULTILINE)
+    commit = subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    assert re.fullmatch(rf"[\w.]+\+g{commit}(\.changed)?", stated)
+    return stated
+
+
+class User:
+    """Somebody with an empty home and no variables but these."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.env = {"HOME": str(home), "PATH": PATH, "LANG": "C.UTF-8", "XDG_RUNTIME_DIR": str(home)}
+
+    def run(self, *words: str | Path, text: str = "") -> str:
+        done = subprocess.run(
+            [str(word) for word in words],
+            env=self.env,
+            cwd=self.home,
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, f"{shlex.join(map(str, words))}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Iterator[User]:
+    yield User(tmp_path)
+
+
+def use(user: User, punch: str | Path, stamp: str) -> None:
+    """A first session: versions, a task from its beginning to its end, what is shipped, an agent."""
+    assert user.run(punch, "--version").startswith(f"punch {stamp} (build ")
+    try:
+        user.run(punch, "add", "Write the lexer")
+        user.run(punch, "done", "1")
+        assert "Write the lexer" in user.run(punch, "list", "--json")
+        hello = json.loads(user.run(punch, "daemon", "call", "daemon.hello"))
+        assert hello["version"] == stamp
+        assert hello["build"].startswith(f"{stamp}+")
+        assert "fail" not in user.run(punch, "doctor")
+        user.run(punch, "setup", "neovim")
+        for shell in ("bash", "zsh", "fish"):
+            assert "punch" in user.run(punch, "completion", shell)
+        units = user.run(punch, "daemon", "service", "install", "--print", "--web", "--hardened")
+        (program,) = re.findall(r"^ExecStart=(.+) -P -m punchlistd ", units, re.MULTILINE)
+        user.run("/bin/sh", "-c", f"cd / && {program} -P -m punchlistd --version")
+    finally:
+        user.run(punch, "daemon", "stop")
+
+
+def serves_agents(user: User, punch: str | Path) -> None:
+    """`punch agent mcp` greets a host."""
+    try:
+        answer = json.loads(user.run(punch, "agent", "mcp", text=json.dumps(INITIALIZE) + "\n").splitlines()[0])
+        assert answer["result"]["serverInfo"]["name"] == "punchlist"
+    finally:
+        subprocess.run([str(punch), "daemon", "stop"], env=user.env, check=False)
+
+
+@pytest.mark.parametrize("package", ["*.whl", "*.tar.gz"])
+def test_a_wheel_and_a_sdist_work_in_an_empty_environment(user: User, stamp: str, package: str) -> None:
+    user.run(sys.executable, "-m", "venv", user.home / "venv")
+    user.run(user.home / "venv/bin/pip", "install", "-qq", made(package))
+    use(user, user.home / "venv/bin/punch", stamp)
+    assert user.run(user.home / "venv/bin/punchlistd", "--version") == f"punchlistd {stamp}\n"
+
+
+@pytest.mark.parametrize(
+    ("tool", "install"),
+    [("pipx", ("pipx", "install", "{wheel}[mcp]")), ("uv", ("uv", "tool", "install", "{wheel}[mcp]"))],
+)
+def test_pipx_and_uv_install_it(user: User, stamp: str, tool: str, install: tuple[str, ...]) -> None:
+    user.run(sys.executable, "-m", "venv", user.home / "tools")
+    user.run(user.home / "tools/bin/pip", "install", "-qq", tool)
+    words = [word.format(wheel=made("*.whl")) for word in install[1:]]
+    user.env |= {
+        "UV_PYTHON": sys.executable,
+        "UV_SYSTEM_CERTS": "1",
+    }  # also behind a proxy with a certificate of its own
+    user.run(user.home / "tools/bin" / tool, *words)
+    use(user, user.home / ".local/bin/punch", stamp)
+    serves_agents(user, user.home / ".local/bin/punch")
+
+
+def test_the_one_file_needs_nothing_but_python(user: User, stamp: str) -> None:
+    use(user, made("*.pyz"), stamp)
+    serves_agents(user, made("*.pyz"))
+    (unpacked,) = (user.home / ".local/share/punchlist-programs").iterdir()
+    assert user.run(unpacked / "bin/punch", "--version").startswith(f"punch {stamp} ")
+
+
+def others(*wanted: str) -> list[Path]:
+    """Pythons of these versions that pyenv has here."""
+    return [
+        path
+        for one in wanted
+        for path in (Path.home() / ".pyenv/versions").glob(f"{one}.*/bin/python")
+        if path.exists()
+    ]
+
+
+@pytest.mark.parametrize("python", others("3.12", "3.13", "3.14"), ids=str)
+def test_the_one_file_works_in_other_versions_of_python(user: User, stamp: str, python: Path) -> None:
+    (user.home / "bin").mkdir()
+    (user.home / "bin/python3").symlink_to(python)
+    user.env["PATH"] = f"{user.home}/bin:{PATH}"
+    use(user, made("*.pyz"), stamp)
+    serves_agents(user, made("*.pyz"))
+
+
+@pytest.mark.parametrize("python", others("3.12", "3.13", "3.14"), ids=str)
+def test_the_debian_package_goes_on_working_when_the_systems_python_becomes_another(
+    user: User, stamp: str, python: Path
+) -> None:
+    user.run("dpkg-deb", "-x", made("*.deb"), user.home / "root")
+    link = user.home / "root/usr/lib/punchlist/bin/python"
+    link.unlink()
+    link.symlink_to(python)
+    assert user.run(link, "-P", "-m", "punchlist.cli", "--version").startswith(f"punch {stamp} ")
+    assert user.run(link, "-P", "-m", "punchlistd", "--version") == f"punchlistd {stamp}\n"
+    user.run(link, "-P", "-c", "import mcp, starlette, textual, watchfiles, punchlistd.app")
+
+
+@pytest.mark.parametrize("python", others("3.8", "3.10"), ids=str)
+def test_the_one_file_tells_a_python_that_is_too_old_what_it_needs(user: User, python: Path) -> None:
+    done = subprocess.run([python, made("*.pyz")], env=user.env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (78, "")
+    assert done.stderr.startswith("error: configuration: this is Python 3.")
+    assert "needs Python 3.11 to 3.14 on Linux" in done.stderr
+    assert not (user.home / ".local").exists()
+
+
+def test_the_one_file_that_finds_no_place_says_where_and_leaves_nothing(user: User) -> None:
+    (user.home / "full").write_text("a file, no directory")
+    user.env["XDG_DATA_HOME"] = f"{user.home}/full"
+    done = subprocess.run([made("*.pyz"), "list"], env=user.env, capture_output=True, text=True, check=False)
+    assert done.returncode == 78
+    assert f"can't be unpacked into {user.home}/full/" in done.stderr
+    assert done.stderr.endswith("make room there, or set XDG_DATA_HOME\n")
+    assert os.listdir(user.home) == ["full"]
+
+
+def test_the_one_file_called_punchlistd_is_the_daemon(user: User, stamp: str) -> None:
+    (user.home / "punchlistd").symlink_to(made("*.pyz"))
+    assert user.run(user.home / "punchlistd", "--version") == f"punchlistd {stamp}\n"
+
+
+def test_many_first_runs_of_the_one_file_at_once_leave_one_whole_directory(user: User, stamp: str) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(user.run, made("*.pyz"), "--version") for _ in range(4)]
+        said = [run.result() for run in runs]
+    assert all(line.startswith(f"punch {stamp} ") for line in said)
+    assert len(list((user.home / ".local/share/punchlist-programs").iterdir())) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can lay a clean file system over this one")
+def test_apt_installs_and_removes_the_debian_package(tmp_path: Path, stamp: str) -> None:
+    script = (Path(__file__).parent / "in_debian.sh").read_text("utf-8")
+    done = subprocess.run(
+        ["unshare", "--mount", "--pid", "--fork", "bash", "-c", script, "in_debian", str(made("*.deb")), str(tmp_path)],
+        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    said = f"{done.stdout}{done.stderr}"
+    assert done.returncode == 0, said
+    for expected in (
+        f"punch {stamp} (build ",
+        f"punchlistd {stamp}\n",
+        "#1 Write the lexer",
+        "ExecStart=/usr/lib/punchlist/bin/python -P -m punchlistd",
+        "punch-add (1)        - Add a task",
+        '"name":"punchlist"',
+        "removed without a rest",
+    ):
+        assert expected in said, f"{expected!r} is missing in:\n{said}"
+    assert "warning" not in said

@@ -1,0 +1,101 @@
+"""How packages are made, as far as it needs no network; `make dist-test` installs them."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from punchlist.cli.index import COMMANDS, GROUPS
+from punchlist_packages import debian, man
+from punchlist_packages.version import ROOT, STATED, stamped
+
+
+def git(root: Path, *words: str) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    return subprocess.run(
+        ["git", *who, "-C", str(root), *words], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Files that state 0.1.0."""
+    for path in STATED:
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text('__version__ = "0.1.0"\n')
+    return tmp_path
+
+
+def test_the_version_is_the_tags_with_the_commit_behind_it(tree: Path) -> None:
+    git(tree, "init", "-q")
+    git(tree, "add", ".")
+    git(tree, "commit", "-qm", "one")
+    first = git(tree, "rev-parse", "--short=8", "HEAD")
+    assert stamped(tree) == f"0.1.0+g{first}"
+    git(tree, "tag", "v0.2.0")
+    assert stamped(tree) == f"0.2.0+g{first}"
+    git(tree, "commit", "-qm", "two", "--allow-empty")
+    second = git(tree, "rev-parse", "--short=8", "HEAD")
+    assert stamped(tree) == f"0.2.0.post1+g{second}"
+    (tree / STATED[1]).write_text("")
+    assert stamped(tree) == f"0.2.0.post1+g{second}.changed"
+
+
+def test_a_tag_that_is_no_version_leaves_what_the_files_state(tree: Path) -> None:
+    git(tree, "init", "-q")
+    git(tree, "commit", "-qm", "one", "--allow-empty")
+    git(tree, "tag", "v1-of-the-demo")
+    assert stamped(tree) == "0.1.0"
+
+
+def test_an_unpacked_sdist_states_its_own_version_also_inside_another_repository(tree: Path) -> None:
+    git(tree.parent, "init", "-q")
+    git(tree.parent, "commit", "-qm", "not ours", "--allow-empty")
+    (tree / STATED[0]).write_text('__version__ = "0.2.0+g58f14210"\n')
+    try:
+        assert stamped(tree) == "0.2.0+g58f14210"
+    finally:
+        shutil.rmtree(tree.parent / ".git")
+
+
+def test_debian_orders_a_pre_release_before_its_release_and_what_follows_behind_it() -> None:
+    assert [debian.version(text) for text in ("0.2.0rc1", "0.2.0", "0.2.0.post3", "0.2.0.dev4")] == [
+        "0.2.0~rc1",
+        "0.2.0",
+        "0.2.0.post3",
+        "0.2.0~dev4",
+    ]
+
+
+def test_each_command_has_a_manual_page_that_apropos_finds_and_that_tells_all_options() -> None:
+    pages = man.pages("0.1.0")
+    named = {name: f"punch-{name.replace(' ', '-')}" for name in (*COMMANDS, *GROUPS)}
+    assert set(pages) == {"punch", "punchlistd", *named.values()}
+    for name, page in pages.items():
+        assert f".SH NAME\n{man.escaped(name)} \\- " in page
+    for name, entry in COMMANDS.items():
+        shown = pages[named[name]].replace("\\-", "-")
+        options = [flag for one in entry.usage.arguments if not one.positional for flag in one.flags]
+        assert [flag for flag in options if flag not in shown] == []
+        assert [line for line in entry.usage.examples if man.escaped(line) not in pages[named[name]]] == []
+
+
+def test_no_text_of_ours_is_taken_for_a_request_of_roff() -> None:
+    assert man.escaped(".so /etc/passwd\n'br\na\\b --all") == "\\&.so /etc/passwd\n\\&'br\na\\eb \\-\\-all"
+    requests = {".TH", ".SH", ".SS", ".PP", ".TP", ".nf", ".fi"}
+    for page in man.pages("0.1.0").values():
+        assert {line.split()[0] for line in page.splitlines() if line.startswith((".", "'"))} <= requests
+
+
+def test_what_is_bundled_has_one_exact_version_and_holds_all_dependencies() -> None:
+    lines = [(ROOT / f"requirements/{name}.txt").read_text("utf-8").splitlines() for name in ("dist", "dev", "mcp")]
+    bundled = {line.lower() for line in lines[0] if line[0] != "#"}
+    pinned = [line.partition("==")[0].lower() for line in (*lines[1], *lines[2]) if "==" in line]
+    assert [name for name in bundled if pinned.count(name) != 1] == []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["mcp"], *extras["web"], *extras["ui"]]
+    assert {re.split(r"[<>=]", line)[0] for line in wanted} <= bundled
