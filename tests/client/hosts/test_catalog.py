@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from punchlist.cli.commands.setup import COMMANDS
+from punchlist.cli.editor_plugins import EDITORS
 from punchlist.hosts import jsonc
 from punchlist.hosts.catalog import HOSTS, Host, Place, Scope, hook_command, host_named
 from punchlist.hosts.configure import Configurator
@@ -27,8 +28,8 @@ def configured(tmp_path: Path, host: str, scope: Scope = "user", **env: str) -> 
 SERVER = {"command": "/bin/punch", "args": ["agent", "mcp", "--dialect", "native"]}
 
 
-def test_the_command_line_offers_the_hosts_there_are() -> None:
-    assert COMMANDS["setup"].arguments[0].options["choices"] == tuple(host.name for host in HOSTS)
+def test_the_command_line_offers_the_hosts_and_editors_there_are() -> None:
+    assert COMMANDS["setup"].arguments[0].options["choices"] == (*(host.name for host in HOSTS), *EDITORS)
 
 
 @pytest.mark.parametrize(
