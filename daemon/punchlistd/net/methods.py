@@ -100,7 +100,10 @@ class ConnectionMethods:
 
     async def subscribe(self, connection: Connection, params: p.EventSubscribe) -> Outcome:
         """Position, snapshot and registration happen without a wait between them; the first push follows the answer."""
-        refused = _no_room(connection) or _misplaced(params) or connection.connections.held.refusal()
+        refused = _no_room(connection) or _misplaced(params)
+        if refused is None and (params.after is not None or params.view != "events"):
+            # What is behind it, or the view, would be added to what waits; who only wants what comes is let in.
+            refused = connection.connections.held.refusal()
         if refused is not None:
             return refused
         name = await self._queries.position(connection, params.conversation, params.after, params.epoch)

@@ -116,6 +116,22 @@ async def test_a_subscriber_for_whose_list_there_is_no_room_is_ended_and_can_res
         assert await (await running.connect()).result("event.subscribe", conversation=C, view="list")
 
 
+@pytest.mark.parametrize("wish", [{"after": 0}, {"view": "list"}, {"view": "rows"}], ids=str)
+async def test_beside_many_that_take_nothing_who_wants_only_what_comes_is_let_in(
+    tmp_path: Path, wish: dict[str, Any]
+) -> None:
+    async with engine(tmp_path, held_bytes=HELD) as running:
+        filler = await filled(running)
+        running.connections.held.add(HELD + 1)
+        peer = await running.connect()
+        assert (await peer.refusal("event.subscribe", conversation=C, **wish))["limit"] == "held_bytes"
+        subscription = (await peer.result("event.subscribe", conversation=C))["subscription"]
+        await filler.result("task.add", conversation=C, title="short")
+        push = (await peer.receive())["params"]
+        assert (push["subscription"], len(push["events"])) == (subscription, 1)
+        running.connections.held.add(-HELD - 1)
+
+
 async def test_answers_that_wait_for_one_commit_are_bounded_over_all_connections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
