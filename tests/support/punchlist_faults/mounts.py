@@ -96,7 +96,7 @@ def quota_disk(place: Path, size: str) -> Generator[Path]:
 class Disk:
     """An ext4 on a file, whose power can be cut. Mounted at `place`."""
 
-    def __init__(self, directory: Path, megabytes: int = 64) -> None:
+    def __init__(self, directory: Path, megabytes: int = 128) -> None:
         self.place = directory / "disk"
         self.place.mkdir()
         self._image = directory / "image"
