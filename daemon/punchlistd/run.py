@@ -16,7 +16,7 @@ from punchlistd.net import systemd
 from punchlistd.net.listener import PlaceUnusable, SocketTaken
 from punchlistd.process import TooFewDescriptors, detach, take_little_address_space
 from punchlistd.read_only import copied
-from punchlistd.settings import resolve
+from punchlistd.settings import Misconfigured, resolve
 from punchlistd.store.port import LogUnusable, StorageFailed
 
 logger = logging.getLogger(__name__)
@@ -28,6 +28,7 @@ EXITS: dict[type[Exception], int] = {
     SocketTaken: 75,
     PlaceUnusable: 78,
     LogUnusable: 78,
+    Misconfigured: 78,
     TooFewDescriptors: 78,
     OSError: 74,
 }

@@ -8,6 +8,10 @@ from punchlist_schemas.rendezvous import data_dir, socket_path
 from punchlist_schemas.results import Limits
 
 
+class Misconfigured(Exception):
+    """A setting can't be used; the message names it and says what to write."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How one daemon runs. Durations are seconds, sizes bytes."""
 

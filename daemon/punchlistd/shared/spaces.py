@@ -1,0 +1,211 @@
+"""Which spaces this daemon knows, and which of its lists are shared there: `spaces.json`, and the environment.
+
+Cheap to import, and free of any engine: a daemon that has no space reads nothing else of this room.
+"""
+
+import ipaddress
+import os
+import re
+import socket
+from collections.abc import Mapping
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from punchlistd.settings import Misconfigured
+
+FILE = "spaces.json"
+PORT = 4222
+MAX_URLS = 16
+
+SPACE_PATTERN = r"^[a-z0-9][a-z0-9-]{0,31}(?![\s\S])"
+VARIABLES = (
+    "PUNCHLIST_SPACE",
+    "PUNCHLIST_SPACE_CREDS",
+    "PUNCHLIST_SPACE_CA",
+    "PUNCHLIST_SPACE_MONITOR",
+    "PUNCHLIST_SPACE_LISTS",
+)
+"""What configures a space where nobody types commands; the first one decides whether there is any."""
+
+
+class BadAddress(ValueError):
+    """An address can't be that of a space's server; the message says why and what to write."""
+
+
+class Space(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A place that machines share.
+
+    `creds` and `ca` are paths of files, "" where none is needed; `monitor` holds addresses of the servers' monitors,
+    with commas between them. `replicas` is how many servers hold each post. `source` says who configured it.
+    """
+
+    name: str
+    urls: tuple[str, ...]
+    creds: str = ""
+    ca: str = ""
+    replicas: int = 1
+    monitor: str = ""
+    source: Literal["file", "environment"] = "file"
+
+
+class SharedList(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A list of this daemon that is also in a space.
+
+    The first post that the local log does not hold follows the one at `position`, which has `check`.
+    """
+
+    conversation: str
+    space: str
+    position: int = 0
+    check: str = ""
+
+
+class Spaces(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All that is configured."""
+
+    spaces: tuple[Space, ...] = ()
+    lists: tuple[SharedList, ...] = ()
+
+    def named(self, name: str) -> Space | None:
+        """The space of this name."""
+        return next((space for space in self.spaces if space.name == name), None)
+
+
+def configured(data_dir: str, env: Mapping[str, str]) -> bool:
+    """Whether there is anything to load."""
+    return bool(env.get(VARIABLES[0])) or os.path.exists(f"{data_dir}/{FILE}")
+
+
+def load(data_dir: str, env: Mapping[str, str]) -> Spaces:
+    """The file's spaces and lists, and those of the environment, which win over the file's of the same name.
+
+    Raises:
+        Misconfigured: The file or a variable can't be used; the file is left as it is.
+    """
+    path = f"{data_dir}/{FILE}"
+    try:
+        with open(path, "rb") as file:
+            stored = msgspec.json.decode(file.read(), type=Spaces)
+    except FileNotFoundError:
+        stored = Spaces()
+    except OSError as error:
+        raise Misconfigured(f"{path} can't be read: {error.strerror}.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        message = f"{path} is not what punchlist wrote ({error}). Mend it, or move it away and add the spaces again."
+        raise Misconfigured(message) from error
+    space, lists = _of_environment(env)
+    if space is None:
+        return stored
+    known = {(one.conversation, one.space) for one in stored.lists}
+    return Spaces(
+        (*(one for one in stored.spaces if one.name != space.name), space),
+        (*stored.lists, *(one for one in lists if (one.conversation, one.space) not in known)),
+    )
+
+
+def save(data_dir: str, spaces: Spaces) -> None:
+    """Replace the file whole, readable by its owner alone; what the environment configured is not written.
+
+    Raises:
+        OSError: It can't be written; the old file stands.
+    """
+    path = f"{data_dir}/{FILE}"
+    kept = msgspec.structs.replace(spaces, spaces=tuple(one for one in spaces.spaces if one.source == "file"))
+    beside = f"{path}.{os.getpid()}"
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
+    directory = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def checked_address(url: str) -> str:
+    """An address as it is stored, `tls://HOST:PORT`; `nats://` without TLS for this machine alone.
+
+    Raises:
+        BadAddress: It is another kind of address, names a user or a path, or lacks TLS.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise BadAddress(f"{url} names no host: write tls://HOST or tls://HOST:PORT.") from None
+    if parts.scheme not in ("tls", "nats"):
+        raise BadAddress(f"{url} is no address of a space's server: write tls://HOST or tls://HOST:PORT.")
+    try:
+        host, port = parts.hostname, parts.port or PORT
+    except ValueError:
+        host, port = None, PORT
+    if not host or not re.fullmatch(r"[A-Za-z0-9_.:-]+", host):
+        raise BadAddress(f"{url} names no host: write tls://HOST or tls://HOST:PORT.")
+    if "@" in parts.netloc:
+        raise BadAddress("An address names no user or password: these stand in a file, which --creds names.")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise BadAddress(f"{url} has more than a host and a port: write tls://{host}:{port}.")
+    if parts.scheme == "nats" and not is_loopback(host):
+        raise BadAddress(f"nats://{host} would send every task unencrypted: write tls://{host}.")
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, by its name or address alone: nothing is looked up."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def machine_name(env: Mapping[str, str]) -> str:
+    """What other machines call this one: `PUNCHLIST_MACHINE`, or the host's name up to its first dot."""
+    chosen = env.get("PUNCHLIST_MACHINE") or socket.gethostname().partition(".")[0]
+    return re.sub(r"[^A-Za-z0-9-]+", "-", chosen).strip("-")[:32].rstrip("-") or "machine"
+
+
+def _of_environment(env: Mapping[str, str]) -> tuple[Space | None, tuple[SharedList, ...]]:
+    given = env.get("PUNCHLIST_SPACE", "")
+    if not given:
+        return None, ()
+    names: set[str] = set()
+    urls: list[str] = []
+    for one in filter(None, (part.strip() for part in given.split(","))):
+        address, slash, name = one.removesuffix("/").rpartition("/")
+        if not slash or address.endswith("/") or not re.match(SPACE_PATTERN, name):
+            raise Misconfigured(f"PUNCHLIST_SPACE={one} names no space: write tls://HOST/NAME.")
+        try:
+            urls.append(checked_address(address))
+        except BadAddress as error:
+            raise Misconfigured(f"PUNCHLIST_SPACE: {error}") from None
+        names.add(name)
+    if len(names) != 1 or len(urls) > MAX_URLS:
+        raise Misconfigured(
+            f"PUNCHLIST_SPACE={given} must name one space, at up to {MAX_URLS} servers: tls://A/NAME,tls://B/NAME."
+        )
+    name = names.pop()
+    files = {variable: env.get(variable, "") for variable in ("PUNCHLIST_SPACE_CREDS", "PUNCHLIST_SPACE_CA")}
+    for variable, path in files.items():
+        if path and not path.startswith("/"):
+            raise Misconfigured(f"{variable}={path} must be an absolute path.")
+    space = Space(
+        name,
+        tuple(urls),
+        creds=files["PUNCHLIST_SPACE_CREDS"],
+        ca=files["PUNCHLIST_SPACE_CA"],
+        replicas=0,
+        monitor=env.get("PUNCHLIST_SPACE_MONITOR", ""),
+        source="environment",
+    )
+    lists = [one.strip() for one in env.get("PUNCHLIST_SPACE_LISTS", "").split(",")]
+    return space, tuple(SharedList(one, name) for one in lists if one)
