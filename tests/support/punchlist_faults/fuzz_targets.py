@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from punchlist.text import safe
+from punchlist.text import JOINERS, safe
 from punchlist_faults.options import need
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import decode_event
@@ -113,7 +113,13 @@ def escaper(data: bytes) -> None:
     text = data.decode("utf-8", "surrogateescape")
     for keep in ("", "\n\t"):
         shown = safe(text, keep)
-        bad = [char for char in shown if unicodedata.category(char) in STEERING and char not in keep]
+        bad = [
+            char
+            for before, char, after in zip(" " + shown, shown, shown[1:] + " ", strict=False)
+            if unicodedata.category(char) in STEERING
+            and char not in keep
+            and not (char in JOINERS and all(unicodedata.category(one)[0] in "LMNPS" for one in (before, after)))
+        ]
         need(not bad, f"{bad[:3]!r} of {text!r} reach the terminal")
     need(not (text.isascii() and text.isprintable()) or safe(text) == text, "plain text is changed")
 
