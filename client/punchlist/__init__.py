@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Cancelled,
         ConfirmationRequired,
         ConnectionLost,
+        DaemonStopped,
         DaemonUnavailable,
         Damaged,
         DependencyCycle,
@@ -83,6 +84,7 @@ __all__ = [
     "ConnectionLost",
     "Conversation",
     "Counts",
+    "DaemonStopped",
     "DaemonUnavailable",
     "Damaged",
     "DependencyCycle",
@@ -135,7 +137,7 @@ _MODULES = {
     "punchlist.aio_watch": "AsyncWatch",
     "punchlist.cursor": "Change TaskList",
     "punchlist.errors": (
-        "Blocked Cancelled ConfirmationRequired ConnectionLost DaemonUnavailable Damaged DependencyCycle "
+        "Blocked Cancelled ConfirmationRequired ConnectionLost DaemonStopped DaemonUnavailable Damaged DependencyCycle "
         "Forbidden Gap IllegalTransition InternalError InvalidParams InvalidRequest KeyConflict LeaseHeld LeaseLost "
         "LimitExceeded MethodNotFound NoConversation NotFound OutcomeUnknown ParseError ProtocolError "
         "PunchlistError RateLimited RequestRefused ShuttingDown StorageFull TimedOut UndoConflict "

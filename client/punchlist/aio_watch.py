@@ -6,9 +6,9 @@ from typing import Any, Generic, Self, TypeVar
 import anyio
 
 from punchlist.aio_link import Link
-from punchlist.core import Profile, Request, Retry, result_of
+from punchlist.core import PAUSES_S, Profile, Request, Retry, result_of
 from punchlist.cursor import Cursor
-from punchlist.errors import ConnectionLost, PunchlistError, TimedOut
+from punchlist.errors import ConnectionLost, DaemonStopped, PunchlistError, TimedOut
 from punchlist_schemas.results import SubscribeResult
 
 T = TypeVar("T")
@@ -61,6 +61,9 @@ class AsyncWatch(Generic[T]):
         try:
             await self._advance()
             self._retry = None
+        except DaemonStopped:  # for as long as whoever stopped it likes: a watch goes on with the next daemon
+            self._retry = None
+            await anyio.sleep(PAUSES_S[-1])
         except PunchlistError as error:
             if self._closed:
                 raise

@@ -4,6 +4,7 @@ The branches tell whose fault it is:
 
     PunchlistError
     ├── DaemonUnavailable        no daemon answers and none could be started; the message says what to change
+    │   ├── DaemonStopped        somebody stopped it on purpose (`punch daemon stop`)
     │   └── WrongDataDirectory   the daemon that answers keeps its lists elsewhere
     ├── ConnectionLost           the daemon went away and did not come back while we retried
     ├── TimedOut                 the time that the caller gave has passed (also a TimeoutError)
@@ -41,6 +42,10 @@ class DaemonUnavailable(PunchlistError):
         super().__init__(message)
         self.temporary = temporary
         self.exit_code = exit_code
+
+
+class DaemonStopped(DaemonUnavailable):
+    """Somebody stopped the daemon on purpose, and this process, which was connected to it, does not start it again."""
 
 
 class WrongDataDirectory(DaemonUnavailable):

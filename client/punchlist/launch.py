@@ -11,8 +11,8 @@ import os
 import sys
 import time
 
-from punchlist.errors import DaemonUnavailable, TimedOut, WrongDataDirectory
-from punchlist_schemas.rendezvous import data_dir, socket_path
+from punchlist.errors import DaemonStopped, DaemonUnavailable, TimedOut, WrongDataDirectory
+from punchlist_schemas.rendezvous import data_dir, socket_path, stopped_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ _MAX_NAME_BYTES = 80
 
 TIMEOUT_S = 30.0
 """How long a call may take unless told otherwise, with connecting, a daemon's start and all retries, in seconds."""
+
+_met: set[str] = set()
+"""The sockets where this process has met a daemon."""
 
 _NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
 _NOT_ALLOWED = frozenset({errno.EPERM, errno.EACCES})
@@ -82,7 +85,11 @@ class Target:
     def dial(self, timeout_s: float = TIMEOUT_S) -> _socket.socket:
         """A connected blocking socket, after starting a daemon if need be.
 
+        A daemon that was stopped on purpose is started by a process that has not met it yet: somebody wants one now.
+        Those that were connected to it wait until somebody does.
+
         Raises:
+            DaemonStopped: It was stopped on purpose, and this process had been connected to it.
             DaemonUnavailable: No daemon answers; the message says what to change. A daemon that was started and is not
                 ready after `timeout_s` seconds keeps starting.
         """
@@ -92,6 +99,11 @@ class Target:
         except OSError as error:
             if error.errno not in _NOT_RUNNING:
                 raise unavailable(self.socket, error) from error
+        if self.socket in _met and is_stopped(self.socket):
+            raise DaemonStopped(
+                f"The daemon on {self.socket} was stopped by `punch daemon stop`. To start it: punch daemon start",
+                temporary=True,
+            )
         if not self.autostart:
             raise DaemonUnavailable(
                 f"No daemon listens on {self.socket}, and starting one is switched off. "
@@ -141,11 +153,14 @@ class Target:
         """
         sock = connect(self.socket, max(0.001, deadline - time.monotonic()))
         self._pid = peer(sock)[0]
+        _met.add(self.socket)
         return sock
 
     def _start(self, deadline: float) -> _socket.socket:
-        from punchlist.starter import Starting
+        from punchlist.starter import Starting, by_manager
 
+        if by_manager(self.socket):
+            return self._insist(deadline)
         while True:
             try:
                 starting = self._starting = self._starting or Starting(self.socket, self.data_dir)
@@ -181,6 +196,11 @@ class Target:
                 if error.errno not in _NOT_RUNNING or time.monotonic() > deadline:
                     raise
             time.sleep(_RACE_PAUSE_S)
+
+
+def is_stopped(socket: str) -> bool:
+    """Whether the daemon of this socket was stopped on purpose, and none was started since."""
+    return os.path.lexists(stopped_path(socket))
 
 
 def connect(path: str, timeout_s: float = TIMEOUT_S) -> _socket.socket:

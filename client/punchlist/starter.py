@@ -8,7 +8,7 @@ import threading
 import time
 from typing import NamedTuple
 
-from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.rendezvous import make_directories, stopped_path
 
 IDLE_EXIT_S = 900
 """A daemon nobody asked for by hand stops after this long without a connection, in seconds."""
@@ -22,6 +22,10 @@ INHERITED = frozenset({"HOME", "PATH", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "L
 INHERITED_PREFIXES = ("LC_", "XDG_", "PUNCHLIST_", "PYTHON", "COVERAGE_")
 """Variables whose names begin so are passed on as well: the last for runs whose coverage is measured."""
 
+SUPERVISED = "systemd"
+"""In the mark of a daemon that was stopped on purpose: systemd started it, and shall start the next one."""
+
+_MANAGER_S = 90
 _EXIT_LOST_RACE = 75
 _LAST_LINES = 10
 _READY = b"ready"
@@ -104,6 +108,18 @@ class Starting:
             f"punchlistd (process {self._process.pid}) is not ready {time.monotonic() - self._began:.0f} s after its "
             f"start and was left alone to go on with it: try again in a moment. Its log is {self.log_path}."
         )
+
+
+def by_manager(socket: str) -> bool:
+    """Have systemd listen again, if it did before somebody stopped the daemon. Whether it does."""
+    try:
+        with open(stopped_path(socket), encoding="utf-8") as mark:
+            if mark.read(len(SUPERVISED)) != SUPERVISED:
+                return False
+        command = ("systemctl", "--user", "--no-pager", "start", "punchlistd.socket")
+        return subprocess.run(command, capture_output=True, timeout=_MANAGER_S, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def _spawn(socket: str, data_dir: str, ready: int, log: int) -> subprocess.Popen[bytes]:

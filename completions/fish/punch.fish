@@ -58,7 +58,7 @@ function _shtab_punch_using
   test "$_shtab_punch_cmdpath" = "$argv"
 end
 
-set -g _shtab_punch_commands add list 'list all' 'list set' 'list clear' 'list rm' ls 'ls all' 'ls set' 'ls clear' 'ls rm' find next start done log undo show why edit note move fail pause resume reopen rm redo revert ui chat watch web wait run approve gate confirm init import export mirror setup doctor completion queue 'queue claim' 'queue renew' 'queue release' agent 'agent setup' 'agent mcp' 'agent tools' 'agent prime' 'agent attach' 'agent detach' daemon 'daemon status' 'daemon stop' 'daemon service' 'daemon backup' 'daemon verify' 'daemon restore' 'daemon call' 'daemon rpc' lists set stop
+set -g _shtab_punch_commands add list 'list all' 'list set' 'list clear' 'list rm' ls 'ls all' 'ls set' 'ls clear' 'ls rm' find next start done log undo show why edit note move fail pause resume reopen rm redo revert ui chat watch web wait run approve gate confirm init import export mirror setup doctor completion queue 'queue claim' 'queue renew' 'queue release' agent 'agent setup' 'agent mcp' 'agent tools' 'agent prime' 'agent attach' 'agent detach' daemon 'daemon status' 'daemon start' 'daemon stop' 'daemon service' 'daemon backup' 'daemon verify' 'daemon restore' 'daemon call' 'daemon rpc' lists set stop
 set -g _shtab_punch_opts_with_value --active-form --actor --after --after-date --allow-host --api --at --base-url --before --blocked-by --blocks --conversation --count --data-dir --description --dialect --done --due --estimate --eval --fence --filter --for --format --from --gate --group --idle --idle-exit --inline --jobs --keys --label --lease --limit --link --log-dir --meta --model --note --notify --notify-url --of --only --owner --parent --port --priority --query --reason --reject --result --retries --retry-delay --scope --session --since --socket --sort --status --task --text --thread --timeout --title --token-file --tools --unblock-from --unix --unlabel --user --users --wait -b -c -d -f -j -k -n -o -p -q -r -s -t
 
 complete -c punch -e
@@ -756,7 +756,15 @@ complete -c punch -n '_shtab_punch_using daemon status' -l actor -x -d 'who does
 complete -c punch -n '_shtab_punch_using daemon status' -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (PUNCHLIST_SOCKET)'
 complete -c punch -n '_shtab_punch_using daemon status' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the data directory (PUNCHLIST_DATA_DIR)'
 complete -c punch -n '_shtab_punch_using daemon status' -l no-autostart -d 'fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)'
-complete -c punch -n '_shtab_punch_using daemon; and test $_shtab_punch_npos -eq 0' -a stop -d 'Answer what was asked, then stop the daemon.'
+complete -c punch -n '_shtab_punch_using daemon; and test $_shtab_punch_npos -eq 0' -a start -d 'See that a daemon runs, and start one that was stopped.'
+complete -c punch -n '_shtab_punch_using daemon start' -s h -l help -d 'show this help message and exit'
+complete -c punch -n '_shtab_punch_using daemon start' -s c -l conversation -xka "(_punch_ask list)" -d 'the list (PUNCHLIST_CONVERSATION, else the project'"'"'s)'
+complete -c punch -n '_shtab_punch_using daemon start' -l json -d 'print JSON for programs'
+complete -c punch -n '_shtab_punch_using daemon start' -l actor -x -d 'who does this, as the log records it (PUNCHLIST_ACTOR, else the user)'
+complete -c punch -n '_shtab_punch_using daemon start' -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (PUNCHLIST_SOCKET)'
+complete -c punch -n '_shtab_punch_using daemon start' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the data directory (PUNCHLIST_DATA_DIR)'
+complete -c punch -n '_shtab_punch_using daemon start' -l no-autostart -d 'fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)'
+complete -c punch -n '_shtab_punch_using daemon; and test $_shtab_punch_npos -eq 0' -a stop -d 'Answer what was asked, then stop the daemon until it is wanted.'
 complete -c punch -n '_shtab_punch_using daemon stop' -s h -l help -d 'show this help message and exit'
 complete -c punch -n '_shtab_punch_using daemon stop' -s c -l conversation -xka "(_punch_ask list)" -d 'the list (PUNCHLIST_CONVERSATION, else the project'"'"'s)'
 complete -c punch -n '_shtab_punch_using daemon stop' -l json -d 'print JSON for programs'
@@ -843,7 +851,7 @@ complete -c punch -n '_shtab_punch_using set' -l actor -x -d 'who does this, as 
 complete -c punch -n '_shtab_punch_using set' -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (PUNCHLIST_SOCKET)'
 complete -c punch -n '_shtab_punch_using set' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the data directory (PUNCHLIST_DATA_DIR)'
 complete -c punch -n '_shtab_punch_using set' -l no-autostart -d 'fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)'
-complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a stop -d 'Answer what was asked, then stop the daemon.'
+complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a stop -d 'Answer what was asked, then stop the daemon until it is wanted.'
 complete -c punch -n '_shtab_punch_using stop' -s h -l help -d 'show this help message and exit'
 complete -c punch -n '_shtab_punch_using stop' -s c -l conversation -xka "(_punch_ask list)" -d 'the list (PUNCHLIST_CONVERSATION, else the project'"'"'s)'
 complete -c punch -n '_shtab_punch_using stop' -l json -d 'print JSON for programs'

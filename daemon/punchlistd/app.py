@@ -15,7 +15,7 @@ import anyio.abc
 import anyio.to_thread
 import msgspec
 
-from punchlist_schemas.rendezvous import status_path
+from punchlist_schemas.rendezvous import status_path, stopped_path
 from punchlist_schemas.results import FileIdentity
 from punchlistd.backups import back_up
 from punchlistd.engine.access import Access
@@ -250,7 +250,10 @@ class App:
             raise PlaceUnusable(message) from error
 
     def _listen(self) -> ListeningSocket:
-        return self._inherited or OwnSocket(self.settings.socket)
+        listening = self._inherited or OwnSocket(self.settings.socket)
+        with contextlib.suppress(OSError):  # whoever wanted none has changed their mind, or could not say so here
+            os.unlink(stopped_path(self.settings.socket))
+        return listening
 
     async def _serve(
         self, log: SqliteLog, listening: ListeningSocket, guarded: dict[str, Callable[[], bool]], signals: bool

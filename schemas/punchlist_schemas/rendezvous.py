@@ -52,6 +52,11 @@ def status_path(socket: str) -> str:
     return f"{os.path.dirname(socket)}/{STATUS_NAME}"
 
 
+def stopped_path(socket: str) -> str:
+    """The mark beside a socket that its daemon was stopped on purpose; the next daemon there removes it."""
+    return f"{socket}.stopped"
+
+
 def make_directories(path: str, mode: int = 0o700) -> tuple[str, ...]:
     """Make a directory and its parents with this mode, whatever the umask is.
 

@@ -1,5 +1,6 @@
 """Both faces against a real process that is killed in the middle: nothing lost, nothing twice."""
 
+import _socket
 import os
 import shlex
 import signal
@@ -13,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from punchlist import DaemonUnavailable, TimedOut, WrongDataDirectory, connect
+from punchlist import DaemonStopped, DaemonUnavailable, PunchlistError, TimedOut, WrongDataDirectory, connect
+from punchlist.core import Retry
+from punchlist.launch import Target, is_stopped
 from punchlist_schemas.events import TaskAdded
 from punchlist_testing.daemon import Spawned
 from punchlist_testing.faces import Connect
@@ -196,3 +199,62 @@ def test_who_follows_a_list_over_a_repair_gets_what_is_left_of_it_and_what_comes
             plan.add("fourth")
             for follower in (lists, rows):
                 assert [task.title for task in follower.next(timeout_s=20)] == ["first", "second", "fourth"]
+
+
+PUNCH = (sys.executable, "-P", "-m", "punchlist.cli")
+
+
+def test_a_daemon_stopped_on_purpose_stays_so_until_a_new_command_wants_one(environment: Path) -> None:
+    target = Target()
+    target.dial().close()
+    subprocess.run([*PUNCH, "daemon", "stop"], check=True, capture_output=True)
+    with pytest.raises(DaemonStopped, match="punch daemon start"):
+        target.dial()
+    hook = [*PUNCH, "agent", "prime", "--hook", "-c", "c"]
+    assert subprocess.run(hook, check=True, capture_output=True, input=b"{}").stdout == b""
+    assert not os.path.exists(target.socket)
+    subprocess.run([*PUNCH, "list"], check=True, capture_output=True)
+    target.dial().close()
+    assert not is_stopped(target.socket)
+
+
+def test_a_watch_outwaits_a_stop_and_goes_on_with_the_next_daemon(
+    environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = threading.Semaphore(0)
+    counted: list[type[Exception]] = []
+    dial, pause_s = Target.dial, Retry.pause_s
+
+    def watched_dial(target: Target, timeout_s: float = 30.0) -> _socket.socket:
+        try:
+            return dial(target, timeout_s)
+        except DaemonStopped:
+            refused.release()
+            raise
+
+    def watched_pause(retry: Retry, error: PunchlistError, now: float) -> float:
+        counted.append(type(error))
+        return pause_s(retry, error, now)
+
+    monkeypatch.setattr(Target, "dial", watched_dial)
+    monkeypatch.setattr(Retry, "pause_s", watched_pause)
+    titles: list[str] = []
+    with connect() as client, client.conversation("c").watch() as watch:
+        client.conversation("c").add("one")
+
+        def follow() -> None:
+            while "two" not in titles:
+                event = watch.next(60.0).event
+                titles.extend([event.task.title] if isinstance(event, TaskAdded) else [])
+
+        follower = threading.Thread(target=follow)
+        follower.start()
+        subprocess.run([*PUNCH, "daemon", "stop"], check=True, capture_output=True)
+        for _ in range(2):
+            assert refused.acquire(timeout=60)
+        assert DaemonStopped not in counted  # what counts ends the watch after a while
+        told = subprocess.run([*PUNCH, "daemon", "start"], check=True, capture_output=True, text=True).stdout
+        assert told.startswith("the daemon runs: process ")
+        subprocess.run([*PUNCH, "add", "two", "-c", "c"], check=True, capture_output=True)
+        follower.join(60)
+    assert titles == ["one", "two"]

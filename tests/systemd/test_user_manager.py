@@ -161,6 +161,16 @@ def test_a_daemon_that_runs_by_itself_makes_room(manager: UserManager) -> None:
     assert "by itself" in manager.punch("list")
 
 
+def test_a_stop_holds_against_the_manager_too_and_the_next_command_has_it_listen_again(manager: UserManager) -> None:
+    manager.punch("list")
+    assert manager.show("ActiveState", "punchlistd.socket") == "active"
+    assert "stopped the daemon" in manager.punch("daemon", "stop")
+    assert manager.show("ActiveState", "punchlistd.socket") == "inactive"
+    assert not os.path.exists(manager.socket)
+    manager.punch("list")
+    assert str(pid_of_the_daemon(manager)) == manager.show("MainPID")
+
+
 def test_a_daemon_that_lost_its_socket_to_the_manager_makes_room(manager: UserManager) -> None:
     manager.systemctl("stop", "punchlistd.socket", "punchlistd.service")
     manager.punch("add", "once more")

@@ -137,7 +137,8 @@ GROUPS = {
         "the daemon and its data",
         (
             Entry("daemon status", "show", "Show daemon status.", (), ("status",)),
-            Entry("daemon stop", "stop", "Answer what was asked, then stop the daemon.", ("stop",)),
+            Entry("daemon start", "stop", "See that a daemon runs, and start one that was stopped."),
+            Entry("daemon stop", "stop", "Answer what was asked, then stop the daemon until it is wanted.", ("stop",)),
             Entry(
                 *("daemon service", "service", "Let systemd's user manager start and supervise the daemon."),
                 former=("service",),

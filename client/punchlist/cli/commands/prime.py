@@ -20,6 +20,7 @@ from punchlist.errors import PunchlistError, WrongEpoch
 from punchlist.hosts.briefing import briefing, reminder, what_changed
 from punchlist.hosts.read_positions import ReadPosition, ReadPositions
 from punchlist.hosts.sessions import Sessions, agent_name, host_process
+from punchlist.launch import is_stopped
 from punchlist.mirror import autostart
 from punchlist.text import safe_block
 from punchlist_schemas.project_file import DirectoryError, is_conversation_id
@@ -67,6 +68,8 @@ class HookInput:
 def run_prime(context: Context) -> int:
     """Print open tasks and what changed since; nothing when there is nothing to say."""
     if context.args.hook:
+        if is_stopped(context.target.socket):
+            return 0  # a hook is nobody who wants a daemon
         try:
             return _run_hook(context, HookInput(sys.stdin.buffer.read(_MAX_STDIN)))
         except (PunchlistError, DirectoryError, OSError) as error:

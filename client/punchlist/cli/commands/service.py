@@ -1,8 +1,7 @@
 """`punch daemon service`: the daemon under systemd's user manager, started by the first connection."""
 
 import os
-import subprocess
-import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from punchlist.cli.arguments import Usage, choice, flag
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import CONFIGURATION, REFUSED
 from punchlist.cli.failure import tell
+from punchlist.cli.supervisor import Manager, stop
 from punchlist.cli.systemd_units import (
     HARDENING,
     SERVICE,
@@ -24,7 +24,6 @@ from punchlist.cli.systemd_units import (
 )
 from punchlist.errors import PunchlistError
 from punchlist.launch import Target
-from punchlist.sync_link import Caller
 from punchlist_schemas.rendezvous import make_directories
 
 COMMANDS = {
@@ -45,43 +44,7 @@ COMMANDS = {
 }
 
 _WANTS = "sockets.target.wants/"
-_LEAVE_S = 10.0
-_MANAGER_S = 90
 _LINGER = "to have it without being logged in: loginctl enable-linger"
-_SHOWN = ("LoadState", "ActiveState", "SubState", "MainPID", "NRestarts", "Result", "StatusText")
-
-
-class _Manager:
-    """The user manager, if one answers."""
-
-    def __init__(self) -> None:
-        self.trouble = ""
-        self.trouble = self._run("show", "--property=Version")[1]
-
-    def _run(self, *words: str) -> tuple[str, str]:
-        """Output, and what went wrong."""
-        try:
-            done = subprocess.run(
-                ["systemctl", "--user", "--no-pager", *words],
-                capture_output=True,
-                text=True,
-                timeout=_MANAGER_S,
-                check=False,
-            )
-        except FileNotFoundError:
-            return "", "there is no systemctl on this machine"
-        except subprocess.TimeoutExpired:
-            return "", f"systemctl did not answer within {_MANAGER_S} s"
-        return done.stdout, "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
-
-    def do(self, *words: str) -> str:
-        """Have something done; what went wrong, or nothing."""
-        return self.trouble or self._run(*words)[1]
-
-    def show(self, unit: str) -> dict[str, str]:
-        """Properties of a unit."""
-        lines = self._run("show", unit, f"--property={','.join(_SHOWN)}")[0].splitlines()
-        return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
 def run_service(context: Context) -> int:
@@ -120,13 +83,13 @@ def _install(context: Context) -> int:
     sockets = [SOCKET, WEB_SOCKET] if web else [SOCKET]
     for name in sockets:
         context.lines([f"{_enable(name)} {_directory() / _WANTS / name}"])
-    manager = _Manager()
+    manager = Manager()
     if manager.trouble:
         return _without_manager(context, manager.trouble)
     steps = [("daemon-reload",)]
     if context.args.now:
         if manager.show(SOCKET).get("ActiveState") != "active":
-            _ask_to_leave(context)
+            _end_own(context)
         steps += [("start", *sockets), ("try-restart", SERVICE, *([WEB_SERVICE] if web else []))]
     for step in steps:
         if trouble := manager.do(*step):
@@ -167,24 +130,15 @@ def _enable(name: str) -> str:
     return "linked"
 
 
-def _ask_to_leave(context: Context) -> None:
+def _end_own(context: Context) -> None:
     """End a daemon that runs by itself, so that the manager can have its socket."""
-    target = context.target
-    try:
-        client = Caller(socket=target.socket, autostart=False)
-        client.open()
-        client.call("daemon.shutdown")
-        client.close()
-    except PunchlistError:
-        return
-    deadline = time.monotonic() + _LEAVE_S
-    while os.path.exists(target.socket) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    context.lines(["ended the daemon that ran by itself"])
+    with suppress(PunchlistError):
+        if stop(context.target, context.options) is not None:
+            context.lines(["ended the daemon that ran by itself"])
 
 
 def _uninstall(context: Context) -> int:
-    manager = _Manager()
+    manager = Manager()
     running = [SOCKET, SERVICE, *([WEB_SOCKET, WEB_SERVICE] if _is_installed(WEB_SOCKET) else [])]
     if context.args.now and (trouble := manager.do("stop", *running)) and not manager.trouble:
         context.note(f"systemctl --user stop: {trouble}")
@@ -210,7 +164,7 @@ def _uninstall(context: Context) -> int:
 def _status(context: Context) -> int:
     units = _units(context.target, hardened=_is_installed(HARDENING), web=_is_installed(WEB_SOCKET))
     files = {name: _state(_directory() / name, text) for name, text in units.items()}
-    manager = _Manager()
+    manager = Manager()
     found: dict[str, Any] = {"files": files, "manager": manager.trouble or "answers"}
     lines = [f"{_directory() / name}: {state}" for name, state in files.items()]
     if manager.trouble:

@@ -1,36 +1,36 @@
-"""`punch daemon stop`: ends the daemon."""
-
-import os
-import time
+"""`punch daemon stop` and `punch daemon start`."""
 
 from punchlist.cli.arguments import Usage
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import NO_DAEMON
 from punchlist.cli.failure import tell
-from punchlist.errors import DaemonUnavailable
+from punchlist.cli.supervisor import stop
+from punchlist.errors import TimedOut
 from punchlist.sync_link import Caller
 
-COMMANDS = {"stop": Usage((), ("punch daemon stop",))}
-
-_LEAVE_S = 30.0
-_PAUSE_S = 0.02
+COMMANDS = {
+    "stop": Usage((), ("punch daemon stop",)),
+    "start": Usage((), ("punch daemon start",)),
+}
 
 
 def run_stop(context: Context) -> int:
-    """Ask the daemon to answer what it was asked and to end, and see that it does."""
-    target = context.target
+    """End the daemon, until somebody wants one again."""
     try:
-        with Caller(**{**context.options, "autostart": False}) as caller:
-            pid = caller.open().pid
-            caller.call("daemon.shutdown")
-    except DaemonUnavailable as error:
-        if not error.temporary:
-            raise  # somebody listens there: another user, or a daemon of another data directory
+        pid = stop(context.target, context.options)
+    except TimedOut as error:
+        tell("timed_out", str(error), "see: punch doctor")
+        return NO_DAEMON
+    if pid is None:
         return context.answer({"stopped": None}, ["no daemon runs"])
-    deadline = time.monotonic() + _LEAVE_S
-    while os.path.exists(target.socket):
-        if time.monotonic() > deadline:
-            tell("timed_out", f"the daemon (process {pid}) still works on what it was asked", "see: punch doctor")
-            return NO_DAEMON
-        time.sleep(_PAUSE_S)
-    return context.answer({"stopped": pid}, [f"stopped the daemon (process {pid})"])
+    told = f"stopped the daemon (process {pid}); it stays so until `punch daemon start` or any other new command"
+    return context.answer({"stopped": pid}, [told])
+
+
+def run_start(context: Context) -> int:
+    """See that a daemon runs, and tell which."""
+    with Caller(**{**context.options, "autostart": True}) as caller:
+        hello = caller.open()
+        started_at = caller.call("daemon.status")["started_at"]
+    told = f"the daemon runs: process {hello.pid}, {hello.build or hello.version}, on {context.target.socket}"
+    return context.answer({"pid": hello.pid, "started_at": started_at, "socket": context.target.socket}, [told])
