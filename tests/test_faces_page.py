@@ -39,6 +39,6 @@ async def test_the_transcript_of_the_three_endpoints_is_true(tmp_path: Path) -> 
             await plan.start("1")
         for command, shown in lines:
             here = command.replace("$TOKEN", web.token).replace(":8322", f":{web.port}")
-            with anyio.fail_after(10):
+            with anyio.fail_after(30):
                 done = await anyio.run_process(["sh", "-c", here])
             assert fits(shown, done.stdout.decode()), (command, done.stdout)

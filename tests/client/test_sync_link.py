@@ -18,7 +18,7 @@ from punchlist.sync_link import Caller, Link
 from punchlist_testing.peer import HELLO, Handler, Session, scripted_peer
 from punchlist_testing.peer import Request as Asked
 
-PATIENCE_S = 5.0
+PATIENCE_S = 30.0
 
 
 def soon() -> float:

@@ -108,7 +108,7 @@ async def test_a_second_app_of_the_same_places_is_refused(tmp_path: Path) -> Non
     async with running_daemon(tmp_path) as daemon:
         with pytest.raises(AlreadyRunning):
             await App(Settings(socket=daemon.socket, data_dir=daemon.data_dir)).run(signals=False)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await daemon.app.check()
 
 
@@ -117,7 +117,7 @@ async def test_the_check_comes_through_while_the_daemon_is_busy(tmp_path: Path) 
         callers = Callers(daemon.socket, "busy", 4)
         await anyio.to_thread.run_sync(callers.__enter__)
         for _ in range(20):
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await daemon.app.check()
         await anyio.to_thread.run_sync(callers.__exit__)
         assert callers.failed == []

@@ -25,7 +25,7 @@ def exchange(daemon: Running) -> tuple[dict[str, Any], dict[str, Any]]:
 
 async def test_the_figures_are_those_of_this_daemon_now(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             before, after = await anyio.to_thread.run_sync(exchange, daemon)
     assert (before["socket"], before["data_dir"], before["pid"]) == (daemon.socket, daemon.data_dir, os.getpid())
     assert after["started_at"] == before["started_at"]
@@ -57,7 +57,7 @@ def two_users(daemon: Running) -> tuple[dict[str, Any], dict[str, Any]]:
 
 async def test_a_user_sees_nothing_of_others_in_the_status(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             anns, whole = await anyio.to_thread.run_sync(two_users, daemon)
     assert "bob" in str(whole) and "bob" not in str(anns)
     assert [client["name"] for client in anns["clients"]] == ["ann-app"]
@@ -77,6 +77,6 @@ def crowd(daemon: Running) -> dict[str, Any]:
 
 async def test_a_crowd_is_not_listed_whole(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             status = await anyio.to_thread.run_sync(crowd, daemon)
     assert len(status["clients"]) == report.SHOWN

@@ -23,7 +23,7 @@ def text_of(path: Path) -> str:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not condition():  # noqa: ASYNC110 - a file has no event to wait for
             await anyio.sleep(0.005)
 

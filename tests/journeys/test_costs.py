@@ -30,7 +30,7 @@ BESIDE = "StatusFile."
 QUIET = {"index_delay_s": 3600.0, "index_events": 1 << 30, "watch_s": 3600.0}
 """Settings under which nothing happens but what is asked for."""
 
-PATIENCE_S = 10
+PATIENCE_S = 30
 
 
 class Calls:

@@ -16,7 +16,7 @@ from punchlist_testing.daemon import Raw, Spawned, spawned_daemon
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
-PATIENCE_S = 20
+PATIENCE_S = 30
 
 
 @pytest.fixture(scope="module")

@@ -70,7 +70,7 @@ async def test_the_line_for_prompts_follows_the_work(tmp_path: Path) -> None:
         peer = await Peer.open(daemon.socket)
 
         async def shows(text: str) -> None:
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 while not (await line.exists() and await line.read_text() == f"{text}\n"):  # noqa: ASYNC110
                     await anyio.sleep(0.005)  # a file tells nobody that it changed
 

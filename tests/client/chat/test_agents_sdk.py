@@ -84,7 +84,7 @@ async def test_a_turn_that_dies_anywhere_is_finished_once(
 ) -> None:
     for point in POINTS:
         talk = await prepared(client, scenario)
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             turn = await talk.thread.send(scenario.text)
             async with AsyncClient(socket=daemon.socket, autostart=False, name="victim") as victim:
                 with suppress(Died, BaseExceptionGroup):

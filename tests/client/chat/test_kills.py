@@ -16,7 +16,7 @@ from punchlist.chat.worker import Worker
 from punchlist_testing.chat import POINTS, SCENARIOS, Deadly, Died, Talk, prepared
 from punchlist_testing.daemon import Running
 
-PATIENCE_S = 10
+PATIENCE_S = 30
 
 
 @pytest.mark.parametrize("point", POINTS)

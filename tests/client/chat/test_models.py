@@ -228,7 +228,7 @@ async def test_a_turn_is_stopped_from_another_process_while_the_model_writes(
     script.fault = "stall-mid"
     talk.worker.model = Completions("scripted", script.url, "", Waits())
     answers: list[dict[str, Any]] = []
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             turn = await talk.thread.send("hello")
 
@@ -261,7 +261,7 @@ async def test_no_model_is_asked_unless_one_is_named(client: AsyncClient, monkey
 async def test_the_first_piece_is_heard_at_once(talk: Talk, script: Script) -> None:
     script.fault = "stall-mid"
     turn = await talk.thread.send("hello")
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(talk.worker.answer, talk.thread, turn)
             async for _number, name, data in talk.worker.live.follow(turn):

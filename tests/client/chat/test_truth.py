@@ -81,7 +81,7 @@ async def test_every_claim_is_an_event_of_the_log_and_every_event_of_a_turn_has_
             script.status = 503 if random.random() < 0.1 else 200
             script.fault = random.choice(("", "", "", "", "cut", "malformed"))
             text = random.choice(PERSON).format(n=number, k=random.randrange(1, 9))
-            with anyio.fail_after(20):
+            with anyio.fail_after(30):
                 turn = await thread.send(text)
                 if random.random() < 0.4:
                     async with AsyncClient(socket=daemon.socket, autostart=False, name="victim") as victim:

@@ -23,7 +23,7 @@ async def test_a_repetition_waits_for_the_first_and_gets_its_reply() -> None:
     async def ask() -> None:
         replies.append(await asked.once("a", run, lambda _: True))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(ask)
             await begun.wait()

@@ -28,7 +28,7 @@ async def test_a_host_of_the_handshake_era_is_told_of_changes(tmp_path: Path) ->
             connect_async(socket=daemon.socket, autostart=False) as other,
             mcp.Client(build(client, Setup()), mode="legacy", message_handler=told) as session,
         ):
-            with anyio.fail_after(20):
+            with anyio.fail_after(30):
                 await session.subscribe_resource(URI)
                 await other.conversation("work").add("One")
                 assert await receive.receive() == URI
@@ -49,7 +49,7 @@ async def test_a_stream_of_the_modern_era_is_told_of_changes(tmp_path: Path) -> 
             connect_async(socket=daemon.socket, autostart=False) as other,
             mcp.Client(build(client, Setup())) as session,
         ):
-            with anyio.fail_after(20):
+            with anyio.fail_after(30):
                 async with session.listen(resource_subscriptions=[URI]) as events:
                     await other.conversation("work").add("One")
                     event = await anext(aiter(events))
@@ -68,7 +68,7 @@ async def test_a_list_reached_by_the_name_of_a_session_is_followed_wherever_the_
         ):
             work, elsewhere = other.conversation("work"), other.conversation("elsewhere")
             await work.attach("session-1")
-            with anyio.fail_after(20):
+            with anyio.fail_after(30):
                 async with session.listen(resource_subscriptions=[address]) as events:
                     stream = aiter(events)
                     for change in (
@@ -88,7 +88,7 @@ async def test_after_a_time_without_daemon_every_subscribed_resource_is_announce
             connect_async(socket=daemon.socket, autostart=False, timeout_s=0.2) as client,
             mcp.Client(build(client, Setup())) as session,
         ):
-            with anyio.fail_after(20):
+            with anyio.fail_after(30):
                 async with session.listen(resource_subscriptions=[URI, "punchlist://other/tasks"]) as events:
                     daemon.kill()
                     with anyio.move_on_after(0.5):

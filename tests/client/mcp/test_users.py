@@ -208,7 +208,7 @@ async def test_connections_that_nobody_uses_are_closed(tmp_path: Path) -> None:
             group.start_soon(users.run)
             async with users.of("ann") as bound:
                 assert await connected(bound.client)
-            with anyio.fail_after(10):
+            with anyio.fail_after(30):
                 while len(users):  # noqa: ASYNC110 - nobody is told
                     await anyio.sleep(0.01)
             async with users.of("bob") as bound:

@@ -70,6 +70,6 @@ async def test_a_directory_is_followed_as_long_as_the_configuration_names_it(
         assert config.set_inbound(str(claude.tasks), wanted=True)
         await until_titles(place, ["First"])
         assert config.set_inbound(str(claude.tasks), wanted=False)
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while inbox._ends:  # noqa: ASYNC110, SLF001  # pyright: ignore[reportPrivateUsage]
                 await anyio.sleep(0.02)

@@ -247,7 +247,7 @@ async def test_a_plan_is_followed_live_both_ways(place: Place, monkeypatch: pyte
     async with anyio.create_task_group() as group:
         group.start_soon(Plans(place.client, place.daemon.data_dir, place.report, reconcile_s=0.5).run)
         await place.list.wait(lambda tasks: [task.title for task in tasks] == ["a"], timeout_s=15)
-        with anyio.fail_after(15):
+        with anyio.fail_after(30):
             await place.list.complete("1")
             while desk.text != "- [x] a\n":  # noqa: ASYNC110 - a file has no event of its own
                 await anyio.sleep(0.02)

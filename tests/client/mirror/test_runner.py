@@ -34,7 +34,7 @@ async def running(
     with found.acquire():
         async with anyio.create_task_group() as group:
             group.start_soon(found.run)
-            with anyio.fail_after(10):
+            with anyio.fail_after(30):
                 await found.ready.wait()
             yield found
             group.cancel_scope.cancel()

@@ -483,7 +483,7 @@ async def test_an_erasure_in_the_middle_of_a_write_takes_the_file_along(
         return found
 
     monkeypatch.setattr(Folder, "replace", slow)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(mirror.sync)
             await written.wait()

@@ -45,7 +45,7 @@ def process(place: Place, *before: str) -> Generator[subprocess.Popen[bytes]]:
 
 
 async def shown(place: Place, title: str) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         while not place.file.exists() or title not in place.file.read_text():  # noqa: ASYNC110, ASYNC240
             await anyio.sleep(0.02)
 
@@ -60,7 +60,7 @@ async def test_where_the_kernel_gives_no_watches_edits_are_found_by_polling(plac
     await place.list.add("one")
     with process(place, *limited(limit)):
         await shown(place, "one")
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             while (said := status(place.daemon.data_dir)) is None or said.watching != "polling":  # noqa: ASYNC110
                 await anyio.sleep(0.02)
         await run_sync(sed, place.file, 's/"one"/"ONE"/')

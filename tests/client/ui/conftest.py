@@ -18,7 +18,7 @@ from punchlist.ui.app import PunchApp
 from punchlist.ui.program import Setup
 from punchlist_testing.daemon import Running, running_daemon
 
-PATIENCE_S = 15
+PATIENCE_S = 30
 
 
 class Shown:

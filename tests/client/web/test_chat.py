@@ -67,7 +67,7 @@ async def test_a_browser_that_goes_leaves_the_turn_to_its_end(tmp_path: Path) ->
         thread = await begun(web)
         turn = "u1"
         await web.ask("POST", thread, {"text": "add milk", "turn": turn})
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while len((await web.ask("GET", thread)).value["messages"]) < 2:
                 await anyio.lowlevel.checkpoint()
         again = await web.ask("POST", thread, {"text": "add milk", "turn": turn})

@@ -24,7 +24,7 @@ def now() -> int:
 
 async def woken(watcher: Peer, after: int = 0) -> dict[str, Any]:
     """The next waking in any list; to name the list would load it."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while True:
             found = await watcher.result("event.wait", after=after, timeout_ms=5_000)
             after = found["next"]

@@ -253,7 +253,7 @@ async def test_of_the_pasts_that_many_ask_for_at_once_few_are_worked_out_beside_
 
         assert await history.at(name, 2 * SLICE_EVENTS - 1, log.head, tell) == 2 * SLICE_EVENTS - 1
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             for name in names:
                 group.start_soon(ask, name)

@@ -31,7 +31,7 @@ async def cleared(running: Engine) -> dict[str, Any]:
     """The clearing, however it comes about; to name the list would load it."""
     watcher = await running.connect()
     position = 0
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while True:
             found = await watcher.result("event.wait", after=position, timeout_ms=5_000)
             position = found["next"]

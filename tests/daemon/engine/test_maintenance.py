@@ -13,7 +13,7 @@ C = "c"
 
 
 async def until(check: Any) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not check():  # noqa: ASYNC110 - it is a moment that is waited for
             await asyncio.sleep(0.001)
 

@@ -137,7 +137,7 @@ async def test_an_undo_whose_list_moved_while_it_was_worked_out_counts_that_too(
     other.send("task.delete", {"conversation": C, "task": "2", "actor": "bob"}, id=1)
     await commits.reached()
     peer.send("list.undo", {"conversation": C, "of": "ann", "count": 9}, id=2)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         await is_worked_out.wait()
     commits.open()
     assert (await peer.answer(2))["result"]["undone"] == ['removed #1 "a"']

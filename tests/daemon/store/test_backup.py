@@ -55,7 +55,7 @@ async def test_commits_go_on_while_a_backup_is_made(log: OpenedLog, tmp_path: Pa
         made.set()
 
     written = 0
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(back_up)
             while not made.is_set():

@@ -104,7 +104,7 @@ async def test_reading_by_pages_sees_every_event_once(scribe: Scribe) -> None:
         sizes = [(1 << 30, max_bytes) for max_bytes in range(100, 4_000, 61)]
         for limit, max_bytes in ((1, 1 << 20), (7, 1 << 20), (1000, 700), (5, 300), *sizes):
             paged: list[Stored] = []
-            with anyio.fail_after(20):
+            with anyio.fail_after(30):
                 while page := await scribe.log.read(
                     paged[-1].seq if paged else 0, limit, conversation=conversation, max_bytes=max_bytes
                 ):
@@ -342,7 +342,7 @@ async def test_pages_follow_each_other_although_conversations_move_to_the_front(
         await scribe.log.maintain([scribe.snapshot(name)])
     listed: list[str] = []
     cursor = None
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while True:
             page, cursor = await scribe.log.list(limit=5, cursor=cursor)
             listed += [summary.decode().split('"')[3] for summary in page]

@@ -90,7 +90,7 @@ async def test_a_cancelled_caller_does_not_cancel_the_commit(path: str) -> None:
     with anyio.CancelScope() as scope:
         scope.cancel()
         await scribe.write("a", CLEARED)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         await log.sizes()
     assert scope.cancelled_caught and log.head == 1
     await scribe.write("a", said("goes on"))
@@ -499,7 +499,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 async def fill(scribe: Scribe, conversation: str) -> None:
     """Write until the log says that there is no space; what was refused is forgotten."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         while True:
             before = scribe.versions.get(conversation, 0), scribe.checks.get(conversation, "")
             try:
@@ -570,7 +570,7 @@ async def test_an_unclosed_log_does_not_hold_up_the_end_of_the_process(path: str
         "asyncio.run(main())\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         ended = await anyio.run_process([sys.executable, "-c", program, path], env=environment)
     assert ended.returncode == 0
 

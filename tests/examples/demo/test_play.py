@@ -62,7 +62,7 @@ def test_a_recording_is_played_over_a_kill_and_every_acknowledged_call_is_accoun
         player.play()
         events = player.call("event.read", after=0)["events"]
         tasks = player.call("task.list")["tasks"]
-        assert player.witness.wait_for(len(events), 10)
+        assert player.witness.wait_for(len(events), 60)
         player.tell_figures()
     assert [(task["title"], task["status"]) for task in tasks] == [("Write", "completed"), ("Ship", "pending")]
     assert tasks[1]["blocked_by"] == ["1"]

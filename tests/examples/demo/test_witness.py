@@ -8,7 +8,7 @@ import pytest
 from punchlist_demo.witness import Witness
 
 Process = subprocess.Popen[str]
-PATIENCE_S = 5.0
+PATIENCE_S = 30.0
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from punchlistd.net.connection import Connection
 
-PATIENCE_S = 20.0
+PATIENCE_S = 30.0
 """How long a test waits for anything, in seconds."""
 
 

@@ -10,7 +10,7 @@ from punchlist.chat.live import Live, Tell
 from punchlist.chat.thread import Thread
 from punchlist.chat.worker import Worker
 
-PATIENCE_S = 20
+PATIENCE_S = 30
 
 
 class Talk:

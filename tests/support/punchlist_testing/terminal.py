@@ -13,7 +13,7 @@ import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
-PATIENCE_S = 15.0
+PATIENCE_S = 30.0
 """How long a test waits for something to appear, in seconds."""
 
 

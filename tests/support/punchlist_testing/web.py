@@ -17,7 +17,7 @@ from punchlist.http.sockets import loopback_sockets
 from punchlist.web.app import Setup, web_app
 from punchlist_testing.daemon import Running, Spawned, running_daemon
 
-PATIENCE_S = 10
+PATIENCE_S = 30
 
 
 class Answer(NamedTuple):

@@ -105,7 +105,7 @@ async def test_a_lane_stays_until_the_end_of_anothers_task_is_settled(
     async def style(lanes: Lanes, work: AsyncWork, label: str) -> Task | None:
         task = await claimed(lanes, work, label)
         if task is None:  # it hears of that only when the other one's command is over
-            with anyio.fail_after(10):
+            with anyio.fail_after(30):
                 await ended.wait()
         return task
 

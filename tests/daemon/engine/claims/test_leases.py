@@ -41,7 +41,7 @@ async def end_of_claim(running: Engine) -> dict[str, Any]:
     """The next Released, however it comes about."""
     watcher = await running.connect()
     position = 0
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while True:
             found = await watcher.result("event.wait", **C, after=position, timeout_ms=5_000)
             position = found["next"]
@@ -229,7 +229,7 @@ async def test_a_full_disk_delays_the_end_of_a_claim_and_does_not_lose_it(
     await claim(bob, "bob")
     log.refusal = StorageFull()
     bob.close()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not running.metrics.errors:  # noqa: ASYNC110 - the metrics ring no bell
             await anyio.sleep(0.01)
     log.refusal = None

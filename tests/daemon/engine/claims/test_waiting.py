@@ -29,7 +29,7 @@ async def waiting(running: Engine, owner: str, **more: Any) -> Peer:
 
 
 async def until(check: Any) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not check():
             await anyio.lowlevel.checkpoint()
 
