@@ -271,14 +271,19 @@ class State:
 
     def insert(self, task: Task, rank: str = "") -> None:
         """Add a task that is not there yet, at the place that its rank or else its id gives it."""
-        name = task.id
+        name, status = task.id, task.status
         self.tasks[name] = task
         self.changes.append((self.seq, name))
         if rank:
             self.ranks[name] = rank
         self._stand(name, rank or default_key(name))
-        self._totals[task.status] += 1
-        if task.status == "in_progress":
+        self._totals[status] += 1
+        if status == "pending" and not task.open_blockers and task.parent is None and task.not_before is None:
+            self._ready.add(name)  # as nearly always, without looking at what else it may be
+            if self._queue is not None:
+                self._enqueue(task)
+            return
+        if status == "in_progress":
             self.running[name] = None
         if task.open_blockers and task.status not in FINISHED:
             self._blocked += 1

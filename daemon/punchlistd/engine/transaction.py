@@ -10,11 +10,17 @@ from collections.abc import Generator, Sequence
 import msgspec
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import AnyEvent, ConversationConfigured, ConversationDeleted, KnownEvent
+from punchlist_schemas.events import (
+    AnyEvent,
+    ConversationConfigured,
+    ConversationDeleted,
+    ConversationOpened,
+    KnownEvent,
+)
 from punchlist_schemas.params import Confirmable, ConversationAttach, ListUndo, Mutation, TaskClaim
 from punchlist_schemas.results import ClaimResult, TaskResult, Written
 from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.decide import decide, follow_up
+from punchlistd.domain.decide import decide, follow_up, has_follow_ups
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.responses import respond
@@ -79,18 +85,7 @@ class Transaction:
         self.owed: dict[Holder, int] = {}
         self.owing = 0
 
-    def append(
-        self, events: Sequence[KnownEvent], opened: LoadedConversation, command: Command, side: Side | None = None
-    ) -> list[KnownEvent]:
-        """As `appending`, at once."""
-        work = self.appending(events, opened, command, side)
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value
-        raise AssertionError("without `pauses` it never pauses")
-
-    def appending(  # noqa: C901, PLR0913 - what follows, and then the bytes of it, in one pass
+    def append(  # noqa: PLR0913 - whose events, and what is kept beside them
         self,
         events: Sequence[KnownEvent],
         opened: LoadedConversation,
@@ -98,71 +93,115 @@ class Transaction:
         side: Side | None = None,
         params: Mutation | None = None,
         decision: Decision = _UNMARKED,
-        *,
-        pauses: bool = False,
-    ) -> Generator[None, None, list[KnownEvent]]:
+    ) -> Sequence[KnownEvent]:
         """Let a conversation's state run ahead by a group of events; all of the events.
 
         With `params`, the events that they gave are followed by what follows from them. `decision` tells what the
-        group takes back. With `pauses` it pauses after each event, and after the bytes of each: nobody looks at the
-        state meanwhile, since it is dirty from the first one on.
+        group takes back.
         """
         state = opened.state
-        owner, version, at = state.user, state.version, command.at
+        if len(events) == 1 and type(events[0]) not in _CONFIGURES and not has_follow_ups(state):  # as nearly always
+            owner, event = state.user, events[0]
+            self._happen(event, opened, command.at)
+            self._seal(event, opened, command, self.head, 0, side, state.user or owner, 0, decision)
+            return events
+        work = self.appending(events, opened, command, side, params, decision)
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                return end.value
+
+    def appending(  # noqa: PLR0913 - whose events, and what is kept beside them
+        self,
+        events: Sequence[KnownEvent],
+        opened: LoadedConversation,
+        command: Command,
+        side: Side | None = None,
+        params: Mutation | None = None,
+        decision: Decision = _UNMARKED,
+    ) -> Generator[None, None, list[KnownEvent]]:
+        """As `append`, with a pause after each event, and after the bytes of each.
+
+        Nobody looks at the state meanwhile, since it is dirty from the first one on.
+        """
+        state = opened.state
+        owner = state.user
         happened: list[KnownEvent] = []
-        for given in (True, False):
-            if not given and params is None:
-                break
-            # What follows is asked for when the given events have happened: a list may be serial only since then.
-            for event in events if given or params is None else follow_up(state, params, events):
-                if state.conversation not in self.touched:
-                    self.touched[state.conversation] = opened
-                    opened.dirty += 1
-                self.head = opened.seq = self.head + 1
-                evolve(state, event, self.head, state.version + 1, at)
-                happened.append(event)
-                if pauses:
-                    yield
-        if not happened:
-            return happened
+        for event in events:
+            self._happen(event, opened, command.at)
+            happened.append(event)
+            yield
+        # What follows is asked for when the given events have happened: a list may be serial only since then.
+        for event in follow_up(state, params, events) if params is not None else ():
+            self._happen(event, opened, command.at)
+            happened.append(event)
+            yield
         owner = state.user or owner  # of an opened one and of a deleted one too
-        name, seq, left = state.conversation, self.head - len(happened), len(happened)
-        call, undoes, reverts_to = 0, decision.touches, decision.reverts_to
+        call, left = state.version - len(happened) + 1, len(happened)
         for event in happened:
             left -= 1
-            seq += 1
-            version += 1
-            if left:
-                side = msgspec.structs.replace(side or _NO_SIDE, left=left)
-            deleted = type(event) is ConversationDeleted
-            if deleted and owner:
-                side = msgspec.structs.replace(side or _NO_SIDE, owner=owner)
-            wire = _encode(
-                _Wire(
-                    seq=seq,
-                    conversation=name,
-                    version=version,
-                    at=at,
-                    actor=command.actor,
-                    call=call,
-                    undoes=undoes,
-                    reverts_to=reverts_to,
-                    event=event,
-                )
-            )
-            call, undoes, reverts_to = call or version, (), None
-            line, opened.check = seal(opened.check, wire, side)
-            self.entries.append(Sealed(name, version, line, "" if side is None else side.key, deleted))
-            self.lines.append(PublishedEvent(name, wire, left, owner))
+            self._seal(event, opened, command, self.head - left, left, side, owner, call, decision)
             side = None
-            if deleted:
-                self.deleted.append(name)
-                opened.forget_replies()
-            elif type(event) is ConversationConfigured:
-                self.sessions.append((name, event))
-            if pauses:
-                yield
+            yield
         return happened
+
+    def _happen(self, event: KnownEvent, opened: LoadedConversation, at: int) -> None:
+        """Let the conversation's state run ahead by an event."""
+        state = opened.state
+        if state.conversation not in self.touched:
+            self.touched[state.conversation] = opened
+            opened.dirty += 1
+        self.head = opened.seq = self.head + 1
+        evolve(state, event, self.head, state.version + 1, at)
+
+    def _seal(  # noqa: PLR0913, PLR0917 - an event, its place and its company; by name they cost twice as much
+        self,
+        event: KnownEvent,
+        opened: LoadedConversation,
+        command: Command,
+        seq: int,
+        left: int,
+        side: Side | None,
+        owner: str,
+        call: int,
+        decision: Decision,
+    ) -> None:
+        """Add the bytes of an event at `seq`, behind which `left` more of its group come.
+
+        `call` is the version of the group's first event. The first one has what is kept beside the group in `side`,
+        and says what the group takes back.
+        """
+        state = opened.state
+        version = state.version - left
+        is_first = version == call or not call
+        if left:
+            side = msgspec.structs.replace(side or _NO_SIDE, left=left)
+        deleted = type(event) is ConversationDeleted
+        if deleted and owner:
+            side = msgspec.structs.replace(side or _NO_SIDE, owner=owner)
+        name = state.conversation
+        wire = _encode(
+            _Wire(
+                seq=seq,
+                conversation=name,
+                version=version,
+                at=command.at,
+                actor=command.actor,
+                call=0 if is_first else call,
+                undoes=decision.touches if is_first else (),
+                reverts_to=decision.reverts_to if is_first else None,
+                event=event,
+            )
+        )
+        line, opened.check = seal(opened.check, wire, side)
+        self.entries.append(Sealed(name, version, line, "" if side is None else side.key, deleted))
+        self.lines.append(PublishedEvent(name, wire, left, owner))
+        if deleted:
+            self.deleted.append(name)
+            opened.forget_replies()
+        elif type(event) is ConversationConfigured:
+            self.sessions.append((name, event))
 
 
 class Transactor:
@@ -279,13 +318,10 @@ class Transactor:
             item.to(Stage.DECIDED)
             if type(decision) is Rejection:
                 item.outcome = self._alike(item, opened, decision)
+            elif type(item.params) is ListUndo:
+                self.unfinished = self._recording(item, decision, opened, transaction)
             else:
-                recording = self._recording(item, decision, opened, transaction)
-                if type(item.params) is ListUndo:
-                    self.unfinished = recording
-                else:
-                    for _ in recording:
-                        pass
+                self._record(item, decision, opened, transaction)
         return False
 
     def _answer_read(self, item: Read, opened: LoadedConversation, transaction: Transaction) -> bool:
@@ -371,8 +407,14 @@ class Transactor:
     def _recording(
         self, item: Write, decision: Decision, opened: LoadedConversation, transaction: Transaction
     ) -> Generator[None, None, None]:
-        """Append the events of a decision, and make the answer; that of an undo pauses after each event."""
-        command, params, state, decided = item.command, item.params, opened.state, decision.events
+        """As `_record`, for an undo, with a pause after each event."""
+        had_claims, side = bool(opened.state.claims), _side(item, decision)
+        events = yield from transaction.appending(decision.events, opened, item.command, side, item.params, decision)
+        self._recorded(item, decision, opened, transaction, events, had_claims=had_claims)
+
+    def _record(self, item: Write, decision: Decision, opened: LoadedConversation, transaction: Transaction) -> None:
+        """Append the events of a decision, and make the answer."""
+        command, params, decided = item.command, item.params, decision.events
         if type(params) is ConversationAttach:
             former = self._detach_first(params.session, opened, command, transaction)
             if former is not None:
@@ -382,12 +424,21 @@ class Transactor:
                     else event
                     for event in decided
                 )
-        key, side, had_claims = params.key, None, bool(state.claims)
-        if key is not None or decision.undoes:
-            side = Side(key or "", item.call, undoes=decision.undoes)
-        events = yield from transaction.appending(
-            decided, opened, command, side, params, decision, pauses=type(params) is ListUndo
-        )
+        had_claims = bool(opened.state.claims)
+        events = transaction.append(decided, opened, command, _side(item, decision), params, decision)
+        self._recorded(item, decision, opened, transaction, events, had_claims=had_claims)
+
+    def _recorded(  # noqa: PLR0913 - a call, and what came of it
+        self,
+        item: Write,
+        decision: Decision,
+        opened: LoadedConversation,
+        transaction: Transaction,
+        events: Sequence[KnownEvent],
+        *,
+        had_claims: bool,
+    ) -> None:
+        params, state = item.params, opened.state
         if events and state.settings.auto_clear == "idle":
             self._idle.follow(state, undone=type(params) is ListUndo)
         if state.deferred or state.conversation in self._deferrals.due:
@@ -395,15 +446,15 @@ class Transactor:
         if had_claims or type(params) is TaskClaim:
             self._claims.observe(item, state, events)
         try:
-            answer: Written = respond(params, state, events, transaction.head, decision.lines, command.actor)
+            answer: Written = respond(params, state, events, transaction.head, decision.lines, item.command.actor)
         except Exception:
             item.outcome = _fault(item)
             return
         item.outcome = _encode(_timed(answer, opened) if state.claims else answer)
-        if key is not None:
-            opened.remember(key, item.call, item.outcome)
+        if params.key is not None:
+            opened.remember(params.key, item.call, item.outcome)
             if events and opened.keys is not None:
-                opened.keys.add(key_hash(key))
+                opened.keys.add(key_hash(params.key))
 
     def _detach_first(
         self, session: str, target: LoadedConversation, command: Command, transaction: Transaction
@@ -422,8 +473,16 @@ class Transactor:
 
 
 _NO_SIDE = Side()
+_CONFIGURES = frozenset({ConversationOpened, ConversationConfigured})
+"""Events behind which something may follow that could not follow before."""
 _CONFIRMABLE = frozenset(Confirmable.__subclasses__())
 _WITH_LEASES = (ClaimResult, TaskResult)
+
+
+def _side(item: Write, decision: Decision) -> Side | None:
+    """What is kept beside the events of a call."""
+    key = item.params.key
+    return None if key is None and not decision.undoes else Side(key or "", item.call, undoes=decision.undoes)
 
 
 def _timed(answer: Written, opened: LoadedConversation) -> Written:

@@ -103,6 +103,7 @@ class Writer:
         self._moved = Signal()  # the forming transaction was taken, or everything decided is published
         self._deciding: list[Item] = []
         self._committing = False
+        self._last_size = 0  # how many calls were taken together the last time
 
     def submit(self, item: Write) -> None:
         """Queue a call, an undo once its history was read; its caller is answered after the commit."""
@@ -153,9 +154,13 @@ class Writer:
         await self._pause()
         await self._maintenance.run(everything=True)
 
-    async def _decide_some(self) -> None:
+    async def _decide_some(self) -> None:  # noqa: C901 - one step after the other
         """Decide what waits, up to the next call that must be alone, and commit it if that is quick."""
         queue = self._inbox.queue
+        if len(queue) < self._last_size:
+            # Those who were answered together ask again together: one turn of the loop lets them share a flush.
+            await asyncio.sleep(0)
+        self._last_size = len(queue)
         alone = type(queue[0].params) in ALONE
         if alone:
             await self._drained()

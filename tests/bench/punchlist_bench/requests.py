@@ -9,6 +9,45 @@ TITLE = "write the parser for the frame header"
 PUT = "redis.call('XADD',KEYS[1],'*','e',ARGV[1]); return redis.call('HSET',KEYS[2],ARGV[2],ARGV[3])"
 """What Redis does for a durable change: append to a stream and set a field of a hash."""
 
+FULL_ADD = """
+local title, list, at = ARGV[1], ARGV[2], redis.call('TIME')
+if #title == 0 or #title > 500 or title:find('%c') or not title:find('%S') then
+  return redis.error_reply('invalid title')
+end
+local now = at[1] * 1000 + math.floor(at[2] / 1000)
+local id = tostring(redis.call('HINCRBY', KEYS[3], 'task', 1))
+local version = redis.call('HINCRBY', KEYS[3], 'version', 1)
+local seq = redis.call('INCR', KEYS[4])
+local task = {id = id, title = title, status = 'pending', priority = 'normal', created_at = now, updated_at = now,
+  status_changed_at = now, version = version}
+local event = {seq = seq, conversation = list, version = version, at = now, actor = 'anonymous',
+  event = {type = 'TaskAdded', task = {id = id, title = title, status = 'pending', priority = 'normal'}}}
+redis.call('XADD', KEYS[1], '*', 'e', cjson.encode(event))
+redis.call('HSET', KEYS[2], id, cjson.encode(task))
+return cjson.encode({task = task, version = version, seq = seq})
+"""
+"""What a script can do of the work of our `task.add`: it checks the title, numbers, encodes task, event and answer."""
+
+FULL_STATUS = """
+local id, to, list, at = ARGV[1], ARGV[2], ARGV[3], redis.call('TIME')
+local any = {pending = 1, in_progress = 1, completed = 1}
+local allowed = {pending = any, in_progress = any, completed = any}
+local found = redis.call('HGET', KEYS[2], id)
+if not found then return redis.error_reply('not found') end
+local task = cjson.decode(found)
+if not (allowed[task.status] or {})[to] then return redis.error_reply('illegal transition ' .. task.status .. to) end
+local now = at[1] * 1000 + math.floor(at[2] / 1000)
+local version = redis.call('HINCRBY', KEYS[3], 'version', 1)
+local seq = redis.call('INCR', KEYS[4])
+local event = {seq = seq, conversation = list, version = version, at = now, actor = 'anonymous',
+  event = {type = 'StatusChanged', task = id, from = task.status, to = to}}
+task.status, task.version, task.updated_at, task.status_changed_at = to, version, now, now
+redis.call('XADD', KEYS[1], '*', 'e', cjson.encode(event))
+redis.call('HSET', KEYS[2], id, cjson.encode(task))
+return cjson.encode({task = task, version = version, seq = seq})
+"""
+"""The same of our `task.set_status`: it finds the task, checks the step, and answers as above."""
+
 EVENT = (
     '{"seq":123456,"conversation":"durable-17","version":1234,"at":1763600000123,"actor":"anonymous",'
     '"event":{"type":"TaskAdded","task":"1234","title":"' + TITLE + ' 123456"}}'

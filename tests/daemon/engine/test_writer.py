@@ -8,11 +8,16 @@ from typing import Any
 import anyio
 import pytest
 
+from punchlist_schemas.methods import METHODS
+from punchlist_schemas.params import TaskAdd
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
 from punchlistd.engine import transaction
+from punchlistd.engine.calls import Nobody, Write, stamp
+from punchlistd.engine.replies import Outcome
 from punchlistd.store.port import Sealed, StorageFailed, StorageFull
 
 C = "c"
+ROUNDS = 20
 
 
 async def titles(peer: Peer, conversation: str = C) -> list[str]:
@@ -66,6 +71,48 @@ async def test_once_the_disk_is_quick_again_commits_are_made_at_once_again_under
         log.at_once = True
     assert log.sizes_of_appends == [2], "what formed meanwhile took no way through the thread"
     assert log.head == 4
+
+
+class Returning(Nobody):
+    """Asks again, so many turns of the loop after it was answered."""
+
+    def __init__(self, running: Engine, turns: int) -> None:
+        self._running = running
+        self._turns = turns
+        self.asked = 0
+
+    def ask(self, turns: int = 0) -> None:
+        if turns:
+            asyncio.get_running_loop().call_soon(self.ask, turns - 1)
+        elif self.asked < ROUNDS:
+            self.asked += 1
+            params = TaskAdd(conversation=C, title="again")
+            self._running.writer.submit(Write(self, b"1", METHODS["task.add"], params, stamp(self, params)))
+
+    def answer(self, id: bytes | None, outcome: Outcome) -> None:
+        assert id == b"1" and isinstance(outcome, bytes)
+        self.ask(self._turns)
+
+
+async def test_those_who_were_answered_together_and_ask_again_share_a_commit_again(tmp_path: Path) -> None:
+    log = TouchyLog()
+    log.at_once = True
+    async with engine(tmp_path, log) as running:
+        callers = [Returning(running, turns) for turns in (1, 2, 2, 2)]  # one of them is a turn ahead of the others
+        for caller in callers:
+            caller.ask()
+        await until(lambda: log.head == 1 + len(callers) * ROUNDS)
+        assert running.metrics.commits == ROUNDS
+
+
+async def test_somebody_who_asks_alone_is_waited_for_by_nobody(tmp_path: Path) -> None:
+    log = TouchyLog()
+    log.at_once = True
+    async with engine(tmp_path, log) as running:
+        caller = Returning(running, 1)
+        caller.ask()
+        await until(lambda: log.head == 1 + ROUNDS)
+        assert running.metrics.commits == ROUNDS and not running.inbox.queue
 
 
 async def test_a_refused_call_changes_nothing_and_is_not_in_the_log(peer: Peer, log: TouchyLog) -> None:

@@ -1,4 +1,6 @@
 import json
+import os
+from random import Random
 from typing import Any
 
 import msgspec
@@ -32,6 +34,65 @@ def refused(**members: Any) -> Malformed:
 def test_a_request_becomes_a_call_with_its_id_as_json_and_decoded_params() -> None:
     text = b' { "params" : { "task" : "1" } , "id" : "a\\u0062" , "method" : "task.get" , "jsonrpc" : "2.0" } '
     assert jsonrpc.decode(text, LIMITS) == Call(b'"ab"', "task.get", {"task": "1"})
+
+
+def test_the_quick_reading_of_a_plain_call_says_what_the_strict_one_says() -> None:
+    seed = int.from_bytes(os.urandom(4))
+    print(f"seed {seed}")
+    random = Random(seed)
+    beginnings = [
+        frame(id=7, method="task.add", params={"conversation": "c", "title": "write: it", "labels": ["a"], "n": 2**53}),
+        frame(id=7, method="task.get", params={"conversation": "c", "task": "1", "deep": {"a": [1, {}]}, "x": -0.0}),
+        frame(id="7", method="task.get", params={"conversation": "c", "task": "1"}),
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"\xc3\xa9","b":9007199254740992,"c":true}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"task.add","params":{"conversation":"c","title":"buy milk"}}',
+    ]
+    pieces = [
+        b'"',
+        b":",
+        b",",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b"\\u003a",
+        b"\\ud800",
+        b"9" * 17,
+        b"1e5",
+        b"\xff",
+        b'"id":1,',
+        b"-0",
+    ]
+    plain = 0
+    for _ in range(20_000):
+        mutated = bytearray(random.choice(beginnings))
+        for _ in range(random.randrange(3)):
+            place = random.randrange(len(mutated))
+            mutated[place : place + random.randrange(3)] = random.choice(pieces)
+        strict = jsonrpc.decode_strictly(bytes(mutated), LIMITS)
+        assert jsonrpc.decode(bytes(mutated), LIMITS) == strict, bytes(mutated)
+        plain += jsonrpc.plain_call(bytes(mutated)) is not None
+    assert plain > 1_000, "the quick reading took part"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"jsonrpc":"2.0","id":1,"id":2,"method":"m","params":{"a":"b"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"b","a":"c"}}',
+        b'{"jsonrpc":"2.0","id":9007199254740993,"method":"m","params":{"a":"b"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":9007199254740993}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[9007199254740993]}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1.0}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"\xff"}}',
+        b'{"jsonrpc":"2.0","id":true,"method":"m","params":{"a":"b"}}',
+        b'{"jsonrpc":"2.1","id":1,"method":"m","params":{"a":"b"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":1,"params":{"a":"b"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":["a"]}',
+    ],
+)
+def test_what_readers_may_disagree_about_is_left_to_the_strict_reading(text: bytes) -> None:
+    assert jsonrpc.plain_call(text) is None
 
 
 def test_without_an_id_it_is_a_notification() -> None:

@@ -7,6 +7,41 @@ _NET = "daemon/punchlistd/net/"
 
 MUTANTS = (
     Mutant(
+        "those who were answered together share the next flush",
+        _ENGINE + "writer.py",
+        "if len(queue) < self._last_size:",
+        "if False:",
+        ("tests/daemon/engine/test_writer.py",),
+    ),
+    Mutant(
+        "a list that becomes serial with an event is followed up",
+        _ENGINE + "transaction.py",
+        "type(events[0]) not in _CONFIGURES and ",
+        "",
+        ("tests/daemon/engine/test_transaction.py", "tests/daemon/engine/test_writer.py"),
+    ),
+    Mutant(
+        "a number that other readers would round is no plain call",
+        _NET + "jsonrpc.py",
+        "(kind is not int or not -MAX_INTEGER <= member <= MAX_INTEGER)",
+        "kind is not int",
+        ("tests/daemon/net/test_jsonrpc.py",),
+    ),
+    Mutant(
+        "a name that stands twice is no plain call",
+        _NET + "jsonrpc.py",
+        'frame.count(b":") != len(_MEMBERS) + len(params)',
+        "False",
+        ("tests/daemon/net/test_jsonrpc.py",),
+    ),
+    Mutant(
+        "a request that ends another one's line is not taken at once",
+        _NET + "connection/protocol.py",
+        "            or framer.held\n",
+        "",
+        ("tests/daemon/net/connection/test_protocol.py",),
+    ),
+    Mutant(
         "a repeated key is looked up in the list that its session has left",
         _ENGINE + "transaction.py",
         "                    lists.append(loaded)\n",

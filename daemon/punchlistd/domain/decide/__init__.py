@@ -25,7 +25,7 @@ from punchlistd.domain.decide import (
 from punchlistd.domain.rejections import version_conflict
 from punchlistd.domain.state import State
 
-__all__ = ["RULES", "decide", "follow_up"]
+__all__ = ["RULES", "decide", "follow_up", "has_follow_ups"]
 
 RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejection]] = {
     p.TaskAdd: add.add,
@@ -58,6 +58,7 @@ OPENS_NOTHING = (p.TaskClaim, p.TurnEnd, EndClaims, Wake)
 """Calls that leave a conversation that does not exist alone."""
 
 follow_up = serial.follow_up
+has_follow_ups = serial.has_follow_ups
 
 
 def decide(state: State, command: Command) -> Decision | Rejection:

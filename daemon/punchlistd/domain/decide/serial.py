@@ -40,9 +40,12 @@ def follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) ->
 
     An undo is followed by nothing but what keeps a serial list at one task in progress.
     """
-    if state.settings.max_attempts or state.settings.execution == "serial":
-        return _follow_up(state, params, events)
-    return ()
+    return _follow_up(state, params, events) if has_follow_ups(state) else ()
+
+
+def has_follow_ups(state: State) -> bool:
+    """Whether anything can follow from an event, as its list is set up."""
+    return bool(state.settings.max_attempts) or state.settings.execution == "serial"
 
 
 def _follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) -> Iterator[KnownEvent]:

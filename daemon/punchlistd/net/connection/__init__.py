@@ -114,6 +114,13 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take the calls that these bytes complete."""
         self.heard_at = time.monotonic()
+        if self._has_room() and (call := self.protocol.receive_call(data)) is not None:
+            if type(call) is jsonrpc.Malformed:
+                self.answer(call.id, call.rejection)
+            else:
+                self._begin(self, self, call)
+            self.flush()
+            return
         finished = self.protocol.receive_data(data)
         self._work()
         if self.protocol.fault:

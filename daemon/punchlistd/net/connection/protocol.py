@@ -121,6 +121,27 @@ class ServerProtocol:
         self.has_unfinished_frame = self._framer.pending
         return bool(frames)
 
+    def receive_call(self, data: bytes) -> jsonrpc.Call | jsonrpc.Malformed | None:
+        """Take bytes that are one whole request on a line, behind which nothing waits; None: nothing was taken.
+
+        It is what `receive_data` and `next_call` do together, at a third of the price, for what nearly always comes.
+        """
+        framer = self._framer
+        if (
+            framer.kind != "lines"
+            or framer.held
+            or self.frames
+            or self.members
+            or self.at_end
+            or not data.startswith(b"{")
+            or not data.find(b"\n") == len(data) - 1 < self._limits.frame_bytes
+        ):
+            return None
+        call = jsonrpc.decode(data, self._limits)
+        assert not isinstance(call, list), "a request begins with a brace"
+        self.in_flight += 1
+        return call
+
     def receive_eof(self) -> bool:
         """The peer sends no more; whether that finished a frame: its last line may do without a newline."""
         return self._framer.kind == "lines" and self._framer.pending and self.receive_data(b"\n")

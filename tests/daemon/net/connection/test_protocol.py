@@ -128,3 +128,37 @@ def test_what_has_not_begun_can_be_forgotten() -> None:
     protocol.next_call()
     protocol.forget_received()
     assert not protocol.frames and not protocol.members and protocol.received_bytes == 0
+
+
+def test_one_request_on_a_line_is_taken_at_once_and_is_what_it_would_be_otherwise() -> None:
+    straight, other = ServerProtocol(Limits()), ServerProtocol(Limits())
+    for protocol in (straight, other):
+        protocol.receive_data(line(request(0)))
+        protocol.next_call()
+    for data in (line(request(1, task="7")), line(request(None)), b'{"id":5}\n', b'{"jsonrpc":"2.0",\r\n'):
+        other.receive_data(data)
+        ((expected, _),) = calls(other)
+        assert straight.receive_call(data) == expected
+    assert straight.in_flight == other.in_flight == 5 and straight.received_bytes == 0
+
+
+def test_whatever_else_comes_is_not_taken_at_once() -> None:
+    one = line(request(1))
+
+    def begun(data: bytes = b"", limits: Limits | None = None) -> ServerProtocol:
+        protocol = ServerProtocol(limits or Limits())
+        protocol.receive_data(line(request(0)))
+        protocol.next_call()
+        protocol.receive_data(data)
+        return protocol
+
+    assert ServerProtocol(Limits()).receive_call(one) is None, "the first byte decides on the framing"
+    for data in (one[:-1], one + one, b"[" + one[:-1] + b"]\n", b"\n", b" " + one):
+        assert begun().receive_call(data) is None, data
+    assert begun(b'{"js').receive_call(one) is None, "it would be the end of another one"
+    assert begun(one).receive_call(one) is None, "what came before it begins first"
+    assert begun(b"[" + one[:-1] + b"," + one[:-1] + b"]\n").receive_call(one) is None
+    assert begun(limits=Limits(frame_bytes=64)).receive_call(line(request(1, task="7" * 64))) is None
+    ended = begun()
+    ended.at_end = True
+    assert ended.receive_call(one) is None
