@@ -77,14 +77,14 @@ def not_allowed(meant: Meant) -> DirectoryError:
 def was_announced(data_dir: str, conversation: str, now: float) -> bool:
     """Whether somebody at the command line was told within a day that this list is taken for its repository."""
     try:
-        return abs(now - os.stat(_told(data_dir, conversation)).st_mtime) < _DAY_S
+        return abs(now - os.stat(_announced(data_dir, conversation)).st_mtime) < _DAY_S
     except OSError:
         return False
 
 
 def note_announced(data_dir: str, conversation: str) -> None:
     """Remember that it was told now; where nothing can be written it is told again."""
-    path = _told(data_dir, conversation)
+    path = _announced(data_dir, conversation)
     try:
         make_directories(os.path.dirname(path))
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
@@ -93,5 +93,5 @@ def note_announced(data_dir: str, conversation: str) -> None:
         pass
 
 
-def _told(data_dir: str, conversation: str) -> str:
+def _announced(data_dir: str, conversation: str) -> str:
     return os.path.join(data_dir, "told", conversation)

@@ -93,7 +93,7 @@ class Starting:
         if said.startswith(_READY):
             return Report(ready=True)
         code = self._process.wait()
-        lines = _tail(self.log_path, self._begin)
+        lines = _last_lines(self.log_path, self._begin)
         if code == _EXIT_LOST_RACE:
             return Report(ready=False, lost_race=True, reason=lines, exit_code=code)
         what = f"it ended with exit code {code}"
@@ -156,7 +156,7 @@ def _open_log(path: str) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
-def _tail(path: str, began: int) -> str:
+def _last_lines(path: str, began: int) -> str:
     with open(path, encoding="utf-8", errors="replace") as log:
         log.seek(began)
         return "".join(log.readlines()[-_LAST_LINES:]).strip()

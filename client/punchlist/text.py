@@ -63,7 +63,7 @@ def safe(text: str, keep: str = "") -> str:
     marks = 0
     before = ""
     for place, char in enumerate(text):
-        marks = marks + 1 if _is_mark(char) else 0
+        marks = marks + 1 if _is_combining(char) else 0
         harmless = char in keep or (is_safe(char) and marks <= _MAX_MARKS)
         if not harmless and _is_writing(before):
             after = text[place + 1 : place + 2]
@@ -109,7 +109,7 @@ def task_id(text: str) -> str:
     return text.removeprefix("#")
 
 
-def _is_mark(char: str) -> bool:
+def _is_combining(char: str) -> bool:
     """Whether a character is painted onto the one before it."""
     code = ord(char)
     return code >= _MARKS[0][0] and any(low <= code <= high for low, high in _MARKS)

@@ -30,12 +30,12 @@ class Live:
         while len(self._said) > _KEPT:
             self._said.popitem(last=False)
 
-        def tell(name: str, data: dict[str, Any]) -> None:
+        def publish(name: str, data: dict[str, Any]) -> None:
             said.append((name, data))
             news, self._news = self._news, anyio.Event()
             news.set()
 
-        return tell
+        return publish
 
     def knows(self, turn: str) -> bool:
         """Whether the turn runs, or ran, in this process."""

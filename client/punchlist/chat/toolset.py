@@ -98,41 +98,41 @@ def _list(desk: ToolContext, args: ListTodos) -> Steps:
 
 def _create(desk: ToolContext, args: CreateTodo) -> Steps:
     task: Task = yield desk.calls.add(" ".join(args.title.split()), priority=args.priority)
-    return _told(_row(task))
+    return _reply(_row(task))
 
 
 def _rename(desk: ToolContext, args: RenameTodo) -> Steps:
     task: Task = yield desk.calls.edit(args.task_id, title=" ".join(args.title.split()), quote=args.user_words)
-    return _told(_row(task))
+    return _reply(_row(task))
 
 
 def _delete(desk: ToolContext, args: DeleteTodo) -> Steps:
     ids = dict.fromkeys((args.task_id, *args.also))
     gone: tuple[str, ...] = yield desk.calls.delete(*ids, ask=True, quote=args.user_words)
-    return _told({"deleted": [int(one) for one in gone]})
+    return _reply({"deleted": [int(one) for one in gone]})
 
 
 def _start(desk: ToolContext, args: OneTask) -> Steps:
     result: SetStatusResult = yield desk.calls.start(args.task_id)
-    return _told(_row(result.task))
+    return _reply(_row(result.task))
 
 
 def _reopen(desk: ToolContext, args: OneTask) -> Steps:
     result: SetStatusResult = yield desk.calls.reopen(args.task_id)
-    return _told(_row(result.task))
+    return _reply(_row(result.task))
 
 
 def _prioritise(desk: ToolContext, args: PriorityTodo) -> Steps:
     task: Task = yield desk.calls.edit(args.task_id, priority=args.priority)
-    return _told({**_row(task), "priority": task.priority})
+    return _reply({**_row(task), "priority": task.priority})
 
 
 def _undo(desk: ToolContext, args: UndoTurn) -> Steps:
     lines: tuple[str, ...] = yield desk.calls.undo(args.count, of=desk.actor, actor=desk.actor)
-    return _told({"undone": list(lines)})
+    return _reply({"undone": list(lines)})
 
 
-def _told(data: dict[str, Any]) -> Reply:
+def _reply(data: dict[str, Any]) -> Reply:
     return Reply(text=compact(data), data=data)
 
 

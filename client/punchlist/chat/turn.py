@@ -238,11 +238,11 @@ class Turn:
         fault = Away("timeout", "it took too long")
         async with anyio.create_task_group() as group:
 
-            async def heed() -> None:
+            async def poll() -> None:
                 await self.stopped.wait()
                 group.cancel_scope.cancel()
 
-            group.start_soon(heed)
+            group.start_soon(poll)
             group.cancel_scope.deadline = anyio.current_time() + self._limits.turn_s
             try:
                 answer = await model.run(self, DIALECT.prompt, definitions(DIALECT, "openai"))

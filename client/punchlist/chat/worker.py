@@ -89,7 +89,7 @@ class Worker:
         if fence is None:
             turn.stopped.set()
         try:
-            async with _heeding(thread, task, turn, needed=self.model is not None):
+            async with _watching(thread, task, turn, needed=self.model is not None):
                 with suppress(NotFound):  # a task that somebody added by hand is no turn
                     await turn.run()
             with anyio.CancelScope(shield=True):
@@ -107,14 +107,14 @@ async def _over(thread: Thread, task: str, fence: int | None) -> None:
 
 
 @asynccontextmanager
-async def _heeding(thread: Thread, task: Task, turn: Turn, *, needed: bool) -> AsyncGenerator[None]:
+async def _watching(thread: Thread, task: Task, turn: Turn, *, needed: bool) -> AsyncGenerator[None]:
     """Stops the turn when its task is not ours any more. A turn by rules is over before anybody could stop it."""
     if not needed:
         yield
         return
     seq = (await thread.queue.list(limit=1)).seq
 
-    async def heed() -> None:
+    async def poll() -> None:
         after = seq
         while True:
             params = EventWait(after=after, conversation=thread.id, timeout_ms=_LOOK_MS)
@@ -125,6 +125,6 @@ async def _heeding(thread: Thread, task: Task, turn: Turn, *, needed: bool) -> A
                 return
 
     async with anyio.create_task_group() as group:
-        group.start_soon(heed)
+        group.start_soon(poll)
         yield
         group.cancel_scope.cancel()

@@ -14,7 +14,7 @@ _STDERR = 2
 
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one command and return its exit code, which `punchlist.cli.exit_codes` explains."""
-    _keep_standard_numbers()
+    _reserve_standard_numbers()
     arguments = sys.argv[1:] if argv is None else argv
     try:
         code = fast.run(arguments, os.environ)
@@ -28,14 +28,14 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     except TimeoutError as error:
         from punchlist.cli import failure  # noqa: PLC0415
 
-        return failure.tell_any(error) or 0
+        return failure.show_exception(error) or 0
     except OSError as error:
         sys.stderr.write(f"error: file: standard output: {error.strerror}\n")
         return 1
     return dispatch.run(arguments)
 
 
-def _keep_standard_numbers() -> None:
+def _reserve_standard_numbers() -> None:
     """A stream that the shell has closed must not hand its number to the daemon's socket, which then got our output."""
     while (descriptor := os.open(os.devnull, os.O_RDONLY)) <= _STDERR:  # read-only: writing there still fails
         pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import REFUSED
-from punchlist.cli.failure import tell
+from punchlist.cli.failure import show_error
 from punchlist.cli.render import task_lines
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ def show_claim(context: Context, result: Any) -> int:
     if context.args.json:
         context.json(result)
     elif not tasks:
-        tell("nothing_ready", "no task is ready", "punch list shows what there is, punch why ID what keeps it")
+        show_error("nothing_ready", "no task is ready", "punch list shows what there is, punch why ID what keeps it")
     for task in () if context.args.json else tasks:
         context.lines(task_lines(task, context.style))
     return 0 if tasks else REFUSED

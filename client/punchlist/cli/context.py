@@ -63,7 +63,7 @@ class Context:
             name, meant = project.of_directory(os.environ) or (OUTSIDE, None)
             if meant is not None:
                 self._allow(meant)
-                self._tell_once(meant)
+                self._announce_once(meant)
         self._conversation = name
         return name
 
@@ -246,7 +246,7 @@ class Context:
             raise refusal
         meant.allow(data_dir)
 
-    def _tell_once(self, meant: Meant) -> None:
+    def _announce_once(self, meant: Meant) -> None:
         """Once a day and list: nobody has named it, and `default` may be where somebody looks for his tasks."""
         data_dir, name = self.target.data_dir, meant.conversation
         if meant.file is None and not project.was_announced(data_dir, name, time.time()):

@@ -30,8 +30,8 @@ def run(argv: "Sequence[str]") -> int:
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
     except Exception as error:
-        code = failure.tell_any(error, command)
-        return _tell_fault() if code is None else code
+        code = failure.show_exception(error, command)
+        return _show_fault() if code is None else code
 
 
 def _wants_json(argv: "Sequence[str]") -> bool:
@@ -40,11 +40,11 @@ def _wants_json(argv: "Sequence[str]") -> bool:
     return "--json" in words
 
 
-def _tell_fault() -> int:
+def _show_fault() -> int:
     import traceback
 
     sys.stderr.write(safe_block(traceback.format_exc()))
-    failure.tell("internal_error", "that is a fault of punch's, please report it")
+    failure.show_error("internal_error", "that is a fault of punch's, please report it")
     return exit_codes.FAULT
 
 
@@ -74,7 +74,7 @@ def _dispatch(args: "Namespace") -> int:
     finally:
         context.close()
         if context.cut:
-            failure.tell("damaged", context.cut)
+            failure.show_error("damaged", context.cut)
     return exit_codes.REFUSED if context.cut and code == exit_codes.OK else code
 
 

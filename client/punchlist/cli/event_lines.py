@@ -41,8 +41,8 @@ class EventFormatter:
         event: Event = recorded["event"]
         conversation = str(recorded["conversation"])
         self._learn(conversation, event)
-        tell = _TELL.get(str(event.get("type")), _unknown)
-        text = tell(event, self._style)
+        sentence = _SENTENCES.get(str(event.get("type")), _unknown)
+        text = sentence(event, self._style)
         task = event.get("task")
         if isinstance(task, str):
             title = safe(self._titles.get((conversation, task), ""))
@@ -50,13 +50,13 @@ class EventFormatter:
         where = f"{safe(conversation)}  " if self._named else ""
         if self._versions:
             where += self._style.paint("dim", f"{recorded['version']:>4}  ")
-        if told := self._told_back(conversation, recorded):
+        if told := self._taken_back(conversation, recorded):
             text += self._style.paint("dim", f"  ({told})")
         dot = self._style.glyphs["dot"]
         when = self._when(int(recorded["at"]))
         return self._fitted(where + text, f"  by {safe(str(recorded['actor']))} {dot} {when}")
 
-    def _told_back(self, conversation: str, recorded: dict[str, Any]) -> str:
+    def _taken_back(self, conversation: str, recorded: dict[str, Any]) -> str:
         """What the call of an event takes back, told with its first event."""
         calls: list[int] = recorded.get("undoes") or []
         if recorded.get("reverts_to") is not None:
@@ -145,7 +145,7 @@ def _short(value: Any) -> str:
     )
 
 
-_TELL: dict[str, Callable[[Event, Style], str]] = {
+_SENTENCES: dict[str, Callable[[Event, Style], str]] = {
     "ConversationOpened": _opened,
     "ConversationConfigured": _configured,
     "ConversationDeleted": lambda event, style: "erased",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from punchlist.cli.context import Context
-from punchlist.cli.failure import tell_gap
+from punchlist.cli.failure import show_gap
 from punchlist.errors import Damaged, Gap
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, 
         try:
             page = context.call("event.read", conversation=conversation, after=after, limit=_PAGE)
         except Gap as gap:
-            after = tell_gap(gap)
+            after = show_gap(gap)
             continue
         except Damaged as damaged:
             context.note_cut(damaged.data["seq"], "its log is damaged there")
@@ -46,7 +46,7 @@ def stream(context: Context, *, after: int | None = None, everywhere: bool = Fal
                     yield wire_value(change)
             return
         except Gap as gap:
-            after = tell_gap(gap)
+            after = show_gap(gap)
 
 
 def wire_value(change: "Change") -> dict[str, Any]:

@@ -81,14 +81,14 @@ def write_json(wanted: bool) -> None:
     _as_json = wanted
 
 
-def tell(kind: str, message: str, advice: str = "") -> None:
+def show_error(kind: str, message: str, advice: str = "") -> None:
     """Write an error and what to do next to standard error, harmless for a terminal, or as a line of JSON."""
     sys.stderr.write(error_text(kind, message, advice))
     sys.stderr.flush()
 
 
 def error_text(kind: str, message: str, advice: str = "") -> str:
-    """What `tell` writes."""
+    """What `show_error` writes."""
     if _as_json:
         import json
 
@@ -97,78 +97,78 @@ def error_text(kind: str, message: str, advice: str = "") -> str:
     return f"error: {safe(kind)}: {safe_block(message)}\n" + (f"  {safe(advice)}\n" if advice else "")
 
 
-def tell_refusal(error: RequestRefused, command: str = "") -> int:
-    """Tell a refusal of the daemon. `command` is the one that was refused, so that its help can be named."""
+def show_refusal(error: RequestRefused, command: str = "") -> int:
+    """Show a refusal of the daemon. `command` is the one that was refused, so that its help can be named."""
     advice = _NEXT.get(error.kind)
     text = advice(error.data) if advice else ""
     if error.kind == "invalid_params" and not text:
         text = _help_of(command)
-    tell(error.kind, error.message, text)
+    show_error(error.kind, error.message, text)
     return REFUSED
 
 
-def tell_gap(gap: Gap) -> int:
-    """Tell what is missing among all events; returns the position to go on from."""
-    tell(gap.kind, gap.message)
+def show_gap(gap: Gap) -> int:
+    """Show what is missing among all events; returns the position to go on from."""
+    show_error(gap.kind, gap.message)
     return gap.behind
 
 
-def tell_any(error: Exception, command: str = "") -> int | None:
-    """Tell what went wrong in `command` and return the exit code; None for what is a fault of ours."""
-    return next((tell_it(error, command) for kind, tell_it in _TELLERS if isinstance(error, kind)), None)
+def show_exception(error: Exception, command: str = "") -> int | None:
+    """Show what went wrong in `command` and return the exit code; None for what is a fault of ours."""
+    return next((show_it(error, command) for kind, show_it in _SHOWN_BY if isinstance(error, kind)), None)
 
 
 def _help_of(command: str) -> str:
     return f"see: {f'punch {command}'.rstrip()} --help"
 
 
-def _teller(kind: str, advice: str, code: int) -> "Callable[[Any, str], int]":
-    def tell_it(error: Exception, _command: str) -> int:
-        tell(kind, str(error) or "the time is up", advice)
+def _shown_as(kind: str, advice: str, code: int) -> "Callable[[Any, str], int]":
+    def show_it(error: Exception, _command: str) -> int:
+        show_error(kind, str(error) or "the time is up", advice)
         return code
 
-    return tell_it
+    return show_it
 
 
-def _tell_usage(error: UsageError, command: str) -> int:
-    tell("usage", str(error), _help_of(command))
+def _show_usage(error: UsageError, command: str) -> int:
+    show_error("usage", str(error), _help_of(command))
     return USAGE
 
 
-def _tell_unknown(error: UnknownList, _command: str) -> int:
+def _show_unknown(error: UnknownList, _command: str) -> int:
     hint = f"did you mean {' or '.join(error.near)}? " if error.near else ""
-    tell("not_found", str(error), f"{hint}punch list all shows what there is")
+    show_error("not_found", str(error), f"{hint}punch list all shows what there is")
     return REFUSED
 
 
-def _tell_directory(error: DirectoryError, _command: str) -> int:
-    tell("configuration", str(error), error.advice)
+def _show_directory(error: DirectoryError, _command: str) -> int:
+    show_error("configuration", str(error), error.advice)
     return CONFIGURATION
 
 
-def _tell_file(error: OSError, _command: str) -> int:
-    tell("file", f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
+def _show_file(error: OSError, _command: str) -> int:
+    show_error("file", f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
     return REFUSED
 
 
-def _tell_unavailable(error: DaemonUnavailable, _command: str) -> int:
+def _show_unavailable(error: DaemonUnavailable, _command: str) -> int:
     known = {LOST_RACE: "lost_race", CONFIGURATION: "configuration"}
     code = error.exit_code if error.exit_code in known else NO_DAEMON
-    tell(known.get(code, "no_daemon"), str(error), "punch doctor says more")
+    show_error(known.get(code, "no_daemon"), str(error), "punch doctor says more")
     return code
 
 
-_TELLERS: "tuple[tuple[type[Exception], Callable[[Any, str], int]], ...]" = (
-    (RequestRefused, tell_refusal),
-    (DaemonUnavailable, _tell_unavailable),
-    (ConnectionLost, _teller("connection_lost", "the daemon went away: punch doctor", NO_DAEMON)),
-    (TimeoutError, _teller("timed_out", "", NO_DAEMON)),
-    (FormatError, _teller("unreadable_file", "nothing was imported", REFUSED)),
-    (UsageError, _tell_usage),
-    (NotShipped, _teller("configuration", "install punchlist again, as a wheel", CONFIGURATION)),
-    (UnknownList, _tell_unknown),
-    (DirectoryError, _tell_directory),
-    (PunchlistError, _teller("protocol", "punch doctor", REFUSED)),
-    (OSError, _tell_file),
+_SHOWN_BY: "tuple[tuple[type[Exception], Callable[[Any, str], int]], ...]" = (
+    (RequestRefused, show_refusal),
+    (DaemonUnavailable, _show_unavailable),
+    (ConnectionLost, _shown_as("connection_lost", "the daemon went away: punch doctor", NO_DAEMON)),
+    (TimeoutError, _shown_as("timed_out", "", NO_DAEMON)),
+    (FormatError, _shown_as("unreadable_file", "nothing was imported", REFUSED)),
+    (UsageError, _show_usage),
+    (NotShipped, _shown_as("configuration", "install punchlist again, as a wheel", CONFIGURATION)),
+    (UnknownList, _show_unknown),
+    (DirectoryError, _show_directory),
+    (PunchlistError, _shown_as("protocol", "punch doctor", REFUSED)),
+    (OSError, _show_file),
 )
 """The first class that fits decides."""

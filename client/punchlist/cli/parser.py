@@ -129,7 +129,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if not rest or not {"--version", "-h", "--help"}.isdisjoint(front):
         parser, rest = everything(), []
     elif rest[0] == "help":
-        _tell_topic(rest[1:])
+        _show_topic(rest[1:])
         parser, front, rest = _helped(rest[1:]), ["--help"], []
     else:
         typed, found, rest = _found(rest)
@@ -144,7 +144,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def _tell_topic(words: Sequence[str]) -> None:
+def _show_topic(words: Sequence[str]) -> None:
     """Print the page that `punch help TOPIC` asks for, if these words name one; `help topics` lists them.
 
     Raises:

@@ -211,7 +211,7 @@ def since(ms: int) -> str:
     return f"{seconds}s"
 
 
-def told_once(errors: "Iterable[str]") -> "Iterable[str]":
+def with_counts(errors: "Iterable[str]") -> "Iterable[str]":
     """Errors in the order in which they first came, each with how often it came."""
     times: dict[str, int] = {}
     for error in errors:
@@ -243,7 +243,7 @@ def _row(task: "Task", state: str, style: Style, used: "int | None") -> str:
     number = f"#{safe(str(task['id']))}"
     priority = str(task.get("priority", "normal"))
     mark = style.glyphs.get(priority, "") if priority != "normal" and state not in FINISHED else ""
-    tail = _tail(task, state, style)
+    tail = _annotations(task, state, style)
     title = safe(str(task.get("title", "")))
     if style.width and used is not None:
         dots = style.glyphs["cut"]
@@ -257,7 +257,7 @@ def _row(task: "Task", state: str, style: Style, used: "int | None") -> str:
     return " ".join([*parts, text]) + style.paint("dim", tail)
 
 
-def _tail(task: "Task", state: str, style: Style) -> str:
+def _annotations(task: "Task", state: str, style: Style) -> str:
     tail = ""
     if state == "blocked" or (state == "paused" and task.get("open_blockers")):
         tail += f"  {style.glyphs['arrow']} " + ", ".join(f"#{safe(str(one))}" for one in task["open_blockers"])

@@ -74,7 +74,7 @@ def stop(target: Target, options: Options) -> int | None:
         with Caller(**{**options, "autostart": False}) as caller:
             pid = caller.open().pid
             supervised = listens(manager, target.socket)
-            _mark(target.socket, SUPERVISED if supervised else "")
+            _write_stopped_file(target.socket, SUPERVISED if supervised else "")
             if supervised:
                 manager.do("stop", SOCKET, SERVICE)
             else:
@@ -83,7 +83,7 @@ def stop(target: Target, options: Options) -> int | None:
         if not error.temporary:
             raise
         if os.path.isdir(os.path.dirname(target.socket)):
-            _mark(target.socket, "")
+            _write_stopped_file(target.socket, "")
         return None
     deadline = time.monotonic() + _LEAVE_S
     while os.path.exists(target.socket):
@@ -93,7 +93,7 @@ def stop(target: Target, options: Options) -> int | None:
     return pid
 
 
-def _mark(socket: str, text: str) -> None:
+def _write_stopped_file(socket: str, text: str) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     mark = os.open(stopped_path(socket), flags, 0o600)
     try:

@@ -78,7 +78,7 @@ def _happened(changes: Iterable[Event], tasks: dict[str, Task]) -> list[str]:
         actor = _text(change["actor"], 40)
         if change["event"]["type"] == "ListCleared":
             latest = {"": f"  the list was cleared by {actor}"}
-        elif said := _said(change["event"]):
+        elif said := _summary(change["event"]):
             task, told = said
             # Of several things the last one counts; that a task is new is worth more than that it was edited.
             known = latest.pop(task, "")
@@ -99,7 +99,7 @@ _PLAIN = {
 }
 
 
-def _said(event: dict[str, Any]) -> tuple[str, str] | None:
+def _summary(event: dict[str, Any]) -> tuple[str, str] | None:
     """The task that an event is about, and what happened to it."""
     if event["type"] == "TaskAdded":
         return event["task"]["id"], "added"

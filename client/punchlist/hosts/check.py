@@ -57,7 +57,7 @@ def tools_of(command: Sequence[str], env: Mapping[str, str], timeout_s: float = 
                 return _asked(server, time.monotonic() + timeout_s)
             except (OSError, _EndedError) as error:
                 _end(server)
-                raise _told(command, server.returncode, errors) from error
+                raise _error_of(command, server.returncode, errors) from error
             finally:
                 _end(server)
 
@@ -135,7 +135,7 @@ def _answers(server: "subprocess.Popen[bytes]", deadline: float) -> Iterator[dic
                 yield answer
 
 
-def _told(command: Sequence[str], code: int, errors: Any) -> ServerError:
+def _error_of(command: Sequence[str], code: int, errors: Any) -> ServerError:
     """What the server wrote to standard error: the reason, and below it what to do."""
     errors.seek(0)
     lines = [line.strip() for line in errors.read().decode(errors="replace").splitlines() if line.strip()]

@@ -81,7 +81,7 @@ class Agents:
             raise Problem("invalid_arguments", f"{AGENT_KEY} in _meta must be a text", {"field": AGENT_KEY})
         known = context.session.client_params
         host = known.client_info.name if known is not None else ""
-        told, request = _told(meta), context.request
+        told, request = _conversation_id(meta), context.request
         web = "" if request is None else str(request.headers.get(_HTTP_SESSION, ""))
         connection = web if request is not None else self._drawn
         if self._actor is not None:
@@ -125,7 +125,7 @@ class Agents:
         return self._names[name]
 
 
-def _told(meta: Mapping[str, Any]) -> str:
+def _conversation_id(meta: Mapping[str, Any]) -> str:
     """The id of the conversation that a host names in a request."""
     turn = meta.get(_CODEX)
     found = [meta.get(name) for name in _SESSIONS]

@@ -75,9 +75,9 @@ class Updates:
         with anyio.move_on_after(RETRY_S):
             await self._following.wait()
             for uri in uris:
-                await self._look_up(uri)
+                await self._resolve(uri)
 
-    async def _look_up(self, uri: str) -> None:
+    async def _resolve(self, uri: str) -> None:
         """Remember which conversation stands behind the name in an address, which may be that of a session."""
         address = parse(uri)
         if address is None:
@@ -131,10 +131,10 @@ class Updates:
             everything, self._all_changed = self._all_changed, False
             for uri in self._wanted():
                 if everything:
-                    await self._look_up(uri)
+                    await self._resolve(uri)
                 address = parse(uri)
                 if address is not None and (everything or self._names(address.conversation) & changed):
-                    await self._tell(uri)
+                    await self._publish(uri)
 
     def _names(self, conversation: str) -> set[str]:
         return {conversation, self._attached.get(conversation, conversation)}
@@ -142,7 +142,7 @@ class Updates:
     def _wanted(self) -> Iterable[str]:
         return [*{*self._listened, *self._sessions}]
 
-    async def _tell(self, uri: str) -> None:
+    async def _publish(self, uri: str) -> None:
         if uri in self._listened:
             await self._bus.publish(ResourceUpdated(uri))
         for session in list(self._sessions.get(uri, ())):

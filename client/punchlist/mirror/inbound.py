@@ -93,7 +93,7 @@ class Inbound:
                 if msgspec.json.encode(state) != before:
                     await run_sync(_save, path, state)
         except (Trouble, OSError) as error:
-            self._tell("", str(error))
+            self._report_trouble("", str(error))
 
     def _read(self) -> dict[str, dict[str, Any]]:
         """The contents of the files by their number, without those that can't be read (yet)."""
@@ -107,7 +107,7 @@ class Inbound:
                 document = _FORM.parse(name, data)
             except (Unreadable, Trouble) as error:
                 if data.strip() or isinstance(error, Trouble):
-                    self._tell(name, f"not taken over: {error}")
+                    self._report_trouble(name, f"not taken over: {error}")
                 continue
             number = name.removesuffix(".json")
             fields = dict(document.tasks[number])
@@ -170,7 +170,7 @@ class Inbound:
         try:
             result = await self._client.call("task.add", {**common, **params, "key": key})
         except RequestRefused as error:
-            self._tell(number, f"not added: {error.message}")
+            self._report_trouble(number, f"not added: {error.message}")
             return
         self._clear(number)
         # Its state and edges follow as changes, like those of every later look.
@@ -187,12 +187,12 @@ class Inbound:
                 seen.said = said  # it was deleted here, and stays so
                 break
             except RequestRefused as error:
-                self._tell(number, f"{method.removeprefix('task.')} refused: {error.message}")
+                self._report_trouble(number, f"{method.removeprefix('task.')} refused: {error.message}")
                 return
             seen.said = then
         self._clear(number)
 
-    def _tell(self, number: str, text: str) -> None:
+    def _report_trouble(self, number: str, text: str) -> None:
         self._report.add(Problem("", self._path(number), "trouble", text, 0))
 
     def _clear(self, number: str) -> None:

@@ -46,17 +46,17 @@ class Inbox:
         async with anyio.create_task_group() as group:
             try:
                 while True:
-                    self._look_at_configuration(group)
+                    self._read_configuration(group)
                     await anyio.sleep(_LOOK_S)
             finally:
                 for end in self._ends.values():
                     end.set()
 
-    def _look_at_configuration(self, group: TaskGroup) -> None:
+    def _read_configuration(self, group: TaskGroup) -> None:
         try:
             wanted = self._config.inbound()
         except ConfigError as error:
-            self._tell(self._config.path, str(error))
+            self._report_trouble(self._config.path, str(error))
             return
         for directory in self._ends.keys() - set(wanted):
             self._ends.pop(directory).set()
@@ -92,7 +92,7 @@ class Inbox:
                     if inode_of(directory) != inode:
                         break
             except (OSError, RuntimeError) as error:  # no watches, or the directory vanished
-                self._tell(directory, f"watching: {error}")
+                self._report_trouble(directory, f"watching: {error}")
                 await anyio.sleep(_LOOK_S)
 
     async def _sync(self, directory: str, folders: list[str]) -> None:
@@ -100,11 +100,11 @@ class Inbox:
             try:
                 await Inbound(self._client, directory, folder, self._data_dir, self._report).sync()
             except PunchlistError as error:
-                self._tell(directory, str(error))  # the next look at everything takes it over
+                self._report_trouble(directory, str(error))  # the next look at everything takes it over
                 return
         self._report.clear(directory, "trouble")
 
-    def _tell(self, file: str, text: str) -> None:
+    def _report_trouble(self, file: str, text: str) -> None:
         self._report.add(Problem("", file, "trouble", text, int(time.time() * 1000)))
 
 

@@ -75,13 +75,13 @@ class PlanFile:
                 if await self._sync_once():
                     return
             except (FormatError, OSError) as error:
-                self._tell("corrupt" if isinstance(error, FormatError) else "trouble", str(error))
+                self._report_problem("corrupt" if isinstance(error, FormatError) else "trouble", str(error))
                 return
             except RequestRefused as error:
                 if error.kind != "version_conflict":
-                    self._tell("conflict", f"{error.kind}: {error.message}")
+                    self._report_problem("conflict", f"{error.kind}: {error.message}")
                     return
-        self._tell("trouble", "file and list change faster than they can be made the same")
+        self._report_problem("trouble", "file and list change faster than they can be made the same")
 
     async def _sync_once(self) -> bool:
         """One try; whether file and list are the same now."""
@@ -100,7 +100,7 @@ class PlanFile:
         held = sum(1 for one in state.entries if one.task)
         if len(proposal.deleted) > _MOST_DELETED and len(proposal.deleted) * 2 > held:
             missing = f"{len(proposal.deleted)} of {held} tasks are missing in the file, so it is left alone"
-            self._tell("kept", f"{missing}: put their lines back, or delete the tasks: punch rm")
+            self._report_problem("kept", f"{missing}: put their lines back, or delete the tasks: punch rm")
             return True
         added = await self._carry_out(proposal, entries, present)
         tasks = list(await self._list.list())
@@ -116,7 +116,7 @@ class PlanFile:
         await run_sync(self._save, _State(self._conversation, epoch, text, fresh))
         self._report.clear(self._path, "trouble", "corrupt", "kept", *(() if proposal.conflicts else ("conflict",)))
         if proposal.conflicts:
-            self._tell("conflict", "; ".join(proposal.conflicts[:20]))
+            self._report_problem("conflict", "; ".join(proposal.conflicts[:20]))
         return True
 
     async def _begin(self, document: Document) -> None:
@@ -206,7 +206,7 @@ class PlanFile:
         make_directories(os.path.dirname(self._state_path))
         atomic_write(self._state_path, msgspec.json.encode(state))
 
-    def _tell(self, kind: str, text: str) -> None:
+    def _report_problem(self, kind: str, text: str) -> None:
         self._report.add(Problem(self._conversation, self._path, kind, text, int(time.time() * 1000)))
 
 

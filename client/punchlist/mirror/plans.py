@@ -47,10 +47,10 @@ class Plans:
         """Run until cancelled."""
         async with anyio.create_task_group() as group:
             while True:
-                self._look_at_configuration(group)
+                self._read_configuration(group)
                 await anyio.sleep(_LOOK_S)
 
-    def _look_at_configuration(self, group: TaskGroup) -> None:
+    def _read_configuration(self, group: TaskGroup) -> None:
         try:
             wanted = self._config.plans()
         except ConfigError:

@@ -117,7 +117,7 @@ class Runner:
 
     # what may have changed
 
-    def _mark(self, group: TaskGroup, entry: Entry, conversation: str, *, is_stale: bool) -> None:
+    def _schedule(self, group: TaskGroup, entry: Entry, conversation: str, *, is_stale: bool) -> None:
         key = (entry.directory, entry.format, conversation)
         mirrored = self._mirrored.get(key)
         if mirrored is None:
@@ -151,13 +151,13 @@ class Runner:
         await anyio.sleep(seconds)
         for entry in self._entries:
             if (entry.directory, entry.format) == key[:2] and entry.holds(key[2]):
-                self._mark(group, entry, key[2], is_stale=False)
+                self._schedule(group, entry, key[2], is_stale=False)
 
-    async def _mark_everything(self, group: TaskGroup) -> None:
+    async def _schedule_all(self, group: TaskGroup) -> None:
         for entry in self._entries:
             names = entry.conversations
             for name in [one async for one in self._conversations(entry)] if names is None else names:
-                self._mark(group, entry, name, is_stale=True)
+                self._schedule(group, entry, name, is_stale=True)
 
     async def _conversations(self, entry: Entry) -> AsyncIterator[str]:
         """All conversations: those of the daemon, and those that only files name."""
@@ -181,9 +181,9 @@ class Runner:
         while True:
             try:
                 self._load()
-                await self._mark_everything(group)
+                await self._schedule_all(group)
             except (PunchlistError, ConfigError, OSError) as error:
-                self._tell(str(error))
+                self._report_trouble(str(error))
             else:
                 self._report.clear(self._config.path, "trouble")
                 self.ready.set()
@@ -195,7 +195,7 @@ class Runner:
         while True:
             try:
                 async with self._client.watch() as changes:
-                    await self._mark_everything(group)
+                    await self._schedule_all(group)
                     async for change in changes:
                         for entry in self._entries:
                             if not entry.holds(change.conversation):
@@ -205,11 +205,11 @@ class Runner:
                                 await self._mirrored[key].erase()
                                 self._mirrored.pop(key, None)
                                 continue
-                            self._mark(group, entry, change.conversation, is_stale=True)
+                            self._schedule(group, entry, change.conversation, is_stale=True)
             except RequestRefused:
                 pass  # another log, or a position that is gone: begin again with a look at everything
             except PunchlistError as error:
-                self._tell(str(error))
+                self._report_trouble(str(error))
             await anyio.sleep(_RETRY_S)
 
     async def _follow_disk(self, group: TaskGroup) -> None:
@@ -218,7 +218,7 @@ class Runner:
             self._watched = anyio.Event()
             folders = [self._config.directory, *(path for entry in self._entries for path in _watchable(entry))]
             self._inodes = {path: inode_of(path) for path in folders}
-            group.start_soon(self._look_again, group)
+            group.start_soon(self._check_again, group)
             try:
                 watch = awatch(
                     *dict.fromkeys(folders),
@@ -235,7 +235,7 @@ class Runner:
             except (OSError, RuntimeError) as error:
                 # watchfiles' own error is a RuntimeError: no instances, no watches, or a directory that vanished.
                 if polling:
-                    self._tell(f"watching: {error}")
+                    self._report_trouble(f"watching: {error}")
                     await anyio.sleep(_RETRY_S)
                 polling = True
                 self._report.watching = "polling"
@@ -246,21 +246,21 @@ class Runner:
         if self._config.path in paths:
             try:
                 self._load()
-                await self._mark_everything(group)
+                await self._schedule_all(group)
             except (PunchlistError, ConfigError) as error:
-                self._tell(str(error))
+                self._report_trouble(str(error))
         for entry in self._entries:
             for conversation in {name for path in paths if (name := self._owner(entry, path)) is not None}:
-                self._mark(group, entry, conversation, is_stale=False)
+                self._schedule(group, entry, conversation, is_stale=False)
         if len(found) > _BURST:
-            group.start_soon(self._look_again, group)
+            group.start_soon(self._check_again, group)
 
-    async def _look_again(self, group: TaskGroup) -> None:
+    async def _check_again(self, group: TaskGroup) -> None:
         await anyio.sleep(_AFTER_BURST_S)
         for entry in self._entries:
             for directory, form, conversation in list(self._mirrored):
                 if (directory, form) == (entry.directory, entry.format):
-                    self._mark(group, entry, conversation, is_stale=False)
+                    self._schedule(group, entry, conversation, is_stale=False)
 
     def _owner(self, entry: Entry, path: str) -> str | None:
         """The conversation that a changed path belongs to."""
@@ -275,7 +275,7 @@ class Runner:
         found = form.conversation(stem)
         return found if found is not None and entry.holds(found) and path.endswith(".json") else None
 
-    def _tell(self, text: str) -> None:
+    def _report_trouble(self, text: str) -> None:
         self._report.add(Problem("", self._config.path, "trouble", text, 0))
 
 

@@ -94,16 +94,16 @@ class ListSync:
         async with self._at_work:
             self.retry_s = None
             if not self._is_erased:
-                await self._sync_or_tell()
+                await self._sync_or_report()
 
-    async def _sync_or_tell(self) -> None:
+    async def _sync_or_report(self) -> None:
         try:
             await self._sync()
             self._report.clear(self._folder.path, "trouble")
             if self._folder.has_shadows:
                 self.retry_s = min(LATE_S / 2, self.retry_s or LATE_S)
         except (Trouble, OSError) as error:
-            self._tell("trouble", self._folder.path, str(error))
+            self._report_problem("trouble", self._folder.path, str(error))
             self.retry_s = 5.0
 
     async def erase(self) -> None:
@@ -113,9 +113,9 @@ class ListSync:
         """
         async with self._at_work:
             self._is_erased = True
-            await self._remove_ours()
+            await self._remove_written()
 
-    async def _remove_ours(self) -> None:
+    async def _remove_written(self) -> None:
         for name, written in self._written.items():
             await run_sync(self._folder.remove, name, written.data)
         self._written = {}
@@ -123,7 +123,7 @@ class ListSync:
     async def _sync(self) -> None:
         if not self.stem and (copy := await self._name.choose()):
             said = "what stood under its former name said something else"
-            self._tell("conflict", self._path(f"{self.stem}.json"), said, self._path(copy))
+            self._report_problem("conflict", self._path(f"{self.stem}.json"), said, self._path(copy))
         disk = await run_sync(self._read_disk)
         if not self._is_settled:
             self._is_settled = await self._settle()
@@ -173,26 +173,28 @@ class ListSync:
         except Trouble as error:
             copy = f"{name}.{time.time_ns():x}.conflict"
             await run_sync(self._folder.set_aside, name, copy)
-            self._tell("conflict", self._path(name), f"what stood here for a moment: {error}", self._path(copy))
+            self._report_problem(
+                "conflict", self._path(name), f"what stood here for a moment: {error}", self._path(copy)
+            )
             return True
         if data is not None and self._is_readable(name, data):
             if await self._take_all({name: data}):
-                await self._keep(name, data, "is no file of this list")
+                await self._save_copy(name, data, "is no file of this list")
         elif data is not None and name in self._written:  # else a write of ours that was not finished
             if self._is_fresh(f"displaced {name}", UNREADABLE_S):
                 return False
             if data:
-                await self._keep(name, data, "was never written to its end")
+                await self._save_copy(name, data, "was never written to its end")
         self._since.pop(f"displaced {name}", None)
         await run_sync(self._folder.settle, name, data)
         return True
 
-    async def _keep(self, name: str, data: bytes, why: str) -> None:
+    async def _save_copy(self, name: str, data: bytes, why: str) -> None:
         """Keep a copy of replaced content that can't be applied."""
         copy = copy_of(name, data)
         await run_sync(self._folder.save_copy, copy, data)
         self._report.clear(self._path(name), "foreign")
-        self._tell("conflict", self._path(name), f"what stood here for a moment {why}", self._path(copy))
+        self._report_problem("conflict", self._path(name), f"what stood here for a moment {why}", self._path(copy))
 
     def _is_readable(self, name: str, data: bytes) -> bool:
         try:
@@ -227,7 +229,7 @@ class ListSync:
             # Edges to tasks that a later file added are known now.
             outcomes = await self._pass(proposals, closed)
         for name, outcome in outcomes.items():
-            await self._tell_outcome(name, proposals[name][0], outcome)
+            await self._report_outcome(name, proposals[name][0], outcome)
         return closed
 
     async def _pass(self, proposals: dict[str, tuple[bytes, Document]], closed: set[str]) -> dict[str, Outcome]:
@@ -236,7 +238,7 @@ class ListSync:
             try:
                 outcomes[name] = await self._taker.take(name, document)
             except Foreign as error:
-                self._tell("foreign", self._path(name), f"left as it is: {error}")
+                self._report_problem("foreign", self._path(name), f"left as it is: {error}")
                 closed.add(name)
         return outcomes
 
@@ -253,7 +255,7 @@ class ListSync:
                 return None
             if not data.strip(b"\xef\xbb\xbf \t\r\n\0"):
                 return Document({}, None, "")
-            self._tell("corrupt", self._path(name), str(error))
+            self._report_problem("corrupt", self._path(name), str(error))
             return None
         self._since.pop(f"unreadable {name}", None)
         self._report.clear(self._path(name), "corrupt", "foreign")
@@ -286,7 +288,7 @@ class ListSync:
             if tasks.version == 0 and not disk:
                 return {}
             if not len(tasks) and self._written and not (await self._list.info()).created_at:
-                await self._remove_ours()  # it was erased while nobody told us
+                await self._remove_written()  # it was erased while nobody told us
                 return {}
             epoch = (await self._client.open()).epoch
             self._wrote = 0
@@ -342,17 +344,17 @@ class ListSync:
         origins = [self._form.parse(name, data).origin for name, data in disk.items() if name in self._written]
         return origins[0].version if len(origins) == 1 and origins[0] else 0
 
-    async def _tell_outcome(self, name: str, data: bytes, outcome: Outcome) -> None:
+    async def _report_outcome(self, name: str, data: bytes, outcome: Outcome) -> None:
         if outcome.kept:
             ids = ", ".join(f"#{task}" for task in outcome.kept[:20])
             said = "is empty or does not say that it knows them"
-            self._tell("kept", self._path(name), f"{len(outcome.kept)} tasks stay, the file {said}: {ids}")
+            self._report_problem("kept", self._path(name), f"{len(outcome.kept)} tasks stay, the file {said}: {ids}")
         if not outcome.conflicts:
             return
         copy = copy_of(name, data)
         await run_sync(self._folder.save_copy, copy, data)
         lines = [_line(conflict) for conflict in outcome.conflicts]
-        self._tell("conflict", self._path(name), "; ".join(lines[:20]), self._path(copy))
+        self._report_problem("conflict", self._path(name), "; ".join(lines[:20]), self._path(copy))
         await self._list.append_message(
             "conflict",
             {"file": self._path(name), "copy": self._path(copy), "conflicts": lines[:100]},
@@ -360,7 +362,7 @@ class ListSync:
             key=f"conflict:{digest_of([self._path(copy), lines])}",
         )
 
-    def _tell(self, kind: str, file: str, text: str, copy: str = "") -> None:
+    def _report_problem(self, kind: str, file: str, text: str, copy: str = "") -> None:
         self._report.add(Problem(self.conversation, file, kind, text, int(time.time() * 1000), copy))
 
     def _path(self, name: str) -> str:

@@ -234,7 +234,7 @@ def fate(desk: ToolContext, task: str, fence: int) -> Generator[Call[Any], Any, 
                 continue
             if recorded.actor == desk.actor:
                 told.clear()
-            elif said := _said(event, name_of(recorded.actor)):
+            elif said := _loss(event, name_of(recorded.actor)):
                 told.append(said)
             if isinstance(event, ListCleared):
                 return "".join(told[-1:])  # from here on the ids mean other tasks
@@ -243,7 +243,7 @@ def fate(desk: ToolContext, task: str, fence: int) -> Generator[Call[Any], Any, 
         after = page.next
 
 
-def _said(event: AnyEvent, actor: str) -> str:
+def _loss(event: AnyEvent, actor: str) -> str:
     """What an event did to the task that an agent had; empty if the agent still has it."""
     match event:
         case ListCleared():

@@ -111,8 +111,8 @@ class PunchApp(Program):
         self._absent[whom] = why
         self.away = next(filter(None, self._absent.values()), "")
         if isinstance(self.screen, Face) and self.screen.is_mounted:
-            self.screen.say(*([f"This is the last picture. {self.away}"] if self.away else []))
-            self.screen.told()
+            self.screen.report(*([f"This is the last picture. {self.away}"] if self.away else []))
+            self.screen.draw_frame()
 
     def _dealt(self, push: BoardPush | BoardStart) -> None:
         if isinstance(push, BoardStart):

@@ -34,7 +34,7 @@ class Board(Face):
     def draw(self, item: Item, width: int) -> list[Part]:
         """One list."""
         card = self.cards.get(item.key)
-        return card_parts(card, self.look(width), min(_NAMES, max(width // 3, 8))) if card else []
+        return card_parts(card, self.draw_context(width), min(_NAMES, max(width // 3, 8))) if card else []
 
     def items(self) -> list[Item]:
         """The sections and their lists."""
@@ -83,7 +83,7 @@ class Board(Face):
             self.arranged()
         else:
             self.lines.changed(changed)
-            self.told()
+            self.draw_frame()
 
     def on_screen_resume(self) -> None:
         """The board is to be seen: its cards follow the daemon, as long as it is."""
@@ -116,6 +116,6 @@ class Board(Face):
             try:
                 self.face.open_list(name)
             except PunchlistError as error:
-                self.say(safe(str(error)))
+                self.report(safe(str(error)))
 
         self.face.push_screen(Ask("Name of the list (letters, digits, . _ : -)"), named)

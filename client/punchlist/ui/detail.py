@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from punchlist.cli.render import moment
 from punchlist.text import safe_block
 from punchlist.ui.members import duration_text
-from punchlist.ui.parts import Look, Part, state, text
+from punchlist.ui.parts import DrawContext, Part, state, text
 from punchlist_schemas.things import Task
 
 _MOST = 40
@@ -13,7 +13,7 @@ _DEEPEST = 6
 _OF_TASKS = ("discovered-from", "relates-to")
 
 
-def detail(task: Task, by_id: Mapping[str, Task], look: Look) -> list[Part]:
+def detail(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> list[Part]:
     """The task in full. Parts may hold several lines."""
     shown = state(task)
     parts: list[Part] = [("dim", f"#{text(task.id)} · "), (shown, shown.replace("_", " "))]
@@ -36,7 +36,7 @@ def detail(task: Task, by_id: Mapping[str, Task], look: Look) -> list[Part]:
         if names:
             parts.append(("heading", f"\n{heading}\n"))
             for name in names[:_MOST]:
-                parts += _named(name, by_id, look)
+                parts += _named(name, by_id, context)
             parts += [("dim", f"  and {len(names) - _MOST} more\n")] if len(names) > _MOST else []
     parts += [*_leads(task, by_id), *_notes(task)]
     since = f"{shown.replace('_', ' ')} {moment(task.status_changed_at)}"
@@ -51,8 +51,8 @@ def _plans(task: Task) -> list[Part]:
         ("not before", moment(task.not_before) if task.not_before else ""),
         ("estimate", duration_text(task.estimate_ms)),
     )
-    told = " · ".join(f"{name} {value}" for name, value in plans if value)
-    return [(style, f"{line}\n") for style, line in (("label", labels), ("note", told)) if line]
+    planned = " · ".join(f"{name} {value}" for name, value in plans if value)
+    return [(style, f"{line}\n") for style, line in (("label", labels), ("note", planned)) if line]
 
 
 def _leads(task: Task, by_id: Mapping[str, Task]) -> list[Part]:
@@ -75,15 +75,15 @@ def _notes(task: Task) -> list[Part]:
     return parts
 
 
-def dependencies(task: Task, by_id: Mapping[str, Task], look: Look) -> list[Part]:
+def dependencies(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> list[Part]:
     """What a task waits for, as a tree, and what waits for it."""
     parts: list[Part] = []
     for heading, member in (("Waits for", "blocked_by"), ("Frees, when it is done", "blocks")):
-        parts += [("heading", f"{heading}\n"), *_branch(task, member, by_id, look), ("", "\n")]
+        parts += [("heading", f"{heading}\n"), *_branch(task, member, by_id, context), ("", "\n")]
     return parts
 
 
-def _branch(task: Task, member: str, by_id: Mapping[str, Task], look: Look) -> list[Part]:
+def _branch(task: Task, member: str, by_id: Mapping[str, Task], context: DrawContext) -> list[Part]:
     parts: list[Part] = []
     seen: set[str] = set()
     stack = [(1, name) for name in reversed(getattr(task, member))]
@@ -91,18 +91,18 @@ def _branch(task: Task, member: str, by_id: Mapping[str, Task], look: Look) -> l
         depth, name = stack.pop()
         again = name in seen
         seen.add(name)
-        parts += _named(name, by_id, look, depth, " (see above)" if again else "")
+        parts += _named(name, by_id, context, depth, " (see above)" if again else "")
         found = by_id.get(name)
         if found is not None and not again and depth < _DEEPEST:
             stack += [(depth + 1, one) for one in reversed(getattr(found, member))]
     return parts or [("dim", "  nothing\n")]
 
 
-def _named(name: str, by_id: Mapping[str, Task], look: Look, depth: int = 1, note: str = "") -> list[Part]:
+def _named(name: str, by_id: Mapping[str, Task], context: DrawContext, depth: int = 1, note: str = "") -> list[Part]:
     found = by_id.get(name)
     if found is None:
         return [("dim", f"{'  ' * depth}#{text(name)}\n")]
     shown = state(found)
     title = "dim" if shown == "completed" else ""
-    glyph = look.glyphs[shown]
+    glyph = context.glyphs[shown]
     return [(shown, f"{'  ' * depth}{glyph} "), ("dim", f"#{text(name)} "), (title, f"{text(found.title)}{note}\n")]

@@ -72,7 +72,7 @@ class Sure(ModalScreen[bool]):
             self.dismiss(False)
 
 
-class Told(ModalScreen[None]):
+class Notice(ModalScreen[None]):
     """Shows a text until a key is pressed; the arrows scroll it.
 
     Args:

@@ -14,9 +14,9 @@ from textual.widgets import Input, Static
 
 from punchlist.errors import PunchlistError
 from punchlist.text import safe
-from punchlist.ui.dialogs import Told, painted
+from punchlist.ui.dialogs import Notice, painted
 from punchlist.ui.lines import COLOURS, Lines
-from punchlist.ui.parts import Item, Look, Part, fitted, width_of
+from punchlist.ui.parts import DrawContext, Item, Part, fitted, width_of
 from punchlist.ui.program import Program
 
 FRAME_S = 0.1
@@ -115,17 +115,17 @@ class Face(Screen[None]):
             self._due = False
             self.draw_changes()
 
-    def look(self, width: int) -> Look:
+    def draw_context(self, width: int) -> DrawContext:
         """How to draw now."""
-        return Look(self.face.setup.glyphs, int(time.time() * 1000), int(time.monotonic() / FRAME_S), width)
+        return DrawContext(self.face.setup.glyphs, int(time.time() * 1000), int(time.monotonic() / FRAME_S), width)
 
     def arranged(self) -> None:
         """Lines came, went or moved: show them anew."""
         items = self.items()
         self.lines.show(items if items else [Item("", 0, line) for line in self.empty().splitlines()])
-        self.told()
+        self.draw_frame()
 
-    def told(self) -> None:
+    def draw_frame(self) -> None:
         """Draw what stands around the lines."""
         if not self.is_mounted:
             return
@@ -143,7 +143,7 @@ class Face(Screen[None]):
             self._put("#hints", [self._hints(width)])
         self._pulse(turns=bool(below))
 
-    def say(self, *sentences: str) -> None:
+    def report(self, *sentences: str) -> None:
         """Say something until the next key."""
         for said in self.query("#said").results(Static):  # none when the screen was left meanwhile
             said.display = bool(sentences)
@@ -151,19 +151,19 @@ class Face(Screen[None]):
 
     def on_lines_chosen(self) -> None:
         """Other lines are in view, or another one is chosen."""
-        self.told()
+        self.draw_frame()
 
     def on_resize(self) -> None:
         """The window has another size."""
-        self.told()
+        self.draw_frame()
 
     def _put(self, name: str, lines: Iterable[list[Part]]) -> None:
-        told = list(lines)
-        if self._put_last.get(name) == told:
+        rows = list(lines)
+        if self._put_last.get(name) == rows:
             return
-        self._put_last[name] = told
+        self._put_last[name] = rows
         static = self.query_one(name, Static)
-        shown = [painted(parts, self.styles_by_name()) for parts in told]
+        shown = [painted(parts, self.styles_by_name()) for parts in rows]
         height = len(shown)
         moved = static.display != bool(height) or static.styles.height is None or static.styles.height.value != height
         if moved:
@@ -235,7 +235,7 @@ class Face(Screen[None]):
         if action is None:
             return
         event.prevent_default().stop()
-        self.say()
+        self.report()
         await self.act(action)
 
     async def act(self, action: str) -> None:
@@ -246,13 +246,13 @@ class Face(Screen[None]):
 
     def calls(self, work: Awaitable[None], group: str = "calls", *, exclusive: bool = False) -> None:
         """Let calls be made beside the keys; what the daemon refuses is said."""
-        self.run_worker(self._said(work), group=group, exclusive=exclusive)
+        self.run_worker(self._reported(work), group=group, exclusive=exclusive)
 
-    async def _said(self, work: Awaitable[None]) -> None:
+    async def _reported(self, work: Awaitable[None]) -> None:
         try:
             await work
         except PunchlistError as error:
-            self.say(str(error))
+            self.report(str(error))
 
     def do_down(self) -> None:
         """Choose the next line."""
@@ -313,7 +313,7 @@ class Face(Screen[None]):
                     text.append(f"\n{group}\n", "bold")
                 text.append(f"  {key.shown:<12}", self.lines.colour("in_progress"))
                 text.append(f"{key.does}\n")
-        self.face.push_screen(Told("Keys", text))
+        self.face.push_screen(Notice("Keys", text))
 
     def do_quit(self) -> None:
         """End the program."""

@@ -91,7 +91,7 @@ class Lines(ScrollView, can_focus=True):
         self.refresh_line(self.cursor)
         self.cursor = at
         self.refresh_line(at)
-        self._keep_in_view()
+        self._scroll_into_view()
         self.post_message(self.Chosen())
 
     def move(self, by: int) -> None:
@@ -103,7 +103,7 @@ class Lines(ScrollView, can_focus=True):
         if key in self.index:
             self.choose(self.index[key])
 
-    def _keep_in_view(self) -> None:
+    def _scroll_into_view(self) -> None:
         top, height = self.scroll_offset.y, self.size.height
         above = self.cursor - 1 if self.cursor and not self.items[self.cursor - 1].key else self.cursor
         if above < top:
@@ -118,7 +118,7 @@ class Lines(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         """The window has another size."""
-        self._keep_in_view()
+        self._scroll_into_view()
         self.post_message(self.Chosen())
 
     def on_click(self, event: events.Click) -> None:

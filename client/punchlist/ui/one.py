@@ -21,7 +21,7 @@ from punchlist.rows import Rows
 from punchlist.text import safe
 from punchlist.ui.changes import CHANGES, WRITES, Wish
 from punchlist.ui.detail import dependencies, detail
-from punchlist.ui.dialogs import Ask, Field, Form, Sure, Told, painted
+from punchlist.ui.dialogs import Ask, Field, Form, Notice, Sure, painted
 from punchlist.ui.face import Face
 from punchlist.ui.filters import STATES, of_tasks
 from punchlist.ui.members import MEMBERS, changes
@@ -101,7 +101,7 @@ class OneList(Face):
             self._underway |= {key for key in changed if rows.by_id[key].status == "in_progress"}
         first, self._known = not self._known, True
         if self.past is not None:
-            self.told()
+            self.draw_frame()
             return
         index = self.lines.index
         if changed is None or (self._test and any(self._test(rows.by_id[key]) != (key in index) for key in changed)):
@@ -110,7 +110,7 @@ class OneList(Face):
                 self._choose_something()
             return
         self.lines.changed(changed)
-        self.told()
+        self.draw_frame()
 
     def _choose_something(self) -> None:
         """Begin at what is being worked on, or at the first task that is open."""
@@ -133,8 +133,8 @@ class OneList(Face):
         if task is None:
             return []
         marked = item.key in self.marked
-        look = self.look(width) if self.past is None else self.look(width)._replace(now=0)
-        return task_parts(task, look, depth=item.depth, numbers=self._numbers, marked=marked)
+        context = self.draw_context(width) if self.past is None else self.draw_context(width)._replace(now=0)
+        return task_parts(task, context, depth=item.depth, numbers=self._numbers, marked=marked)
 
     def head(self) -> list[Part]:
         """The list's name, how it stands; of a list of the past which one it is."""
@@ -151,14 +151,14 @@ class OneList(Face):
             parts.append(("failed", "   damaged: not the whole list"))
         return parts
 
-    def told(self) -> None:
+    def draw_frame(self) -> None:
         """Draw what stands around the lines, and the detail."""
-        super().told()
+        super().draw_frame()
         self.set_class(self.past is not None, "past")
         self.set_class(self.size.width >= WIDE, "wide-enough")
         if self.is_mounted and self.size.width >= WIDE:
             task = self.selected
-            parts = detail(task, self.picture.by_id, self.look(0)) if task else []
+            parts = detail(task, self.picture.by_id, self.draw_context(0)) if task else []
             if parts != self._detail:
                 self._detail = parts
                 shown = painted(parts, self.styles_by_name())
@@ -170,10 +170,10 @@ class OneList(Face):
         seen = {item.key for item in self.lines.in_view} if self._underway and self.past is None else self._underway
         hidden = sorted((self.rows.by_id[key] for key in self._underway - seen), key=lambda task: (task.rank, task.id))
         most = 1 if self.size.height < 20 else _RUNNING  # noqa: PLR2004 - a low window has no room for three
-        look = self.look(self.size.width)
-        lines = [task_parts(task, look, numbers=self._numbers) for task in hidden[:most]]
+        context = self.draw_context(self.size.width)
+        lines = [task_parts(task, context, numbers=self._numbers) for task in hidden[:most]]
         if len(hidden) > most:
-            lines[-1] = [*fitted(lines[-1], look.width - 12), ("dim", f"  +{len(hidden) - most} more")]
+            lines[-1] = [*fitted(lines[-1], context.width - 12), ("dim", f"  +{len(hidden) - most} more")]
         return lines
 
     def spins(self, key: str) -> bool:
@@ -206,10 +206,10 @@ class OneList(Face):
     async def act(self, action: str) -> None:
         """Do what an action's name says, unless nothing may be changed here."""
         if action in WRITES and self.face.setup.read_only:
-            self.say("Nothing is changed here: punch ui runs with --read-only.")
+            self.report("Nothing is changed here: punch ui runs with --read-only.")
         elif action in WRITES and self.past is not None:
             hint = self.face.keys.hint("now")
-            self.say(f"This is the list of version {self.past.version}, which stays as it was; {hint} goes to now.")
+            self.report(f"This is the list of version {self.past.version}, which stays as it was; {hint} goes to now.")
         elif action in CHANGES:
             self._change(action)
         else:
@@ -244,12 +244,12 @@ class OneList(Face):
         words = [f"{done} {change.said}"] if len(tasks) > 1 else []
         self.marked &= set(refused)
         self.lines.refresh()
-        self.say(*words, *list(refused.values())[:_RUNNING])
+        self.report(*words, *list(refused.values())[:_RUNNING])
 
     def do_repeat(self) -> None:
         """Make the last change again, of what is meant now."""
         if self._repeat is None:
-            self.say("Nothing was changed here yet.")
+            self.report("Nothing was changed here yet.")
         elif tasks := self.meant:
             self.calls(self._make(self._repeat[0], tasks, self._repeat[1]))
 
@@ -264,7 +264,7 @@ class OneList(Face):
         shown = set(self.lines.index)
         self.marked = set() if shown <= self.marked else self.marked | shown
         self.lines.refresh()
-        self.told()
+        self.draw_frame()
 
     # going about
 
@@ -275,7 +275,7 @@ class OneList(Face):
         elif self.marked:
             self.marked = set()
             self.lines.refresh()
-            self.told()
+            self.draw_frame()
         elif self.words:
             self._leave_words(keep=False)
         else:
@@ -291,8 +291,8 @@ class OneList(Face):
     def do_open(self) -> None:
         """Show everything about a task."""
         if task := self.selected:
-            shown = painted(detail(task, self.picture.by_id, self.look(0)), self.styles_by_name())
-            self._tell("", shown)
+            shown = painted(detail(task, self.picture.by_id, self.draw_context(0)), self.styles_by_name())
+            self._show_notice("", shown)
 
     def on_lines_opened(self) -> None:
         """The chosen line was clicked twice."""
@@ -305,19 +305,19 @@ class OneList(Face):
     def do_view_graph(self) -> None:
         """Show what a task waits for and what waits for it."""
         if task := self.selected:
-            shown = painted(dependencies(task, self.picture.by_id, self.look(0)), self.styles_by_name())
-            self._tell(f"#{text(task.id)} {text(task.title)}", shown)
+            shown = painted(dependencies(task, self.picture.by_id, self.draw_context(0)), self.styles_by_name())
+            self._show_notice(f"#{text(task.id)} {text(task.title)}", shown)
 
-    def _tell(self, title: str, shown: Text) -> None:
+    def _show_notice(self, title: str, shown: Text) -> None:
         shown.no_wrap, shown.overflow = False, "fold"
-        self.face.push_screen(Told(title, shown))
+        self.face.push_screen(Notice(title, shown))
 
     def do_view_history(self) -> None:
         """Show what happened."""
 
         async def read() -> None:
             changes = await latest(self.plan, self.rows.seq)
-            self.face.push_screen(History(text(self.plan.id), changes, self.look_at))
+            self.face.push_screen(History(text(self.plan.id), changes, self.show_version))
 
         self.calls(read(), "past", exclusive=True)
 
@@ -326,11 +326,11 @@ class OneList(Face):
         if task := self.selected:
 
             async def explain() -> None:
-                told = await self.plan.client.run(self.plan.calls.explain(task.id))
-                lines = reason_lines(msgspec.to_builtins(told), Style(now=self.look(0).now))
+                explained = await self.plan.client.run(self.plan.calls.explain(task.id))
+                lines = reason_lines(msgspec.to_builtins(explained), Style(now=self.draw_context(0).now))
                 free = [name for name in task.blocks if self._waits_for_it_alone(name, task.id)]
                 frees = "Done, it frees " + ", ".join(f"#{text(name)}" for name in free) if free else ""
-                self._tell(f"#{text(task.id)} {text(task.title)}", Text("\n".join([*lines, "", frees]).rstrip()))
+                self._show_notice(f"#{text(task.id)} {text(task.title)}", Text("\n".join([*lines, "", frees]).rstrip()))
 
             self.calls(explain())
 
@@ -342,7 +342,7 @@ class OneList(Face):
         """Copy number and title."""
         if task := self.selected:
             self.face.copy_to_clipboard(f"#{text(task.id)} {text(task.title)}")
-            self.say(f"Copied #{task.id} and its title.")
+            self.report(f"Copied #{task.id} and its title.")
 
     # changing
 
@@ -357,7 +357,7 @@ class OneList(Face):
 
     async def _add(self, title: str) -> None:
         task = await self.plan.add(title)
-        self.say(f"Added #{task.id}.")
+        self.report(f"Added #{task.id}.")
 
     def do_edit(self) -> None:
         """Change the members of a task."""
@@ -409,16 +409,16 @@ class OneList(Face):
         """Show what an undo takes back, then do it if that is wanted."""
         version = self.rows.version
 
-        async def look() -> None:
+        async def preview() -> None:
             lines = await self.plan.undo(preview=True)
             if not lines:
-                self.say("There is nothing to undo.")
+                self.report("There is nothing to undo.")
                 return
             if await self.face.push_screen_wait(Sure("Undo the last call?", [safe(line) for line in lines])):
                 undone = await self.plan.undo(expect_version=version)
-                self.say(f"Undone: {len(undone)} changes.")
+                self.report(f"Undone: {len(undone)} changes.")
 
-        self.calls(look(), "undo", exclusive=True)
+        self.calls(preview(), "undo", exclusive=True)
 
     def do_own(self) -> None:
         """Run a command of the user's, with the task's id in it."""
@@ -439,7 +439,7 @@ class OneList(Face):
 
     # the past
 
-    def look_at(self, version: int) -> None:
+    def show_version(self, version: int) -> None:
         """Show the list as it stood right after a version."""
         if version >= self.rows.version:
             self.do_now()
@@ -454,12 +454,12 @@ class OneList(Face):
 
     def do_older(self) -> None:
         """A version back."""
-        self.look_at(self.picture.version - 1)
+        self.show_version(self.picture.version - 1)
 
     def do_newer(self) -> None:
         """A version forward."""
         if self.past is not None:
-            self.look_at(self.past.version + 1)
+            self.show_version(self.past.version + 1)
 
     def do_now(self) -> None:
         """Back to now."""

@@ -17,7 +17,7 @@ _MOST = 600
 """No line is wider than so many characters of one text."""
 
 
-class Look(NamedTuple):
+class DrawContext(NamedTuple):
     """How rows are drawn: the signs, the time in milliseconds (0 in the past), the spinner's frame, the columns."""
 
     glyphs: Mapping[str, str]
@@ -64,44 +64,46 @@ def tree(tasks: Iterable[Task]) -> list[Item]:
     return [Item(row["id"], depth) for depth, row in rows]
 
 
-def task_parts(task: Task, look: Look, *, depth: int = 0, numbers: int = 0, marked: bool = False) -> list[Part]:
+def task_parts(
+    task: Task, context: DrawContext, *, depth: int = 0, numbers: int = 0, marked: bool = False
+) -> list[Part]:
     """One task in a line.
 
     Args:
         task: The task.
-        look: See `Look`.
+        context: See `DrawContext`.
         depth: Its place in the tree.
         numbers: Columns that the ids of this list take.
         marked: Whether it is chosen for a change of many.
     """
     shown = state(task)
-    glyph = look.spinner if shown == "in_progress" else look.glyphs[shown]
-    urgency = "" if task.priority == "normal" or shown in FINISHED else look.glyphs[task.priority]
+    glyph = context.spinner if shown == "in_progress" else context.glyphs[shown]
+    urgency = "" if task.priority == "normal" or shown in FINISHED else context.glyphs[task.priority]
     head: list[Part] = [("marked", "▎" if marked else " "), (shown, f"{glyph} ")]
     head.append(("dim", f"#{text(task.id)}".ljust(numbers + 1) + " "))
     head += [(task.priority, f"{urgency:<2}"), ("", "  " * min(depth, 8))]
-    tail = _tail(task, shown, look)
-    room = max(look.width - width_of(head), 8)
+    tail = _annotations(task, shown, context)
+    room = max(context.width - width_of(head), 8)
     title = text(task.title)
     if cells(title) + width_of(tail) > room:
         tail = fitted(tail, max(room - cells(title), room // 2))
-        title = cut(title, room - width_of(tail), look.glyphs["cut"])
+        title = cut(title, room - width_of(tail), context.glyphs["cut"])
     style = {"completed": "dim", "in_progress": "title"}.get(shown, "")
     return [*head, (style, title), *tail]
 
 
-def _tail(task: Task, shown: str, look: Look) -> list[Part]:
+def _annotations(task: Task, shown: str, context: DrawContext) -> list[Part]:
     tail: list[Part] = []
     if shown == "in_progress":
         doing = text(task.active_form)
-        elapsed = since(look.now - task.status_changed_at) if look.now else ""
+        elapsed = since(context.now - task.status_changed_at) if context.now else ""
         tail += [("note", f"  {doing}")] if doing else []
-        tail += [("note", f" {look.glyphs['dot']} {elapsed}" if doing else f"  {elapsed}")] if elapsed else []
+        tail += [("note", f" {context.glyphs['dot']} {elapsed}" if doing else f"  {elapsed}")] if elapsed else []
     if shown == "failed" and task.fail_reason:
         tail.append(("failed", f"  {text(task.fail_reason)}"))
     if shown not in FINISHED and task.open_blockers:
         names = ", ".join(f"#{text(one)}" for one in task.open_blockers)
-        tail.append(("blocked", f"  {look.glyphs['arrow']} {names}"))
+        tail.append(("blocked", f"  {context.glyphs['arrow']} {names}"))
     if task.waits_for is not None:
         tail.append(("paused", f"  waits for a {task.waits_for}"))
     if task.owner and shown != "completed":
@@ -110,7 +112,7 @@ def _tail(task: Task, shown: str, look: Look) -> list[Part]:
         return tail
     tail += [("label", f"  +{text(label)}") for label in task.labels]
     if task.due:
-        late = look.now and task.due < look.now
+        late = context.now and task.due < context.now
         tail.append(("failed" if late else "note", f"  due {moment(task.due)}"))
     if task.not_before:
         tail.append(("note", f"  not before {moment(task.not_before)}"))
@@ -146,35 +148,35 @@ def bar(counts: Counts, width: int = _BAR) -> list[Part]:
 
 def tally(counts: Counts) -> list[Part]:
     """`3/12 · 1 failed · 2 in progress`: how a list stands, in words."""
-    told = msgspec.structs.asdict(counts)
+    numbered = msgspec.structs.asdict(counts)
     total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
     parts: list[Part] = [("title", f"{counts.completed}/{total}")]
     for name in ("failed", "in_progress", "blocked", "paused"):
-        if told[name]:
-            parts += [("dim", " · "), (name, f"{told[name]} {name.replace('_', ' ')}")]
+        if numbered[name]:
+            parts += [("dim", " · "), (name, f"{numbered[name]} {name.replace('_', ' ')}")]
     return parts
 
 
-def card_parts(card: Conversation, look: Look, names: int) -> list[Part]:
+def card_parts(card: Conversation, context: DrawContext, names: int) -> list[Part]:
     """One list in a line. `names` is how many columns its name may take."""
     counts = card.counts
     name = text(card.title) or text(card.conversation)
-    glyph = ("in_progress", look.spinner) if counts.in_progress else ("", " ")
+    glyph = ("in_progress", context.spinner) if counts.in_progress else ("", " ")
     total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
-    name = cut(name, names, look.glyphs["cut"])
+    name = cut(name, names, context.glyphs["cut"])
     parts: list[Part] = [("", " "), glyph, ("", " ")]
     parts += [("title" if counts.in_progress else "", name + " " * (names - cells(name) + 1))]
     parts += [*bar(counts), ("dim", f" {counts.completed}/{total}".rjust(8) + "  ")]
     if card.damaged is not None:
         parts.append(("failed", "damaged: not the whole list  "))
-    told: dict[str, Any] = msgspec.structs.asdict(counts)
+    numbered: dict[str, Any] = msgspec.structs.asdict(counts)
     for word in ("failed", "paused", "blocked"):
-        if told[word]:
-            parts.append((word, f"{told[word]} {word}  "))
+        if numbered[word]:
+            parts.append((word, f"{numbered[word]} {word}  "))
     for one in card.running:
         doing = text(one.active_form) or text(one.title)
-        parts += [("dim", f"{look.glyphs['dot']} "), ("in_progress", doing)]
-        elapsed = f" {since(look.now - one.since)}" if look.now else ""
+        parts += [("dim", f"{context.glyphs['dot']} "), ("in_progress", doing)]
+        elapsed = f" {since(context.now - one.since)}" if context.now else ""
         parts += [("owner", f" @{text(one.owner)}" if one.owner else ""), ("dim", f"{elapsed}  ")]
     return parts
 

@@ -78,10 +78,10 @@ class History(Face):
     place: ClassVar[str] = "list"
     hints: ClassVar[dict[str, str]] = {"open": "look at it", "back": "back", "filter": "filter", "help": "all keys"}
 
-    def __init__(self, name: str, changes: list[Change], look_at: Callable[[int], None]) -> None:
+    def __init__(self, name: str, changes: list[Change], show_version: Callable[[int], None]) -> None:
         super().__init__()
         self._whose = name
-        self._look_at = look_at
+        self._show_version = show_version
         formatter = EventFormatter(Style())
         lines = [sentence(change, formatter) for change in reversed(changes)]
         self._lines = {str(change.version): line for change, line in zip(changes, reversed(lines), strict=True)}
@@ -117,7 +117,7 @@ class History(Face):
         key = self.lines.key
         self.face.pop_screen()
         if key:
-            self._look_at(int(key))
+            self._show_version(int(key))
 
     def do_back(self) -> None:
         """Back to the list."""

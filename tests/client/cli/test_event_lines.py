@@ -58,7 +58,7 @@ def test_every_event_is_a_sentence(event: Any, text: str) -> None:
 
 def test_every_type_of_event_has_a_sentence() -> None:
     types = {kind.__struct_config__.tag for kind in e.KnownEvent.__args__}
-    assert types == set(event_lines._TELL)  # pyright: ignore[reportPrivateUsage]
+    assert types == set(event_lines._SENTENCES)  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_line_names_actor_time_conversation_and_the_title_known_from_before() -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.cli.failure import FormatError, UsageError, tell, tell_any
+from punchlist.cli.failure import FormatError, UsageError, show_error, show_exception
 from punchlist.errors import ConnectionLost, DaemonUnavailable, ProtocolError, RequestRefused, TimedOut
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.project_file import DirectoryError
@@ -15,8 +15,8 @@ def test_every_refusal_is_told_with_its_kind(kind: str, capsys: Told) -> None:
     facts: dict[str, Any] = {name: ["1", "2"] if name in ("allowed", "path") else "x" for name in ERRORS[kind].data}
     if "blockers" in facts:
         facts["blockers"] = [{"id": "1", "title": "a"}]
-    assert tell_any(RequestRefused(kind, ERRORS[kind].code, "a sentence", facts)) == 1
-    assert tell_any(RequestRefused(kind, ERRORS[kind].code, "a sentence", {})) == 1
+    assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a sentence", facts)) == 1
+    assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a sentence", {})) == 1
     assert capsys.readouterr().err.startswith(f"error: {kind}: a sentence\n")
 
 
@@ -38,12 +38,12 @@ def test_every_refusal_is_told_with_its_kind(kind: str, capsys: Told) -> None:
     ],
 )
 def test_a_refusal_says_what_to_do_next(kind: str, facts: dict[str, Any], advice: str, capsys: Told) -> None:
-    assert tell_any(RequestRefused(kind, ERRORS[kind].code, "no", facts)) == 1
+    assert show_exception(RequestRefused(kind, ERRORS[kind].code, "no", facts)) == 1
     assert capsys.readouterr().err == f"error: {kind}: no\n  {advice}\n"
 
 
 def test_a_refusal_of_a_kind_from_the_future_is_told_without_advice(capsys: Told) -> None:
-    assert tell_any(RequestRefused("novelty", -32099, "no", {})) == 1
+    assert show_exception(RequestRefused("novelty", -32099, "no", {})) == 1
     assert capsys.readouterr().err == "error: novelty: no\n"
 
 
@@ -66,16 +66,16 @@ def test_a_refusal_of_a_kind_from_the_future_is_told_without_advice(capsys: Told
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
 def test_every_fault_has_its_exit_code_and_its_kind(error: Exception, code: int, kind: str, capsys: Told) -> None:
-    assert tell_any(error) == code
+    assert show_exception(error) == code
     told = capsys.readouterr().err
     assert told.startswith(f"error: {kind}: ")
     assert "gone" in told.splitlines()[0]
 
 
 def test_a_file_is_named_and_time_that_is_up_is_said_in_words(capsys: Told) -> None:
-    tell_any(PermissionError(13, "Permission denied", "/x"))
+    show_exception(PermissionError(13, "Permission denied", "/x"))
     assert capsys.readouterr().err == "error: file: /x: Permission denied\n"
-    tell_any(TimeoutError())
+    show_exception(TimeoutError())
     assert capsys.readouterr().err == "error: timed_out: the time is up\n"
 
 
@@ -83,15 +83,15 @@ def test_a_file_is_named_and_time_that_is_up_is_said_in_words(capsys: Told) -> N
     "error", [UsageError("odd"), RequestRefused("invalid_params", ERRORS["invalid_params"].code, "odd", {})]
 )
 def test_a_wrong_argument_is_told_with_the_help_of_its_command(error: Exception, capsys: Told) -> None:
-    tell_any(error, "add")
+    show_exception(error, "add")
     assert capsys.readouterr().err.endswith(": odd\n  see: punch add --help\n")
 
 
 def test_a_bug_is_not_hidden(capsys: Told) -> None:
-    assert tell_any(ZeroDivisionError()) is None
+    assert show_exception(ZeroDivisionError()) is None
     assert capsys.readouterr().err == ""
 
 
 def test_foreign_words_can_not_steer_the_terminal(capsys: Told) -> None:
-    tell("kind", "a\n\x1b[2Jb", "c\n\x1b[2Jd")
+    show_error("kind", "a\n\x1b[2Jb", "c\n\x1b[2Jd")
     assert capsys.readouterr().err == "error: kind: a\n\\x1b[2Jb\n  c\\x0a\\x1b[2Jd\n"

@@ -12,8 +12,15 @@ TIMES: dict[str, Any] = {"created_at": 1, "updated_at": 1, "status_changed_at": 
 
 
 def texts(**members: Any) -> dict[str, str]:
-    told: dict[str, Any] = {"id": "1", "title": "t", "status": "pending", "priority": "normal", **TIMES, **members}
-    task = Task(**told)
+    draw_frame: dict[str, Any] = {
+        "id": "1",
+        "title": "t",
+        "status": "pending",
+        "priority": "normal",
+        **TIMES,
+        **members,
+    }
+    task = Task(**draw_frame)
     return {member.name: member.text(task) for member in MEMBERS}
 
 

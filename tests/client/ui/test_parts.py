@@ -8,7 +8,7 @@ from punchlist.cli.style import ASCII_GLYPHS, UNICODE_GLYPHS
 from punchlist.text import is_safe
 from punchlist.ui.detail import dependencies, detail
 from punchlist.ui.filters import of_lists, of_tasks
-from punchlist.ui.parts import FRAMES, Look, bar, board_items, card_parts, fitted, task_parts, tree, width_of
+from punchlist.ui.parts import FRAMES, DrawContext, bar, board_items, card_parts, fitted, task_parts, tree, width_of
 from punchlist_schemas.things import Conversation, Counts, Running, Task
 from punchlist_testing.domain import HOSTILE_TITLES
 
@@ -16,37 +16,47 @@ TIMES: dict[str, Any] = {"created_at": 1, "updated_at": 1, "status_changed_at": 
 
 
 def task(name: int = 1, **members: Any) -> Task:
-    told: dict[str, Any] = {"id": str(name), "title": "t", "status": "pending", "priority": "normal"}
-    return Task(**{**told, **TIMES, **members})
+    draw_frame: dict[str, Any] = {"id": str(name), "title": "t", "status": "pending", "priority": "normal"}
+    return Task(**{**draw_frame, **TIMES, **members})
 
 
 def card(**members: Any) -> Conversation:
-    told: dict[str, Any] = {"conversation": "c", "counts": Counts(), "version": 1, "created_at": 1, "updated_at": 1}
-    return Conversation(**{**told, **members})
+    draw_frame: dict[str, Any] = {
+        "conversation": "c",
+        "counts": Counts(),
+        "version": 1,
+        "created_at": 1,
+        "updated_at": 1,
+    }
+    return Conversation(**{**draw_frame, **members})
 
 
 @pytest.mark.parametrize("words", [*HOSTILE_TITLES, "\u0301" * 40, "中文" * 200, "\x9b31m", "\u202e\u2066"])
 def test_nothing_of_others_steers_the_terminal_and_every_line_fits(words: str) -> None:
-    look = Look(UNICODE_GLYPHS, 61_000, 3, 40)
+    context = DrawContext(UNICODE_GLYPHS, 61_000, 3, 40)
     shown = [
         task(status="in_progress", title=words, active_form=words, owner=words, priority="urgent"),
         task(status="failed", title=words, fail_reason=words, open_blockers=("2",), metadata={words: words}),
     ]
-    lines = [task_parts(one, look, depth=depth, numbers=2, marked=True) for one in shown for depth in (0, 30)]
+    lines = [task_parts(one, context, depth=depth, numbers=2, marked=True) for one in shown for depth in (0, 30)]
     running = (Running(id="1", title=words, active_form=words, owner=words, since=1),)
-    lines += [card_parts(card(title=words, running=running, counts=Counts(in_progress=1)), look, 20)]
+    lines += [card_parts(card(title=words, running=running, counts=Counts(in_progress=1)), context, 20)]
     for parts in lines:
         assert all(is_safe(char) for _, part in parts for char in part)
         assert width_of(fitted(parts, 40)) <= 40
     whole = {one.id: one for one in shown}
-    for parts in (detail(shown[0], whole, look), dependencies(shown[1], whole, look)):
+    for parts in (detail(shown[0], whole, context), dependencies(shown[1], whole, context)):
         assert all(is_safe(char) or char in "\n\t" for _, part in parts for char in part)
 
 
 def test_the_spinner_turns_now_and_stands_in_the_past_and_without_unicode() -> None:
     running = task(status="in_progress")
-    looks = [Look(UNICODE_GLYPHS, 61_000, 3, 40), Look(UNICODE_GLYPHS, 0, 3, 40), Look(ASCII_GLYPHS, 61_000, 3, 40)]
-    signs = [task_parts(running, look)[1][1].strip() for look in looks]
+    looks = [
+        DrawContext(UNICODE_GLYPHS, 61_000, 3, 40),
+        DrawContext(UNICODE_GLYPHS, 0, 3, 40),
+        DrawContext(ASCII_GLYPHS, 61_000, 3, 40),
+    ]
+    signs = [task_parts(running, context)[1][1].strip() for context in looks]
     assert signs == [FRAMES[3], "●", "[>]"]
 
 

@@ -125,7 +125,7 @@ def by_words(ref: str, items: list[Item], *, floor: float = 0.0) -> Meant:
     near = len(items) <= _MANY
     floor = floor or (FLOOR_ONE if len(asked) == 1 else FLOOR)
     scored = sorted(
-        ((score, item.id) for item in items if (score := _fit(asked, _words(item.title), near=near)) >= floor),
+        ((score, item.id) for item in items if (score := _likeness(asked, _words(item.title), near=near)) >= floor),
         key=lambda one: -one[0],
     )
     best = tuple(name for score, name in scored if score > scored[0][0] - MARGIN)
@@ -146,7 +146,7 @@ def _stem(word: str) -> str:
     return word
 
 
-def _fit(asked: tuple[str, ...], title: tuple[str, ...], *, near: bool) -> float:
+def _likeness(asked: tuple[str, ...], title: tuple[str, ...], *, near: bool) -> float:
     """How well each asked word is found in a title: 1 if all are. Words of the title that nobody said count little."""
     if not title:
         return 0.0

@@ -16,7 +16,7 @@ from typing import Any
 from punchlist.cli.arguments import Argument, Usage, flag
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import FAULT, REFUSED
-from punchlist.cli.failure import UsageError, tell
+from punchlist.cli.failure import UsageError, show_error
 from punchlist.errors import DaemonUnavailable, Damaged
 from punchlist.starter import environment
 from punchlist.sync_link import Caller
@@ -104,7 +104,7 @@ def _verified_copy(context: Context, client: Caller, path: str) -> int:
             client.call("daemon.backup", {"path": copy, "check": False})
             return _verified(context, copy, path)
         except Damaged as error:
-            tell(error.kind, error.message, "look at the file itself: punch daemon stop; punch daemon verify")
+            show_error(error.kind, error.message, "look at the file itself: punch daemon stop; punch daemon verify")
             return REFUSED
         finally:
             os.close(held)
@@ -117,12 +117,12 @@ def _verified(context: Context, path: str, shown: str | None = None) -> int:
     report["path"] = shown or path
     is_own = context.args.file is None
     context.answer(
-        report, _told(report, "to repair it: punch daemon stop; punch daemon verify --repair" if is_own else "")
+        report, _report_lines(report, "to repair it: punch daemon stop; punch daemon verify --repair" if is_own else "")
     )
     return REFUSED if code else 0
 
 
-def _told(report: dict[str, Any], advice: str) -> Iterator[str]:
+def _report_lines(report: dict[str, Any], advice: str) -> Iterator[str]:
     problems = report["problems"]
     yield from _problems("damaged", problems)
     many = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
@@ -187,10 +187,10 @@ def _announce(context: Context, what: str, size: int) -> None:
 
 def _failed(code: int, report: dict[str, Any] | None, advice: str = "") -> int:
     if report is None:
-        tell("internal_error", f"punchlistd ended without a report (exit code {code})")
+        show_error("internal_error", f"punchlistd ended without a report (exit code {code})")
         return FAULT
     kind = str(report["error"])
-    tell(kind, str(report["message"]), advice if kind == "backup" else "")
+    show_error(kind, str(report["message"]), advice if kind == "backup" else "")
     return code
 
 

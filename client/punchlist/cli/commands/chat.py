@@ -208,7 +208,7 @@ class _Talk:
         if self._thread is not None:
             await self._worker.settle(self._thread)
         if self._context.args.text:
-            return await self._say(" ".join(self._context.args.text))
+            return await self._send(" ".join(self._context.args.text))
         if self._tty:
             self._context.lines([_HELLO])
         code = 0
@@ -235,9 +235,9 @@ class _Talk:
         if line == "/why":
             self._context.lines(_receipts(self._answer) or ["the last answer changed nothing"])
             return 0
-        return await self._say("undo that" if line == "/undo" else line)
+        return await self._send("undo that" if line == "/undo" else line)
 
-    async def _say(self, text: str) -> int:
+    async def _send(self, text: str) -> int:
         from punchlist.chat.thread import Thread
 
         if self._thread is None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from punchlist import __version__
 from punchlist.cli.arguments import Usage
 from punchlist.cli.context import Context
-from punchlist.cli.render import told_once
+from punchlist.cli.render import with_counts
 from punchlist.errors import DaemonUnavailable, Damaged, PunchlistError
 from punchlist.launch import Target
 from punchlist.sync_link import Caller
@@ -242,7 +242,7 @@ def _figures(status: dict[str, Any]) -> Iterator[Finding]:
         size = int(status[member])
         over = size > limit
         yield Finding(check, "warn" if over else "ok", f"{size / _MIB:.1f} MiB", advice if over else "")
-    for error in told_once(status.get("last_errors", ())):
+    for error in with_counts(status.get("last_errors", ())):
         yield Finding("last error", "warn", error, f"see the log in {status['data_dir']}")
 
 

@@ -10,7 +10,7 @@ from punchlist.cli.argument_types import milliseconds
 from punchlist.cli.arguments import YES, Argument, Usage, flag, value
 from punchlist.cli.context import Context, ids
 from punchlist.cli.exit_codes import REFUSED
-from punchlist.cli.failure import UsageError, tell_refusal
+from punchlist.cli.failure import UsageError, show_refusal
 from punchlist.cli.render import detail_lines, step_lines, task_lines
 from punchlist.errors import RequestRefused
 from punchlist.options import Options
@@ -68,7 +68,7 @@ def run_approve(context: Context) -> int:
             how = {"accept": False, "text": args.reject} if args.reject is not None else {"text": args.note}
             result = context.change("task.approve", task=name, version=task["version"], **how)
         except RequestRefused as error:
-            code = tell_refusal(error, "approve")
+            code = show_refusal(error, "approve")
         else:
             context.answer(result, step_lines(result, context.style))
     return code

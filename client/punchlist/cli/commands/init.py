@@ -7,7 +7,7 @@ import subprocess
 from punchlist.cli.arguments import Argument, Usage, flag
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import REFUSED
-from punchlist.cli.failure import UsageError, tell
+from punchlist.cli.failure import UsageError, show_error
 from punchlist.errors import PunchlistError
 from punchlist.sync import connect
 from punchlist.text import safe
@@ -47,7 +47,7 @@ def run_init(context: Context) -> int:
     if project_file.exists(path):
         name, asked = project_file.read(path), name
         if wanted not in (None, name):
-            tell("exists", f"{path} names {name}, not {asked}", "edit it, or remove it first")
+            show_error("exists", f"{path} names {name}, not {asked}", "edit it, or remove it first")
             return REFUSED
         lines.append(f"{path} names {name} already")
     else:
@@ -58,7 +58,7 @@ def run_init(context: Context) -> int:
         lines += _left_behind(context, within, name)
     if args.commit:
         if (failed := _commit(place)) is not None:
-            tell("git", failed, f"{path} is written and not committed")
+            show_error("git", failed, f"{path} is written and not committed")
             return REFUSED
         lines.append("committed: clones and worktrees use the same name")
     elif within is not None and not _is_committed(place):

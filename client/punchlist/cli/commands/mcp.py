@@ -10,7 +10,7 @@ from punchlist.cli.argument_types import port
 from punchlist.cli.arguments import Argument, Usage, flag, names, value
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import CONFIGURATION
-from punchlist.cli.failure import UsageError, tell
+from punchlist.cli.failure import UsageError, show_error
 from punchlist.hosts.sessions import Sessions, host_process, session_of
 from punchlist.options import Options
 from punchlist.project import host_directory
@@ -49,7 +49,7 @@ def run_mcp(context: Context) -> int:
     dialects = tuple(args.dialect or ("native",))
     _check(args, dialects)
     if not mcp_extra.is_installed():
-        tell("configuration", mcp_extra.MISSING, mcp_extra.install())
+        show_error("configuration", mcp_extra.MISSING, mcp_extra.install())
         return CONFIGURATION
     import anyio
 
@@ -70,7 +70,7 @@ def run_mcp(context: Context) -> int:
             if isinstance(grants, UsersFile):
                 grants.check()
         except ValueError as error:
-            tell("configuration", str(error))
+            show_error("configuration", str(error))
             return CONFIGURATION
         context.note(f"http://127.0.0.1:{args.port}/mcp, with the token in {path}")
         try:

@@ -10,7 +10,7 @@ from punchlist.cli.argument_types import milliseconds
 from punchlist.cli.arguments import Argument, Usage, choice, flag, value
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import CONFIGURATION, LOST_RACE, REFUSED
-from punchlist.cli.failure import UsageError, tell
+from punchlist.cli.failure import UsageError, show_error
 from punchlist.options import Options
 from punchlist.taskfiles.config import Config, ConfigError, Entry
 from punchlist.taskfiles.report import Problem, Report, status
@@ -52,7 +52,7 @@ def run_mirror(context: Context) -> int:
     try:
         return actions[context.args.action](context)
     except ConfigError as error:
-        tell("configuration", str(error), "put it right, or remove it: it is written by punch mirror add")
+        show_error("configuration", str(error), "put it right, or remove it: it is written by punch mirror add")
         return CONFIGURATION
 
 
@@ -62,7 +62,7 @@ def _add(context: Context) -> int:
     if directory.lower().endswith(_MARKDOWN) and os.path.isfile(directory):
         return _add_plan(context, directory)
     if not os.path.isdir(directory):
-        tell("file", f"{directory} is no directory", f"mkdir {directory}")
+        show_error("file", f"{directory} is no directory", f"mkdir {directory}")
         return REFUSED
     if args.all and args.conversation:
         raise UsageError("name one list, or --all")
@@ -104,7 +104,7 @@ def _remove(context: Context) -> int:
     if Config(context.target.data_dir).set_plan(directory, None):
         return context.answer({"removed": directory}, [f"{safe(directory)} is no longer kept up; it stays as it is"])
     if not Config(context.target.data_dir).remove(directory, context.args.conversation):
-        tell("not_found", f"{directory} mirrors no such thing", "punch mirror list shows what there is")
+        show_error("not_found", f"{directory} mirrors no such thing", "punch mirror list shows what there is")
         return REFUSED
     return context.answer({"removed": directory}, [f"{safe(directory)} is no longer kept up; its files stay"])
 
@@ -133,11 +133,11 @@ async def _running(context: Context) -> int:
         try:
             lock = runner.acquire()
         except AlreadyRunning as error:
-            tell("already_running", str(error), "punch mirror list shows what it mirrors")
+            show_error("already_running", str(error), "punch mirror list shows what it mirrors")
             return LOST_RACE
         with lock:
             async with anyio.create_task_group() as group:
-                group.start_soon(_until_told, group.cancel_scope)
+                group.start_soon(_until_signal, group.cancel_scope)
                 if context.args.idle is not None:
                     group.start_soon(_until_idle, group.cancel_scope, context.args.idle / 1000, inbox, target.data_dir)
                 group.start_soon(inbox.run)
@@ -146,7 +146,7 @@ async def _running(context: Context) -> int:
     return 0
 
 
-async def _until_told(scope: "anyio.CancelScope") -> None:
+async def _until_signal(scope: "anyio.CancelScope") -> None:
     import anyio
 
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:

@@ -7,7 +7,7 @@ from punchlist.cli.arguments import Usage, flag, value
 from punchlist.cli.claims import claim, show_claim
 from punchlist.cli.context import Context, one_id
 from punchlist.cli.exit_codes import REFUSED
-from punchlist.cli.failure import UsageError, tell
+from punchlist.cli.failure import UsageError, show_error
 from punchlist.cli.next_step import most_urgent
 from punchlist.cli.render import task_lines
 
@@ -69,16 +69,18 @@ def _complete(context: Context, mine: list[dict[str, Any]]) -> int | None:
     wanted = None if args.done in (True, None) else one_id(args.done)
     finished = [task for task in mine if wanted is None or task["id"] == wanted]
     if wanted is not None and not finished:
-        tell("not_found", f"{context.owner} does not have #{wanted} in progress", "punch list shows what there is")
+        show_error(
+            "not_found", f"{context.owner} does not have #{wanted} in progress", "punch list shows what there is"
+        )
         return REFUSED
     if len(finished) > 1:
         names = ", ".join(f"#{task['id']}" for task in finished)
-        tell("ambiguous", f"{context.owner} has {names} in progress", "say which one is done: --done ID")
+        show_error("ambiguous", f"{context.owner} has {names} in progress", "say which one is done: --done ID")
         return REFUSED
     if not finished:
         what = "this result could be of" if args.result else "could be completed"
         advice = "punch list shows what there is, punch done ID --result TEXT completes any of it"
-        tell("not_found", f"{context.owner} has nothing in progress that {what}", advice)
+        show_error("not_found", f"{context.owner} has nothing in progress that {what}", advice)
         return REFUSED
     for task in finished:
         members = {"task": task["id"], "fence": task.get("fence"), "result_summary": args.result}
@@ -106,5 +108,5 @@ def _none(context: Context, result: dict[str, Any]) -> int:
     if context.args.json:
         context.json(result)
     else:
-        tell("nothing_ready", f"the list {context.conversation} is empty", "punch add TITLE adds a task")
+        show_error("nothing_ready", f"the list {context.conversation} is empty", "punch add TITLE adds a task")
     return REFUSED

@@ -98,7 +98,7 @@ def _run_hook(context: Context, given: HookInput) -> int:
 
 
 def _prime(  # noqa: PLR0913 - who asks, where, and what for
-    context: Context, session: str, own: str, cwd: str, tell: Callable[[str, list[Any], list[Any]], str]
+    context: Context, session: str, own: str, cwd: str, brief: Callable[[str, list[Any], list[Any]], str]
 ) -> int:
     name = _conversation(context, session, cwd)
     looks = ReadPositions(context.target.data_dir)
@@ -106,7 +106,7 @@ def _prime(  # noqa: PLR0913 - who asks, where, and what for
     # Changes are read before the list: what happens in between is then shown with the list and told once more.
     epoch, changes = _changes(context, name, looked) if session else ("", [])
     listed = context.call("task.list", conversation=name)
-    text = tell(name, listed["tasks"], [one for one in changes if not is_agents(one["actor"], own)])
+    text = brief(name, listed["tasks"], [one for one in changes if not is_agents(one["actor"], own)])
     if text:
         context.lines([text])
     if session and (looked.epoch, looked.seq) != (epoch, listed["seq"]):
@@ -133,18 +133,18 @@ def _stop(context: Context, session: str, own: str, given: HookInput) -> int:
     looked = looks.of(session, name)
     tasks = context.call("task.list", conversation=name, status="in_progress")["tasks"]
     ours = [task for task in tasks if is_agents(task.get("owner", ""), own)]
-    fresh = [task for task in ours if _mark(task) not in looked.reminded]
+    fresh = [task for task in ours if _stamp(task) not in looked.reminded]
     if not fresh:
         if not tasks:
             context.send("turn.end", {"conversation": name, "actor": own}, writes=True)
         return 0
-    reminded = tuple(_mark(task) for task in ours)
+    reminded = tuple(_stamp(task) for task in ours)
     looks.save(session, name, ReadPosition(looked.epoch, looked.seq, reminded))
     context.json({"decision": "block", "reason": reminder(name, fresh)})
     return 0
 
 
-def _mark(task: dict[str, Any]) -> str:
+def _stamp(task: dict[str, Any]) -> str:
     return f"{task['id']}@{task['status_changed_at']}"
 
 

@@ -80,7 +80,7 @@ async def _run(context: Context) -> int:
         notifier = Notifier(args.notify, args.notify_url, {**os.environ, **plan.env}, show)
         orphans.adopt()
         lanes = Lanes(conversation, plan, show, notifier)
-        _heed_signals(lanes, show)
+        _handle_signals(lanes, show)
         try:
             await lanes.run()
         except ExceptionGroup as failures:
@@ -118,7 +118,7 @@ def _plan(context: Context) -> Plan:
     )
 
 
-def _heed_signals(lanes: Lanes, show: Show) -> None:
+def _handle_signals(lanes: Lanes, show: Show) -> None:
     """The first interrupt lets what runs come to its end, the second one stops it; SIGTERM stops at once."""
     interrupts = 0
 

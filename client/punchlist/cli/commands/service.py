@@ -9,7 +9,7 @@ from punchlist.atomic import atomic_write
 from punchlist.cli.arguments import Usage, choice, flag
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import CONFIGURATION, REFUSED
-from punchlist.cli.failure import tell
+from punchlist.cli.failure import show_error
 from punchlist.cli.supervisor import Manager, stop
 from punchlist.cli.systemd_units import (
     HARDENING,
@@ -52,7 +52,7 @@ def run_service(context: Context) -> int:
     try:
         return {"install": _install, "status": _status, "uninstall": _uninstall}[context.args.action](context)
     except UnitError as error:
-        tell("configuration", str(error))
+        show_error("configuration", str(error))
         return CONFIGURATION
 
 
@@ -93,7 +93,9 @@ def _install(context: Context) -> int:
         steps += [("start", *sockets), ("try-restart", SERVICE, *([WEB_SERVICE] if web else []))]
     for step in steps:
         if trouble := manager.do(*step):
-            tell("manager", f"systemctl --user {' '.join(step)}: {trouble}", f"see: journalctl --user -u {SERVICE}")
+            show_error(
+                "manager", f"systemctl --user {' '.join(step)}: {trouble}", f"see: journalctl --user -u {SERVICE}"
+            )
             return REFUSED
         context.lines([f"did systemctl --user {' '.join(step)}"])
     if not context.args.now:
@@ -104,7 +106,7 @@ def _install(context: Context) -> int:
 def _without_manager(context: Context, trouble: str) -> int:
     said = f"no user manager answers ({trouble})"
     if context.args.now:
-        tell("manager", f"{said}: nothing could be started", f"log in through a session of systemd, or {_LINGER}")
+        show_error("manager", f"{said}: nothing could be started", f"log in through a session of systemd, or {_LINGER}")
         return REFUSED
     context.note(f"{said}; the units take effect once there is one: at the next login, or {_LINGER}")
     return 0
@@ -155,7 +157,7 @@ def _uninstall(context: Context) -> int:
     elif manager.trouble:
         context.note(f"no user manager answers ({manager.trouble}), so there was nothing to tell")
     elif trouble := manager.do("daemon-reload"):
-        tell("manager", f"systemctl --user daemon-reload: {trouble}")
+        show_error("manager", f"systemctl --user daemon-reload: {trouble}")
         return REFUSED
     context.note(f"the lists stay where they are: {context.target.data_dir}")
     return 0

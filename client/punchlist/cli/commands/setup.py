@@ -9,7 +9,7 @@ from punchlist.cli.arguments import Usage, choice, flag
 from punchlist.cli.context import Context
 from punchlist.cli.editor_plugins import EDITORS, EditorPlugin
 from punchlist.cli.exit_codes import CONFIGURATION, REFUSED
-from punchlist.cli.failure import NotShipped, UsageError, tell
+from punchlist.cli.failure import NotShipped, UsageError, show_error
 from punchlist.hosts.catalog import HOSTS, Host, Place, host_named
 from punchlist.hosts.check import ServerError, tools_of
 from punchlist.hosts.configure import Change, Configurator, SetupError
@@ -60,15 +60,15 @@ def run_setup(context: Context) -> int:
         changes = files.change(host, place, remove=args.remove) if is_whole else []
         tasks = _tasks(context, place)
     except SetupError as error:
-        tell("unreadable_file", str(error), "nothing was changed; correct the file, then try again")
+        show_error("unreadable_file", str(error), "nothing was changed; correct the file, then try again")
         return REFUSED
     except ConfigError as error:
-        tell("configuration", str(error), "remove it: punch mirror add writes it")
+        show_error("configuration", str(error), "remove it: punch mirror add writes it")
         return CONFIGURATION
     except ServerError as error:
         line = shlex.join([place.punch, *place.arguments])
         advice = error.advice or f"run it to see more: {line}"
-        tell("server", f"the MCP server does not start, so nothing was changed: {error}", advice)
+        show_error("server", f"the MCP server does not start, so nothing was changed: {error}", advice)
         return REFUSED
     lines = _lines(context, host, changes, files) if is_whole else tasks or ["nothing to remove"]
     return context.answer(_value(host, changes), [*lines, *(tasks if is_whole else [])])
@@ -86,7 +86,7 @@ def _set_up_editor(context: Context, editor: EditorPlugin) -> int:
         if not args.print:
             editor.install(directory, plan)
     except (SetupError, NotShipped) as error:
-        tell("unreadable_file", safe(str(error)), "nothing was changed; move that file away, then try again")
+        show_error("unreadable_file", safe(str(error)), "nothing was changed; move that file away, then try again")
         return REFUSED
     value = {"host": editor.name, "files": [one.path for one in plan], "changed": changed}
     if not changed:

@@ -9,7 +9,7 @@ from punchlist.cli.context import Context, one_id
 from punchlist.cli.failure import UsageError
 from punchlist.cli.moments import version_at
 from punchlist.cli.next_step import next_step
-from punchlist.cli.render import detail_lines, list_lines, progress, since, status_line, told_once
+from punchlist.cli.render import detail_lines, list_lines, progress, since, status_line, with_counts
 from punchlist.cli.saved_filters import SORTS, saved
 from punchlist.cli.style import Style
 from punchlist.text import safe
@@ -183,7 +183,7 @@ def _status_lines(result: dict[str, Any], style: Style) -> Iterable[str]:
     for one in result["subscriptions"]:
         where = safe(one.get("conversation") or "all conversations")
         yield f"{style.paint('dim', ' watches')}  {safe(one['client'])}: {where}, {one['view']}, lag {one['lag']}"
-    for error in told_once(result.get("last_errors", ())):
+    for error in with_counts(result.get("last_errors", ())):
         yield style.paint("fail", f"   error  {safe(error)}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from punchlist.cli.arguments import TASKS, Usage, flag, value
 from punchlist.cli.context import Context, ids
 from punchlist.cli.exit_codes import REFUSED
-from punchlist.cli.failure import tell, tell_refusal
+from punchlist.cli.failure import show_error, show_refusal
 from punchlist.cli.person import STARTED_MS
 from punchlist.cli.render import step_lines, task_lines
 from punchlist.errors import IllegalTransition, LeaseHeld, RequestRefused
@@ -70,9 +70,9 @@ def _run(context: Context) -> int:
         except LeaseHeld as error:
             code = REFUSED
             way = f"punch {context.args.command} {task} --force does it all the same, in your name"
-            tell(error.kind, error.message, way)
+            show_error(error.kind, error.message, way)
         except RequestRefused as error:
-            code = tell_refusal(error, context.args.command)
+            code = show_refusal(error, context.args.command)
         else:
             context.answer(result, step_lines(result, context.style))
     return code
@@ -87,9 +87,9 @@ def run_start(context: Context) -> int:
         except LeaseHeld as error:
             code = REFUSED
             way = f"punch queue release {task} --owner {error.owner} gives it back in their name"
-            tell(error.kind, error.message, way)
+            show_error(error.kind, error.message, way)
         except RequestRefused as error:
-            code = tell_refusal(error, "start")
+            code = show_refusal(error, "start")
         else:
             context.answer(result, task_lines(result["task"], context.style))
     return code
@@ -133,5 +133,7 @@ def _set(context: Context, task: str, members: dict[str, Any]) -> dict[str, Any]
 
 def _not_from(command: str, task: str, state: str) -> int:
     shown = state.replace("_", " ")
-    tell("illegal_transition", f"#{task} is {shown}, there is nothing to {command}", f"begin it: punch start {task}")
+    show_error(
+        "illegal_transition", f"#{task} is {shown}, there is nothing to {command}", f"begin it: punch start {task}"
+    )
     return REFUSED

@@ -3,7 +3,7 @@
 from punchlist.cli.arguments import Usage
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import NO_DAEMON
-from punchlist.cli.failure import tell
+from punchlist.cli.failure import show_error
 from punchlist.cli.supervisor import stop
 from punchlist.errors import TimedOut
 from punchlist.sync_link import Caller
@@ -19,7 +19,7 @@ def run_stop(context: Context) -> int:
     try:
         pid = stop(context.target, context.options)
     except TimedOut as error:
-        tell("timed_out", str(error), "see: punch doctor")
+        show_error("timed_out", str(error), "see: punch doctor")
         return NO_DAEMON
     if pid is None:
         return context.answer({"stopped": None}, ["no daemon runs"])

@@ -8,7 +8,7 @@ from punchlist.cli import mcp_extra
 from punchlist.cli.arguments import Argument, Usage, flag
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import CONFIGURATION
-from punchlist.cli.failure import UsageError, tell
+from punchlist.cli.failure import UsageError, show_error
 
 COMMANDS = {
     "ui": Usage(
@@ -29,7 +29,7 @@ def run_ui(context: Context) -> int:
     """
     args = context.args
     if not mcp_extra.is_installed("ui"):
-        tell("configuration", mcp_extra.UI_MISSING, mcp_extra.install("ui"))
+        show_error("configuration", mcp_extra.UI_MISSING, mcp_extra.install("ui"))
         return CONFIGURATION
     # textual draws on standard error.
     if not (sys.stdin.isatty() and os.isatty(2)) or os.environ.get("TERM", "") in ("", "dumb"):

@@ -12,14 +12,14 @@ from punchlist.cli.arguments import Argument, Usage, flag, value
 from punchlist.cli.context import Context, ids
 from punchlist.cli.events import stream
 from punchlist.cli.exit_codes import REFUSED, TIME_UP
-from punchlist.cli.failure import tell
+from punchlist.cli.failure import show_error
 from punchlist.cli.incoming import incoming
 from punchlist.cli.render import FINISHED, list_lines, task_lines
 from punchlist.cli.screen import Screen
 from punchlist.cli.style import Style
 from punchlist.cursor import BoardStart, BoardView, Cursor, TaskList, Until
 from punchlist.errors import TimedOut
-from punchlist.ui.parts import Look, Part, board_items, card_parts, fitted
+from punchlist.ui.parts import DrawContext, Part, board_items, card_parts, fitted
 from punchlist_schemas.results import BoardPush
 from punchlist_schemas.things import Conversation
 
@@ -106,17 +106,17 @@ def run_wait(context: Context) -> int:
     except TimedOut:
         if timeout_s is None or time.monotonic() - began < timeout_s:
             raise  # the daemon is who did not answer
-        tell("timed_out", f"{missing} within {timeout_s:g} s", "punch list shows how it stands")
+        show_error("timed_out", f"{missing} within {timeout_s:g} s", "punch list shows how it stands")
         return TIME_UP
     if not args.any_change and is_stuck(tasks) and (wanted is None or _unfinished(tasks, wanted)):
         failed = ", ".join(f"#{task.id}" for task in tasks if task.status == "failed")
-        tell("stuck", f"{missing}, and what is left waits for {failed}, which failed", "punch why tells more")
+        show_error("stuck", f"{missing}, and what is left waits for {failed}, which failed", "punch why tells more")
         return REFUSED
     value = {"version": tasks.version, "seq": tasks.seq, "counts": tasks.counts}
     code = context.answer(value, [])
     failed = [task for task in tasks if wanted and task.id in wanted and task.status == "failed"]
     for task in failed:
-        tell("task_failed", f"#{task.id} {task.title}", task.fail_reason)
+        show_error("task_failed", f"#{task.id} {task.title}", task.fail_reason)
     return REFUSED if failed else code
 
 
@@ -196,14 +196,14 @@ class Overview:
         """The board as lines; where it is longer than there is room for, without the lists where nothing is to do."""
         style = self._context.style
         width = style.width or _UNBOUNDED
-        look = Look(style.glyphs, 0, 0, width)
+        context = DrawContext(style.glyphs, 0, 0, width)
         counts = [card.counts for card in self._cards.values()]
         running = sum(one.in_progress for one in counts)
         head: list[Part] = [("title", f"{len(counts)} lists"), ("dim", f"  {running} in progress" if running else "")]
         rows = [head]
         for item in board_items(self._cards.values()):
             card = self._cards.get(item.key)
-            rows.append(card_parts(card, look, min(_NAMES, width // 3)) if card else [("dim", f" {item.text}")])
+            rows.append(card_parts(card, context, min(_NAMES, width // 3)) if card else [("dim", f" {item.text}")])
         return [_painted(fitted(parts, width), style) for parts in rows]
 
 

@@ -13,7 +13,7 @@ from punchlist.cli.argument_types import milliseconds, port
 from punchlist.cli.arguments import Argument, Usage, flag, value
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import CONFIGURATION
-from punchlist.cli.failure import UsageError, tell
+from punchlist.cli.failure import UsageError, show_error
 from punchlist.options import Options
 from punchlist.text import safe
 
@@ -80,7 +80,7 @@ def run_web(context: Context) -> int:
         context.lines([link(args.port)])
         return 0
     if not mcp_extra.is_installed("web"):
-        tell("configuration", mcp_extra.WEB_MISSING, mcp_extra.install("web"))
+        show_error("configuration", mcp_extra.WEB_MISSING, mcp_extra.install("web"))
         return CONFIGURATION
     _serve(context, keys, link)
     return 0

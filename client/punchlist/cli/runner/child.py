@@ -65,8 +65,8 @@ class Ending(msgspec.Struct, frozen=True):
             head = f"killed by {_signal_name(-self.code)}"
         else:
             head = f"exit code {self.code}"
-        tail = self.err or self.out
-        return f"{head}: {tail}" if tail else head
+        last_lines = self.err or self.out
+        return f"{head}: {last_lines}" if last_lines else head
 
 
 class Child:
@@ -136,7 +136,9 @@ class Child:
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
-        return Ending(self._process.returncode, self._outputs["out"].tail(), self._outputs["err"].tail(), timed_out)
+        return Ending(
+            self._process.returncode, self._outputs["out"].last_lines(), self._outputs["err"].last_lines(), timed_out
+        )
 
     def stop(self) -> None:
         """Ask it, and what it has started, to end. `wait` kills what still runs after that."""
@@ -204,16 +206,16 @@ class _Output:
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_LINE:
             lines, self._rest = [*lines, self._rest], b""
-        self._tell(lines)
+        self._deliver(lines)
 
-    def _tell(self, lines: Iterable[bytes]) -> None:
+    def _deliver(self, lines: Iterable[bytes]) -> None:
         for line in lines:
             text = line.decode("utf-8", "replace").rstrip("\r")
             if text.strip():
                 self._tail.append(text[:TAIL_CHARS])
             self._on_line(text)
 
-    def tail(self) -> str:
+    def last_lines(self) -> str:
         """The last lines, bounded."""
         return "\n".join(self._tail)[-TAIL_CHARS:]
 
@@ -223,7 +225,7 @@ class _Output:
             asyncio.get_running_loop().remove_reader(self._fd)
             self.ended.set_result(None)
             if self._rest:
-                self._tell([self._rest])
+                self._deliver([self._rest])
 
 
 def _signal_name(number: int) -> str:

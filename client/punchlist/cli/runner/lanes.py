@@ -198,7 +198,7 @@ class Lanes:
                 self.done -= 1
                 self.waiting += 1
                 self._show.note(f"#{task.id} waits for a {done.task.waits_for}")
-                self._tell("waiting", done.task)
+                self._notify("waiting", done.task)
         except (LeaseLost, LeaseHeld) as error:
             self._show.note(f"#{task.id}: the claim was lost meanwhile: {error}")
         finally:
@@ -296,12 +296,12 @@ class Lanes:
         self._retry_at = max(self._retry_at, time.monotonic() + delay_ms / 1000 + _SLACK_S)
         return work.postpone(reason, round(time.time() * 1000) + delay_ms)
 
-    def _tell(self, event: str, task: Task, **facts: str) -> None:
+    def _notify(self, event: str, task: Task, **facts: str) -> None:
         self._notifier.deliver(event, {"conversation": self._conversation.id, "task": task, **facts})
 
     def _fail(self, work: AsyncWork, task: Task, reason: str, log: str = "") -> Coroutine[Any, Any, None]:
         self.failed += 1
-        self._tell("failed", task, reason=reason)
+        self._notify("failed", task, reason=reason)
         self._show.ended(task, "failed", reason)
         if log:
             self._show.note(f"  {log}")

@@ -199,7 +199,7 @@ def _update(desk: ToolContext, args: TaskUpdate) -> Steps:
         done.refused.append(problem.text)
     except RequestRefused as error:
         done.refused.append(problem_of(error, argument_names(TaskUpdate), unblocks=True).text)
-    return _told(args, done)
+    return _reply(args, done)
 
 
 def _change(
@@ -233,7 +233,7 @@ def _change(
     done.left = []
 
 
-def _told(args: TaskUpdate, done: _Done) -> Reply:
+def _reply(args: TaskUpdate, done: _Done) -> Reply:
     """What was done, and what was not: only all of it is a success."""
     fields = sorted(done.updated, key=_FIELDS.index)
     data = {"success": not done.refused, "taskId": args.task_id, "updatedFields": fields, **done.change}

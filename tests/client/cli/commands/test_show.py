@@ -81,7 +81,7 @@ def test_the_state_of_the_daemon(punch: Any) -> None:
 
 
 def test_an_error_that_came_often_is_told_once() -> None:
-    assert list(show.told_once(["full", "late", "full"])) == ["full (2 times)", "late"]
+    assert list(show.with_counts(["full", "late", "full"])) == ["full (2 times)", "late"]
 
 
 def test_the_line_for_prompts_can_also_be_counted_by_the_daemon(punch: Any) -> None:
