@@ -234,6 +234,7 @@ class AsyncConversation:
     detach = awaiting(ConversationCalls.detach)
     erase = awaiting(ConversationCalls.erase)
     append_message = awaiting(ConversationCalls.append_message)
+    retract = awaiting(ConversationCalls.retract)
     messages = awaiting(ConversationCalls.messages)
     message = awaiting(ConversationCalls.message)
     find = awaiting(ConversationCalls.find)

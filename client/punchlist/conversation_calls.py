@@ -144,11 +144,28 @@ class ConversationCalls(TaskCalls):
     # messages
 
     def append_message(
-        self, role: str, content: Any, *, message: str | None = None, **write: Unpack[Write]
+        self,
+        role: str,
+        content: Any,
+        *,
+        message: str | None = None,
+        supersedes: str | None = None,
+        **write: Unpack[Write],
     ) -> Call[Message]:
-        """Appends a message for ever. `content` is anything that JSON can hold; `message` may bring its own id."""
-        members = {"role": role, "content": content, "message": message}
+        """Appends a message for ever. `content` is anything that JSON can hold; `message` may bring its own id.
+
+        With `supersedes` it is shown instead of that message, which is neither a user's nor an assistant's.
+        """
+        members = {"role": role, "content": content, "message": message, "supersedes": supersedes}
         return Call("message.append", self._write(p.MessageAppend, write, **members), attrgetter("message"))
+
+    def retract(self, message: str, reason: str = "", **write: Unpack[Write]) -> Call[r.MessageRetractResult]:
+        """Takes a message out of what is shown; the log keeps it.
+
+        Raises:
+            NotFound: There is none with this id.
+        """
+        return Call("message.retract", self._write(p.MessageRetract, write, message=message, reason=reason), itself)
 
     def message(self, message: str) -> Call[Message]:
         """One message.
@@ -170,10 +187,11 @@ class ConversationCalls(TaskCalls):
         limit: int = 100,
         order: Literal["asc", "desc"] = "asc",
         roles: Iterable[str] = (),
+        all: bool = False,
     ) -> Call[r.MessageListResult]:
         """One page of messages behind the one with id `after`; `has_more` tells whether there are others.
 
-        `roles` keeps those of these roles.
+        `roles` keeps those of these roles; `all` shows superseded and retracted ones too.
         """
-        params = p.MessageList(conversation=self.id, after=after, limit=limit, order=order, roles=tuple(roles))
+        params = p.MessageList(conversation=self.id, after=after, limit=limit, order=order, roles=tuple(roles), all=all)
         return Call("message.list", params, itself)

@@ -183,6 +183,7 @@ class Conversation:
     detach = blocking(ConversationCalls.detach)
     erase = blocking(ConversationCalls.erase)
     append_message = blocking(ConversationCalls.append_message)
+    retract = blocking(ConversationCalls.retract)
     messages = blocking(ConversationCalls.messages)
     message = blocking(ConversationCalls.message)
     find = blocking(ConversationCalls.find)

@@ -244,10 +244,14 @@ class _Replay:
         if checksum(saved) != total:
             return "its snapshot's checksum does not match; the log decides"
         try:
-            again = dump_state(load_state(state.conversation, saved))
+            saved_state = load_state(state.conversation, saved)
         except msgspec.MsgspecError as error:
             return f"its snapshot can't be read ({error}); the log decides"
-        if (again, check) != (dump_state(state), stored.check) or seq < stored.seq:
+        expected = state
+        if saved_state.passing is None:  # which earlier versions did not note
+            expected = state.copy()
+            expected.passing = None
+        if (dump_state(saved_state), check) != (dump_state(expected), stored.check) or seq < stored.seq:
             return "its snapshot is not what its events give"
         return ""
 

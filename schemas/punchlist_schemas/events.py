@@ -211,11 +211,19 @@ class ListCleared(Event, frozen=True, tag="ListCleared"):
 
 
 class MessageAppended(Event, frozen=True, tag="MessageAppended"):
-    """A message joined the conversation for ever."""
+    """A message joined the conversation for ever. From now on it is shown instead of the one that it supersedes."""
 
     message: str
     role: str
     content: Any
+    supersedes: str = ""
+
+
+class MessageRetracted(Event, frozen=True, tag="MessageRetracted"):
+    """A message is no longer shown; the log keeps it."""
+
+    message: str
+    reason: str = ""
 
 
 class EventLost(Event, frozen=True, tag="EventLost"):
@@ -246,6 +254,7 @@ KnownEvent = (
     | Released
     | ListCleared
     | MessageAppended
+    | MessageRetracted
     | EventLost
 )
 AnyEvent = KnownEvent | UnknownEvent

@@ -66,6 +66,7 @@ _ROWS = (
     Method("turn.end", "write", p.TurnEnd, r.ClearResult, "Clears a finished list that clears itself when idle."),
     Method("list.undo", "write", p.ListUndo, r.UndoResult, "Takes back calls by new events."),
     Method("message.append", "write", p.MessageAppend, r.MessageResult, "Appends a message."),
+    Method("message.retract", "write", p.MessageRetract, r.MessageRetractResult, "Shows a message no longer."),
     Method("message.get", "read", p.MessageGet, r.MessageGetResult, "One message."),
     Method("message.list", "read", p.MessageList, r.MessageListResult, "Messages, in pages."),
     Method("event.read", "read", p.EventRead, r.EventsResult, "Events behind a position."),

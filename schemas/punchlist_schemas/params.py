@@ -471,11 +471,23 @@ class ListUndo(Mutation, frozen=True, kw_only=True):
 
 
 class MessageAppend(Mutation, frozen=True, kw_only=True):
-    """Appends a message for ever; `message` may bring its own id."""
+    """Appends a message for ever; `message` may bring its own id.
+
+    With `supersedes` it is shown instead of that message, which the log keeps: a widget that was answered, the newer
+    output of a tool. What was said, in the roles user and assistant, neither supersedes nor is superseded.
+    """
 
     role: Role
     content: Any
     message: MessageId | None = None
+    supersedes: MessageId | None = None
+
+
+class MessageRetract(Mutation, frozen=True, kw_only=True):
+    """Takes a message out of what is shown, for a reason; the log keeps it. Retracting it again changes nothing."""
+
+    message: MessageId
+    reason: Annotated[str, msgspec.Meta(max_length=2_000)] = ""
 
 
 class MessageGet(Params, frozen=True, kw_only=True):
@@ -486,13 +498,17 @@ class MessageGet(Params, frozen=True, kw_only=True):
 
 
 class MessageList(Params, frozen=True, kw_only=True):
-    """Messages after the one with id `after`, in the order asked for. `roles` keeps those of these roles."""
+    """Messages after the one with id `after`, in the order asked for. `roles` keeps those of these roles.
+
+    Messages that are superseded or retracted are left out, unless `all` asks for them too.
+    """
 
     conversation: ConversationId
     after: MessageId | None = None
     limit: Limit = 100
     order: Literal["asc", "desc"] = "asc"
     roles: Annotated[tuple[Role, ...], msgspec.Meta(max_length=16)] = ()
+    all: bool = False
 
 
 # events

@@ -313,6 +313,12 @@ class MessageResult(Written, frozen=True, kw_only=True):
     message: Message
 
 
+class MessageRetractResult(Written, frozen=True, kw_only=True):
+    """The message that is no longer shown."""
+
+    retracted: str
+
+
 class MessageGetResult(Result, frozen=True, kw_only=True):
     """One message."""
 

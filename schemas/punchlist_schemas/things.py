@@ -293,8 +293,15 @@ class Conversation(Thing, frozen=True, kw_only=True):
     metadata: Metadata = {}
 
 
+TALK = frozenset({"user", "assistant"})
+"""Roles of what was said to each other: such a message is superseded by none."""
+
+
 class Message(Thing, frozen=True, kw_only=True):
-    """One appended message. `message` is its stable id, `seq` its position in the log."""
+    """One appended message. `message` is its stable id, `seq` its position in the log.
+
+    `supersedes` is the message that it is shown instead of, `superseded_by` the one that is shown instead of it.
+    """
 
     message: MessageId
     role: str
@@ -302,3 +309,6 @@ class Message(Thing, frozen=True, kw_only=True):
     at: int
     actor: str = ""
     seq: int
+    supersedes: str = ""
+    superseded_by: str = ""
+    retracted: bool = False

@@ -33,7 +33,7 @@ SAMPLES: dict[str, tuple[Any, ...]] = {
     "add": ("t",), "add_many": (["t"],), "get": ("1",), "edit": ("1",), "set_status": ("1", "paused"),
     "move": ("1",), "delete": ("1",), "replace": ([],), "attach": ("s",), "detach": ("s",),
     "take": ("o",), "renew": ("1", "o"), "release": ("1", "o"), "append_message": ("user", "hi"), "read": (0,),
-    "resolve": ("/tmp",), "confirmation": ("t",),
+    "resolve": ("/tmp",), "confirmation": ("t",), "retract": ("m",),
     "backup": ("/b",), "message": ("m",), "find": ("k",), "note": ("1", "seen"),
     "approve": ("1",), "search": ("x",), "reject": ("1", "no"),
 }  # fmt: skip

@@ -90,6 +90,17 @@ ASKED: dict[str, tuple[Ask, str, dict[str, Any]]] = {
         "message.append",
         {"role": "user", "content": [1, None], "message": "m1"},
     ),
+    "superseding": (
+        lambda plan: plan.append_message("tool", 2, supersedes="m1"),
+        "message.append",
+        {"role": "tool", "content": 2, "supersedes": "m1"},
+    ),
+    "retract": (
+        lambda plan: plan.retract("m1", "a slip"),
+        "message.retract",
+        {"message": "m1", "reason": "a slip"},
+    ),
+    "all messages": (lambda plan: plan.messages(all=True), "message.list", {"all": True}),
     "messages": (
         lambda plan: plan.messages(after="m1", limit=3, order="desc"),
         "message.list",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from punchlist_testing.daemon import running_daemon
@@ -87,10 +88,10 @@ def test_a_log_in_which_everything_was_done_is_sound(program: Program, log: Path
     assert log.read_bytes() == before
 
 
-def of_snapshot(change: Callable[[bytes], bytes]) -> Callable[[sqlite3.Connection], None]:
+def of_snapshot(change: Callable[[bytes], bytes], name: str = "a") -> Callable[[sqlite3.Connection], None]:
     def plant(connection: sqlite3.Connection) -> None:
         row = connection.execute(
-            "SELECT conversation, state FROM snapshots JOIN conversations ON id = conversation WHERE name = 'a'"
+            "SELECT conversation, state FROM snapshots JOIN conversations ON id = conversation WHERE name = ?", (name,)
         ).fetchone()
         state = change(row[1])
         assert state != row[1]
@@ -124,6 +125,17 @@ def test_what_was_derived_and_differs_from_a_replay_is_reported(program: Program
     assert code == 1
     assert [problem["conversation"] for problem in report["problems"]] == ["a"]
     assert said in report["problems"][0]["reason"]
+
+
+def test_a_snapshot_of_a_version_that_noted_no_roles_of_messages_is_sound(program: Program, log: Path) -> None:
+    def without_roles(state: bytes) -> bytes:
+        members = msgspec.msgpack.decode(state)
+        assert members[-2:] == [[], {}]
+        return msgspec.msgpack.encode(members[:-2])
+
+    with closing(connect(str(log), "rw")) as connection:
+        of_snapshot(without_roles, "b")(connection)
+    assert program("--verify", str(log))[1]["problems"] == []
 
 
 def test_a_title_changed_in_a_snapshot_is_found(program: Program, log: Path) -> None:

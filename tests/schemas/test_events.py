@@ -70,6 +70,11 @@ STORED: list[tuple[e.KnownEvent, bytes]] = [
     ),
     (e.ListCleared(), b'{"type":"ListCleared"}'),
     (e.MessageAppended("m", "user", None), b'{"type":"MessageAppended","message":"m","role":"user","content":null}'),
+    (
+        e.MessageAppended("m2", "tool", 1, "m"),
+        b'{"type":"MessageAppended","message":"m2","role":"tool","content":1,"supersedes":"m"}',
+    ),
+    (e.MessageRetracted("m", "r"), b'{"type":"MessageRetracted","message":"m","reason":"r"}'),
     (e.EventLost(), b'{"type":"EventLost"}'),
 ]
 
@@ -102,6 +107,7 @@ def test_tags_are_the_names_of_the_contract() -> None:
         "Released",
         "ListCleared",
         "MessageAppended",
+        "MessageRetracted",
         "EventLost",
         "NoteAdded",
         "NoteRemoved",

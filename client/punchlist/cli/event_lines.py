@@ -132,7 +132,13 @@ def _edge(word: str) -> Callable[[Event, Style], str]:
 
 
 def _message(event: Event, style: Style) -> str:
-    return f"message {safe(str(event['message']))} from {safe(str(event['role']))}: {_short(event['content'])}"
+    instead = f", instead of {safe(str(event['supersedes']))}" if event.get("supersedes") else ""
+    return f"message {safe(str(event['message']))} from {safe(str(event['role']))}{instead}: {_short(event['content'])}"
+
+
+def _retracted(event: Event, style: Style) -> str:
+    reason = f" ({_short(event['reason'])})" if event.get("reason") else ""
+    return f"message {safe(str(event['message']))} retracted{reason}"
 
 
 def _unknown(event: Event, style: Style) -> str:
@@ -163,5 +169,6 @@ _SENTENCES: dict[str, Callable[[Event, Style], str]] = {
     "Released": lambda event, style: f"released by {safe(str(event['owner']))} ({safe(str(event['reason']))})",
     "ListCleared": lambda event, style: "list cleared",
     "MessageAppended": _message,
+    "MessageRetracted": _retracted,
     "EventLost": lambda event, style: "lost to damage",
 }

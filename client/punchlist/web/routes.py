@@ -57,6 +57,7 @@ ROUTES = (
     Route("GET", f"{_LIST}/messages", "message.list"),
     Route("GET", f"{_LIST}/messages/{{message}}", "message.get"),
     Route("POST", f"{_LIST}/messages", "message.append", 201),
+    Route("POST", f"{_LIST}/messages/{{message}}/retract", "message.retract"),
     Route("GET", f"{_LIST}/events", "event.read"),
     Route("GET", f"{_LIST}/keys/{{key}}", "event.find"),
 )

@@ -24,6 +24,7 @@ from punchlist_schemas.events import (
     DependencyRemoved,
     ListCleared,
     MessageAppended,
+    MessageRetracted,
     NoteAdded,
     NoteRemoved,
     Released,
@@ -33,7 +34,7 @@ from punchlist_schemas.events import (
     TaskMoved,
     TaskWoken,
 )
-from punchlist_schemas.things import Metadata, Note, Task
+from punchlist_schemas.things import TALK, Metadata, Note, Task
 from punchlistd.domain.members import EDITABLE, HAS_RARE, RARE, RESTORABLE, arguments, written
 from punchlistd.domain.ordering import default_key
 from punchlistd.domain.state import Claim, State
@@ -90,7 +91,18 @@ def _list_cleared(state: State, _event: ListCleared, *_: int) -> None:
 
 
 def _message_appended(state: State, event: MessageAppended, seq: int, _version: int, _at: int) -> None:
-    state.messages.setdefault(event.message, seq)
+    if event.message in state.messages:
+        return
+    state.messages[event.message] = seq
+    if state.passing is not None and event.role not in TALK:
+        state.passing[event.message] = None
+    if event.supersedes in state.messages:
+        state.hidden.setdefault(event.supersedes, event.message)
+
+
+def _message_retracted(state: State, event: MessageRetracted, *_: int) -> None:
+    if event.message in state.messages:
+        state.hidden.setdefault(event.message, "")
 
 
 # tasks
@@ -377,6 +389,7 @@ _CHANGES: dict[type, Callable[[State, Any, int, int, int], None]] = {
     Released: _released,
     ListCleared: _list_cleared,
     MessageAppended: _message_appended,
+    MessageRetracted: _message_retracted,
     ConversationOpened: _conversation_opened,
     ConversationConfigured: _conversation_configured,
     ConversationDeleted: _conversation_deleted,

@@ -15,6 +15,11 @@ def task_not_found(task: str) -> Rejection:
     return Rejection("not_found", message, {"what": "task", "id": task})
 
 
+def message_not_found(message: str) -> Rejection:
+    """There is no such message."""
+    return Rejection("not_found", f"There is no message {message}.", {"what": "message", "id": message})
+
+
 def conversation_not_found(conversation: str) -> Rejection:
     """The conversation does not exist, or not for this user: nobody can tell which."""
     message = f"There is no conversation {conversation}; list the conversations for their ids."

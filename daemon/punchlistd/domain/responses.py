@@ -23,6 +23,7 @@ from punchlist_schemas.results import (
     ConversationResult,
     DeleteResult,
     MessageResult,
+    MessageRetractResult,
     SetStatusResult,
     TaskResult,
     TasksResult,
@@ -170,8 +171,13 @@ def _message(params: p.MessageAppend, done: _Done) -> MessageResult:
         at=state.updated_at,
         actor=done.actor,
         seq=state.messages[name],
+        supersedes=params.supersedes or "",
     )
     return MessageResult(message=message, version=state.version, seq=done.seq)
+
+
+def _retracted(params: p.MessageRetract, done: _Done) -> MessageRetractResult:
+    return MessageRetractResult(retracted=params.message, version=done.state.version, seq=done.seq)
 
 
 def _conversation(_params: p.Mutation, done: _Done) -> ConversationResult:
@@ -203,6 +209,7 @@ ANSWERS: dict[type[p.Mutation], Callable[[Any, _Done], Written]] = {
     p.TurnEnd: _cleared,
     p.ListUndo: _undone,
     p.MessageAppend: _message,
+    p.MessageRetract: _retracted,
     p.ConversationOpen: _conversation,
     p.ConversationConfigure: _conversation,
     p.ConversationAttach: _conversation,

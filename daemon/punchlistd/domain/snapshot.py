@@ -58,6 +58,8 @@ class _Image(msgspec.Struct, frozen=True, array_like=True):
     origins: dict[str, tuple[str, ...]] = {}
     kind: ListKind = "list"
     metadata: Metadata = {}
+    passing: list[str] | None = None
+    hidden: dict[str, str] = {}
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -88,6 +90,8 @@ def dump_state(state: State) -> bytes:
         origins=state.origins,
         kind=state.kind,
         metadata=state.metadata,
+        passing=None if state.passing is None else list(state.passing),
+        hidden=state.hidden,
     )
     return _encoder.encode(image)
 
@@ -117,6 +121,11 @@ def load_state(conversation: str, data: bytes) -> State:
     state.origins = image.origins
     state.kind = image.kind
     state.metadata = image.metadata
+    if image.passing is not None:
+        state.passing = dict.fromkeys(image.passing)
+    elif image.messages:
+        state.passing = None
+    state.hidden = image.hidden
     state.last_finished = None if image.last_finished is None else _task(image.last_finished)
     return state
 

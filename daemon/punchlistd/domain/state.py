@@ -55,7 +55,9 @@ class State:
     """One conversation as of `version`.
 
     `exists` is true from its opening to its deletion. `ranks` holds the sort keys of the tasks that do not stand in
-    the order of their ids, `messages` the log position of each message by its id. `cleared` is how many tasks the
+    the order of their ids, `messages` the log position of each message by its id. Of these,
+    `passing` are those that a later one may supersede (None: earlier versions have not noted which), and `hidden` those
+    that are not shown, with the one that is shown instead ("": none). `cleared` is how many tasks the
     last clear removed; `last_finished` the task whose completion left nothing to do, kept because the list may have
     been cleared in the same step. `running` are the ids of the tasks in progress; of these, `claims` has those that
     somebody holds, and `offered` those whose claim ended and that wait, still in progress, for the next one.
@@ -82,6 +84,7 @@ class State:
         "deferred",
         "exists",
         "floor",
+        "hidden",
         "kind",
         "last_finished",
         "messages",
@@ -89,6 +92,7 @@ class State:
         "next_task",
         "offered",
         "origins",
+        "passing",
         "ranks",
         "running",
         "seq",
@@ -120,6 +124,8 @@ class State:
         self.origins: dict[str, tuple[str, ...]] = {}
         self.created_at = 0
         self.messages: dict[str, int] = {}
+        self.passing: dict[str, None] | None = {}
+        self.hidden: dict[str, str] = {}
         self.cleared = 0
         self.last_finished: Task | None = None
         self.clear()

@@ -14,7 +14,7 @@ from punchlist_schemas import results as r
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import MessageAppended
 from punchlist_schemas.things import Message
-from punchlistd.domain.rejections import conversation_not_found
+from punchlistd.domain.rejections import conversation_not_found, message_not_found
 from punchlistd.domain.state import State
 from punchlistd.engine.access import Access
 from punchlistd.engine.calls import Caller, StateQuery
@@ -171,9 +171,10 @@ class Queries:
             if params.after not in opened.state.messages:
                 if opened.cut is not None and opened.damage is not None:
                     return opened.damage
-                facts = {"what": "message", "id": params.after}
-                return Rejection("not_found", f"There is no message {params.after}.", facts)
+                return message_not_found(params.after)
             ids = ids[ids.index(params.after) + 1 :]
+        if (hidden := opened.state.hidden) and not params.all:
+            ids = [id for id in ids if id not in hidden]
         if params.roles:
             messages, has_more = await self._of_roles(opened.state, ids, params)
         else:
@@ -207,8 +208,7 @@ class Queries:
         if params.message not in opened.state.messages:
             if opened.cut is not None and opened.damage is not None:
                 return opened.damage
-            facts = {"what": "message", "id": params.message}
-            return Rejection("not_found", f"There is no message {params.message}.", facts)
+            return message_not_found(params.message)
         (message,) = await self._messages(opened.state, [params.message])
         return _encode(r.MessageGetResult(message=message))
 
@@ -232,7 +232,11 @@ class Queries:
                 found = await self._read_messages(state.conversation, near)
                 if seq not in found:  # the newest is asked for first, and the older ones have taken the page
                     found |= await self._read_messages(state.conversation, {seq})
-            messages.append(found[seq][0])
+            by = state.hidden.get(id)
+            message = found[seq][0]
+            if by is not None:
+                message = msgspec.structs.replace(message, superseded_by=by, retracted=not by)
+            messages.append(message)
             size += found[seq][1]
             if size >= READ_BYTES:
                 break
@@ -253,6 +257,7 @@ class Queries:
                     at=fact.at,
                     actor=fact.actor,
                     seq=fact.seq,
+                    supersedes=event.supersedes,
                 )
                 found[fact.seq] = message, len(stored.line)
         if len(wanted) == 1 and not found:

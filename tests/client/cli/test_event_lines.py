@@ -49,6 +49,8 @@ ADDED = e.TaskAdded(e.AddedTask(id="3", title="Write", blocked_by=("1",)))
         (e.Released(task="3", owner="ada", reason="expired"), "#3 released by ada (expired)"),
         (e.ListCleared(), "list cleared"),
         (e.MessageAppended("m1", "user", "hi"), "message m1 from user: hi"),
+        (e.MessageAppended("m2", "tool", 2, "m1"), "message m2 from tool, instead of m1: 2"),
+        (e.MessageRetracted("m2", "it was answered"), "message m2 retracted (it was answered)"),
         ({"type": "Novelty", "x": 1}, "Novelty (not known to this version)"),
     ],
 )

@@ -27,6 +27,7 @@ LASTING = (
     e.ConversationConfigured(detached="s"),
     e.Released(task="1", owner="o", reason="expired"),
     e.MessageAppended("m", "r", None),
+    e.MessageRetracted("m"),
     e.UnknownEvent(Raw(b"{}")),
 )
 

@@ -295,6 +295,38 @@ async def test_messages_of_some_roles_are_found_among_many_others_in_pages(peer:
     ] == wanted
 
 
+@pytest.mark.parametrize("dropped", [False, True])
+async def test_what_is_superseded_or_retracted_is_left_out_unless_all_is_asked_for(
+    running: Engine, peer: Peer, dropped: bool
+) -> None:
+    for name, role, more in (
+        ("u", "user", {}), ("t1", "tool", {}), ("w", "widget", {}), ("t2", "tool", {"supersedes": "t1"}),
+    ):  # fmt: skip
+        appended = await peer.result("message.append", conversation=C, role=role, content=name, message=name, **more)
+        assert appended["message"].get("supersedes", "") == more.get("supersedes", "")
+    retract: dict[str, Any] = {"conversation": C, "message": "w", "reason": "it was answered", "key": "k"}
+    retracted = await peer.result("message.retract", **retract)
+    assert retracted["retracted"] == "w"
+    assert await peer.result("message.retract", **retract) == retracted
+    if dropped:
+        await peer.result("conversation.list")
+        running.conversations.drop(C)
+
+    async def shown(**params: Any) -> list[str]:
+        page = await peer.result("message.list", conversation=C, **params)
+        return [one["message"] for one in page["messages"]]
+
+    assert await shown() == ["u", "t2"]
+    assert await shown(order="desc", limit=1) == ["t2"]
+    assert await shown(after="t1") == ["t2"]
+    assert await shown(roles=["tool"]) == ["t2"]
+    page = await peer.result("message.list", conversation=C, all=True)
+    marks = {one["message"]: (one.get("superseded_by"), one.get("retracted")) for one in page["messages"]}
+    assert marks == {"u": (None, None), "t1": ("t2", None), "w": (None, True), "t2": (None, None)}
+    got = (await peer.result("message.get", conversation=C, message="t1"))["message"]
+    assert (got["content"], got["superseded_by"]) == ("t1", "t2")
+
+
 async def test_what_a_call_did_is_found_by_its_key(peer: Peer) -> None:
     tasks = [{"title": "a"}, {"title": "b"}]
     await peer.result("task.add", conversation=C, title="before")

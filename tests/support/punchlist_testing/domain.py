@@ -320,7 +320,8 @@ def random_event(random: Random, ids: Sequence[str]) -> e.AnyEvent:
         (
             e.ConversationOpened(user="u"),
             e.ConversationConfigured(maybe("t"), maybe(Settings()), maybe("s"), maybe("s"), maybe("o")),
-            e.ConversationDeleted() if random.random() < 0.1 else e.MessageAppended(name(), "r", None),
+            e.ConversationDeleted() if random.random() < 0.1 else e.MessageAppended(name(), "r", None, name()),
+            e.MessageRetracted(name()),
             e.ListCleared() if random.random() < 0.1 else e.TaskAdded(added, name(), rank),
             e.TaskAdded(added, name(), rank),
             e.TaskAdded(added),

@@ -46,6 +46,7 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
     p.TurnEnd: edit.end_turn,
     p.ListUndo: undo.undo,
     p.MessageAppend: messages.append,
+    p.MessageRetract: messages.retract,
     p.ConversationOpen: conversation.open_,
     p.ConversationConfigure: conversation.configure,
     p.ConversationAttach: conversation.attach,
