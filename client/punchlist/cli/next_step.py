@@ -1,34 +1,33 @@
-"""What to do next on a list, as one line: for `punch` alone. Pure."""
+"""What to do next on a list, as one line: for `punch` alone. Which task is next is the daemon's word. Pure."""
 
 from __future__ import annotations
 
 from punchlist.cli.render import FINISHED
 from punchlist.text import clip, safe
-from punchlist_schemas.vocabulary import PRIORITIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 _TITLE = 50
 
 
-def most_urgent(tasks: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The one that a claim would give out: the first of the highest priority."""
-    return max(tasks, key=lambda task: PRIORITIES.index(task.get("priority", "normal")))
+def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], owner: str) -> str:
+    """The line for this person: the command to type, and why.
 
-
-def next_step(tasks: Sequence[dict[str, Any]], owner: str) -> str:
-    """The line for this person: the command to type, and why."""
+    Args:
+        tasks: All tasks of the list.
+        explained: The answer of `task.explain` for the list.
+        owner: Whose tasks in progress come first.
+    """
     if not tasks:
         return "next: punch add TITLE adds the first task; punch help lists the commands"
     mine = [task for task in tasks if task["status"] == "in_progress" and task.get("owner") in (owner, None, "")]
     if mine:
         return f"next: punch done {_named(mine[0])}"
-    ready = [task for task in tasks if task["status"] == "pending" and not task.get("open_blockers")]
-    if ready := [task for task in ready if not task.get("not_before")]:
-        return f"next: punch start {_named(most_urgent(ready))}"
+    if explained["ready"]:
+        return f"next: punch start {_named(explained['next'])}"
     unfinished = [task for task in tasks if task["status"] not in FINISHED]
     if not unfinished:
         return "next: all tasks are finished; punch add TITLE adds another"

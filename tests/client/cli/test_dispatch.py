@@ -130,6 +130,22 @@ def test_without_a_command_the_list_is_shown_with_what_to_do_next(
     assert punch().lines[-1] == "next: all tasks are finished; punch add TITLE adds another"
 
 
+def test_what_to_do_next_is_what_a_claim_would_give_out(punch: Punch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USER", "zed")
+    punch("add", "plan")
+    punch("add", "part", "--parent", "1", "--priority", "urgent")
+    punch("add", "other")
+    punch("start", "1")
+    punch("pause", "1")
+    assert punch().lines[-1] == "next: punch start 3  (other)"
+    assert punch("next").out == "  ☐ #3 other\n"
+    punch("set", "on_failure=stop")
+    punch("fail", "3")
+    punch("add", "last")
+    assert punch().lines[-1] == "next: no task is ready; punch why 1 tells what keeps #1"
+    assert punch("next").code == 1
+
+
 def test_an_argument_that_is_no_text_is_a_usage_error(run: Punch) -> None:
     done = run("add", "\udcff\udcfe")
     assert (done.code, done.out) == (2, "")

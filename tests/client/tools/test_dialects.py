@@ -303,3 +303,14 @@ def test_advice_is_what_the_dialect_can_do_and_names_a_failed_blocker(
     told = box.call(name, tool, arguments)
     assert "blocked by #1 One (failed): complete what has failed, or delete it" in told.text
     assert told.refused
+
+
+def test_checklist_names_what_a_claim_would_give_out_where_it_completed_nothing(client: Client, box: Toolbox) -> None:
+    work = client.conversation("work")
+    work.add("Whole")
+    work.add("Part", parent="1")
+    work.add("Other")
+    work.start("1")
+    work.pause("1")
+    refused = box.call("checklist", "CompleteTasks", {"taskIds": ["9"]}).data
+    assert (refused["ok"], refused["nextTask"]["id"]) == (False, "3")

@@ -8,7 +8,6 @@ from punchlist.cli.claims import claim, show_claim
 from punchlist.cli.context import Context, one_id
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import UsageError, show_error
-from punchlist.cli.next_step import most_urgent
 from punchlist.cli.render import task_lines
 
 TYPE_CHECKING = False
@@ -54,9 +53,9 @@ def run_next(context: Context) -> int:
             context, mine, f"{context.owner} has this in progress; --done completes it and takes the next task"
         )
     elif not takes:
-        ready = context.ask("task.list", ready=True)["tasks"]
-        if ready:
-            found = most_urgent(ready)
+        explained = context.ask("task.explain")
+        if explained["ready"]:
+            found = context.ask("task.get", task=explained["next"]["id"])["task"]
             return _show(context, [found], f"punch start {found['id']} takes it, as does punch next --take")
         return _none(context, {"task": None, "tasks": []})
     result = claim(context, wait_ms=args.wait, lease_ms=args.lease)

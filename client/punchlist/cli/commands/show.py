@@ -72,7 +72,9 @@ def run_alone(context: Context) -> int:
     result = context.ask("task.list")
     tasks, style = result["tasks"], context.style
     lines = list_lines(context.conversation, tasks, result["counts"], style, folded=style.terminal)
-    return context.answer(result, [*lines, style.paint("dim", next_step(tasks, context.owner))])
+    return context.answer(
+        result, [*lines, style.paint("dim", next_step(tasks, context.ask("task.explain"), context.owner))]
+    )
 
 
 def run_list(context: Context) -> int:

@@ -1,11 +1,12 @@
 """`checklist`: a plain list of things to tick off, with JSON replies."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
 
+from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import Blocked, RequestRefused
 from punchlist.taskfiles.report import is_corrupt
@@ -19,7 +20,7 @@ from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.rendezvous import data_dir
-from punchlist_schemas.results import SetStatusResult
+from punchlist_schemas.results import SetStatusResult, TaskExplainResult
 from punchlist_schemas.things import Task
 
 NO_CONVERSATION = "Error: Task list is not available (no conversation context)."
@@ -154,7 +155,7 @@ def _complete_all(desk: ToolContext, args: CompleteTasks) -> Steps:
             "ok": not failed,
             "completed": completed,
             "failed": failed,
-            "nextTask": _following(last, tasks),
+            "nextTask": (yield from _following(desk, last, tasks)),
             "remaining": tasks.remaining if last is None else last.remaining,
         },
         refused=bool(failed),
@@ -167,11 +168,15 @@ def _obstacle(task: Task | None) -> str:
     return "Task already done" if task.status == "completed" else ""
 
 
-def _following(last: SetStatusResult | None, tasks: TaskList) -> dict[str, Any] | None:
+def _following(
+    desk: ToolContext, last: SetStatusResult | None, tasks: TaskList
+) -> Generator[Call[Any], Any, dict[str, Any] | None]:
+    """The task that comes next: what the last completion answered or, if nothing was completed, what the list says."""
     if last is not None:
         return item(last.next_task) if last.next_task else None
-    ready = (task for task in tasks if task.status in ("pending", "in_progress") and not task.open_blockers)
-    return next((item(task) for task in ready), None)
+    explained: TaskExplainResult = yield desk.calls.explain()
+    following = None if explained.next is None else explained.next.id
+    return next((item(task) for task in tasks if task.id == following), None)
 
 
 def _set(desk: ToolContext, args: SetTaskList) -> Steps:
