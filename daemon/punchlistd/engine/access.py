@@ -202,6 +202,7 @@ class Access:
 
     async def names(self, user: str) -> set[str]:
         """The ids of a user's conversations."""
+        await self._conversations.recover()
         names = set(await self._conversations.rebuilt(lambda: self._log.names(user)))
         for name, opened in self._conversations.loaded.items():
             if opened.state.exists and opened.state.user == user:

@@ -59,6 +59,8 @@ class Conversations:
         self._with_claims = with_claims
         self._listings = Listings()
         self._loading: dict[str, anyio.Event] = {}
+        self._indexing = anyio.Lock()
+        """Of one that changes what the index holds. Whoever has it waits for the log alone."""
         self._recovered = False
 
     def find(self, id: str) -> LoadedConversation | None:
@@ -90,13 +92,26 @@ class Conversations:
         return opened
 
     async def recover(self) -> None:
-        """Load, once, what a killed daemon left unindexed: of that only the events tell which sessions are attached."""
+        """Load, once, what a killed daemon left unindexed.
+
+        Before that the index leaves out lists and shows deleted ones, and of what it does not hold only the events tell
+        whose it is and which sessions are attached: whoever asks it waits for this.
+        """
         if self._recovered:
             return
-        for name in self._log.unindexed_conversations():
-            if name not in self.loaded:
-                self._add(name, await self._read(name))
-        self._recovered = True
+        async with self._indexing:
+            if not self._recovered:
+                await self._load_unindexed()
+                self._recovered = True
+
+    async def save(self, everything: bool) -> None:
+        """Index the log, with a summary of each conversation that changed, or a full snapshot if that is due."""
+        async with self._indexing:
+            await self._load_unindexed()
+            changed = self.changed()
+            snapshots = due_snapshots(changed, everything)
+            await self._log.maintain(snapshots)
+            saved(changed, snapshots)
 
     async def rebuilt(self, ask: Callable[[], Awaitable[T]]) -> T:
         """What the index says; where it can't be read, after it was built again from the log.
@@ -107,12 +122,19 @@ class Conversations:
         try:
             return await ask()
         except Damaged:
-            await self._log.rebuild()
-            for opened in self.loaded.values():
-                opened.saved_version = opened.summarised = NEVER
-            self._recovered = False
+            async with self._indexing:
+                self._recovered = False
+                await self._log.rebuild()
+                for opened in self.loaded.values():
+                    opened.saved_version = opened.summarised = NEVER
             await self.recover()
             return await ask()
+
+    async def _load_unindexed(self) -> None:
+        """Load what the index does not hold, so that nothing is indexed without its summary."""
+        for name in self._log.unindexed_conversations():
+            if name not in self.loaded:
+                self._add(name, await self._read(name))
 
     def _add(self, name: str, opened: LoadedConversation) -> None:
         if name not in self.loaded:

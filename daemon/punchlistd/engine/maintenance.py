@@ -7,7 +7,7 @@ or has been quiet for a moment.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
-from punchlistd.engine.conversations import Conversations, due_snapshots, saved
+from punchlistd.engine.conversations import Conversations
 from punchlistd.engine.loaded import LoadedConversation
 from punchlistd.engine.metrics import Metrics
 from punchlistd.settings import Settings
@@ -103,8 +103,10 @@ class Maintenance:
 
     @property
     def due(self) -> bool:
-        """Whether `run` has something to do now."""
-        return self._asked or (not self._held and self._log.unindexed >= self._settings.index_events)
+        """Whether `run` has something to do now. Until all is recovered it would hold up the writer for that."""
+        return self._recovered and (
+            self._asked or (not self._held and self._log.unindexed >= self._settings.index_events)
+        )
 
     def follow(self, touched: Iterable[LoadedConversation]) -> None:
         """Conversations changed, and the log has grown."""
@@ -150,6 +152,8 @@ class Maintenance:
 
     async def refresh(self) -> None:
         """Bring the store's list of conversations up to date with everything acknowledged."""
+        await self._conversations.recover()
+        self._recovered = True
         if self._conversations.changed() or self._log.unindexed:
             done = asyncio.get_running_loop().create_future()
             self._waiting.append(done)
@@ -161,14 +165,11 @@ class Maintenance:
         self._asked = False
 
         async def save() -> None:
-            changed = self._conversations.changed()
-            snapshots = due_snapshots(changed, everything)
-            await self._log.maintain(snapshots)
-            saved(changed, snapshots)
-            if self._recovered and not self._totals.known:
-                self._totals.start(await self._log.totals(), self._conversations.loaded.values())
+            await self._conversations.save(everything)
+            if not self._totals.known:
                 for name in await self._log.timed():
                     await self._conversations.load(name)  # its time begins
+                self._totals.start(await self._log.totals(), self._conversations.loaded.values())
             await self._erase_rest()
 
         try:

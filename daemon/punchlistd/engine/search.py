@@ -78,7 +78,11 @@ class Search:
         self._conversations = conversations
         self._access = access
         self._index: SearchIndex | None = None
+        self._has_room = True
         self._turn = anyio.Lock()
+        """Of one search after the other. Whoever has it may wait for the writer, who must never wait for it."""
+        self._file = anyio.Lock(fast_acquire=True)
+        """Of one thread in the index. Whoever has it waits for nothing else."""
 
     def stay_in_memory(self) -> None:
         """Write no file: the daemon only reads."""
@@ -102,10 +106,12 @@ class Search:
                 return opened
             name = opened.state.conversation
             versions = {name: opened.state.version}
-        damaged = await self._bring_up(versions, caller.user)
-        found = await self._in_thread(lambda index: index.find(params.query, name))
+        index, known = await self._in_thread(lambda index: (index, index.known()))
+        damaged = await self._bring_up(index, known, versions, caller.user)
+        found = await self._in_thread(lambda index: index.find(params.query, name), index)
         hits, total = await self._hits(caller, params, found)
-        texts = await self._in_thread(lambda index: index.excerpts(params.query, [each.row for each, *_ in hits]))
+        rows = [each.row for each, *_ in hits]
+        texts = await self._in_thread(lambda index: index.excerpts(params.query, rows), index)
         shown = tuple(
             Hit(conversation=each.conversation, title=opened.state.title, task=task, excerpt=texts.get(each.row, ""))
             for each, opened, task in hits
@@ -125,31 +131,31 @@ class Search:
             if cursor is None:
                 return found
 
-    async def _bring_up(self, versions: dict[str, int], user: str | None) -> list[str]:
-        """Index what has changed in these lists; the names of those that are damaged."""
-        known = await self._in_thread(lambda index: index.known())
+    async def _bring_up(
+        self, index: SearchIndex, known: dict[str, tuple[int, int]], versions: dict[str, int], user: str | None
+    ) -> list[str]:
+        """Index what has changed in these lists since they were `known`; the names of those that are damaged."""
         damaged: list[str] = []
         for name, version in versions.items():
             loaded = self._conversations.loaded.get(name)
-            if known.get(name, (-1, 0))[0] == version and (loaded is None or loaded.damage is None):
+            before = known.get(name)
+            if before is not None and before[0] == version and (loaded is None or loaded.damage is None):
                 continue
             opened = await self._access.durable(user, name)
             if isinstance(opened, Rejection):
                 continue
             if opened.damage is not None:
                 damaged.append(name)
-            before = known.get(name)
             if before is None or before[0] != opened.state.version:
-                await self._index_list(opened, None if before is None else before[1])
+                await self._index_list(index, user, name, None if before is None else before[1])
         return damaged
 
-    async def _index_list(self, opened: LoadedConversation, since: int | None) -> None:
-        state = opened.state
-        changes = None if since is None else state.since(since)
-        changed, gone = (list(state.tasks), None) if changes is None else changes
-        words = [_words(state.tasks[task]) for task in changed]
-        name, version, seq = state.conversation, state.version, opened.seq
-        await self._in_thread(lambda index: index.update(name, version, seq, words, gone))
+    async def _index_list(self, index: SearchIndex, user: str | None, name: str, since: int | None) -> None:
+        while not isinstance(opened := await self._access.durable(user, name), Rejection):
+            async with self._file:
+                if not opened.dirty:  # it may have been deleted while the file was waited for: its words stay away
+                    await anyio.to_thread.run_sync(self._acted, _update(opened, since), index)
+                    return
 
     async def _hits(
         self, caller: Caller, params: TaskSearch, found: Iterable[Found]
@@ -172,38 +178,44 @@ class Search:
         return hits, total
 
     async def forget(self, name: str) -> None:
-        """A list is erased: none of its words stays in the file."""
-        async with self._turn:
+        """A list is erased: none of its words stays in the file. The writer waits for this."""
+        async with self._file:
             if self._index is None:  # nobody has searched yet: the next one makes it again
                 await anyio.to_thread.run_sync(discard, self._path)
                 return
             with suppress(Again):  # of a new index nothing has to be taken out
-                await self._in_thread(lambda index: index.forget([name]))
+                await anyio.to_thread.run_sync(self._acted, _forgotten(name), None)
 
     async def close(self) -> None:
         """Leave the index for the next daemon."""
-        async with self._turn:
+        async with self._file:
             if self._index is not None:
                 await anyio.to_thread.run_sync(self._index.close)
                 self._index = None
 
-    async def _in_thread(self, act: Callable[[SearchIndex], T]) -> T:
-        """Do something with the index. One that can't be read is made again, and in memory where there is no room."""
-        return await anyio.to_thread.run_sync(self._acted, act)
+    async def _in_thread(self, act: Callable[[SearchIndex], T], index: SearchIndex | None = None) -> T:
+        """Do something with the index, which must still be `index` if one is given.
 
-    def _acted(self, act: Callable[[SearchIndex], T]) -> T:
+        Raises:
+            Again: It is not, or it can't be read; it is made anew with the next use, in memory if there is no room.
+        """
+        async with self._file:
+            return await anyio.to_thread.run_sync(self._acted, act, index)
+
+    def _acted(self, act: Callable[[SearchIndex], T], expected: SearchIndex | None) -> T:
         try:
             if self._index is None:
-                self._index = self._opened()
+                self._index = SearchIndex(self._path if self._has_room else ":memory:", self._identity)
+            if expected not in (None, self._index):
+                raise Again
             return act(self._index)
         except (sqlite3.Error, OSError) as error:
             logger.error("%s: %s; the search index is made again", self._path, error)
-            is_full = isinstance(error, OSError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _FULL
-            if self._index is None:
-                discard(self._path)
-                self._index = SearchIndex(":memory:" if is_full else self._path, self._identity)
-            else:
-                self._index.begin_again(in_memory=is_full)
+            self._has_room = not (isinstance(error, OSError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _FULL)
+            if self._index is not None:
+                self._index.abandon()
+                self._index = None
+            discard(self._path)
             raise Again from error
 
     @property
@@ -213,12 +225,23 @@ class Search:
             f"{self._log.epoch}:{os.stat(self._log_path).st_ino}" if os.path.exists(self._log_path) else self._log.epoch
         )
 
-    def _opened(self) -> SearchIndex:
-        return SearchIndex(self._path, self._identity)
-
 
 class Again(Exception):
-    """The index was made again: the search has to begin anew."""
+    """The index is made again: the search has to begin anew."""
+
+
+def _update(opened: LoadedConversation, since: int | None) -> Callable[[SearchIndex], None]:
+    """What brings the index of a list up to date that was indexed up to `since`."""
+    state = opened.state
+    changes = None if since is None else state.since(since)
+    changed, gone = (list(state.tasks), None) if changes is None else changes
+    words = [_words(state.tasks[task]) for task in changed]
+    name, version, seq = state.conversation, state.version, opened.seq
+    return lambda index: index.update(name, version, seq, words, gone)
+
+
+def _forgotten(name: str) -> Callable[[SearchIndex], None]:
+    return lambda index: index.forget([name])
 
 
 def _words(task: Task) -> Words:

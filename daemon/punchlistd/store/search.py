@@ -64,7 +64,6 @@ class SearchIndex:
 
     def __init__(self, path: str, log: str) -> None:
         self._log = log
-        self._path = path
         self._connection = self._opened(path)
 
     def _opened(self, path: str) -> sqlite3.Connection:
@@ -87,12 +86,10 @@ class SearchIndex:
             os.chmod(path, 0o600)
         return connection
 
-    def begin_again(self, *, in_memory: bool) -> None:
-        """Throw the index away, since it can't be read or there is no room for it."""
+    def abandon(self) -> None:
+        """Let go of a file that can't be read or written."""
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
-        discard(self._path)
-        self._connection = self._opened(":memory:" if in_memory else self._path)
 
     def close(self) -> None:
         """Leave the index for the next daemon."""

@@ -2,15 +2,18 @@
 
 import os
 import sqlite3
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from punchlist_testing.daemon import running_daemon
-from punchlist_testing.engine import Peer
+from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
 from punchlistd.store.search import SearchIndex, Words, expression
 
 
@@ -148,6 +151,67 @@ async def test_the_index_is_kept_between_daemons_and_is_for_us_alone(
     async with serving(tmp_path) as running:
         assert await found(await running.connect(), "alpha") == ["c#1"]
     assert updates == []
+
+
+async def test_a_search_beside_a_deletion_waits_for_it_and_neither_holds_up_the_other(tmp_path: Path) -> None:
+    log = TouchyLog()
+    with anyio.fail_after(30):  # neither would ever end, nor would the engine
+        async with engine(tmp_path, log) as running:
+            await _delete_beside_a_search(running, log)
+    assert b"xyzzy" not in (tmp_path / "log.search").read_bytes()
+
+
+async def _delete_beside_a_search(running: Engine, log: TouchyLog) -> None:
+    deleter, reader = await running.connect(), await running.connect()
+    await plan(deleter, "c", "xyzzy")
+    await plan(deleter, "kept", "harmless")
+    await found(reader, "xyzzy")
+    asked = await deleter.refusal("conversation.delete", conversation="c")
+    gate = log.hold(after=True)
+    deleter.send("conversation.delete", {"conversation": "c", "confirm": asked["token"]}, id="deleted")
+    await gate.reached()
+    reader.send("task.search", {"query": "harmless"}, id="found")
+    for _ in range(2):  # the search has begun, and waits for the writer
+        await (await running.connect()).quiet()
+    gate.open()
+    assert "result" in await deleter.answer("deleted")
+    hits = (await reader.answer("found"))["result"]["hits"]
+    assert [hit["conversation"] for hit in hits] == ["kept"]
+
+
+async def test_an_index_that_a_deletion_found_unreadable_is_made_whole_by_the_search_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as running:
+        deleter, reader = await running.connect(), await running.connect()
+        await plan(deleter, "c", "alpha")
+        await plan(deleter, "gone", "beta")
+        assert await found(reader, "alpha") == ["c#1"]
+        await plan(deleter, "c", "alphabet")
+        asked = await deleter.refusal("conversation.delete", conversation="gone")
+        known, reading, damaged = SearchIndex.known, threading.Event(), threading.Event()
+
+        def noted(index: SearchIndex) -> dict[str, tuple[int, int]]:
+            lists = known(index)
+            reading.set()
+            assert damaged.wait(5)
+            return lists
+
+        def unreadable(index: SearchIndex, names: list[str]) -> None:
+            raise sqlite3.DatabaseError(f"{names} can't be read")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(SearchIndex, "known", noted)
+            patch.setattr(SearchIndex, "forget", unreadable)
+            reader.send("task.search", {"query": "alpha"}, id="found")
+            await anyio.to_thread.run_sync(reading.wait, 5)
+            deleter.send("conversation.delete", {"conversation": "gone", "confirm": asked["token"]}, id="deleted")
+            for _ in range(2):
+                await (await running.connect()).quiet()
+            damaged.set()
+            assert "result" in await deleter.answer("deleted")
+            hits = (await reader.answer("found"))["result"]["hits"]
+        assert sorted(hit["task"]["title"] for hit in hits) == ["alpha", "alphabet"]
 
 
 @pytest.mark.parametrize("harm", ["garbage", "cut", "another log", "not closed"])

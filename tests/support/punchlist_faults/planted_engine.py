@@ -112,6 +112,36 @@ MUTANTS = (
         ("tests/journeys/test_damage.py",),
     ),
     Mutant(
+        "the writer waits for no search",
+        _ENGINE + "search.py",
+        '"""A list is erased: none of its words stays in the file. The writer waits for this."""\n'
+        "        async with self._file:\n",
+        '"""A list is erased: none of its words stays in the file. The writer waits for this."""\n'
+        "        async with self._turn, self._file:\n",
+        ("tests/daemon/engine/test_search.py",),
+    ),
+    Mutant(
+        "a search begins anew whose index was made again",
+        _ENGINE + "search.py",
+        "            if expected not in (None, self._index):\n",
+        "            if False:\n",
+        ("tests/daemon/engine/test_search.py",),
+    ),
+    Mutant(
+        "what a killed daemon left unindexed is in the first answers",
+        _ENGINE + "access.py",
+        '"""The ids of a user\'s conversations."""\n        await self._conversations.recover()\n',
+        '"""The ids of a user\'s conversations."""\n',
+        ("tests/daemon/engine/test_restart.py",),
+    ),
+    Mutant(
+        "nothing is indexed without its summary",
+        _ENGINE + "conversations.py",
+        "        async with self._indexing:\n            await self._load_unindexed()\n            changed",
+        "        async with self._indexing:\n            changed",
+        ("tests/daemon/engine/test_restart.py",),
+    ),
+    Mutant(
         "the tail in memory forgets what was erased",
         _ENGINE + "subscriptions.py",
         "        if erased:\n",
