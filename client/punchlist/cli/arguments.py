@@ -62,21 +62,23 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
-TASK = Argument(("task",), "the task: 3 or #3", {"metavar": "ID"}, "task")
-TASKS = Argument(("tasks",), "one or more tasks: 3 or #3", {"metavar": "ID", "nargs": "+"}, "task")
-YES = flag("-y", "--yes", text="do not ask")
+TASK = Argument(("task",), "the task, as 3 or #3", {"metavar": "ID"}, "task")
+TASKS = Argument(("tasks",), "one or more tasks, as 3 or #3", {"metavar": "ID", "nargs": "+"}, "task")
+YES = flag("-y", "--yes", text="do not ask first")
 
 COMMON = (
     value(
         *("-c", "--conversation"),
-        text="the list (PUNCHLIST_CONVERSATION, else the project's)",
+        text="the list (default: PUNCHLIST_CONVERSATION, else the project's)",
         metavar="ID",
         complete="list",
     ),
     flag("--json", text="print JSON for programs"),
-    value("--actor", text="who does this, as the log records it (PUNCHLIST_ACTOR, else the user)", metavar="NAME"),
-    value("--socket", text="the daemon's socket (PUNCHLIST_SOCKET)", metavar="PATH", complete="file"),
-    value("--data-dir", text="the data directory (PUNCHLIST_DATA_DIR)", metavar="PATH", complete="file"),
-    flag("--no-autostart", text="fail instead of starting a daemon (PUNCHLIST_AUTOSTART=0)"),
+    value(
+        "--actor", text="who does this, as the log records it (default: PUNCHLIST_ACTOR, else the user)", metavar="NAME"
+    ),
+    value("--socket", text="the daemon's socket (default: PUNCHLIST_SOCKET)", metavar="PATH", complete="file"),
+    value("--data-dir", text="the data directory (default: PUNCHLIST_DATA_DIR)", metavar="PATH", complete="file"),
+    flag("--no-autostart", text="fail instead of starting a daemon (or set PUNCHLIST_AUTOSTART=0)"),
 )
 """What every command accepts, before or after its name."""

@@ -44,7 +44,7 @@ def _show_fault() -> int:
     import traceback
 
     sys.stderr.write(safe_block(traceback.format_exc()))
-    failure.show_error("internal_error", "that is a fault of punch's, please report it")
+    failure.show_error("internal_error", "this is a bug in punch; please report it")
     return exit_codes.FAULT
 
 

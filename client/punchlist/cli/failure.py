@@ -38,8 +38,8 @@ def _blocked(data: "Facts") -> str:
 
 
 def _undo_conflict(data: "Facts") -> str:
-    first = f"punch undo {data['newer']} takes that back first; " if data.get("newer") else ""
-    return f"{first}--force takes back what still can be and leaves the rest"
+    first = f"punch undo {data['newer']} undoes that first; " if data.get("newer") else ""
+    return f"{first}--force undoes what still can be undone and leaves the rest"
 
 
 def _nearest(data: "Facts") -> str:
@@ -57,18 +57,18 @@ _NEXT: "dict[str, Callable[[Facts], str]]" = {
     "not_found": _not_found,
     "blocked": _blocked,
     "illegal_transition": lambda data: f"from here it can go to: {', '.join(data.get('allowed', ()))}",
-    "dependency_cycle": lambda data: "the circle is " + " → ".join(f"#{one}" for one in data.get("path", ())),
-    "version_conflict": lambda data: "the list has changed since; look again: punch list",
+    "dependency_cycle": lambda data: "the cycle is " + " → ".join(f"#{one}" for one in data.get("path", ())),
+    "version_conflict": lambda data: "the list has changed since; read it again: punch list",
     "method_not_found": _nearest,
     "invalid_params": lambda data: _nearest(data) if data.get("nearest") else "",
     "confirmation_required": lambda data: f"repeat with confirm={data.get('token', 'TOKEN')}",
     "undo_conflict": _undo_conflict,
-    "storage_full": lambda data: "free space on the disk and repeat; reading goes on meanwhile",
-    "outcome_unknown": lambda data: "see whether it happened: punch log -n 5",
+    "storage_full": lambda data: "free some disk space, then try again; reading still works",
+    "outcome_unknown": lambda data: "check whether it was done: punch log -n 5",
     "damaged": lambda data: "to end the daemon: punch daemon stop",
-    "gap": lambda data: "punch daemon verify says what is damaged or missing",
+    "gap": lambda data: "punch daemon verify shows what is damaged or missing",
     "internal_error": lambda data: "the daemon's log has the details: punch daemon status names its directory",
-    "shutting_down": lambda data: "repeat in a moment",
+    "shutting_down": lambda data: "try again in a moment",
 }
 
 
@@ -154,14 +154,14 @@ def _show_file(error: OSError, _command: str) -> int:
 def _show_unavailable(error: DaemonUnavailable, _command: str) -> int:
     known = {LOST_RACE: "lost_race", CONFIGURATION: "configuration"}
     code = error.exit_code if error.exit_code in known else NO_DAEMON
-    show_error(known.get(code, "no_daemon"), str(error), "punch doctor says more")
+    show_error(known.get(code, "no_daemon"), str(error), "punch doctor shows why")
     return code
 
 
 _SHOWN_BY: "tuple[tuple[type[Exception], Callable[[Any, str], int]], ...]" = (
     (RequestRefused, show_refusal),
     (DaemonUnavailable, _show_unavailable),
-    (ConnectionLost, _shown_as("connection_lost", "the daemon went away: punch doctor", NO_DAEMON)),
+    (ConnectionLost, _shown_as("connection_lost", "the daemon went away; punch doctor shows why", NO_DAEMON)),
     (TimeoutError, _shown_as("timed_out", "", NO_DAEMON)),
     (FormatError, _shown_as("unreadable_file", "nothing was imported", REFUSED)),
     (UsageError, _show_usage),

@@ -43,14 +43,14 @@ SECTIONS = {
         Entry("list", "show", "Show the list.", ("ls",)),
         Entry("find", "find", "Find tasks by their words, in this list or in all."),
         Entry("next", "next", "Show the next task; --take takes it, --done and --result complete yours first."),
-        Entry("start", "status", "Begin tasks: they are yours, and nobody else gets them."),
+        Entry("start", "status", "Start tasks and claim them, so that nobody else gets them."),
         Entry("done", "status", "Complete tasks."),
         Entry("log", "log", "Show what happened."),
         Entry("undo", "undo", "Take back your newest call, or any one call; nothing is erased from the log."),
     ),
     "tasks": (
         Entry("show", "show", "Show everything about a task."),
-        Entry("why", "why", "Tell why a task is not ready, as a short tree."),
+        Entry("why", "why", "Show why a task is not ready."),
         Entry("edit", "tasks", "Change a task; an empty value clears a field."),
         Entry("note", "tasks", "Add a note to a task; it is never overwritten."),
         Entry("move", "tasks", "Change a task's place in the list."),
@@ -62,26 +62,26 @@ SECTIONS = {
     ),
     "the past": (
         Entry("redo", "undo", "Take back an undo."),
-        Entry("revert", "undo", "Make the list what it was at a version or a time, by new events."),
+        Entry("revert", "undo", "Restore the list as it was at a version or a time, by new events."),
     ),
     "live": (
-        Entry("ui", "ui", "Show all lists on a full screen, live, and work on them by keys."),
-        Entry("chat", "chat", "Talk to the list; what was done is proved by the log."),
+        Entry("ui", "ui", "Show all lists live on the full screen, and change them by keys."),
+        Entry("chat", "chat", "Change the list in plain sentences; each answer is checked against the log."),
         Entry("watch", "watch", "Show the list live; in a pipe print each event as a line of JSON."),
         Entry("web", "web", "Serve all lists to browsers and scripts on this machine, live."),
         Entry("wait", "watch", "Wait until tasks, or all tasks, are finished."),
     ),
     "programs": (
         Entry("run", "run", "Run a command for each task: one after the other, or several at a time."),
-        Entry("approve", "gates", "Say yes or no to tasks that need it before they count as completed."),
-        Entry("gate", "gates", "Run a check for each task that needs it before it counts as completed."),
-        Entry("confirm", "confirm", "Answer a tool's question with yes: show what its token would do, and do it."),
+        Entry("approve", "gates", "Answer for tasks that need a yes before they count as completed."),
+        Entry("gate", "gates", "Run the check of each task that needs one before it counts as completed."),
+        Entry("confirm", "confirm", "Answer a tool's question with yes: show what it would do, then do it."),
     ),
     "files and settings": (
         Entry("init", "init", "Write the project file .punchlist.toml, which names this directory's list."),
         Entry("import", "import_export", "Add the tasks of a file in one step."),
         Entry("export", "import_export", "Write the list, or its events, to a file."),
-        Entry("mirror", "mirror", "Keep lists as JSON files, both ways, for programs that know nothing else."),
+        Entry("mirror", "mirror", "Mirror lists to files and back, for programs that know only files."),
         Entry(
             *("setup", "setup", "Add punchlist to an agent's host: its MCP server, and for Claude Code hooks."),
             aliases=("agent setup",),
@@ -94,7 +94,7 @@ SECTIONS = {
 
 GROUPS = {
     "list": (
-        "all lists, and this one as a whole",
+        "all lists, or this one as a whole",
         (
             Entry("list all", "show", "Show all lists, newest first.", ("lists",), ("conversations",)),
             Entry("list set", "settings", "Show the settings of the list, or change some of them.", ("set",)),
@@ -103,10 +103,10 @@ GROUPS = {
         ),
     ),
     "queue": (
-        "claims of tasks, for workers",
+        "how workers claim tasks",
         (
             Entry(
-                *("queue claim", "claim", "Take the next ready task, or named ones; nobody else gets them."),
+                *("queue claim", "claim", "Claim the next ready task, or those named, so that nobody else gets them."),
                 former=("claim",),
             ),
             Entry("queue renew", "claim", "Keep claims in force."),
@@ -130,15 +130,20 @@ GROUPS = {
                 former=("prime",),
             ),
             Entry("agent attach", "attach", "Attach a host's session or thread to this list.", (), ("attach",)),
-            Entry("agent detach", "attach", "Undo an attach.", (), ("detach",)),
+            Entry("agent detach", "attach", "Detach a host's session or thread.", (), ("detach",)),
         ),
     ),
     "daemon": (
         "the daemon and its data",
         (
             Entry("daemon status", "show", "Show daemon status.", (), ("status",)),
-            Entry("daemon start", "stop", "See that a daemon runs, and start one that was stopped."),
-            Entry("daemon stop", "stop", "Answer what was asked, then stop the daemon until it is wanted.", ("stop",)),
+            Entry("daemon start", "stop", "Start the daemon if none runs, also after punch daemon stop."),
+            Entry(
+                "daemon stop",
+                "stop",
+                "Stop the daemon once it has answered; it stays stopped until somebody needs it.",
+                ("stop",),
+            ),
             Entry(
                 *("daemon service", "service", "Let systemd's user manager start and supervise the daemon."),
                 former=("service",),

@@ -28,13 +28,13 @@ def test_every_refusal_is_told_with_its_kind(kind: str, capsys: Told) -> None:
         ("not_found", {"what": "conversation"}, "punch list all shows what there is"),
         ("not_found", {"what": "message"}, "punch list shows what there is"),
         ("illegal_transition", {"allowed": ["pending", "completed"]}, "from here it can go to: pending, completed"),
-        ("dependency_cycle", {"path": ["1", "2", "1"]}, "the circle is #1 → #2 → #1"),
+        ("dependency_cycle", {"path": ["1", "2", "1"]}, "the cycle is #1 → #2 → #1"),
         ("method_not_found", {"nearest": "task.list"}, "did you mean task.list?"),
         ("method_not_found", {}, "punch daemon call --list shows the methods"),
         ("invalid_params", {"nearest": "title"}, "did you mean title?"),
         ("invalid_params", {}, "see: punch --help"),
         ("confirmation_required", {"token": "t-1"}, "repeat with confirm=t-1"),
-        ("outcome_unknown", {}, "see whether it happened: punch log -n 5"),
+        ("outcome_unknown", {}, "check whether it was done: punch log -n 5"),
     ],
 )
 def test_a_refusal_says_what_to_do_next(kind: str, facts: dict[str, Any], advice: str, capsys: Told) -> None:

@@ -6,11 +6,11 @@ from punchlist.text import safe
 
 COMMANDS = {
     "attach": Usage(
-        (Argument(("session",), "the outside id", {"metavar": "SESSION"}),),
+        (Argument(("session",), "the id of the host's session or thread", {"metavar": "SESSION"}),),
         ("punch agent attach 7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66 -c website",),
     ),
     "detach": Usage(
-        (Argument(("session",), "the outside id", {"metavar": "SESSION"}),),
+        (Argument(("session",), "the id of the host's session or thread", {"metavar": "SESSION"}),),
         ("punch agent detach 7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66",),
     ),
 }

@@ -39,7 +39,12 @@ COMMANDS = {
     ),
     "verify": Usage(
         (
-            Argument(("file",), "a log or backup nobody has open (the log in use)", {**_FILE, "nargs": "?"}, "file"),
+            Argument(
+                ("file",),
+                "a log or a backup that no daemon has open (default: the log in use)",
+                {**_FILE, "nargs": "?"},
+                "file",
+            ),
             flag(
                 "--repair", text="repair the log, while no daemon runs: copy it, cut out the damage, list what is lost"
             ),
@@ -47,7 +52,8 @@ COMMANDS = {
         ("punch daemon verify", "punch daemon verify /media/stick/punchlist.db", "punch daemon verify --repair"),
     ),
     "restore": Usage(
-        (Argument(("file",), "the backup", _FILE, "file"),), ("punch daemon restore /media/stick/punchlist.db",)
+        (Argument(("file",), "the backup to restore", _FILE, "file"),),
+        ("punch daemon restore /media/stick/punchlist.db",),
     ),
 }
 

@@ -14,8 +14,10 @@ from punchlist_schemas.methods import METHODS
 COMMANDS = {
     "call": Usage(
         (
-            Argument(("method",), "the method's name", {"nargs": "?"}, "method"),
-            Argument(("params",), "NAME=VALUE (JSON or a word), or one JSON object", {"nargs": "*"}),
+            Argument(("method",), "the method to call", {"nargs": "?"}, "method"),
+            Argument(
+                ("params",), "its params: NAME=VALUE, with JSON or a word as value, or one JSON object", {"nargs": "*"}
+            ),
             flag("--list", text="list the methods"),
         ),
         ("punch daemon call task.get task=3", "punch daemon call daemon.status", "punch daemon call --list"),

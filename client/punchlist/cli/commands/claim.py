@@ -9,33 +9,42 @@ from punchlist.cli.claims import claim, show_claim
 from punchlist.cli.context import Context, ids
 from punchlist.cli.render import task_lines
 
-_HOLDER = value("-o", "--owner", text="who has it (PUNCHLIST_OWNER, else: the user)", metavar="NAME")
-_OWNER = value("-o", "--owner", text="who takes it (PUNCHLIST_OWNER, else: the user)", metavar="NAME")
+_HOLDER = value("-o", "--owner", text="who has claimed it (default: PUNCHLIST_OWNER, else the actor)", metavar="NAME")
+_OWNER = value("-o", "--owner", text="who claims it (default: PUNCHLIST_OWNER, else the actor)", metavar="NAME")
 _CLAIMS = (
     _OWNER,
-    value("--lease", text="for how long, at most 24h (1h)", metavar="TIME", type=lease),
-    value("--wait", text="how long to wait for a task: 30s, 10m", metavar="TIME", type=milliseconds),
+    value("--lease", text="how long the claim lasts, at most 24h (default: 1h)", metavar="TIME", type=lease),
+    value("--wait", text="wait this long for a task, such as 30s or 10m", metavar="TIME", type=milliseconds),
 )
 
 COMMANDS = {
     "claim": Usage(
         (
-            Argument(("tasks",), "these tasks: 3 or #3", {"metavar": "ID", "nargs": "*"}),
+            Argument(
+                ("tasks",),
+                "the tasks to claim, as 3 or #3 (default: the next ready one)",
+                {"metavar": "ID", "nargs": "*"},
+            ),
             *_CLAIMS,
-            value("-n", "--count", text="at most this many of the next ready ones", metavar="N", type=positive),
+            value("-n", "--count", text="claim at most N of the next ready tasks", metavar="N", type=positive),
         ),
         ("punch queue claim --owner ann", "punch queue claim 3 --lease 2h", "punch queue claim --wait 10m"),
     ),
     "release": Usage(
-        (TASKS, _HOLDER, value("--fence", text="only if the claim has this number", metavar="N", type=whole)),
+        (TASKS, _HOLDER, value("--fence", text="refuse unless the claim has this fence", metavar="N", type=whole)),
         ("punch queue release 3 --owner ann",),
     ),
     "renew": Usage(
         (
             TASKS,
             _HOLDER,
-            value("--lease", text="for how long from now (as it was claimed)", metavar="TIME", type=lease),
-            value("--fence", text="only if the claim has this number", metavar="N", type=whole),
+            value(
+                "--lease",
+                text="how long the claim lasts from now on (default: as long as it was claimed for)",
+                metavar="TIME",
+                type=lease,
+            ),
+            value("--fence", text="refuse unless the claim has this fence", metavar="N", type=whole),
         ),
         ("punch queue renew 3 --lease 2h",),
     ),

@@ -8,7 +8,7 @@ from punchlist.text import safe
 
 COMMANDS = {
     "confirm": Usage(
-        (Argument(("token",), "the token of the question", {"metavar": "TOKEN"}), YES), ("punch confirm 4f0c…",)
+        (Argument(("token",), "the token that the question shows", {"metavar": "TOKEN"}), YES), ("punch confirm 4f0c…",)
     ),
 }
 

@@ -13,10 +13,14 @@ from punchlist_schemas.vocabulary import STATUSES
 COMMANDS = {
     "find": Usage(
         (
-            Argument(("words",), 'what to look for; "two words" as they stand', {"metavar": "WORD", "nargs": "+"}),
-            flag("-a", "--all", text="in all lists"),
-            choice("-s", "--status", text="only this status, repeatable", choices=STATUSES, action="append"),
-            value("-n", "--limit", text="at most so many (50)", metavar="N", type=positive),
+            Argument(
+                ("words",), "a word to look for; put a phrase in double quotes", {"metavar": "WORD", "nargs": "+"}
+            ),
+            flag("-a", "--all", text="search all lists"),
+            choice(
+                "-s", "--status", text="show only tasks with this status; repeatable", choices=STATUSES, action="append"
+            ),
+            value("-n", "--limit", text="show at most N tasks (default: 50)", metavar="N", type=positive),
         ),
         ("punch find lexer", "punch find --all cert", "punch find '\"renew the\"' -s pending"),
     ),

@@ -19,16 +19,21 @@ from punchlist.text import safe
 COMMANDS = {
     "approve": Usage(
         (
-            Argument(("tasks",), "the tasks; none: show those that wait", {"metavar": "ID", "nargs": "*"}, "task"),
-            value("-n", "--note", text="keep this as a note of the task"),
-            value("-r", "--reject", text="say no: the task is pending again, with this reason", metavar="WHY"),
+            Argument(
+                ("tasks",),
+                "the tasks to answer for (default: show those that wait)",
+                {"metavar": "ID", "nargs": "*"},
+                "task",
+            ),
+            value("-n", "--note", text="add this note to the task"),
+            value("-r", "--reject", text="say no: the task becomes pending again, with this reason", metavar="WHY"),
             YES,
         ),
         ("punch approve", "punch approve 3", 'punch approve 3 --reject "the tests are missing"'),
     ),
     "gate": Usage(
         (
-            Argument(("check",), "the name of the check, as tasks ask for it", {"metavar": "CHECK"}),
+            Argument(("check",), "the name of the check, as in --gate check:NAME", {"metavar": "CHECK"}),
             Argument(
                 ("argv",),
                 "the command; it gets the task as a command of punch run does, and exit code 0 passes it",
@@ -37,12 +42,12 @@ COMMANDS = {
             ),
             value(
                 "--timeout",
-                text="fail a check that takes longer (10m)",
+                text="fail a check that takes longer (default: 10m)",
                 metavar="TIME",
                 type=milliseconds,
                 default=600_000,
             ),
-            flag("--once", text="check what waits now, and end"),
+            flag("--once", text="check the tasks that wait now, and end"),
         ),
         ("punch gate tests -- make test", "punch gate tests --once -- ./check.sh"),
     ),

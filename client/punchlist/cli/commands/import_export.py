@@ -28,12 +28,20 @@ _FILE: dict[str, Any] = {"metavar": "FILE"}
 COMMANDS = {
     "import": Usage(
         (
-            Argument(("file",), "file, folder, or - for standard input", _FILE, "file"),
-            choice("--from", "--format", text="what it is of (seen from the file)", choices=(*FORMS,), dest="form"),
-            flag("--dry-run", text="only show what would change"),
-            flag("--strict", text="refuse a file that can't be taken over whole, prose apart"),
-            flag("--take-status", text="let the file's statuses count for tasks that are in the list already"),
-            flag("--replace", text="make the list be these tasks (unfinished others stay)"),
+            Argument(("file",), "a file, a folder, or - for standard input", _FILE, "file"),
+            choice(
+                "--from",
+                "--format",
+                text="the format (default: found out from the file)",
+                choices=(*FORMS,),
+                dest="form",
+            ),
+            flag("--dry-run", text="show what would change, and change nothing"),
+            flag("--strict", text="refuse the file if anything in it but prose can't be imported"),
+            flag(
+                "--take-status", text="also change the status of tasks that are in the list already, as the file says"
+            ),
+            flag("--replace", text="replace the list by these tasks; other unfinished tasks stay"),
         ),
         (
             "punch import plan.md",
@@ -48,8 +56,10 @@ COMMANDS = {
             Argument(
                 ("file",), "file, or - for standard output", {"metavar": "FILE", "nargs": "?", "default": "-"}, "file"
             ),
-            choice("--format", text="json, markdown, or jsonl for events", choices=("json", "markdown", "jsonl")),
-            flag("--force", text="replace an existing file"),
+            choice(
+                "--format", text="json or markdown for tasks, jsonl for events", choices=("json", "markdown", "jsonl")
+            ),
+            flag("--force", text="overwrite an existing file"),
         ),
         ("punch export plan.md", "punch export --format jsonl > events.jsonl"),
     ),

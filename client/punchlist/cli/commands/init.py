@@ -18,9 +18,11 @@ from punchlist_schemas.repository import Repository
 COMMANDS = {
     "init": Usage(
         (
-            Argument(("name",), "the list (the repository's own, or a fresh one)", {"metavar": "NAME", "nargs": "?"}),
+            Argument(
+                ("name",), "the list (default: the repository's own, or a new one)", {"metavar": "NAME", "nargs": "?"}
+            ),
             flag("--commit", text="commit the file, and nothing else, to the git repository"),
-            flag("--trust", text="let the project file that came with a clone name its list"),
+            flag("--trust", text="accept the list that a cloned project file names"),
         ),
         ("punch init", "punch init --commit", "punch init website", "punch init --trust"),
     ),

@@ -13,11 +13,16 @@ from punchlist.cli.events import events, stream
 COMMANDS = {
     "log": Usage(
         (
-            flag("-f", "--follow", text="keep printing new events"),
-            value("-n", "--limit", text="only the last N events", metavar="N", type=whole),
-            value("--since", text="only what happened since: 10m, yesterday, 2026-12-24", metavar="TIME", type=past),
-            value("--task", text="only what happened to this task", metavar="ID"),
-            flag("--all-conversations", text="of all lists"),
+            flag("-f", "--follow", text="go on printing new events"),
+            value("-n", "--limit", text="show only the last N events", metavar="N", type=whole),
+            value(
+                "--since",
+                text="show only what happened since this time, such as 10m, yesterday or 2026-12-24",
+                metavar="TIME",
+                type=past,
+            ),
+            value("--task", text="show only what happened to this task", metavar="ID"),
+            flag("--all-conversations", text="show the events of all lists"),
         ),
         (
             "punch log -n 20",

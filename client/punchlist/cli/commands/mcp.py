@@ -21,11 +21,16 @@ from punchlist_schemas.rendezvous import data_dir
 COMMANDS = {
     "mcp": Usage(
         (
-            value("--dialect", text="which tools, repeatable (native)", metavar="DIALECT", action="append"),
-            value("--tools", text="only these tools (all)", metavar="NAME,NAME", type=names),
-            value("--user", text="only this user's lists (calls name users)", metavar="NAME"),
-            flag("--http", text="over HTTP on this machine instead of standard input and output"),
-            value("--port", text="for --http: the port (8321)", metavar="PORT", type=port, default=8321),
+            value(
+                "--dialect",
+                text="serve the tools of this dialect; repeatable (default: native)",
+                metavar="DIALECT",
+                action="append",
+            ),
+            value("--tools", text="serve only these tools (default: all)", metavar="NAME,NAME", type=names),
+            value("--user", text="serve only this user's lists (default: calls name the user)", metavar="NAME"),
+            flag("--http", text="serve HTTP on this machine instead of standard input and output"),
+            value("--port", text="with --http: the port (default: 8321)", metavar="PORT", type=port, default=8321),
             Argument(
                 ("--token-file",), "for --http: where the token is (made if missing)", {"metavar": "FILE"}, "file"
             ),

@@ -19,13 +19,17 @@ from punchlist.text import safe
 COMMANDS = {
     "mirror": Usage(
         (
-            choice("action", text="add, list, remove or run", choices=("add", "list", "remove", "run")),
+            choice("action", text="what to do", choices=("add", "list", "remove", "run")),
             Argument(
                 ("directory",), "where the files are, or a Markdown file", {"metavar": "PATH", "nargs": "?"}, "file"
             ),
-            flag("--all", text="all lists, also future ones"),
-            choice("--format", text="one file for each list, or one for each task", choices=("checklist", "claude")),
-            value("--idle", text="run: stop after this long without a change", metavar="TIME", type=milliseconds),
+            flag("--all", text="mirror all lists, those of the future too"),
+            choice(
+                "--format",
+                text="checklist: one file for each list; claude: one for each task",
+                choices=("checklist", "claude"),
+            ),
+            value("--idle", text="with run: end after this long without a change", metavar="TIME", type=milliseconds),
         ),
         (
             "punch mirror add PLAN.md",

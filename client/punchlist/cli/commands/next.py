@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 COMMANDS = {
     "next": Usage(
         (
-            flag("-t", "--take", text="take it: it is yours, and nobody else gets it"),
+            flag("-t", "--take", text="claim it, so that nobody else gets it"),
             value(
                 "--done",
-                text="first complete yours; with an ID if you have several",
+                text="first complete your task; name it if you have several",
                 metavar="ID",
                 nargs="?",
                 const=True,
             ),
-            value("-r", "--result", text="first complete yours, and this is what came out of it"),
-            value("-o", "--owner", text="who takes it (PUNCHLIST_OWNER, else the actor)", metavar="NAME"),
-            value("--lease", text="for how long it is taken, at most 24h (1h)", metavar="TIME", type=lease),
-            value("--wait", text="how long to wait for a task to take: 30s, 10m", metavar="TIME", type=milliseconds),
+            value("-r", "--result", text="first complete your task, with this result"),
+            value("-o", "--owner", text="who takes it (default: PUNCHLIST_OWNER, else the actor)", metavar="NAME"),
+            value("--lease", text="how long the claim lasts, at most 24h (default: 1h)", metavar="TIME", type=lease),
+            value("--wait", text="wait this long for a task, such as 30s or 10m", metavar="TIME", type=milliseconds),
         ),
         ("punch next", "punch next --take", 'punch next --owner ann --result "in docs/copy.md"'),
     ),

@@ -35,10 +35,10 @@ COMMANDS = {
         (
             value(
                 "--session",
-                text="the session whose last look counts; if it is attached, its list is used",
+                text="show what changed since this session looked last; if it is attached, use its list",
                 metavar="ID",
             ),
-            flag("--hook", text="read a hook's event from standard input, never fail"),
+            flag("--hook", text="read a hook's event from standard input, and never fail"),
         ),
         ("punch agent prime", "punch agent prime --session 7f3c2d10"),
     ),

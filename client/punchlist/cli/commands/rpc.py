@@ -9,7 +9,7 @@ from punchlist.cli.context import Context
 
 COMMANDS = {
     "rpc": Usage(
-        (Argument(("--stdio",), "over standard input and output", {"action": "store_true", "required": True}),),
+        (Argument(("--stdio",), "use standard input and output", {"action": "store_true", "required": True}),),
         ("ssh host punch daemon rpc --stdio",),
     ),
 }

@@ -30,29 +30,49 @@ COMMANDS = {
             value(
                 "-j", "--jobs", text="number of commands at a time (default: 1)", metavar="N", type=positive, default=1
             ),
-            flag("-k", "--keep-going", text="go on after a failure, also where the list stops"),
-            value("--timeout", text="stop a command after this time: 90s, 10m", metavar="TIME", type=milliseconds),
-            flag("-f", "--follow", text="wait for new tasks"),
+            flag("-k", "--keep-going", text="go on after a failure, even if the list stops at failures"),
+            value(
+                "--timeout",
+                text="stop a command after this time, such as 90s or 10m",
+                metavar="TIME",
+                type=milliseconds,
+            ),
+            flag("-f", "--follow", text="when no task is left, wait for new ones"),
             value(
                 "--group",
-                text="lanes of their own for the tasks with this label, repeatable; --jobs are for all others",
+                text="run N commands at a time for tasks with this label, beside the --jobs for all others; repeatable",
                 metavar="LABEL=N",
                 type=group,
                 action="append",
             ),
-            value("--retries", text="how often a task whose command fails is tried again (0)", metavar="N", type=whole),
+            value(
+                "--retries",
+                text="try a task again up to N times when its command fails (default: 0)",
+                metavar="N",
+                type=whole,
+            ),
             value(
                 "--retry-delay",
-                text="how long the first time, then twice as long each time: 10s, up to 1h (10s)",
+                text="wait this long before the first retry, then twice as long each time, up to 1h (default: 10s)",
                 metavar="TIME",
                 type=milliseconds,
                 default=10_000,
             ),
             flag("--restart-failed", text="first make all failed tasks pending again"),
-            value("--notify", text="run this when a task fails or waits for approval, and at the end; it gets JSON"),
+            value(
+                "--notify",
+                text="run this command when a task fails or waits for approval, and at the end; it is sent JSON",
+            ),
             value("--notify-url", text="post the same JSON to this address", metavar="URL"),
-            value("-o", "--owner", text="who takes the tasks (PUNCHLIST_OWNER, else: punch-run-PID)", metavar="NAME"),
-            Argument(("--log-dir",), "where the output of each task is kept", {"metavar": "DIR"}, "file"),
+            value(
+                "-o",
+                "--owner",
+                text="who claims the tasks (default: PUNCHLIST_OWNER, else punch-run-PID)",
+                metavar="NAME",
+            ),
+            Argument(
+                ("--log-dir",), "write the output of each task to a file in this directory", {"metavar": "DIR"}, "file"
+            ),
         ),
         (
             "punch run -- ./do.sh",

@@ -29,11 +29,11 @@ from punchlist_schemas.rendezvous import make_directories
 COMMANDS = {
     "service": Usage(
         (
-            choice("action", text="install, status or uninstall", choices=("install", "status", "uninstall")),
-            flag("--now", text="start, or stop, it at once"),
-            flag("--web", text="install: serve the lists over HTTP too (punch web), from the first request on"),
-            flag("--hardened", text="install: hide everything from the daemon but its own data"),
-            flag("--print", text="install: print the units, change nothing"),
+            choice("action", text="what to do", choices=("install", "status", "uninstall")),
+            flag("--now", text="also start it now (with uninstall: stop it)"),
+            flag("--web", text="with install: also start punch web at the first request"),
+            flag("--hardened", text="with install: let the daemon see nothing but its own data"),
+            flag("--print", text="with install: print the units, and change nothing"),
         ),
         (
             "punch daemon service install --now",

@@ -15,7 +15,11 @@ from punchlist_schemas.things import Conversation
 
 COMMANDS = {
     "set": Usage(
-        (Argument(("settings",), "NAME=VALUE; none: show all", {"metavar": "NAME=VALUE", "nargs": "*"}),),
+        (
+            Argument(
+                ("settings",), "the settings to change (default: show all)", {"metavar": "NAME=VALUE", "nargs": "*"}
+            ),
+        ),
         (
             "punch list set",
             "punch set execution=serial on_failure=stop",

@@ -24,12 +24,12 @@ _HOSTS = tuple(host.name for host in HOSTS)
 COMMANDS = {
     "setup": Usage(
         (
-            choice("host", text="which host, or which editor's plugin", choices=(*_HOSTS, *EDITORS)),
-            choice("--scope", text="this user, or this directory", choices=("user", "project"), default="user"),
+            choice("host", text="the host, or the editor whose plugin to install", choices=(*_HOSTS, *EDITORS)),
+            choice("--scope", text="for this user, or for this directory", choices=("user", "project"), default="user"),
             flag("--allow", text="claude-code: let the model call punchlist's tools without asking"),
             flag("--tasks", text="claude-code: also copy its own task lists into punchlist"),
-            flag("--print", "--dry-run", text="only show the difference"),
-            flag("--remove", text="take it back"),
+            flag("--print", "--dry-run", text="show the difference, and change nothing"),
+            flag("--remove", text="remove what setup added"),
         ),
         (
             "punch setup claude-code",

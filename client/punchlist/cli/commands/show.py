@@ -19,21 +19,28 @@ from punchlist_schemas.vocabulary import STATUSES
 COMMANDS = {
     "list": Usage(
         (
-            flag("-a", "--all", text="also old finished tasks of a long list"),
-            choice("-s", "--status", text="only this status, repeatable", choices=STATUSES, action="append"),
-            value("-o", "--owner", text="only tasks of this owner", metavar="NAME"),
-            flag("--ready", text="only tasks that could be started now"),
-            value("--label", text="only tasks with this label, repeatable", metavar="LABEL", action="append"),
-            value("--parent", text="only parts of this task", metavar="ID"),
-            value("--due", text="only tasks due before this time: 2026-12-24, 7d", metavar="TIME", type=when),
-            value("--text", text="only tasks with these words in title, description, labels or notes"),
-            choice("--sort", text="by this instead of the list's own order", choices=SORTS),
-            value("-f", "--filter", text="a filter that the project file keeps under this name", metavar="NAME"),
-            value("-n", "--limit", text="at most so many", metavar="N", type=positive),
-            flag("--line", text="one line for a shell prompt; starts no daemon, and prints nothing without one"),
+            flag("-a", "--all", text="also show old finished tasks of a long list"),
+            choice(
+                "-s", "--status", text="show only tasks with this status; repeatable", choices=STATUSES, action="append"
+            ),
+            value("-o", "--owner", text="show only this owner's tasks", metavar="NAME"),
+            flag("--ready", text="show only tasks that could be started now"),
+            value("--label", text="show only tasks with this label; repeatable", metavar="LABEL", action="append"),
+            value("--parent", text="show only the subtasks of this task", metavar="ID"),
+            value(
+                "--due",
+                text="show only tasks due before this time, such as 2026-12-24 or 7d",
+                metavar="TIME",
+                type=when,
+            ),
+            value("--text", text="show only tasks with these words in title, description, labels or notes"),
+            choice("--sort", text="sort by this instead of the list's own order", choices=SORTS),
+            value("-f", "--filter", text="use the filter that the project file saves under this name", metavar="NAME"),
+            value("-n", "--limit", text="show at most N tasks", metavar="N", type=positive),
+            flag("--line", text="print one line for a shell prompt; print nothing if no daemon runs"),
             value(
                 "--at",
-                text='as it was at a version or a time: 12, "10 min ago", yesterday',
+                text='show the list as it was at a version or a time, such as 12, "10 min ago" or yesterday',
                 metavar="POINT",
                 type=point,
             ),
@@ -51,14 +58,14 @@ COMMANDS = {
     "show": Usage((TASK,), ("punch show 3",)),
     "all": Usage(
         (
-            value("-q", "--query", text="only those whose id or title holds this"),
-            flag("--active", text="only those with unfinished tasks"),
-            value("-n", "--limit", text="at most so many (100)", metavar="N", type=positive),
+            value("-q", "--query", text="show only lists with this text in their id or title"),
+            flag("--active", text="show only lists with unfinished tasks"),
+            value("-n", "--limit", text="show at most N lists (default: 100)", metavar="N", type=positive),
         ),
         ("punch list all --active", "punch lists -q web"),
     ),
     "status": Usage(
-        (flag("--line", text="one line for shell prompts, from the status file"),),
+        (flag("--line", text="print one line for a shell prompt, from the status file"),),
         ("punch daemon status",),
     ),
 }

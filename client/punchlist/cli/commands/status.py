@@ -17,15 +17,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_FORCE = flag("--force", text="also tasks that somebody else has claimed")
+_FORCE = flag("--force", text="also change tasks that somebody else has claimed")
 
 COMMANDS = {
     "start": Usage(
-        (TASKS, value("-o", "--owner", text="whose they are (PUNCHLIST_OWNER, else the actor)", metavar="NAME")),
+        (
+            TASKS,
+            value("-o", "--owner", text="who works on them (default: PUNCHLIST_OWNER, else the actor)", metavar="NAME"),
+        ),
         ("punch start 3", "punch start 3 4 --owner ann"),
     ),
     "done": Usage(
-        (TASKS, value("-r", "--result", text="what came out of it"), _FORCE),
+        (TASKS, value("-r", "--result", text="what came of it, in a sentence"), _FORCE),
         ("punch done 1 2 3", 'punch done 3 --result "in docs/copy.md"'),
     ),
     "fail": Usage(

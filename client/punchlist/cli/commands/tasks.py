@@ -16,41 +16,41 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MEMBERS = (
-    value("-d", "--description", text="longer text"),
+    value("-d", "--description", text="a longer text"),
     choice("-p", "--priority", text="how urgent it is", choices=PRIORITIES),
-    value("-o", "--owner", text="who does it", metavar="NAME"),
+    value("-o", "--owner", text="who works on it", metavar="NAME"),
     value("--active-form", text='what to show while it is in progress: "Writing the lexer"'),
-    value("--parent", text="the task it is a part of", metavar="ID"),
-    value("--label", text="a word to find it by, repeatable", metavar="LABEL", action="append"),
-    value("--due", text="when it should be done: 2026-12-24, 3d", metavar="TIME", type=when),
+    value("--parent", text="make it a subtask of this task", metavar="ID"),
+    value("--label", text="give it this label; repeatable", metavar="LABEL", action="append"),
+    value("--due", text="when it is due, such as 2026-12-24 or 3d", metavar="TIME", type=when),
     value("--after-date", text="defer it: it is not ready before this time", metavar="TIME", type=when),
-    value("--estimate", text="how much work it is: 30m, 4h", metavar="TIME", type=work),
+    value("--estimate", text="how much work it is, such as 30m or 4h", metavar="TIME", type=work),
     value(
         "--link",
-        text="where it leads, repeatable: url=…, path=src/a.py:12, commit=…, discovered-from=3, relates-to=4",
+        text="link it to something: url=…, path=src/a.py:12, commit=…, discovered-from=3 or relates-to=4; repeatable",
         metavar="KIND=TARGET",
         action="append",
     ),
     value(
         "--gate",
-        text="what it needs before it counts as completed: yes, yes:NAME, check:NAME, or check:NAME,yes",
+        text="what it needs before it counts as completed: yes, yes:NAME, check:NAME or check:NAME,yes",
         metavar="GATE",
     ),
-    value("--meta", text="metadata, repeatable; the value is JSON or a word", metavar="KEY=VALUE", action="append"),
+    value("--meta", text="add metadata; the value is JSON or a word; repeatable", metavar="KEY=VALUE", action="append"),
 )
 _PLACES = (
-    value("--before", text="in front of this task", metavar="ID"),
-    value("--after", text="behind this task", metavar="ID"),
+    value("--before", text="put it in front of this task", metavar="ID"),
+    value("--after", text="put it behind this task", metavar="ID"),
 )
 
 COMMANDS = {
     "add": Usage(
         (
-            Argument(("title",), "what is to be done", {"nargs": "+"}),
+            Argument(("title",), "what to do, in a few words", {"nargs": "+"}),
             *_MEMBERS,
-            value("-b", "--blocked-by", text="tasks to be done before it", metavar="ID", action="append"),
-            value("--blocks", text="tasks that wait for it", metavar="ID", action="append"),
-            choice("--status", text="its status (pending)", choices=STATUSES),
+            value("-b", "--blocked-by", text="it waits for this task; repeatable", metavar="ID", action="append"),
+            value("--blocks", text="this task waits for it; repeatable", metavar="ID", action="append"),
+            choice("--status", text="its status (default: pending)", choices=STATUSES),
             *_PLACES,
         ),
         (
@@ -63,20 +63,21 @@ COMMANDS = {
     "edit": Usage(
         (
             TASK,
-            value("-t", "--title", text="what is to be done"),
+            value("-t", "--title", text="what to do, in a few words"),
             *_MEMBERS,
-            value("-b", "--blocked-by", text="wait for this task too", metavar="ID", action="append"),
-            value("--unlabel", text="take this label away, repeatable", metavar="LABEL", action="append"),
-            value("--unblock-from", text="no longer wait for this task", metavar="ID", action="append"),
+            value("-b", "--blocked-by", text="also wait for this task; repeatable", metavar="ID", action="append"),
+            value("--unlabel", text="remove this label; repeatable", metavar="LABEL", action="append"),
+            value("--unblock-from", text="no longer wait for this task; repeatable", metavar="ID", action="append"),
         ),
         ('punch edit 3 --title "Write the parser" --owner ""', "punch edit 3 --blocked-by 2 --meta pr=117"),
     ),
     "note": Usage(
-        (TASK, Argument(("text",), "what to add; it stays as it is written", {"nargs": "+"})),
+        (TASK, Argument(("text",), "the text of the note", {"nargs": "+"})),
         ('punch note 3 "the vendor answers on Monday"',),
     ),
     "move": Usage(
-        (TASK, *_PLACES, flag("--to-end", text="to the end")), ("punch move 5 --before 2", "punch move 5 --to-end")
+        (TASK, *_PLACES, flag("--to-end", text="put it at the end of the list")),
+        ("punch move 5 --before 2", "punch move 5 --to-end"),
     ),
     "rm": Usage((TASKS, YES), ("punch rm 3", "punch rm 4 5 --yes")),
     "clear": Usage((YES,), ("punch list clear --yes",)),

@@ -20,11 +20,11 @@ COMMANDS = {
             ),
             choice(
                 "--format",
-                text="for which API (mcp)",
+                text="the API to write the definitions for (default: mcp)",
                 choices=("mcp", "openai", "responses", "anthropic", "python"),
                 default="mcp",
             ),
-            value("--tools", text="only these tools", metavar="NAME,NAME", type=names),
+            value("--tools", text="print only these tools", metavar="NAME,NAME", type=names),
             flag("--prompt", text="print the section for the model's prompt instead"),
         ),
         (

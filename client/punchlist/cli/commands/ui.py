@@ -13,8 +13,10 @@ from punchlist.cli.failure import UsageError, show_error
 COMMANDS = {
     "ui": Usage(
         (
-            flag("--read-only", text="change nothing"),
-            Argument(("--keys",), 'other keys, as lines of TOML: start = "S"', {"metavar": "FILE"}, "file"),
+            flag("--read-only", text="allow no changes"),
+            Argument(
+                ("--keys",), 'a TOML file of your own keys, with lines like start = "S"', {"metavar": "FILE"}, "file"
+            ),
         ),
         ("punch ui", "punch ui -c website", "punch ui --read-only"),
     ),

@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_PREVIEW = flag("--preview", text="only show what would happen")
-_FORCE = flag("--force", text="take back what still can be, also where newer calls rest on it")
+_PREVIEW = flag("--preview", text="show what would happen, and change nothing")
+_FORCE = flag("--force", text="undo what still can be undone, even if newer calls depend on it")
 
 COMMANDS = {
     "undo": Usage(
@@ -25,9 +25,15 @@ COMMANDS = {
                 "this call, whoever's: a version that it made, as the log shows it (your newest call)",
                 {"metavar": "CALL", "nargs": "?", "type": positive},
             ),
-            value("-n", "--count", text="how many calls (1); asks on a terminal", metavar="N", type=positive),
-            value("--of", text="calls of this actor instead of your own", metavar="NAME"),
-            flag("--all", text="all calls of yours, or of that actor"),
+            value(
+                "-n",
+                "--count",
+                text="undo the last N calls (default: 1); asks first on a terminal",
+                metavar="N",
+                type=positive,
+            ),
+            value("--of", text="undo this actor's calls instead of your own", metavar="NAME"),
+            flag("--all", text="undo all your calls or, with --of, all of that actor"),
             _PREVIEW,
             _FORCE,
             YES,
@@ -35,14 +41,19 @@ COMMANDS = {
         ("punch undo", "punch undo 12", "punch undo -n 3 --preview", "punch undo --of claude --all"),
     ),
     "redo": Usage(
-        (value("-n", "--count", text="how many undos (1)", metavar="N", type=positive), _PREVIEW, _FORCE, YES),
+        (
+            value("-n", "--count", text="redo the last N undos (default: 1)", metavar="N", type=positive),
+            _PREVIEW,
+            _FORCE,
+            YES,
+        ),
         ("punch redo",),
     ),
     "revert": Usage(
         (
             value(
                 "--at",
-                text='a version, or a time: 12, "10 min ago", yesterday',
+                text='a version or a time, such as 12, "10 min ago" or yesterday',
                 metavar="POINT",
                 type=point,
                 required=True,

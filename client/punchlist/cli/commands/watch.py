@@ -35,16 +35,23 @@ _UNBOUNDED = 200
 COMMANDS = {
     "watch": Usage(
         (
-            flag("--all-conversations", text="all lists"),
-            value("--inline", text="N lines below the output that comes in a pipe", metavar="N", type=positive),
+            flag("--all-conversations", text="show all lists"),
+            value(
+                "--inline",
+                text="copy standard input to the output, and show N lines of the list below it",
+                metavar="N",
+                type=positive,
+            ),
         ),
         ("punch watch", "punch watch -c website | jq .event.type", "make 2>&1 | punch watch --inline 6"),
     ),
     "wait": Usage(
         (
-            Argument(("tasks",), "wait only for these", {"metavar": "ID", "nargs": "*"}),
+            Argument(("tasks",), "the tasks to wait for (default: all)", {"metavar": "ID", "nargs": "*"}),
             flag("--any-change", text="wait for the next change of any kind"),
-            value("--timeout", text="stop waiting after this time: 90s, 10m", metavar="TIME", type=milliseconds),
+            value(
+                "--timeout", text="stop waiting after this time, such as 90s or 10m", metavar="TIME", type=milliseconds
+            ),
         ),
         ("punch wait 3 && make deploy", "punch wait --timeout 10m"),
     ),

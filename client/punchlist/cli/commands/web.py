@@ -23,19 +23,34 @@ if TYPE_CHECKING:
 COMMANDS = {
     "web": Usage(
         (
-            value("--port", text="the port on 127.0.0.1 and ::1 (8322)", metavar="PORT", type=port, default=8322),
-            Argument(("--unix",), "listen on this Unix socket instead of a port", {"metavar": "PATH"}, "file"),
-            value("--allow-host", text="another name for this server, repeatable", metavar="NAME", action="append"),
-            value("--idle-exit", text="end when nobody was connected for this long", metavar="TIME", type=milliseconds),
-            flag("--open", text="open it in a browser"),
-            flag("--link", text="only print a link, good for one browser within a minute"),
-            flag("--read-only", text="for links: nothing can be changed"),
-            value("--only", text="for links: this list alone", metavar="LIST"),
-            value("--user", text="for links: this user's lists alone", metavar="NAME"),
             value(
-                "--for", text="for links: how long the browser is signed in (30d)", metavar="TIME", type=milliseconds
+                "--port", text="the port on 127.0.0.1 and ::1 (default: 8322)", metavar="PORT", type=port, default=8322
             ),
-            flag("--revoke", text="end all links and sessions at once"),
+            Argument(("--unix",), "listen on this Unix socket instead of a port", {"metavar": "PATH"}, "file"),
+            value(
+                "--allow-host",
+                text="accept requests for this host name too; repeatable",
+                metavar="NAME",
+                action="append",
+            ),
+            value(
+                "--idle-exit",
+                text="end once nobody has been connected for this long",
+                metavar="TIME",
+                type=milliseconds,
+            ),
+            flag("--open", text="open the page in a browser"),
+            flag("--link", text="print a link that signs one browser in within a minute, and end"),
+            flag("--read-only", text="with --link or --open: let the browser change nothing"),
+            value("--only", text="with --link or --open: show the browser this list alone", metavar="LIST"),
+            value("--user", text="with --link or --open: show the browser this user's lists alone", metavar="NAME"),
+            value(
+                "--for",
+                text="with --link or --open: how long the browser stays signed in (default: 30d)",
+                metavar="TIME",
+                type=milliseconds,
+            ),
+            flag("--revoke", text="end all links and sign-ins at once"),
         ),
         (
             "punch web --open",

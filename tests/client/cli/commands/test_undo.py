@@ -35,7 +35,7 @@ def test_a_refusal_names_the_newer_call_and_whose_it_is(punch: Any) -> None:
     assert (refused.code, refused.out) == (1, "")
     assert refused.err.startswith(
         "error: undo_conflict: Call 1 can't be taken back: the newer call 3 of bob rests on it (task #1).\n"
-        "  punch undo 3 takes that back first; --force "
+        "  punch undo 3 undoes that first; --force "
     )
     told = json.loads(punch("undo", "--json").err)["error"]
     assert (told["kind"], "--force" in told["advice"]) == ("undo_conflict", True)
