@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = {"punchlist_schemas": "schemas", "punchlist": "client", "punchlistd": "daemon"}
 
-DATA = ("punchlist_schemas.errors", "punchlist_schemas.events", "punchlist_schemas.params", "punchlist_schemas.things")
+DATA = tuple(f"punchlist_schemas.{name}" for name in ("changes", "errors", "events", "params", "things"))
 """The part of the contract that the domain speaks in: plain values."""
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {

@@ -223,6 +223,7 @@ class AsyncConversation:
     renew = awaiting(ConversationCalls.renew)
     release = awaiting(ConversationCalls.release)
     delete = awaiting(ConversationCalls.delete)
+    apply = awaiting(ConversationCalls.apply)
     replace = awaiting(ConversationCalls.replace)
     clear = awaiting(ConversationCalls.clear)
     end_turn = awaiting(ConversationCalls.end_turn)

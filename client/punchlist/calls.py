@@ -5,14 +5,17 @@ result, so that both have the same and an editor shows it. A test compares the p
 `punchlist_schemas.params`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, Generic, Literal, TypedDict, TypeVar
+
+import msgspec
 
 from punchlist.core import Request
 from punchlist.cursor import Change
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
+from punchlist_schemas.changes import MAKES, OF_THE_CALL, TaskChange
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.things import Status
 
@@ -75,6 +78,18 @@ def ids_of(ids: Iterable[str]) -> tuple[str, ...]:
 def new_tasks(tasks: Iterable[p.NewTask | str]) -> tuple[p.NewTask, ...]:
     """New tasks; a bare text is the title of one."""
     return tuple(p.NewTask(title=task) if isinstance(task, str) else task for task in tasks)
+
+
+def one_of_many(change: Call[Any] | Mapping[str, Any]) -> TaskChange:
+    """A change of `list.apply`, from the call that would make it alone, or from the wire's form of it."""
+    if isinstance(change, Call):
+        members = msgspec.to_builtins(change.request.params)
+        members = {name: value for name, value in members.items() if name not in OF_THE_CALL}
+        change = {"method": change.method, **members}
+    try:
+        return msgspec.convert(change, TaskChange)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"No change of list.apply: {error}. Known methods are {', '.join(MAKES)}.") from None
 
 
 class ClientCalls:

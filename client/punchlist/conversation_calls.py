@@ -1,13 +1,14 @@
 """What can be asked about a conversation, its tasks included, written down once for both clients."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import Any, Literal, Unpack
 
-from punchlist.calls import Call, Confirming, Write, itself, new_tasks
+from punchlist.calls import Call, Confirming, Write, itself, new_tasks, one_of_many
 from punchlist.task_calls import TaskCalls
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
+from punchlist_schemas.changes import ListApply
 from punchlist_schemas.events import Recorded
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.things import Conversation as ConversationThing
@@ -22,6 +23,28 @@ from punchlist_schemas.things import (
 
 class ConversationCalls(TaskCalls):
     """What can be asked of one conversation. The conversations of both clients have these methods."""
+
+    def apply(
+        self,
+        changes: Iterable[Call[Any] | Mapping[str, Any]],
+        *,
+        confirm: str | None = None,
+        **write: Unpack[Confirming],
+    ) -> Call[r.ApplyResult]:
+        """Makes several changes of the tasks as one call, all or none, each on the list as the ones before it left it.
+
+        Args:
+            changes: What `calls` of this conversation builds (`plan.calls.edit("3", title="x")`; of `add`, `edit`,
+                `set_status`, `move`, `delete`, `note`), or the wire's form of it (`{"method": "task.edit", …}`), in
+                which an addition may have a `ref` for the changes behind it.
+            confirm: See `delete`; asked for on connections with `confirm=True` if it deletes tasks.
+            **write: As for every mutation, for all of them together.
+
+        Raises:
+            RequestRefused: What the first change that can't be made is refused with; `data["change"]` is its place.
+        """
+        members = {"changes": tuple(map(one_of_many, changes)), "confirm": confirm}
+        return Call("list.apply", self._write(ListApply, write, **members), itself)
 
     def replace(
         self,

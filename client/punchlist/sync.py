@@ -172,6 +172,7 @@ class Conversation:
     renew = blocking(ConversationCalls.renew)
     release = blocking(ConversationCalls.release)
     delete = blocking(ConversationCalls.delete)
+    apply = blocking(ConversationCalls.apply)
     replace = blocking(ConversationCalls.replace)
     clear = blocking(ConversationCalls.clear)
     end_turn = blocking(ConversationCalls.end_turn)

@@ -6,6 +6,7 @@ import msgspec
 
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
+from punchlist_schemas.changes import ListApply
 
 PROTOCOL = 1
 """Version of the wire contract."""
@@ -61,6 +62,7 @@ _ROWS = (
     Method("task.claim", "write", p.TaskClaim, r.ClaimResult, "Gives a task to one owner, waiting for one if asked."),
     Method("task.renew", "write", p.TaskRenew, r.TaskResult, "Keeps a claim in force."),
     Method("task.release", "write", p.TaskRelease, r.TaskResult, "Gives a claimed task back."),
+    Method("list.apply", "write", ListApply, r.ApplyResult, "Makes several changes, all or none."),
     Method("list.replace", "write", p.ListReplace, r.TasksResult, "Makes the list be these tasks."),
     Method("list.clear", "write", p.ListClear, r.ClearResult, "Removes all tasks, restarts numbering."),
     Method("turn.end", "write", p.TurnEnd, r.ClearResult, "Clears a finished list that clears itself when idle."),

@@ -183,6 +183,18 @@ class TasksResult(Written, frozen=True, kw_only=True):
     tasks: tuple[Task, ...]
 
 
+class ApplyResult(Written, frozen=True, kw_only=True):
+    """What several changes did: the `tasks` that they added or changed and that are there now, each once.
+
+    `added` are the ids of the new tasks in the order of the changes, also of those that are gone again; `deleted` those
+    of the deleted ones.
+    """
+
+    tasks: tuple[Task, ...]
+    added: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+
+
 class ConfirmationResult(Result, frozen=True, kw_only=True):
     """What a token stands for: repeat `method` with `params` and `confirm` to do it. `expires_at` in milliseconds."""
 

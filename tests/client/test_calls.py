@@ -35,7 +35,7 @@ SAMPLES: dict[str, tuple[Any, ...]] = {
     "take": ("o",), "renew": ("1", "o"), "release": ("1", "o"), "append_message": ("user", "hi"), "read": (0,),
     "resolve": ("/tmp",), "confirmation": ("t",), "retract": ("m",),
     "backup": ("/b",), "message": ("m",), "find": ("k",), "note": ("1", "seen"),
-    "approve": ("1",), "search": ("x",), "reject": ("1", "no"),
+    "apply": ([{"method": "task.add", "title": "t"}],), "approve": ("1",), "search": ("x",), "reject": ("1", "no"),
 }  # fmt: skip
 
 

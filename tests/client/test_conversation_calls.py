@@ -68,6 +68,19 @@ ASKED: dict[str, tuple[Ask, str, dict[str, Any]]] = {
         "list.replace",
         {"tasks": [{"title": "a"}], "keep_unfinished": False},
     ),
+    "apply": (
+        lambda plan: plan.apply(
+            [{"method": "task.add", "title": "t", "ref": "a"}, plan.move("1", before="a"), plan.edit("2", owner=None)]
+        ),
+        "list.apply",
+        {
+            "changes": [
+                {"method": "task.add", "title": "t", "ref": "a"},
+                {"method": "task.move", "task": "1", "before": "a"},
+                {"method": "task.edit", "task": "2", "owner": None},
+            ]
+        },
+    ),
     "take": (
         lambda plan: plan.take("ann", count=2, lease_ms=5_000, wait_ms=10, keep=True),
         "task.claim",

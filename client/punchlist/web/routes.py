@@ -51,6 +51,7 @@ ROUTES = (
     Route("POST", f"{_TASK}/renew", "task.renew"),
     Route("POST", f"{_TASK}/release", "task.release"),
     Route("POST", f"{_LIST}/undo", "list.undo"),
+    Route("POST", f"{_LIST}/changes", "list.apply"),
     Route("POST", f"{_LIST}/replace", "list.replace"),
     Route("POST", f"{_LIST}/clear", "list.clear"),
     Route("POST", f"{_LIST}/turn-end", "turn.end"),

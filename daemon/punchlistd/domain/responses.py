@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from punchlist_schemas import params as p
+from punchlist_schemas.changes import ListApply
 from punchlist_schemas.events import (
     Claimed,
     ConversationOpened,
@@ -17,6 +18,7 @@ from punchlist_schemas.events import (
     TaskAdded,
 )
 from punchlist_schemas.results import (
+    ApplyResult,
     ClaimResult,
     ClearResult,
     ConversationDeleteResult,
@@ -33,6 +35,7 @@ from punchlist_schemas.results import (
 from punchlist_schemas.things import FINISHED, Message, Task
 from punchlistd.domain.commands import EndClaims, Wake
 from punchlistd.domain.state import State
+from punchlistd.domain.trace import named
 
 _ASKS_FOR_THE_NEXT = FINISHED | {"paused"}
 
@@ -87,6 +90,18 @@ def _added_many(_params: p.TaskAddMany, done: _Done) -> TasksResult:
 
 def _replaced(_params: p.ListReplace, done: _Done) -> TasksResult:
     return TasksResult(tasks=tuple(done.state.ordered()), version=done.state.version, seq=done.seq)
+
+
+def _applied(_params: ListApply, done: _Done) -> ApplyResult:
+    tasks = done.state.tasks
+    touched = dict.fromkeys(named(event) for event in done.events)
+    return ApplyResult(
+        tasks=tuple(tasks[name] for name in touched if name in tasks),
+        added=tuple(event.task.id for event in done.events if isinstance(event, TaskAdded)),
+        deleted=tuple(event.task for event in done.events if isinstance(event, Deleted)),
+        version=done.state.version,
+        seq=done.seq,
+    )
 
 
 def _set_status(params: p.TaskSetStatus | p.TaskApprove, done: _Done) -> SetStatusResult:
@@ -193,6 +208,7 @@ def _conversation_deleted(params: p.ConversationDelete, done: _Done) -> Conversa
 ANSWERS: dict[type[p.Mutation], Callable[[Any, _Done], Written]] = {
     p.TaskAdd: _added,
     p.TaskAddMany: _added_many,
+    ListApply: _applied,
     p.TaskEdit: _task,
     p.TaskMove: _task,
     p.TaskSetStatus: _set_status,

@@ -11,11 +11,12 @@ the token must wait for a moment, unless a program says by `answered` that the p
 import secrets
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from punchlist_schemas import params as p
+from punchlist_schemas.changes import CHANGES, ListApply
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.results import ConfirmationResult
 from punchlist_schemas.things import FINISHED
@@ -57,6 +58,16 @@ def _cleared(_params: p.ListClear, state: State) -> str:
     return f"clear the list {state.conversation} with {tasks}, {state.remaining} of them unfinished"
 
 
+def _applied(params: ListApply, state: State) -> str:
+    deletions = [task for each in _deletions(params) for task in _ids(each)]
+    what = f"make {_count(len(params.changes), 'change')} of the list {state.conversation}"
+    return f"{what} and delete {_count(len(deletions), 'task')} of it" if deletions else what
+
+
+def _deletions(params: ListApply) -> list[p.TaskDelete]:
+    return [cast(p.TaskDelete, change) for change in params.changes if CHANGES[type(change)] is p.TaskDelete]
+
+
 def _dropped(params: p.ListReplace, state: State) -> list[str]:
     titles = {task.title for task in params.tasks}
     unfinished = [task for task in state.tasks.values() if task.status not in FINISHED]
@@ -75,11 +86,12 @@ _SUMMARIES: dict[type[p.Mutation], Callable[[Any, State], str]] = {
     p.ConversationDelete: _erased,
     p.TaskDelete: _deleted,
     p.TaskEdit: _edited,
+    ListApply: _applied,
     p.ListReplace: _replaced,
     p.ListClear: _cleared,
 }
-DESTRUCTIVE = (p.ConversationDelete, p.TaskDelete, p.ListClear)
-"""Parameter types of the calls that are two-step on a connection that asks for confirmation."""
+DESTRUCTIVE = (p.ConversationDelete, p.TaskDelete, p.ListClear, ListApply)
+"""The calls that are two-step on a connection that asks for confirmation; `ListApply` is if it deletes tasks."""
 
 ALWAYS = (p.ConversationDelete,)
 """Those that are two-step on every connection."""
@@ -186,7 +198,9 @@ class Confirmer:
 
 def _is_two_step(params: p.Confirmable, two_step: bool) -> bool:
     """Whether this call has to be confirmed; the person's own words stand for an answer to a model's question."""
-    if isinstance(params, ALWAYS) or (two_step and isinstance(params, DESTRUCTIVE)):
+    if isinstance(params, ALWAYS):
+        return True
+    if two_step and isinstance(params, DESTRUCTIVE) and (not isinstance(params, ListApply) or _deletions(params)):
         return True
     return params.ask and not params.quote.strip()
 

@@ -10,10 +10,13 @@ from math import ceil
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
+from punchlistd.domain.commands import EndClaims, Wake
 from punchlistd.domain.state import State
 
 FREE = (p.TaskRenew, p.TaskRelease, p.TurnEnd, p.ConversationConfigure)
 """Calls that keep or give back what one has, and the one that changes the limit."""
+
+OF_THE_ENGINE = (EndClaims, Wake)
 
 KEPT = 1_024
 """So many buckets are remembered; the one that was used longest ago goes."""
@@ -36,7 +39,7 @@ class Rates:
     def refusal(self, state: State, params: p.Mutation, actor: str) -> Rejection | None:
         """Why an actor can't make another change now; None: it may, and this one counts."""
         most = state.settings.rate_limit
-        if type(params) in FREE or type(params).__module__ != p.__name__:
+        if type(params) in FREE or isinstance(params, OF_THE_ENGINE):
             return None
         place, now = (state.conversation, actor), self._clock()
         left, seen = self._buckets.pop(place, (float(most), now))

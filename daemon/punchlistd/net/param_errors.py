@@ -61,8 +61,8 @@ def _rejection(field: str, expected: str, fault: str) -> Rejection:
 
 
 def _unknown_field(params: type[Params], path: str, name: str) -> Rejection:
-    owner = _struct(_type_at(params, path))
-    known = [field.encode_name for field in owner.fields] if owner else []
+    structs = _structs(_type_at(params, path))
+    known = list(dict.fromkeys(field.encode_name for owner in structs for field in owner.fields))
     near = _nearest(name, known)
     cut = name[:_LONGEST_NAME]
     field = f"{path}.{cut}" if path else cut
@@ -100,6 +100,8 @@ def _type_at(params: type[Params], path: str) -> inspect.Type:
 
 
 def _member(kind: inspect.Type, name: str | None) -> inspect.Type | None:
+    if name is not None and (tags := [one.tag for one in _structs(kind) if one.tag_field == name]):
+        return inspect.LiteralType(tuple(tag for tag in tags if tag is not None))
     for choice in _choices(kind):
         if isinstance(choice, inspect.VarTupleType) and name is None:
             return choice.item_type
@@ -118,8 +120,8 @@ def _choices(kind: inspect.Type) -> list[inspect.Type]:
     return [kind]
 
 
-def _struct(kind: inspect.Type) -> inspect.StructType | None:
-    return next((choice for choice in _choices(kind) if isinstance(choice, inspect.StructType)), None)
+def _structs(kind: inspect.Type) -> list[inspect.StructType]:
+    return [choice for choice in _choices(kind) if isinstance(choice, inspect.StructType)]
 
 
 def _describe(kind: inspect.Type) -> str:

@@ -79,6 +79,7 @@ REQUIRED: dict[str, Any] = {
     **{"task": "1", "title": "t", "tasks": [{"title": "t"}], "status": "completed", "owner": "o", "session": "new"},
     **{"message": "m1", "key": "bobs-key"},
     **{"role": "user", "content": 1, "after": 0, "timeout_ms": 0, "text": "n", "query": "t"},
+    "changes": [{"method": "task.edit", "task": "1", "title": "t"}],
 }
 """A value for each member that some method can't do without."""
 

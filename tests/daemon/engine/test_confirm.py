@@ -25,6 +25,11 @@ async def filled(running: Engine) -> Peer:
     [
         ("task.delete", {"task": "1"}, "delete 1 task: #1 a"),
         ("task.delete", {"tasks": ["1", "2"]}, "delete 2 tasks: #1 a, #2 b"),
+        (
+            "list.apply",
+            {"changes": [{"method": "task.delete", "task": "1"}, {"method": "task.edit", "task": "2", "title": "x"}]},
+            "make 2 changes of the list c and delete 1 task of it",
+        ),
         ("list.clear", {}, "clear the list c with 2 tasks, 2 of them unfinished"),
         ("conversation.delete", {}, "erase the conversation c with its 2 tasks, 0 messages and its whole history"),
     ],
@@ -39,6 +44,14 @@ async def test_destruction_takes_two_steps(
     assert log.head == head and asked["expires_at"] > 0
     await peer.result(method, conversation=C, confirm=asked["token"], **params)
     assert log.head > head
+
+
+async def test_changes_that_delete_nothing_take_one_step(running: Engine) -> None:
+    peer = await filled(running)
+    changes = [{"method": "task.edit", "task": "1", "title": "x"}]
+    assert (await peer.result("list.apply", conversation=C, changes=changes))["version"] == 4
+    asked = await peer.refusal("list.apply", conversation=C, changes=changes, ask=True)
+    assert asked["summary"] == "make 1 change of the list c"
 
 
 async def test_without_asking_for_it_only_erasing_takes_two_steps(running: Engine, peer: Peer) -> None:

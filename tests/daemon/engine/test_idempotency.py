@@ -22,6 +22,16 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("task.set_status", {"task": "1", "status": "completed", "result_summary": "well"}),
     ("task.move", {"task": "2", "before": "1"}),
     ("task.delete", {"tasks": ["1", "2"]}),
+    (
+        "list.apply",
+        {
+            "changes": [
+                {"method": "task.add", "title": "x", "ref": "x"},
+                {"method": "task.edit", "task": "1", "title": "n", "add_blocked_by": ["x"]},
+                {"method": "task.delete", "task": "2"},
+            ]
+        },
+    ),
     ("list.replace", {"tasks": [{"title": "b"}, {"title": "new"}]}),
     ("list.clear", {}),
     ("list.undo", {"count": 2}),

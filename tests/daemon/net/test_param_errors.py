@@ -36,6 +36,19 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, str]]] = [
         {"conversation": "c", "title": "a\nb"},
         {"field": "title", "expected": "1 to 500 characters on one line, not all blank"},
     ),
+    (
+        "list.apply",
+        {"conversation": "c", "changes": [{"method": "task.move", "task": "1"}, {"method": "task.get", "task": "1"}]},
+        {
+            "field": "changes[1].method",
+            "expected": "one of task.add, task.edit, task.set_status, task.move, task.delete, task.note",
+        },
+    ),
+    (
+        "list.apply",
+        {"conversation": "c", "changes": [{"method": "task.edit", "task": "1", "titel": "n"}]},
+        {"field": "changes[0].titel", "expected": "a known name", "nearest": "title"},
+    ),
     ("task.add", {"conversation": "c", "title": "a", "status": "done"}, {"field": "status", "expected": STATUSES}),
     ("task.add", {"conversation": "c", "title": "a", "blocks": ["1", 2]}, {"field": "blocks[1]", "expected": "string"}),
     (

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from punchlist_schemas import events as e
 from punchlist_schemas import params as p
+from punchlist_schemas.changes import CHANGES, ListApply
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.things import PRIORITIES, STATUSES, Settings, SettingsPatch, Task
 from punchlistd.domain.commands import Command, Decision, Fact
@@ -287,6 +288,32 @@ def _message(random: Random, _ids: _Ids) -> dict[str, Any]:
     return {"role": "user", "content": random_title(random)}
 
 
+def _note(random: Random, ids: _Ids) -> dict[str, Any]:
+    return {"task": ids.one(), "text": random_title(random) + "."}
+
+
+def _changes(random: Random, ids: _Ids) -> dict[str, Any]:
+    changes: list[p.Params] = []
+    for index in range(random.randrange(1, 5)):
+        struct, kind = random.choice([*CHANGES.items()])
+        members = _CHANGES[kind](random, ids)
+        if kind is p.TaskAdd and random.random() < 0.5:
+            members["ref"] = f"r{index}"
+            ids.known.append(f"r{index}")
+        changes.append(struct(**members))
+    return {"changes": tuple(changes)}
+
+
+_CHANGES: dict[type[p.Mutation], Any] = {
+    p.TaskAdd: _add,
+    p.TaskEdit: _edit,
+    p.TaskSetStatus: _status,
+    p.TaskMove: _move,
+    p.TaskDelete: _delete,
+    p.TaskNote: _note,
+}
+
+
 _CALLS: dict[type[p.Mutation], tuple[int, Any]] = {
     p.TaskAdd: (30, _add),
     p.TaskAddMany: (5, _tasks),
@@ -295,6 +322,7 @@ _CALLS: dict[type[p.Mutation], tuple[int, Any]] = {
     p.TaskSetStatus: (30, _status),
     p.TaskMove: (15, _move),
     p.TaskDelete: (8, _delete),
+    ListApply: (8, _changes),
     p.ConversationConfigure: (3, _configure),
     p.ConversationAttach: (2, _session),
     p.ConversationDetach: (2, _session),

@@ -4,22 +4,20 @@ from collections.abc import Callable
 from typing import Any
 
 from punchlist_schemas import params as p
+from punchlist_schemas.changes import ListApply
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationOpened
 from punchlistd.domain.commands import Command, Decision, EndClaims, Wake
 from punchlistd.domain.decide import (
-    add,
+    apply,
     claim,
     conversation,
     edit,
     gates,
     many,
     messages,
-    notes,
-    order,
     replace,
     serial,
-    status,
     undo,
 )
 from punchlistd.domain.rejections import version_conflict
@@ -28,17 +26,13 @@ from punchlistd.domain.state import State
 __all__ = ["RULES", "decide", "follow_up", "has_follow_ups"]
 
 RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejection]] = {
-    p.TaskAdd: add.add,
+    **apply.RULES,
+    ListApply: apply.apply,
     p.TaskAddMany: many.add_many,
-    p.TaskSetStatus: status.set_status,
-    p.TaskEdit: edit.edit,
-    p.TaskMove: order.move,
-    p.TaskDelete: edit.delete,
     p.TaskClaim: claim.claim,
     p.TaskRenew: claim.renew,
     p.TaskRelease: claim.release,
     EndClaims: claim.end,
-    p.TaskNote: notes.note,
     p.TaskApprove: gates.approve,
     Wake: edit.wake,
     p.ListReplace: replace.replace,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from punchlist_schemas.changes import ListApply
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import (
     Claimed,
@@ -19,9 +20,10 @@ from punchlist_schemas.events import (
     Released,
     StatusChanged,
 )
-from punchlist_schemas.params import TaskClaim, TaskRenew
+from punchlist_schemas.params import TaskClaim, TaskRenew, TaskSetStatus
 from punchlist_schemas.things import Task
-from punchlistd.domain.commands import Decision, EndClaims
+from punchlistd.domain.commands import Command, Decision, EndClaims
+from punchlistd.domain.decide.apply import at_change, calls_of
 from punchlistd.domain.decide.claim import may_come
 from punchlistd.domain.state import State
 from punchlistd.engine.calls import Holder, Stage, Write
@@ -60,8 +62,27 @@ class Claims:
                 return unwanted
             if self.waiting.yields(state, write, params):
                 return Decision()
+        elif state.claims and type(params) is ListApply:
+            return self._refused_change(state, params, write.command, holder)
         elif state.claims:
             return self.leases.refusal(state, params, write.command, holder)
+        return None
+
+    def _refused_change(
+        self, state: State, params: ListApply, command: Command, holder: Holder | None
+    ) -> Rejection | None:
+        """The refusal of the first change that finishes what another holds; one before it may take the task away."""
+        calls = calls_of(state, params)
+        if isinstance(calls, Rejection):
+            return calls
+        taken = set[str]()
+        for index, call in enumerate(calls):
+            if not isinstance(call, TaskSetStatus) or call.task in taken:
+                continue
+            if call.status in ("pending", "paused"):
+                taken.add(call.task)
+            elif (refused := self.leases.refusal(state, call, command, holder)) is not None:
+                return at_change(params, index, refused)
         return None
 
     def decided(

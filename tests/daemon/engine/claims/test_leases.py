@@ -147,6 +147,26 @@ async def test_a_kept_claim_is_finished_by_its_owner_its_connection_or_its_numbe
     await ann.result("task.set_status", task=third["task"]["id"], fence=fence, **done)
 
 
+async def test_one_of_several_changes_cannot_finish_what_another_holds(running: Engine, ann: Peer) -> None:
+    bob = await running.connect()
+    held = await claim(bob, "bob", task="2")
+    edit = {"method": "task.edit", "task": "1", "title": "x"}
+    done = {"method": "task.set_status", "task": "2", "status": "completed"}
+    refused = await ann.refusal("list.apply", **C, changes=[edit, done])
+    assert (refused["kind"], refused["change"], refused["owner"]) == ("lease_held", 1, "bob")
+    assert (await ann.result("task.get", **C, task="1"))["task"]["title"] == "a"
+    pause = done | {"status": "paused"}
+    made = await ann.result("list.apply", **C, changes=[edit, pause, done])
+    assert [task["status"] for task in made["tasks"]] == ["pending", "completed"], "whoever pauses it takes it away"
+    assert (await bob.refusal("task.renew", **C, task="2", owner="bob", fence=held["fence"]))["kind"] == "lease_lost"
+
+
+async def test_with_its_number_one_of_several_changes_finishes_a_claim(running: Engine, ann: Peer) -> None:
+    fence = (await claim(await running.connect(), "bob", task="2"))["fence"]
+    done = {"method": "task.set_status", "task": "2", "status": "completed", "fence": fence}
+    assert (await ann.result("list.apply", **C, changes=[done]))["tasks"][0]["status"] == "completed"
+
+
 async def test_a_kept_claim_belongs_to_no_connection_once_it_is_closed(running: Engine, ann: Peer) -> None:
     bob = await running.connect()
     await claim(bob, "bob", keep=True)

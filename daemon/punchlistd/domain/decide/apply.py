@@ -1,0 +1,100 @@
+"""Several changes in one call, each decided on the list as the ones before it left it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import asdict, replace
+
+from punchlist_schemas import params as p
+from punchlist_schemas.changes import CHANGES, ListApply, method_of
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import KnownEvent, ListCleared
+from punchlist_schemas.things import TASK_LINKS
+from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.decide import add, edit, notes, order, status
+from punchlistd.domain.evolve import evolve
+from punchlistd.domain.rejections import invalid
+from punchlistd.domain.state import State
+
+RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejection]] = {
+    p.TaskAdd: add.add,
+    p.TaskEdit: edit.edit,
+    p.TaskSetStatus: status.set_status,
+    p.TaskMove: order.move,
+    p.TaskDelete: edit.delete,
+    p.TaskNote: notes.note,
+}
+"""What decides on each change, alone or in a `list.apply`."""
+
+_ONE = frozenset({"task", "before", "after", "parent"})
+_MANY = frozenset(
+    {"tasks", "blocked_by", "blocks", "add_blocked_by", "remove_blocked_by", "add_blocks", "remove_blocks"}
+)
+"""The members of changes that hold a task's id, and those that hold several."""
+
+
+def apply(state: State, params: ListApply, command: Command) -> Decision | Rejection:
+    """list.apply."""
+    asked = calls_of(state, params)
+    if isinstance(asked, Rejection):
+        return asked
+    ahead = state.copy()
+    events: list[KnownEvent] = []
+    is_over = False
+    for index, call in enumerate(asked):
+        decision = RULES[type(call)](ahead, call, command)
+        if isinstance(decision, Rejection):
+            return at_change(params, index, decision)
+        for event in decision.events:
+            # A list that clears itself looks at what all changes leave: one behind this may add a task.
+            if isinstance(event, ListCleared):
+                is_over = True
+                continue
+            evolve(ahead, event, ahead.seq + 1, ahead.version + 1, command.at)
+            events.append(event)
+    if is_over and not ahead.remaining:
+        events.append(ListCleared())
+    return Decision(tuple(events))
+
+
+def calls_of(state: State, params: ListApply) -> list[p.Mutation] | Rejection:
+    """The calls that the changes stand for, with ids in the place of refs: a ref wins over an id of its spelling."""
+    refs: dict[str, str] = {}
+    calls: list[p.Mutation] = []
+    number = state.next_task
+    for index, change in enumerate(params.changes):
+        kind = CHANGES[type(change)]
+        members = asdict(change)
+        ref = members.pop("ref", None)
+        if refs:
+            _resolve(members, refs)
+        if params.quote and "quote" in kind.__struct_fields__:
+            members["quote"] = params.quote
+        calls.append(kind(conversation=params.conversation, actor=params.actor, **members))
+        if kind is not p.TaskAdd:
+            continue
+        if ref in refs:
+            twice = invalid("ref", "a different ref for each task", f"The ref {ref!r} is used twice; rename one.")
+            return at_change(params, index, twice)
+        if ref is not None:
+            refs[ref] = str(number)
+        number += 1
+    return calls
+
+
+def at_change(params: ListApply, index: int, refusal: Rejection) -> Rejection:
+    """The refusal of the whole call because of one change."""
+    message = f"changes[{index}] ({method_of(params.changes[index])}): {refusal.message} Nothing was changed."
+    return Rejection(refusal.kind, message, {**refusal.data, "change": index})
+
+
+def _resolve(members: dict[str, Any], refs: Mapping[str, str]) -> None:
+    for name in members.keys() & _ONE:
+        if isinstance(members[name], str):
+            members[name] = refs.get(members[name], members[name])
+    for name in members.keys() & _MANY:
+        members[name] = tuple(refs.get(one, one) for one in members[name])
+    if links := members.get("links"):
+        members["links"] = tuple(
+            replace(link, to=refs.get(link.to, link.to)) if link.kind in TASK_LINKS else link for link in links
+        )

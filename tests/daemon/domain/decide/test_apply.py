@@ -1,0 +1,183 @@
+"""list.apply."""
+
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from punchlist_schemas import params as p
+from punchlist_schemas.changes import CHANGES, MAKES, ListApply
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import ListCleared
+from punchlist_schemas.things import SettingsPatch
+from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, tell
+from punchlistd.domain.decide.apply import RULES, calls_of
+from punchlistd.domain.responses import respond
+
+
+def changes(*asked: dict[str, Any], **members: Any) -> ListApply:
+    return msgspec.convert({"conversation": CONVERSATION, "changes": asked, **members}, ListApply)
+
+
+def add(title: str, **members: Any) -> dict[str, Any]:
+    return {"method": "task.add", "title": title, **members}
+
+
+def edit(task: str, **members: Any) -> dict[str, Any]:
+    return {"method": "task.edit", "task": task, **members}
+
+
+def status(task: str, to: str) -> dict[str, Any]:
+    return {"method": "task.set_status", "task": task, "status": to}
+
+
+def move(task: str, **place: Any) -> dict[str, Any]:
+    return {"method": "task.move", "task": task, **place}
+
+
+def delete(*tasks: str) -> dict[str, Any]:
+    return {"method": "task.delete", "tasks": tasks}
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    recorder = Recorder()
+    for title in "abc":
+        recorder.add(title)
+    return recorder
+
+
+def test_each_change_is_made_on_what_the_ones_before_it_left(recorder: Recorder) -> None:
+    recorder.do(
+        changes(
+            add("x", after="1", ref="new"),
+            edit("new", description="text", add_blocked_by=["2"]),
+            move("3", before="new"),
+            delete("2"),
+            status("new", "completed"),
+            {"method": "task.note", "task": "1", "text": "seen"},
+        )
+    )
+    assert recorder.titles() == ["a", "c", "x"]
+    new = recorder.state.tasks["4"]
+    assert (new.description, new.status, new.blocked_by) == ("text", "completed", ())
+    assert recorder.state.tasks["1"].notes[0].text == "seen"
+    check_invariants(recorder.state)
+
+
+@pytest.mark.parametrize(
+    ("refused", "kind"),
+    [
+        (edit("9", title="x"), "not_found"),
+        (move("1"), "invalid_params"),
+        (edit("1", add_blocked_by=["1"]), "dependency_cycle"),
+        (status("2", "in_progress"), "blocked"),
+        (delete(), "invalid_params"),
+        (add("y", ref="x"), "invalid_params"),
+        (edit("later", title="x"), "not_found"),
+    ],
+)
+def test_the_first_change_that_cannot_be_made_refuses_all_and_is_told(
+    recorder: Recorder, refused: dict[str, Any], kind: str
+) -> None:
+    recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", add_blocked_by=("1",)))
+    before, version = tell(recorder.state), recorder.state.version
+    answer = recorder.call(
+        changes(add("x", ref="x"), edit("1", title="n"), refused, add("z", ref="later"), delete("7"))
+    )
+    assert isinstance(answer, Rejection)
+    assert (answer.kind, answer.data["change"]) == (kind, 2)
+    assert answer.message.startswith(f"changes[2] ({refused['method']}): ")
+    assert (tell(recorder.state), recorder.state.version) == (before, version)
+
+
+def test_it_is_refused_as_a_whole_if_the_list_has_changed(recorder: Recorder) -> None:
+    answer = recorder.call(changes(edit("1", title="n"), expect_version=2))
+    assert isinstance(answer, Rejection) and answer.kind == "version_conflict" and "change" not in answer.data
+
+
+def test_it_is_one_call_to_undo(recorder: Recorder) -> None:
+    before = tell(recorder.state)
+    recorder.do(changes(add("x", before="1"), edit("1", title="n"), move("2", before="1"), delete("3", "1")))
+    recorder.do(p.ListUndo(conversation=CONVERSATION))
+    assert tell(recorder.state) == before
+
+
+def one_by_one(recorder: Recorder, params: ListApply) -> tuple[Recorder, int | None]:
+    """What the calls of the changes give, made at the same time, and the place of the first that is refused."""
+    alone, calls = Recorder(), calls_of(recorder.state, params)
+    alone.state, alone.seq = recorder.state.copy(), recorder.seq
+    assert not isinstance(calls, Rejection)
+    for place, call in enumerate(calls):
+        alone.at = recorder.at
+        if isinstance(alone.call(call), Rejection):
+            return alone, place
+    return alone, None
+
+
+@pytest.mark.parametrize("seed", [Random().randrange(1 << 32) for _ in range(20)])
+def test_any_changes_give_what_they_give_one_by_one_and_undo_takes_all_of_them_back(seed: int) -> None:
+    random, recorder = Random(seed), Recorder()
+    made = 0
+    while made < 15:
+        params = random_call(random, recorder.state)
+        if isinstance(params, p.ConversationConfigure):
+            continue  # what follows from a call follows behind all of its changes
+        if not isinstance(params, ListApply):
+            recorder.call(params)
+            continue
+        before, (alone, first) = tell(recorder.state), one_by_one(recorder, params)
+        answer = recorder.call(params)
+        if isinstance(answer, Rejection):
+            assert (answer.data["change"], tell(recorder.state)) == (first, before)
+            continue
+        assert first is None and tell(recorder.state) == tell(alone.state)
+        check_invariants(recorder.state)
+        if answer.events:
+            made += 1
+            recorder.do(p.ListUndo(conversation=CONVERSATION))
+            assert tell(recorder.state) == before
+
+
+def test_a_list_that_clears_itself_looks_at_what_all_changes_leave() -> None:
+    recorder = Recorder()
+    recorder.do(p.ConversationConfigure(conversation=CONVERSATION, settings=SettingsPatch(auto_clear="when_done")))
+    recorder.add("a")
+    made = recorder.do(changes(status("1", "completed"), add("b")))
+    assert recorder.titles() == ["a", "b"] and not any(isinstance(event, ListCleared) for event in made.events)
+    recorder.do(changes(edit("1", title="c"), status("2", "completed")))
+    assert recorder.titles() == []
+
+
+def test_a_serial_list_starts_its_next_task_behind_all_changes() -> None:
+    recorder = Recorder()
+    recorder.do(p.ConversationConfigure(conversation=CONVERSATION, settings=SettingsPatch(execution="serial")))
+    for title in "abc":
+        recorder.add(title)
+    recorder.do(changes(status("1", "completed"), move("3", before="2")))
+    assert [(task.title, task.status) for task in recorder.state.ordered()] == [
+        ("a", "completed"),
+        ("c", "in_progress"),
+        ("b", "pending"),
+    ]
+
+
+def test_the_answer_names_what_came_what_went_and_shows_what_is_there(recorder: Recorder) -> None:
+    asked = changes(add("x"), add("y"), edit("1", title="n"), delete("2", "5"))
+    made = recorder.do(asked)
+    answer: Any = respond(asked, recorder.state, made.events, recorder.seq)
+    assert (answer.added, answer.deleted) == (("4", "5"), ("2", "5"))
+    assert [task.title for task in answer.tasks] == ["x", "n"]
+
+
+def test_a_quote_stands_in_the_events_that_can_have_it(recorder: Recorder) -> None:
+    made = recorder.do(changes(edit("1", title="n"), delete("2"), quote="yes, go on"))
+    assert [getattr(event, "quote", None) for event in made.events] == ["yes, go on", "yes, go on"]
+
+
+def test_every_change_has_a_rule_and_the_parameters_of_its_method() -> None:
+    assert set(RULES) == set(MAKES.values()) == set(CHANGES.values())
+    for struct, params in CHANGES.items():
+        own = set(struct.__struct_fields__) - {"ref"}
+        assert own == set(params.__struct_fields__) - set(p.Confirmable.__struct_fields__)
