@@ -289,7 +289,8 @@ class _Talk:
 def _receipts(answer: dict[str, Any]) -> list[str]:
     """What the answer did, a line each."""
     receipts: Iterable[dict[str, Any]] = answer.get("receipts", ())
-    return [
-        f"✓ {one['type']} #{one.get('task', '')} {safe(str(one.get('title', '')))} (seq {one['seq']})"
-        for one in receipts
-    ]
+    lines: list[str] = []
+    for one in receipts:
+        task = f" #{one['task']} {safe(str(one.get('title', '')))}" if one.get("task") else ""
+        lines.append(f"✓ {one['type']}{task} (seq {one['seq']})")
+    return lines

@@ -8,6 +8,7 @@ const at = (id) => document.getElementById(id);
 const said = at("said");
 let thread = "";
 let following = null;
+let unsent = null;
 
 function make(tag, name, text) {
   const made = document.createElement(tag);
@@ -34,6 +35,7 @@ function bubble(role, id) {
 
 function show(role, id, content) {
   const made = bubble(role, id);
+  if (role === "user") for (const old of said.querySelectorAll(".answers")) old.remove();
   made.replaceChildren(make("div", "text", content.text));
   if (content.about?.length) made.append(make("div", "hush", content.about.join("\n")));
   if (content.receipts?.length) {
@@ -107,9 +109,12 @@ async function send(text) {
   trouble();
   try {
     if (!thread) await begin(text);
-    const turn = `u${crypto.randomUUID?.() ?? String(Math.random()).slice(2)}`;
+    // What is sent again because no answer came is the same turn, which is worked on once.
+    if (unsent?.text !== text || unsent.thread !== thread) unsent = { text, thread, turn: `u${crypto.randomUUID?.() ?? String(Math.random()).slice(2)}` };
+    const { turn } = unsent;
     show("user", turn, { text });
     await call("POST", `${API}/${thread}`, { text, turn });
+    unsent = null;
     at("text").value = "";
     following = follow(turn);
     await following;
@@ -137,6 +142,11 @@ async function open(id) {
   if (last?.role === "user") following = follow(last.id).finally(() => (following = null));
 }
 
+/** What was said in another tab or terminal meanwhile. */
+async function look() {
+  if (document.visibilityState === "visible" && thread && !following) await open(thread).catch((error) => trouble(error.message));
+}
+
 async function newest() {
   const told = await call("GET", `${API}?list=${encodeURIComponent(at("list").value)}`);
   await open(told.threads[0]?.thread ?? "");
@@ -159,5 +169,7 @@ at("text").addEventListener("keydown", (event) => {
 });
 at("stop").addEventListener("click", () => call("POST", `${API}/${thread}/stop`, {}).catch((error) => trouble(error.message)));
 at("new").addEventListener("click", () => (open(""), at("text").focus()));
+document.addEventListener("visibilitychange", look);
+addEventListener("focus", look);
 at("list").addEventListener("change", () => newest().catch((error) => trouble(error.message)));
 start();

@@ -35,6 +35,14 @@ def test_lines_of_a_pipe_are_turns_of_one_thread(punch: Any) -> None:
     ]
 
 
+def test_why_shows_what_the_last_answer_did(punch: Any) -> None:
+    told = punch("chat", stdin="add buy milk\n/why\nhello\n/why\n")
+    opened, added = told.lines[1:3]
+    assert re.fullmatch(r"✓ ConversationOpened \(seq \d+\)", opened)
+    assert re.fullmatch(r"✓ TaskAdded #1 buy milk \(seq \d+\)", added)
+    assert told.lines[-1] == "the last answer changed nothing"
+
+
 def test_json_has_the_receipts_which_are_events_of_the_log(punch: Any) -> None:
     told = punch("chat", "--json", "add buy milk").json
     (receipt,) = [one for one in told["receipts"] if one["type"] == "TaskAdded"]
