@@ -109,3 +109,25 @@ Not. Touched.
 """
     assert rewritten(page) == wanted
     assert rewritten(wanted) == wanted
+
+
+def faults_of(changelog: str) -> list[str]:
+    """What is said twice in one version of a changelog, and the blank lines that cut its lists."""
+    faults: list[str] = []
+    for version in re.split(r"^## ", changelog, flags=re.MULTILINE)[1:]:
+        lines = [line for line in version.splitlines() if line.startswith(("### ", "- "))]
+        faults += [line for line in dict.fromkeys(lines) if lines.count(line) > 1]
+        faults += re.findall(r"^(?:- |  ).*\n\n(- .*)", version, re.MULTILINE)
+        faults += re.findall(r"^\S.*\n(### .*)", version, re.MULTILINE)
+    return faults
+
+
+def test_the_changelog_says_nothing_twice_and_its_lists_are_whole() -> None:
+    assert faults_of((ROOT / "CHANGELOG.md").read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "entries", ["### A\n\n- a\n\n### A\n", "### A\n\n- a\n- b\n- a\n", "### A\n\n- a\n\n- b\n", "### A\n\n- a\n### B\n"]
+)
+def test_a_garbled_changelog_is_found(entries: str) -> None:
+    assert len(faults_of(f"## [Unreleased]\n\n{entries}")) == 1
