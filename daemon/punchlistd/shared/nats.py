@@ -1,0 +1,384 @@
+"""The shared log in NATS JetStream: a stream for each space, a subject for each list."""
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from punchlistd.shared.nats_creds import Creds, read_creds
+from punchlistd.shared.nats_link import Answer, Connection, connect
+from punchlistd.shared.nats_refusals import Refused
+from punchlistd.shared.nats_stream import Subjects, ask, find, list_of, word
+from punchlistd.shared.port import (
+    Beat,
+    Conflict,
+    Forbidden,
+    Link,
+    Listener,
+    OutcomeUnknown,
+    Posted,
+    TooLarge,
+    Unreachable,
+)
+from punchlistd.shared.spaces import Space
+
+logger = logging.getLogger(__name__)
+
+WATCH_S = 2.0
+"""How often the way to the server is tried, in seconds."""
+
+STREAM_EVERY = 5
+"""At each so many of these tries the stream is looked at too."""
+
+UNAVAILABLE_S = 3.0
+"""A server that answers nothing but that it can't is left for another one after this long, in seconds."""
+
+AGAIN_S = 0.25
+AGAIN_AT_MOST_S = 5.0
+"""The first pause between two attempts to connect, which doubles, and the longest one, in seconds."""
+
+EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+_WRONG_LAST = frozenset({10071, 10164})
+_IN_PROCESS = 10158
+_TOO_LARGE = frozenset({10054, 10074})
+_NO_MESSAGE = 10037
+_GONE = frozenset({10037, 10043, 10057})
+_PIECE = {"batch": 512, "max_bytes": 1 << 20}
+
+_T = TypeVar("_T")
+_Posts = list[Posted]
+
+_decode: Callable[[bytes], Any] = msgspec.json.Decoder().decode
+_decode_beat = msgspec.json.Decoder(Beat).decode
+
+
+class _Want(msgspec.Struct, frozen=True):
+    member: str
+    round_trip_s: float
+
+
+_decode_want = msgspec.json.Decoder(_Want).decode
+
+
+class NatsLog:
+    """A space's shared log.
+
+    Args:
+        space: Where it is.
+        member: Who this is.
+    """
+
+    def __init__(self, space: Space, member: str) -> None:
+        """Not connected before `run`."""
+        self._space = space
+        self._member = member
+        self._names = Subjects.of(space.name)
+        self._link = Link(since=_now())
+        self._round_trip_s = 0.01
+        self._connection: Connection | None = None
+        self._failing_since: float | None = None
+        self._listener: Listener | None = None
+
+    @property
+    def member(self) -> str:
+        """Who this is."""
+        return self._member
+
+    @property
+    def link(self) -> Link:
+        """How the way to the space stands."""
+        return msgspec.structs.replace(self._link, round_trip_ms=round(self._round_trip_s * 1000, 1))
+
+    @property
+    def round_trip_s(self) -> float:
+        """About how long a post takes, in seconds."""
+        return self._round_trip_s
+
+    async def run(self, listener: Listener) -> None:
+        """Keep the way open, and the listener informed, until cancelled."""
+        self._listener = listener
+        attempt, pause = 0, AGAIN_S
+        while True:
+            url = self._space.urls[attempt % len(self._space.urls)]
+            attempt += 1
+            began = time.monotonic()
+            try:
+                why = await self._serve(url)
+            except Refused as refused:
+                why = refused
+            self._show("refused" if why.final else "down", why)
+            if time.monotonic() - began > AGAIN_AT_MOST_S:
+                pause = AGAIN_S
+            if attempt % len(self._space.urls) == 0 or why.final:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, AGAIN_AT_MOST_S)
+
+    async def _serve(self, url: str) -> Refused:
+        """Use one server as long as that goes; why it does not go any more."""
+        connection = await connect(self._space, url, await self._creds(), f"punchlistd {self._member}")
+        try:
+            found = await find(connection, self._space.name)
+            may_post = await self._settle(connection)
+            self._connection, self._failing_since = connection, None
+            self._show("up", None, connection, may_post)
+            logger.info("space %s: up at %s, NATS %s", self._space.name, url, connection.version)
+            return await self._watch(connection, found.created)
+        finally:
+            self._connection = None
+            await connection.close()
+
+    async def _creds(self) -> Creds | None:
+        return await anyio.to_thread.run_sync(read_creds, self._space.creds) if self._space.creds else None
+
+    async def _settle(self, connection: Connection) -> bool:
+        """Hear what happens in the space, and find out whether this member may post there.
+
+        Raises:
+            Refused: It may not even read, or the servers can't agree.
+        """
+        await connection.subscribe(f"{self._names.new}>", self._contained(self._posted))
+        await connection.subscribe(f"{self._names.alive}>", self._contained(self._heard_beat))
+        await connection.subscribe(f"{self._names.want}>", self._contained(self._wanted))
+        try:
+            await connection.flush()
+            await self._last(connection, "-")
+            await connection.flush()
+            if any(f"{self._names.new}>".lower() in text for text in connection.denied):
+                raise Forbidden
+        except Forbidden:
+            raise Refused("no_permission", where=connection.url, space=self._space.name) from None
+        except (Unreachable, OutcomeUnknown):
+            raise Refused("no_quorum", where=connection.url) from None
+        try:
+            answer = await connection.request(self._bar(connection), b"", {"Nats-TTL": "1s"})
+        except Forbidden:
+            return False
+        except (Unreachable, OutcomeUnknown):
+            raise Refused("no_quorum", where=connection.url) from None
+        if "error" in _decode(answer.data):
+            raise Refused("no_quorum", where=connection.url)
+        return True
+
+    async def _watch(self, connection: Connection, created: str) -> Refused:
+        """Try the way until it fails; why it did."""
+        for turn in itertools.count(1):
+            with anyio.move_on_after(WATCH_S):
+                await connection.ended.wait()
+            if connection.ended.is_set():
+                break
+            try:
+                await connection.flush()
+                if self._failing_since is None and turn % STREAM_EVERY:
+                    continue
+                if (await find(connection, self._space.name)).created != created:
+                    return Refused("replaced", where=connection.url)
+                self._failing_since = None
+            except Unreachable:
+                return Refused("unreachable", where=connection.url, cause="it stopped answering")
+            except Refused as refused:
+                if refused.kind != "no_quorum":
+                    return refused
+                self._fail()
+            if self._failing_since is not None and time.monotonic() - self._failing_since > UNAVAILABLE_S:
+                return Refused("no_quorum", where=connection.url)
+        return Refused("unreachable", where=connection.url, cause=connection.why)
+
+    def _fail(self) -> None:
+        if self._failing_since is None:
+            self._failing_since = time.monotonic()
+
+    def _show(
+        self, state: Any, why: Refused | None, connection: Connection | None = None, may_post: bool = True
+    ) -> None:
+        link = Link(
+            state,
+            "" if why is None else why.kind,
+            "" if why is None else str(why),
+            self._link.since if state == self._link.state else _now(),
+            self._link.server if connection is None else connection.url,
+            self._link.server_version if connection is None else connection.version,
+            may_post=may_post if connection is not None else self._link.may_post,
+        )
+        if (link.state, link.kind, link.reason) == (self._link.state, self._link.kind, self._link.reason):
+            return
+        self._link = link
+        if why is not None:
+            logger.warning("space %s: %s: %s", self._space.name, why.kind, why)
+        if self._listener is not None:
+            self._listener.link_changed(self.link)
+
+    def _contained(self, hear: Callable[[str, Answer], None]) -> Callable[[str, Answer], None]:
+        """Rubbish of another member is noted and left: it must end nothing of ours."""
+
+        def contained(subject: str, answer: Answer) -> None:
+            try:
+                hear(subject, answer)
+            except (KeyError, ValueError, msgspec.MsgspecError) as error:
+                logger.warning("space %s: %s is no message of punchlist: %s", self._space.name, subject, error)
+
+        return contained
+
+    def _posted(self, subject: str, answer: Answer) -> None:
+        assert self._listener is not None
+        self._listener.posted(_as_posted(list_of(subject), answer))
+
+    def _heard_beat(self, _subject: str, answer: Answer) -> None:
+        assert self._listener is not None
+        self._listener.beat(_decode_beat(answer.data))
+
+    def _wanted(self, subject: str, answer: Answer) -> None:
+        assert self._listener is not None
+        want = _decode_want(answer.data)
+        if want.member != self._member:
+            self._listener.wanted(list_of(subject), want.member, want.round_trip_s)
+
+    def _up(self) -> Connection:
+        if self._connection is None or self._connection.ended.is_set():
+            raise Unreachable(self._link.reason or f"The space {self._space.name} is not connected yet.")
+        return self._connection
+
+    def _bar(self, connection: Connection) -> str:
+        return f"{self._names.bar}{connection.user}.{self._member}"
+
+    async def _asked(self, asking: Awaitable[_T]) -> _T:
+        """What a question to the server gives; a run of failures makes the link look elsewhere."""
+        try:
+            answer = await asking
+        except (Unreachable, OutcomeUnknown):
+            self._fail()
+            raise
+        self._failing_since = None
+        return answer
+
+    async def post(self, list: str, expected: int, nonce: str, body: bytes) -> int:
+        """Post once behind `expected`; the new position."""
+        connection = self._up()
+        if not self._link.may_post:
+            raise Forbidden(f"These creds may read the space {self._space.name}, not change it: ask its keeper.")
+        if len(body) + 1024 > connection.max_payload:
+            raise TooLarge(len(body), connection.max_payload - 1024)
+        headers = {EXPECTED: str(expected), "Nats-Msg-Id": nonce, "Nats-Expected-Stream": self._names.stream}
+        asked = time.monotonic()
+        answer = _decode((await self._asked(connection.request(self._names.log + word(list), body, headers))).data)
+        error = answer.get("error")
+        if error is None:
+            self._round_trip_s += (time.monotonic() - asked - self._round_trip_s) / 4
+            return int(answer["seq"])
+        code = error.get("err_code")
+        if code in _WRONG_LAST:
+            raise Conflict("Another post stands there.")
+        if code == _IN_PROCESS:
+            raise OutcomeUnknown("The same post is under way.")
+        if code in _TOO_LARGE:
+            raise TooLarge(len(body), connection.max_payload)
+        raise Unreachable(f"The server of the space can't store now: {error.get('description', code)}.")
+
+    async def is_current(self, list: str, position: int) -> bool:
+        """Whether this is the position of the last post: a stored barrier says so."""
+        connection = self._up()
+        headers = {EXPECTED: str(position), f"{EXPECTED}-Subject": self._names.log + word(list), "Nats-TTL": "1s"}
+        answer = _decode((await self._asked(connection.request(self._bar(connection), b"", headers))).data)
+        if (error := answer.get("error")) is None:
+            return True
+        if error.get("err_code") in _WRONG_LAST:
+            return False
+        self._fail()
+        raise Unreachable(f"The servers of the space can't agree now: {error.get('description')}.")
+
+    async def last(self, list: str) -> int:
+        """The position of the last post, as the stream's leader knows it."""
+        return await self._asked(self._last(self._up(), list))
+
+    async def _last(self, connection: Connection, list: str) -> int:
+        return await self._get(connection, {"last_by_subj": self._names.log + word(list)})
+
+    async def _get(self, connection: Connection, which: dict[str, Any]) -> int:
+        answer = await ask(connection, f"STREAM.MSG.GET.{self._names.stream}", which)
+        if (error := answer.get("error")) is None:
+            return int(answer["message"]["seq"])
+        if error.get("err_code") == _NO_MESSAGE:
+            return 0
+        raise Unreachable(f"The server of the space can't read now: {error.get('description')}.")
+
+    async def read(self, list: str, after: int) -> _Posts:
+        """All posts behind a position, in pieces, up to what the leader says is the last."""
+        last = await self.last(list)
+        found: _Posts = []
+        deadline = time.monotonic() + UNAVAILABLE_S
+        while after < last:
+            piece = await self._asked(self._piece(self._up(), list, after))
+            found += piece
+            if piece:
+                after = piece[-1].position
+                deadline = time.monotonic() + UNAVAILABLE_S
+            elif time.monotonic() > deadline:
+                raise Unreachable("The servers of the space lag behind each other.")
+            else:
+                await asyncio.sleep(0.02)  # what answered is a follower, which gets the rest any moment
+        return found
+
+    async def _piece(self, connection: Connection, list: str, after: int) -> _Posts:
+        asked = {"seq": after + 1, "next_by_subj": self._names.log + word(list), **_PIECE}
+        found: _Posts = []
+        async with connection.asking(
+            f"$JS.API.DIRECT.GET.{self._names.stream}", msgspec.json.encode(asked)
+        ) as following:
+            while "Status" not in (answer := await following()).headers:
+                found.append(_as_posted(list, answer))
+        return found
+
+    async def lists(self) -> list[str]:
+        """The lists of the space, in the order of their names."""
+        asked = {"subjects_filter": f"{self._names.log}>", "offset": 0}
+        names: set[str] = set()
+        while True:
+            connection = self._up()
+            answer = await self._asked(ask(connection, f"STREAM.INFO.{self._names.stream}", asked))
+            if (error := answer.get("error")) is not None:
+                raise Unreachable(f"The server of the space can't say: {error.get('description')}.")
+            names.update(list_of(subject) for subject in answer["state"].get("subjects") or ())
+            asked["offset"] = len(names)
+            if len(names) >= answer.get("total", 0):
+                return sorted(names)
+
+    async def erase(self, list: str, before: int) -> None:
+        """Overwrite the posts before a position on the disks of all servers, one by one."""
+        for post in await self.read(list, 0):
+            if post.position >= before:
+                return
+            answer = await self._asked(
+                ask(self._up(), f"STREAM.MSG.DELETE.{self._names.stream}", {"seq": post.position})
+            )
+            if (error := answer.get("error")) is not None and error.get("err_code") not in _GONE:
+                raise Unreachable(f"The server of the space can't erase now: {error.get('description')}.")
+
+    async def beat(self, beat: Beat) -> None:
+        """Give a sign of life; it may be lost."""
+        connection = self._up()
+        await connection.publish(f"{self._names.alive}{connection.user}.{self._member}", msgspec.json.encode(beat))
+
+    async def want(self, list: str) -> None:
+        """Ask the others for the next turn; it may be lost."""
+        want = _Want(self._member, self._round_trip_s)
+        await self._up().publish(self._names.want + word(list), msgspec.json.encode(want))
+
+
+def _as_posted(list: str, answer: Answer) -> Posted:
+    headers = answer.headers
+    return Posted(
+        list,
+        int(headers["Nats-Sequence"]),
+        int(headers[EXPECTED]),
+        headers.get("Nats-Msg-Id", ""),
+        answer.data,
+    )
+
+
+def _now() -> int:
+    return round(time.time() * 1000)

@@ -1,0 +1,613 @@
+"""The shared log in real NATS servers: posts, barriers, pushes, and why a space can't be used."""
+
+import asyncio
+import contextlib
+import json
+import os
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import pytest
+
+from punchlist.cli.space_server import Login, Server, configuration, login
+from punchlist_testing.authority import Authority, needs_openssl
+from punchlist_testing.nats_server import NatsServer, needs_server, own_address, running_cluster, running_server
+from punchlistd.shared.nats import NatsLog
+from punchlistd.shared.nats_check import prepare
+from punchlistd.shared.nats_refusals import Refused
+from punchlistd.shared.port import (
+    Beat,
+    Conflict,
+    Forbidden,
+    Link,
+    OutcomeUnknown,
+    Posted,
+    TooLarge,
+    Unreachable,
+)
+from punchlistd.shared.spaces import Space
+
+pytestmark = needs_server
+PATIENCE_S = 40.0
+T = TypeVar("T")
+
+
+class Hearing:
+    """A listener that remembers, and can be waited for."""
+
+    def __init__(self) -> None:
+        self.links: list[Link] = []
+        self.posts: list[Posted] = []
+        self.beats: list[Beat] = []
+        self.wants: list[tuple[str, str]] = []
+        self._changed = anyio.Event()
+
+    def _note(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def posted(self, post: Posted) -> None:
+        self.posts.append(post)
+        self._note()
+
+    def link_changed(self, link: Link) -> None:
+        self.links.append(link)
+        self._note()
+
+    def beat(self, beat: Beat) -> None:
+        self.beats.append(beat)
+        self._note()
+
+    def wanted(self, list: str, member: str, round_trip_s: float) -> None:
+        self.wants.append((list, member))
+        self._note()
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        with anyio.fail_after(PATIENCE_S):
+            while not holds():
+                await self._changed.wait()
+
+    async def link(self, state: str, kind: str = "") -> Link:
+        await self.until(lambda: self.links and (self.links[-1].state, self.links[-1].kind) == (state, kind))
+        return self.links[-1]
+
+
+@asynccontextmanager
+async def member(space: Space, name: str = "ann_1") -> AsyncGenerator[tuple[NatsLog, Hearing]]:
+    """A member whose way to the space is being kept open."""
+    log, hearing = NatsLog(space, name), Hearing()
+    async with anyio.create_task_group() as group:
+        group.start_soon(log.run, hearing)
+        yield log, hearing
+        group.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def connected(space: Space, name: str = "ann_1") -> AsyncGenerator[tuple[NatsLog, Hearing]]:
+    async with member(space, name) as (log, hearing):
+        await hearing.link("up")
+        yield log, hearing
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsServer]:
+    with running_server(tmp_path_factory.mktemp("nats")) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """A busy machine is no fault of a server's: only tests in which requests are lost keep to the real times."""
+    if "real_times" not in request.fixturenames:
+        monkeypatch.setattr("punchlistd.shared.nats_link.REQUEST_S", PATIENCE_S)
+        monkeypatch.setattr("punchlistd.shared.nats_link.CONNECT_S", PATIENCE_S)
+
+
+@pytest.fixture
+def real_times() -> None:
+    """Requests end as they do for people."""
+
+
+async def patiently(call: Callable[[], Awaitable[T]]) -> T:
+    """Call until a busy machine, or servers that elect, let it succeed."""
+    with anyio.fail_after(PATIENCE_S):
+        while True:
+            try:
+                return await call()
+            except (Unreachable, OutcomeUnknown):
+                await asyncio.sleep(0)
+
+
+_made = 0
+
+
+async def made(server: NatsServer, **more: Any) -> Space:
+    """A new space at a server."""
+    global _made  # noqa: PLW0603 - each test has a space of its own
+    _made += 1
+    space = Space(f"s{_made}", (server.url,), **more)
+    return (await prepare(space, "test", make_it=True)).space
+
+
+async def test_a_post_stands_behind_the_expected_one_and_everybody_hears_it_with_its_place(server: NatsServer) -> None:
+    space = await made(server)
+    async with connected(space) as (ann, _), connected(space, "bob_2") as (_, bob):
+        assert await ann.last("release-1.0") == 0
+        first = await ann.post("release-1.0", 0, "n1", b"one")
+        second = await ann.post("release-1.0", first, "n2", b"two")
+        await bob.until(lambda: len(bob.posts) == 2)
+        expected = [Posted("release-1.0", first, 0, "n1", b"one"), Posted("release-1.0", second, first, "n2", b"two")]
+        assert bob.posts == expected
+        assert await ann.read("release-1.0", 0) == expected
+        assert await ann.read("release-1.0", first) == expected[1:]
+        assert await ann.last("release-1.0") == second
+
+
+async def test_a_post_behind_another_position_is_refused_and_not_written(server: NatsServer) -> None:
+    async with connected(await made(server)) as (ann, _):
+        first = await ann.post("a", 0, "n1", b"one")
+        for expected in (0, first + 1):
+            with pytest.raises(Conflict):
+                await ann.post("a", expected, f"x{expected}", b"other")
+        assert [post.body for post in await ann.read("a", 0)] == [b"one"]
+
+
+async def test_the_same_post_again_is_in_once_and_found_by_its_nonce(server: NatsServer) -> None:
+    async with connected(await made(server)) as (ann, _):
+        first = await ann.post("a", 0, "n1", b"one")
+        with pytest.raises(Conflict):
+            await ann.post("a", 0, "n1", b"one")
+        assert [(post.position, post.nonce) for post in await ann.read("a", 0)] == [(first, "n1")]
+
+
+async def test_lists_of_one_space_do_not_disturb_each_other(server: NatsServer) -> None:
+    async with connected(await made(server)) as (ann, _):
+        names = ["release-1.0", "Release_2", "a:b"]
+        for name in names:
+            await ann.post(name, 0, f"n-{name}", name.encode())
+        assert await ann.lists() == sorted(names)
+        assert [(await ann.read(name, 0))[0].body for name in names] == [name.encode() for name in names]
+
+
+async def test_a_barrier_says_whether_a_position_is_the_last_and_leaves_no_post(
+    server: NatsServer,
+) -> None:
+    async with connected(await made(server)) as (ann, hearing):
+        assert await ann.is_current("a", 0)
+        first = await ann.post("a", 0, "n1", b"one")
+        assert await ann.is_current("a", first)
+        assert not await ann.is_current("a", 0)
+        await hearing.until(lambda: hearing.posts)
+        assert [post.list for post in hearing.posts] == ["a"]
+        assert await ann.lists() == ["a"]
+
+
+async def test_a_long_list_is_read_whole_and_in_order(server: NatsServer) -> None:
+    async with connected(await made(server)) as (ann, _):
+        position = 0
+        for number in range(1100):
+            position = await ann.post("a", position, f"n{number}", b"%d" % number)
+        assert [int(post.body) for post in await ann.read("a", 0)] == list(range(1100))
+
+
+async def test_signs_of_life_and_wishes_for_a_turn_reach_the_others(server: NatsServer) -> None:
+    space = await made(server)
+    async with connected(space) as (ann, own), connected(space, "bob_2") as (_, bob):
+        await ann.beat(Beat("ann_1", ("a",)))
+        await ann.want("release-1.0")
+        await bob.until(lambda: bob.beats and bob.wants)
+        assert (bob.beats, bob.wants) == ([Beat("ann_1", ("a",))], [("release-1.0", "ann_1")])
+        assert own.wants == []
+
+
+async def test_a_post_that_is_too_large_is_refused_with_its_size_before_it_is_sent(server: NatsServer) -> None:
+    async with connected(await made(server)) as (ann, _):
+        with pytest.raises(TooLarge, match="make smaller ones") as refused:
+            await ann.post("a", 0, "n1", b"x" * (1 << 20))
+        assert refused.value.size == 1 << 20
+        assert await ann.last("a") == 0
+
+
+async def test_rubbish_of_another_member_is_left_and_what_follows_is_heard(server: NatsServer) -> None:
+    space = await made(server)
+    async with connected(space) as (ann, hearing):
+        connection = ann._connection  # pyright: ignore[reportPrivateUsage]
+        assert connection is not None
+        for subject in ("alive.x.y", "want.a", "new.a"):
+            await connection.publish(f"pl.{space.name}.{subject}", b"\xff{rubbish")
+        await ann.beat(Beat("ann_1"))
+        await hearing.until(lambda: hearing.beats)
+        assert (hearing.posts, hearing.wants) == ([], [])
+
+
+async def test_erased_posts_are_gone_and_the_rest_keeps_its_places(server: NatsServer) -> None:
+    async with connected(await made(server)) as (ann, _):
+        positions = [0]
+        for number in range(3):
+            positions.append(await ann.post("a", positions[-1], f"n{number}", b"secret"))
+        await ann.erase("a", positions[3])
+        await ann.erase("a", positions[3])
+        (kept,) = await ann.read("a", 0)
+        assert (kept.position, kept.before) == (positions[3], positions[2])
+
+
+async def test_before_it_is_connected_everything_is_unreachable_and_says_so() -> None:
+    ann = NatsLog(Space("team", ("nats://127.0.0.1:1",)), "ann_1")
+    for call in (ann.post("a", 0, "n", b""), ann.last("a"), ann.read("a", 0), ann.is_current("a", 0), ann.lists()):
+        with pytest.raises(Unreachable, match="not connected yet"):
+            await call
+
+
+async def test_a_server_that_is_killed_and_back_is_found_again_with_what_it_acknowledged(tmp_path: Path) -> None:
+    with running_server(tmp_path) as server:
+        async with connected(await made(server)) as (ann, hearing):
+            first = await ann.post("a", 0, "n1", b"one")
+            server.kill()
+            down = await hearing.link("down", "unreachable")
+            assert "No server answers at nats://" in down.reason and "[Errno" not in down.reason
+            with pytest.raises(Unreachable, match="No server answers"):
+                await ann.post("a", first, "n2", b"two")
+            server.start()
+            await hearing.link("up")
+            assert [post.body for post in await ann.read("a", 0)] == [b"one"]
+            assert await ann.post("a", first, "n2", b"two") > first
+
+
+async def test_a_server_that_hangs_leaves_the_outcome_unknown_and_the_space_unreachable(
+    tmp_path: Path, real_times: None
+) -> None:
+    with running_server(tmp_path) as server:
+        async with connected(await made(server)) as (ann, hearing):
+            first = await ann.post("a", 0, "n1", b"one")
+            server.pause()
+            began = time.monotonic()
+            with pytest.raises(OutcomeUnknown):
+                await ann.post("a", first, "n2", b"two")
+            await hearing.link("down", "unreachable")
+            hung_s = time.monotonic() - began
+            server.resume()
+            await hearing.link("up")
+            found = await patiently(lambda: ann.read("a", 0))
+            assert [post.nonce for post in found] in (["n1"], ["n1", "n2"])
+            assert hung_s < PATIENCE_S
+
+
+async def test_a_post_on_its_way_when_the_connection_is_cut_is_of_unknown_outcome_at_once(tmp_path: Path) -> None:
+    with running_server(tmp_path) as server:
+        async with connected(await made(server)) as (ann, _):
+            server.pause()
+            outcome: list[Exception] = []
+
+            async def post() -> None:
+                try:
+                    await ann.post("a", 0, "n1", b"one")
+                except (OutcomeUnknown, Unreachable) as error:
+                    outcome.append(error)
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(post)
+                await asyncio.sleep(0)
+                server.kill()
+            assert isinstance(outcome[0], OutcomeUnknown)
+
+
+async def test_of_several_addresses_one_that_answers_is_enough(server: NatsServer) -> None:
+    space = await made(server)
+    both = Space(space.name, ("nats://127.0.0.1:1", *space.urls))
+    assert (await prepare(both, "test", make_it=False)).made is False
+    async with connected(both) as (ann, _):
+        assert ann.link.server == server.url
+
+
+async def test_a_stream_that_is_deleted_under_us_is_not_made_again_silently(tmp_path: Path) -> None:
+    with running_server(tmp_path) as server:
+        space = await made(server)
+        async with connected(space) as (ann, hearing):
+            first = await ann.post("a", 0, "n1", b"one")
+            server.kill()
+            server.forget()
+            server.start()
+            gone = await hearing.link("refused", "no_stream")
+            assert f"punch space remove {space.name}" in gone.reason
+            with pytest.raises(Unreachable):
+                await ann.post("a", first, "n2", b"two")
+
+
+async def test_a_stream_of_another_kind_takes_the_name_and_one_with_changed_settings_is_refused(
+    server: NatsServer,
+) -> None:
+    space = await made(server)
+    async with connected(space) as (ann, hearing):
+        connection = ann._connection  # pyright: ignore[reportPrivateUsage]
+        assert connection is not None
+        taken = b'{"name": "punch-theirs", "subjects": ["other.>"]}'
+        await connection.request("$JS.API.STREAM.CREATE.punch-theirs", taken)
+        with pytest.raises(Refused) as refused:
+            await prepare(Space("theirs", (server.url,)), "test", make_it=True)
+        assert refused.value.kind == "name_taken"
+        changed = await connection.request(f"$JS.API.STREAM.INFO.punch-{space.name}")
+        config = json.loads(changed.data)["config"] | {"max_age": 3_600_000_000_000}
+        await connection.request(f"$JS.API.STREAM.UPDATE.punch-{space.name}", json.dumps(config).encode())
+        with pytest.raises(Refused, match="max_age is 3600000000000") as refused:
+            await prepare(space, "test", make_it=True)
+        assert refused.value.kind == "stream_changed"
+        await hearing.link("refused", "stream_changed")
+
+
+@pytest.mark.parametrize(("sync", "kind"), [("always", ""), ("", "default_fsync")])
+async def test_a_server_that_acknowledges_before_it_writes_is_refused_where_its_monitor_says_so(
+    tmp_path: Path, sync: str, kind: str
+) -> None:
+    host = own_address()
+    with running_server(tmp_path, f'http: "{host}:8222"\n', host=host, sync=sync) as server:
+        space = Space("team", (server.url,), monitor=server.monitor)
+        if kind:
+            with pytest.raises(Refused, match="sync_interval: always") as refused:
+                await prepare(space, "test", make_it=True)
+            assert refused.value.kind == kind
+        else:
+            assert (await prepare(space, "test", make_it=True)).unchecked == ()
+            assert (await prepare(Space("team", (server.url,)), "test", make_it=True)).unchecked == ("sync_interval",)
+
+
+@pytest.mark.parametrize("monitor", ["file:///etc/passwd", "http://127.0.0.1:1"])
+async def test_a_monitor_that_is_none_is_refused(server: NatsServer, monitor: str) -> None:
+    with pytest.raises(Refused, match="--monitor") as refused:
+        await prepare(Space("team", (server.url,), monitor=monitor), "test", make_it=True)
+    assert refused.value.kind == "bad_monitor"
+
+
+async def test_a_server_without_jetstream_is_refused(tmp_path: Path) -> None:
+    host = own_address()
+    server = NatsServer(tmp_path, f"host: {host}\nport: 4222\n", host=host, whole=True)
+    server.start()
+    try:
+        with pytest.raises(Refused, match="JetStream is off") as refused:
+            await prepare(Space("team", (server.url,)), "test", make_it=True)
+        assert refused.value.kind == "no_jetstream"
+    finally:
+        server.kill()
+
+
+@needs_server
+async def test_one_server_cannot_hold_each_post_three_times(server: NatsServer) -> None:
+    with pytest.raises(Refused) as refused:
+        await prepare(Space("three", (server.url,), replicas=3), "test", make_it=True)
+    assert refused.value.kind == "too_few_servers"
+
+
+class Secured:
+    """A server as `punch space server` configures it, with its certificates and logins."""
+
+    def __init__(self, directory: Path, *, host: str = "", certified: str = "", days: int = 30) -> None:
+        self.authority = Authority(directory / "ca")
+        host = host or own_address()
+        cert, key = self.authority.sign("server", certified or host, days=days)
+        self.directory = directory
+        self.logins = {
+            name: login(name, role) for name, role in (("ann", "member"), ("bob", "reader"), ("kim", "keeper"))
+        }
+        place = Server(host, cert=str(cert), key=str(key), store=str(directory / "js"))
+        text = configuration("team", list(self.logins.values()), [place])
+        text = text.replace("port: 4222", f"host: {host}\nport: 4222", 1).replace('http: "127.0.0.1:8222"', "")
+        self.server = NatsServer(directory / "nats", text, host=host, whole=True)
+        self.url = f"tls://{host}:4222"
+
+    def creds(self, one: Login) -> str:
+        path = self.directory / f"{one.name}.creds"
+        path.touch(0o600)
+        path.write_text(one.creds)
+        return str(path)
+
+    def space(self, name: str, **more: Any) -> Space:
+        given: dict[str, Any] = {"creds": self.creds(self.logins[name]), "ca": str(self.authority.certificate), **more}
+        return Space("team", (self.url,), **given)
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Generator[Secured]:
+    made = Secured(tmp_path_factory.mktemp("secured"))
+    made.server.start()
+    yield made
+    made.server.kill()
+
+
+@needs_openssl
+async def test_the_written_configuration_lets_a_member_post_a_reader_read_and_a_keeper_erase(secured: Secured) -> None:
+    checked = await prepare(secured.space("ann"), "test", make_it=True)
+    assert checked.encrypted
+    async with (
+        connected(secured.space("ann")) as (ann, _),
+        connected(secured.space("bob"), "bob_2") as (bob, heard),
+        connected(secured.space("kim"), "kim_3") as (kim, _),
+    ):
+        assert ann.link.may_post and kim.link.may_post and not bob.link.may_post
+        start = await ann.last("a")
+        first = await ann.post("a", start, "n1", b"one")
+        await heard.until(lambda: heard.posts)
+        assert [post.body for post in await bob.read("a", start)] == [b"one"]
+        assert await ann.is_current("a", first)
+        with pytest.raises(Forbidden, match="ask its keeper"):
+            await bob.post("a", first, "n2", b"two")
+        with pytest.raises(Forbidden):
+            await ann.erase("a", first + 1)
+        await kim.erase("a", first + 1)
+        assert await bob.read("a", start) == []
+
+
+@needs_openssl
+async def test_what_a_member_does_not_need_is_denied_at_once(secured: Secured) -> None:
+    await prepare(secured.space("ann"), "test", make_it=True)
+    async with connected(secured.space("ann")) as (ann, hearing):
+        connection = ann._connection  # pyright: ignore[reportPrivateUsage]
+        assert connection is not None
+        other = secured.logins["kim"].user
+        for subject in (
+            "$JS.API.STREAM.DELETE.punch-team",
+            "$JS.API.STREAM.PURGE.punch-team",
+            "$JS.API.STREAM.UPDATE.punch-team",
+            "$JS.API.STREAM.LIST",
+            "$JS.API.CONSUMER.CREATE.punch-team",
+            f"pl.team.bar.{other}.x",
+            f"pl.team.alive.{other}.x",
+            "pl.team.new.a",
+            "anything.else",
+        ):
+            with pytest.raises(Forbidden):
+                await connection.request(subject, b"{}")
+        await ann.beat(Beat("ann_1"))
+        await hearing.until(lambda: hearing.beats)
+
+
+@needs_openssl
+async def test_a_reader_cannot_make_the_space(tmp_path: Path) -> None:
+    secured = Secured(tmp_path)
+    secured.server.start()
+    try:
+        with pytest.raises(Refused) as refused:
+            await prepare(secured.space("bob"), "test", make_it=True)
+        assert refused.value.kind == "may_not_make"
+    finally:
+        secured.server.kill()
+
+
+@needs_openssl
+async def test_a_stranger_is_let_in_nowhere_and_told_what_to_ask_for(secured: Secured) -> None:
+    stranger = login("eve", "member")
+    for given, kind in (
+        ({"creds": secured.creds(stranger)}, "unauthorized"),
+        ({"creds": ""}, "creds_needed"),
+        ({"creds": "/nonexistent/team.creds"}, "creds_missing"),
+        ({"ca": ""}, "bad_certificate"),
+        ({"ca": __file__}, "bad_ca"),
+        ({"ca": "/nonexistent/ca.pem"}, "bad_ca"),
+    ):
+        with pytest.raises(Refused) as refused:
+            await prepare(secured.space("ann", **given), "test", make_it=True)
+        assert refused.value.kind == kind
+        assert (
+            "[X509" not in str(refused.value)
+            and "[Errno" not in str(refused.value)
+            and "[SSL" not in str(refused.value)
+        )
+
+
+@needs_openssl
+@pytest.mark.parametrize(
+    ("certified", "days", "kind", "told"),
+    [
+        ("elsewhere.example.org", 30, "wrong_host", "for another host than 127."),
+        ("", -1, "certificate_expired", "has expired"),
+    ],
+)
+async def test_a_certificate_that_does_not_hold_is_told_by_what_is_wrong_with_it(
+    tmp_path: Path, certified: str, days: int, kind: str, told: str
+) -> None:
+    secured = Secured(tmp_path, certified=certified, days=days)
+    secured.server.start()
+    try:
+        with pytest.raises(Refused, match=told) as refused:
+            await prepare(secured.space("ann"), "test", make_it=True)
+        assert refused.value.kind == kind
+        assert "--ca" not in str(refused.value)
+    finally:
+        secured.server.kill()
+
+
+async def test_where_tls_was_asked_for_a_server_without_it_is_sent_nothing(server: NatsServer, tmp_path: Path) -> None:
+    secret = login("ann", "member")
+    (tmp_path / "ann.creds").touch(0o600)
+    (tmp_path / "ann.creds").write_text(secret.creds)
+    space = Space("team", (server.url.replace("nats://", "tls://"),), creds=str(tmp_path / "ann.creds"))
+    with pytest.raises(Refused, match="nothing was sent to it") as refused:
+        await prepare(space, "test", make_it=True)
+    assert refused.value.kind == "no_tls"
+
+
+class Impostor:
+    """A peer that speaks the first lines of NATS."""
+
+    def __init__(self, info: bytes) -> None:
+        self.info = info
+        self.heard = b""
+        self.host = own_address()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(self.info)
+        while line := await reader.readline():
+            self.heard += line
+            if line == b"PING\r\n":
+                writer.write(b"PONG\r\n")
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("info", "kind"),
+    [
+        (b'INFO {"server_id":"x","version":"2.10.27","headers":true,"max_payload":1048576}\r\n', "server_too_old"),
+        (b'INFO {"server_id":"x","version":"2.9.10","headers":true,"max_payload":1048576}\r\n', "server_too_old"),
+        (b"HTTP/1.1 400 Bad Request\r\n", "unreachable"),
+        (b"INFO {rubbish\r\n", "unreachable"),
+    ],
+)
+async def test_an_old_server_or_none_at_all_is_refused(info: bytes, kind: str) -> None:
+    impostor = Impostor(info)
+    listening = await asyncio.start_server(impostor.serve, impostor.host, 4222)
+    async with listening:
+        with pytest.raises(Refused) as refused:
+            await prepare(Space("team", (f"nats://{impostor.host}:4222",)), "test", make_it=True)
+    assert refused.value.kind == kind
+
+
+async def test_no_server_at_all_is_told_without_numbers_of_errors() -> None:
+    for url in (f"nats://{own_address()}:4222", "tls://no-such-host.invalid:4222"):
+        with pytest.raises(Refused, match="No server answers at") as refused:
+            await prepare(Space("team", (url,)), "test", make_it=True)
+        assert refused.value.kind == "unreachable"
+        assert "Errno" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "kind"),
+    [
+        ("", 0o600, "creds_malformed"),
+        ("SU" + "A" * 56, 0o600, "creds_malformed"),
+        ("{seed}", 0o644, "creds_open"),
+        ("{expired}", 0o600, "creds_expired"),
+    ],
+)
+async def test_a_creds_file_that_cannot_be_used_is_refused_before_anybody_is_asked(
+    tmp_path: Path, text: str, mode: int, kind: str
+) -> None:
+    secret = login("ann", "member")
+    token = "eyJ0.eyJleHAiOjE2MDAwMDAwMDB9.c2ln"  # {"exp":1600000000}
+    path = tmp_path / "ann.creds"
+    path.write_text(text.format(seed=secret.seed, expired=f"{token}\n{secret.creds}"))
+    os.chmod(path, mode)
+    with pytest.raises(Refused, match="ann.creds") as refused:
+        await prepare(Space("team", ("nats://127.0.0.1:1",), creds=str(path)), "test", make_it=True)
+    assert refused.value.kind == kind
+    assert secret.seed not in str(refused.value)
+
+
+async def test_three_servers_keep_a_space_up_while_one_is_away(tmp_path: Path, real_times: None) -> None:
+    with running_cluster(tmp_path) as servers:
+        urls = tuple(server.url for server in servers)
+        with anyio.fail_after(PATIENCE_S):
+            while True:  # the servers elect first
+                try:
+                    checked = await prepare(Space("team", urls, replicas=3), "test", make_it=True)
+                    break
+                except Refused as refused:
+                    assert refused.kind in ("no_quorum", "no_jetstream", "too_few_servers")
+        assert checked.space.replicas == 3
+        async with connected(checked.space) as (ann, _):
+            position = await ann.post("a", 0, "n1", b"one")
+            next(server for server in servers if server.url == ann.link.server).kill()
+            with contextlib.suppress(Conflict):  # an attempt of unknown outcome was in
+                await patiently(lambda: ann.post("a", position, "n2", b"two"))
+            assert [post.nonce for post in await patiently(lambda: ann.read("a", 0))] == ["n1", "n2"]

@@ -1,0 +1,40 @@
+"""Certificates for tests, made by openssl: an authority of our own, and what it signs."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl, which makes certificates")
+
+
+class Authority:
+    """An authority with its key and certificate in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        """Made at once."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self._directory = directory
+        self.certificate = directory / "ca.pem"
+        self._key = directory / "ca.key"
+        subject = ["-subj", "/CN=an authority of a test", "-addext", "basicConstraints=critical,CA:TRUE"]
+        _openssl("req", "-x509", *_NEW, self._key, "-out", self.certificate, "-days", "30", *subject)
+
+    def sign(self, name: str, host: str, *, days: int = 30) -> tuple[Path, Path]:
+        """A certificate for a host's name or address, and its key; with negative days it has expired."""
+        key, asked, signed = (self._directory / f"{name}.{end}" for end in ("key", "csr", "pem"))
+        kind = "IP" if host.replace(".", "").isdigit() else "DNS"
+        extensions = self._directory / f"{name}.ext"
+        extensions.write_text(f"subjectAltName={kind}:{host}\nextendedKeyUsage=serverAuth,clientAuth\n")
+        _openssl("req", *_NEW, key, "-out", asked, "-subj", f"/CN={name}")
+        by = ("-CA", self.certificate, "-CAkey", self._key, "-CAcreateserial", "-extfile", extensions)
+        _openssl("x509", "-req", "-in", asked, "-out", signed, "-days", str(days), *by)
+        return signed, key
+
+
+_NEW = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout")
+
+
+def _openssl(*words: object) -> None:
+    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
