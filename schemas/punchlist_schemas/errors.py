@@ -58,7 +58,6 @@ _ROWS = (
 )
 
 ERRORS: dict[str, ErrorKind] = {row.kind: row for row in _ROWS}
-CODES: dict[int, ErrorKind] = {row.code: row for row in _ROWS}
 
 
 @final

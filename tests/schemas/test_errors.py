@@ -1,6 +1,6 @@
 import pytest
 
-from punchlist_schemas.errors import CODES, ERRORS, Rejection, error_object
+from punchlist_schemas.errors import ERRORS, Rejection, error_object
 
 CONTRACT = {
     "parse_error": -32700,
@@ -29,7 +29,7 @@ def test_kinds_and_codes_are_those_of_the_contract() -> None:
 
 
 def test_a_code_belongs_to_one_kind() -> None:
-    assert {row.kind for row in CODES.values()} == set(ERRORS)
+    assert len({row.code for row in ERRORS.values()}) == len(ERRORS)
 
 
 @pytest.mark.parametrize("kind", ERRORS)

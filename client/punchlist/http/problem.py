@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from punchlist.errors import PunchlistError, RequestRefused
-from punchlist_schemas.errors import ERRORS, Rejection
+from punchlist_schemas.errors import ERRORS
 
 STATUS: dict[str, int] = {
     "parse_error": 400,
@@ -99,11 +99,6 @@ class Refused(Exception):
     def __init__(self, kind: str, detail: str = "", **facts: Any) -> None:
         super().__init__(kind)
         self.problem = Problem(kind, detail, facts)
-
-
-def of_rejection(rejection: Rejection) -> Problem:
-    """The problem for a refusal as a value."""
-    return Problem(rejection.kind, rejection.message, dict(rejection.data))
 
 
 def of_error(error: PunchlistError) -> Problem:

@@ -17,10 +17,6 @@ class _Titled(msgspec.Struct):
     title: str = ""
 
 
-class _Kind(msgspec.Struct):
-    kind: str = "list"
-
-
 class _Shown(msgspec.Struct):
     settings: Settings = Settings()
     counts: Counts = Counts()
@@ -28,7 +24,6 @@ class _Shown(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_Titled).decode
-_decode_kind = msgspec.json.Decoder(_Kind).decode
 _decode_shown = msgspec.json.Decoder(_Shown).decode
 
 
@@ -41,11 +36,6 @@ def search_text(conversation: str, summary: bytes) -> str:
     """What a query is looked for in: the id and, on a line of its own, the title."""
     title = _decode(summary).title if summary else ""
     return fold(f"{conversation}\n{title}")
-
-
-def kind_of(summary: bytes) -> str:
-    """What kind of conversation a summary is of."""
-    return _decode_kind(summary).kind if summary else "list"
 
 
 def is_timed(summary: bytes, unfinished: int) -> bool:

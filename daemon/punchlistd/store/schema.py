@@ -47,8 +47,6 @@ TABLES = (
     """CREATE TABLE keys(conversation INTEGER NOT NULL, hash INTEGER NOT NULL, seq INTEGER NOT NULL,
         PRIMARY KEY(conversation, hash, seq)) STRICT, WITHOUT ROWID""",
 )
-DERIVED = ("conversations", "snapshots", "sessions", "parts", "keys")
-"""Tables that can be emptied and built again."""
 
 UPGRADES: tuple[tuple[str, ...], ...] = ()
 """Statements that lead from version 1 to 2, from 2 to 3 and so on; a new entry here is a new version."""

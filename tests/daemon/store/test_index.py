@@ -2,8 +2,10 @@ import json
 from contextlib import closing
 
 from punchlist_testing.store import CLEARED, DELETED, Scribe, said
-from punchlistd.store.schema import DERIVED, connect
+from punchlistd.store.schema import connect
 from punchlistd.store.sqlite import SqliteLog
+
+DERIVED = ("conversations", "snapshots", "sessions", "parts", "keys")
 
 
 def derived(path: str) -> dict[str, list[tuple[object, ...]]]:

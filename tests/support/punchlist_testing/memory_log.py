@@ -8,9 +8,15 @@ import secrets
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from punchlistd.store.listing import cursor_of, fold, is_timed, kind_of, place_of, search_text
+import msgspec
+
+from punchlistd.store.listing import cursor_of, fold, is_timed, place_of, search_text
 from punchlistd.store.port import Damaged, Loaded, Sealed, Snapshot, Stored
 from punchlistd.store.record import key_hash, take_groups, verify_chain
+
+
+def _kind(summary: bytes) -> str:
+    return msgspec.json.decode(summary).get("kind", "list") if summary else "list"
 
 
 class MemoryLog:
@@ -198,7 +204,7 @@ class MemoryLog:
             if not saved.deleted
             and (user is None or saved.user == user)
             and (active is None or (saved.open + saved.in_progress > 0) == active)
-            and kind in (None, kind_of(saved.summary))
+            and kind in (None, _kind(saved.summary))
             and wanted in search_text(name, saved.summary)
         ]
         page = heapq.nsmallest(limit + 1, (place for place in matching if after is None or place > after))
