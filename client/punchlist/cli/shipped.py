@@ -17,7 +17,7 @@ def shipped(source: str) -> str:
     Raises:
         NotShipped: It is not part of this installation.
     """
-    return _place(source).read_text("utf-8")
+    return shipped_path(source).read_text("utf-8")
 
 
 def shipped_tree(source: str) -> dict[str, bytes]:
@@ -29,11 +29,19 @@ def shipped_tree(source: str) -> dict[str, bytes]:
     Raises:
         NotShipped: It is not part of this installation.
     """
-    top = _place(source)
+    top = shipped_path(source)
     return {str(path.relative_to(top)): path.read_bytes() for path in sorted(top.rglob("*")) if path.is_file()}
 
 
-def _place(source: str) -> Path:
+def shipped_path(source: str) -> Path:
+    """Where a file or a directory is as it was shipped.
+
+    Args:
+        source: Its path in a checkout.
+
+    Raises:
+        NotShipped: It is not part of this installation.
+    """
     for place in (INSTALLED, CHECKOUT):
         if (path := place / source).exists():
             return path

@@ -5,6 +5,7 @@ import shlex
 import shutil
 import sys
 
+from punchlist.cli import vscode_extension
 from punchlist.cli.arguments import Usage, choice, flag
 from punchlist.cli.context import Context
 from punchlist.cli.editor_plugins import EDITORS, EditorPlugin
@@ -24,7 +25,11 @@ _HOSTS = tuple(host.name for host in HOSTS)
 COMMANDS = {
     "setup": Usage(
         (
-            choice("host", text="the host, or the editor whose plugin to install", choices=(*_HOSTS, *EDITORS)),
+            choice(
+                "host",
+                text="the host, or the editor whose plugin to install",
+                choices=(*_HOSTS, *EDITORS, vscode_extension.NAME),
+            ),
             choice("--scope", text="for this user, or for this directory", choices=("user", "project"), default="user"),
             flag("--allow", text="claude-code: let the model call punchlist's tools without asking"),
             flag("--tasks", text="claude-code: also copy its own task lists into punchlist"),
@@ -36,6 +41,7 @@ COMMANDS = {
             "punch setup vscode --scope project",
             "punch setup codex --remove",
             "punch setup neovim",
+            "punch setup vscode-extension",
         ),
     ),
 }
@@ -44,8 +50,9 @@ COMMANDS = {
 def run_setup(context: Context) -> int:
     """Start the server once, then change all files or none."""
     args = context.args
-    if args.host in EDITORS:
-        return _set_up_editor(context, EDITORS[args.host])
+    if args.host not in _HOSTS:
+        plugin = EDITORS.get(args.host)
+        return _set_up_editor(context, plugin) if plugin else _set_up_extension(context)
     host = host_named(args.host)
     place = _place(context, host)
     files = Configurator(context.target.data_dir, context.note)
@@ -77,8 +84,7 @@ def run_setup(context: Context) -> int:
 def _set_up_editor(context: Context, editor: EditorPlugin) -> int:
     """Install an editor's plugin for this user, or remove it: all of its files or none."""
     args = context.args
-    if args.scope == "project" or args.allow or args.tasks or args.conversation:
-        raise UsageError(f"{editor.title}'s plugin is for this user and every list: leave the other options out")
+    _check_is_for_every_list(context, f"{editor.title}'s plugin")
     directory = editor.directory(os.environ)
     try:
         plan = editor.plan(directory, remove=args.remove)
@@ -97,6 +103,52 @@ def _set_up_editor(context: Context, editor: EditorPlugin) -> int:
     again = f"  take it back: punch setup {editor.name} --remove"
     told = [f"{editor.title}: removed"] if args.remove else [f"{editor.title} is set up; {editor.then}", again]
     return context.answer(value, [*lines, "", *told])
+
+
+def _set_up_extension(context: Context) -> int:
+    """Have VS Code, and each editor made of it that is here, install our extension or remove it."""
+    args = context.args
+    _check_is_for_every_list(context, "the extension")
+    try:
+        package = vscode_extension.package()
+    except NotShipped as error:
+        show_error("unreadable_file", str(error), "install punchlist from its wheel or a checkout")
+        return REFUSED
+    found = vscode_extension.editors()
+    if not found:
+        looked = ", ".join(vscode_extension.PROGRAMS)
+        advice = f"in VS Code run 'Extensions: Install from VSIX...' and choose {package}"
+        show_error("not_found", f"no VS Code is in PATH (looked for {looked})", advice)
+        return REFUSED
+    changed: list[str] = []
+    lines: list[str] = []
+    for editor in found:
+        words = shlex.join(editor.words(package, remove=args.remove))
+        try:
+            if args.remove and not editor.has_extension():
+                lines.append(f"{editor.name}: nothing to remove")
+                continue
+            if not args.print:
+                editor.change(package, remove=args.remove)
+        except vscode_extension.ExtensionError as error:
+            done = f"done before: {', '.join(changed)}" if changed else "nothing was changed"
+            show_error("host_command", str(error), f"{done}; run it to see more: {words}")
+            return REFUSED
+        changed.append(editor.name)
+        lines.append(f"{'-' if args.remove else '+'} {safe(words)}")
+    if changed and not args.print:
+        then = "reload its window, then open Punchlist in the activity bar"
+        ends = ", ".join(changed)
+        again = f"  take it back: punch setup {vscode_extension.NAME} --remove"
+        lines += ["", f"{ends}: removed"] if args.remove else ["", f"{ends}: the extension is installed; {then}", again]
+    return context.answer({"host": vscode_extension.NAME, "files": [str(package)], "changed": changed}, lines)
+
+
+def _check_is_for_every_list(context: Context, what: str) -> None:
+    """Refuse options that mean nothing for an editor."""
+    args = context.args
+    if args.scope == "project" or args.allow or args.tasks or args.conversation:
+        raise UsageError(f"{what} is for this user and every list: leave the other options out")
 
 
 def _tasks(context: Context, place: Place) -> list[str]:

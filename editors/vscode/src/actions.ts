@@ -1,0 +1,255 @@
+// What a person can do with tasks and lists: one table, from which all commands are made.
+
+import * as path from "node:path";
+import * as vscode from "vscode";
+import { summary } from "./board.ts";
+import { type Desk, OWNER, change, complain, confirmed } from "./desk.ts";
+import { descriptionUri, detailsUri, historyUri, pastUri } from "./documents.ts";
+import type { TaskList } from "./model.ts";
+import { type Place, named, placesOf } from "./places.ts";
+import { label, plain, safe, stateOf, withoutIcons } from "./text.ts";
+import type { Priority, Row, Status } from "./wire.ts";
+
+const CLAIM_MS = 2 * 60 * 60 * 1000;
+const PRIORITIES: Priority[] = ["low", "normal", "high", "urgent"];
+const NAME = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
+const TODO = /\b(?:TODO|FIXME|XXX)\b(?:\([^)]*\))?[:\s-]*(.+?)\s*(?:\*\/|-->)?\s*$/;
+
+/** Does something to one task of a list; what it is given is the text that a caller brought. */
+type OnTask = (desk: Desk, row: Row, list: TaskList, given?: string) => Promise<unknown>;
+
+async function ask(prompt: string, given: string | undefined, value?: string): Promise<string | undefined> {
+  const said = given ?? (await vscode.window.showInputBox(value === undefined ? { prompt } : { prompt, value }));
+  return said?.trim() ? said : undefined;
+}
+
+function setStatus(status: Status, member?: "result_summary" | "fail_reason", prompt?: string): OnTask {
+  return async (desk, row, _list, given) => {
+    const said = prompt ? await ask(prompt, given) : given;
+    if (prompt && said === undefined) return;
+    // Our own claim is named by its number; whose it is otherwise, the daemon decides.
+    const fence = row.owner === OWNER && row.fence ? { fence: row.fence } : {};
+    await change(desk, "task.set_status", { task: row.id, status, ...fence, ...(member && said ? { [member]: said } : {}) });
+  };
+}
+
+function step(by: number): OnTask {
+  return async (desk, row, list) => {
+    const group = list.children(list.parent(row.id));
+    const other = group[group.findIndex((one) => one.id === row.id) + by];
+    if (other) await change(desk, "task.move", { task: row.id, [by < 0 ? "before" : "after"]: other.id });
+  };
+}
+
+function reprioritize(by: number): OnTask {
+  return async (desk, row) => {
+    const priority = PRIORITIES[PRIORITIES.indexOf(row.priority ?? "normal") + by];
+    if (priority) await change(desk, "task.edit", { task: row.id, priority });
+  };
+}
+
+async function edit(desk: Desk, row: Row, list: TaskList, given?: string): Promise<void> {
+  const title = await ask(`Title of #${row.id}`, given, safe(row.title));
+  if (title === undefined || title === safe(row.title)) return; // one with escapes is kept as it was
+  const now = list.get(row.id);
+  const isOther = now && now.version !== row.version && now.title !== row.title;
+  if (isOther && !(await confirmed(`#${row.id} was changed meanwhile: ${now.title}`, "Use mine"))) return;
+  await change(desk, "task.edit", { task: row.id, title });
+}
+
+async function claim(desk: Desk, row: Row): Promise<void> {
+  const result = await change(desk, "task.claim", { task: row.id, owner: OWNER, lease_ms: CLAIM_MS, keep: true });
+  if (result && !result.task) throw new Error(`#${row.id} can't be claimed now; "Why Can't It Start" says why`);
+}
+
+async function why(desk: Desk, row: Row, list: TaskList): Promise<void> {
+  const { reasons = [] } = await desk.connection.call("task.explain", { conversation: list.name, task: row.id });
+  const lines = reasons.map((one: { kind: string; by: string; title: string }) => `${one.kind.replace("_", " ")}: #${one.by} ${one.title}`);
+  void vscode.window.showInformationMessage(plain(lines.join("; ") || `nothing holds #${row.id}`));
+}
+
+async function blockers(desk: Desk, row: Row, list: TaskList): Promise<void> {
+  const before = new Set(row.blocked_by ?? []);
+  const others = list.ids().flatMap((id) => list.get(id) ?? []).filter((one) => one.id !== row.id);
+  const items = others.map((one) => ({ label: withoutIcons(label(one)), id: one.id, picked: before.has(one.id) }));
+  const chosen = await vscode.window.showQuickPick(items, { canPickMany: true, placeHolder: `What does #${row.id} wait for?` });
+  if (!chosen) return;
+  const after = new Set(chosen.map((one) => one.id));
+  const added = [...after].filter((id) => !before.has(id));
+  const removed = [...before].filter((id) => !after.has(id));
+  if (added.length + removed.length) await change(desk, "task.edit", { task: row.id, add_blocked_by: added, remove_blocked_by: removed });
+}
+
+async function jump(place: Place): Promise<void> {
+  const document = await vscode.workspace.openTextDocument(vscode.Uri.file(place.file));
+  const at = new vscode.Position(Math.min(place.line, document.lineCount) - 1, 0);
+  await vscode.window.showTextDocument(document, { selection: new vscode.Range(at, at) });
+}
+
+async function openPlace(_desk: Desk, row: Row, list: TaskList): Promise<void> {
+  const there = await Promise.all(placesOf(row, list.root).map(async (place) => {
+    const isFile = await vscode.workspace.fs.stat(vscode.Uri.file(place.file)).then((found) => (found.type & vscode.FileType.File) !== 0, () => false);
+    return isFile ? [place] : [];
+  }));
+  const places = there.flat();
+  if (!places[0]) throw new Error(`#${row.id} names no file that is there; write path:line into its title or description`);
+  const items = places.map((place) => ({ label: withoutIcons(named(place.file, place.line, list.root)), place }));
+  const chosen = items.length > 1 ? await vscode.window.showQuickPick(items, { placeHolder: "Where to?" }) : items[0];
+  if (chosen) await jump(chosen.place);
+}
+
+const open = (uri: vscode.Uri): Thenable<unknown> => vscode.window.showTextDocument(uri, { preview: true, preserveFocus: true });
+
+/** What is done to each of the tasks that are selected. */
+export const TASK_ACTIONS: Record<string, OnTask> = {
+  start: setStatus("in_progress"),
+  done: setStatus("completed", "result_summary"),
+  doneWith: setStatus("completed", "result_summary", "What came of it?"),
+  fail: setStatus("failed", "fail_reason", "Why did it fail?"),
+  pause: setStatus("paused"),
+  reopen: setStatus("pending"),
+  claim,
+  release: (desk, row) => change(desk, "task.release", { task: row.id, owner: OWNER, ...(row.fence ? { fence: row.fence } : {}) }),
+  moveUp: step(-1),
+  moveDown: step(1),
+  raise: reprioritize(1),
+  lower: reprioritize(-1),
+};
+
+/** What is done to one task. */
+export const ONE_TASK_ACTIONS: Record<string, OnTask> = {
+  edit,
+  editDescription: async (_desk, row, list) => open(descriptionUri(list.name, row.id)),
+  details: async (_desk, row, list) => open(detailsUri(list.name, row.id)),
+  openPlace,
+  why,
+  blockers,
+  note: async (desk, row, _list, given) => {
+    const text = await ask(`Note on #${row.id}`, given);
+    if (text) await change(desk, "task.note", { task: row.id, text });
+  },
+  addPart: async (desk, row, _list, given) => {
+    const title = await ask(`New part of #${row.id}`, given);
+    if (title) await change(desk, "task.add", { title, parent: row.id });
+  },
+  addAfter: async (desk, row, list, given) => {
+    const title = await ask(`New task behind #${row.id}`, given);
+    const parent = list.parent(row.id);
+    if (title) await change(desk, "task.add", { title, after: row.id, ...(parent ? { parent } : {}) });
+  },
+};
+
+/** Delete the tasks that are selected, after one question, all or none. */
+export async function remove(desk: Desk, rows: Row[]): Promise<void> {
+  const first = rows[0];
+  if (!first) return;
+  const question = rows.length === 1 ? `Delete ${label(first)}?` : `Delete ${rows.length} tasks?`;
+  if (await confirmed(question, "Delete", rows.length === 1 ? undefined : rows.map(label).join("\n"))) {
+    await change(desk, "task.delete", { tasks: rows.map((row) => row.id) });
+  }
+}
+
+/** Move tasks in front of another one, below its parent; to the end where there is none. */
+export async function drop(desk: Desk, ids: string[], target: string | undefined): Promise<void> {
+  const list = desk.list;
+  const parent = target ? list?.parent(target) : undefined;
+  for (const id of ids) {
+    if (list?.parent(id) !== parent) await change(desk, "task.edit", { task: id, parent: parent ?? null });
+    await change(desk, "task.move", { task: id, ...(target ? { before: target } : { to_end: true }) });
+  }
+}
+
+async function undo(desk: Desk, list: TaskList): Promise<void> {
+  const { version } = list;
+  const preview = await desk.connection.call("list.undo", { conversation: list.name, preview: true });
+  if (!preview.undone.length) return void vscode.window.showInformationMessage("There is nothing to undo.");
+  if (await confirmed("Undo?", "Undo", preview.undone.join("\n"))) await change(desk, "list.undo", { expect_version: version });
+}
+
+async function compare(_desk: Desk, list: TaskList, given?: string): Promise<void> {
+  const said = await ask(`Compare with which version? (1 to ${list.version})`, given, String(Math.max(1, list.version - 1)));
+  if (said === undefined) return;
+  const version = Number(said);
+  if (!(Number.isInteger(version) && version >= 1 && version <= list.version)) throw new Error(`${list.name} has the versions 1 to ${list.version}`);
+  const title = `${list.name}: version ${version} and ${list.version}`;
+  await vscode.commands.executeCommand("vscode.diff", pastUri(list.name, version), pastUri(list.name, list.version), title);
+}
+
+/** What is done to the list as a whole. */
+export const LIST_ACTIONS: Record<string, (desk: Desk, list: TaskList, given?: string) => Promise<unknown>> = {
+  add: async (desk, _list, given) => {
+    const title = await ask("New task", given);
+    if (title) await change(desk, "task.add", { title });
+  },
+  addHere,
+  undo,
+  history: async (_desk, list) => open(historyUri(list.name)),
+  compare,
+};
+
+async function addHere(desk: Desk, list: TaskList): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  if (!editor || editor.document.uri.scheme !== "file") throw new Error("open the file that the task is about first");
+  const line = editor.document.lineAt(editor.selection.active.line);
+  const offered = todoIn(line.text) ?? (editor.selection.isEmpty || !editor.selection.isSingleLine ? "" : editor.document.getText(editor.selection));
+  const title = await ask("New task", undefined, offered.slice(0, 500));
+  if (!title) return;
+  const to = named(editor.document.uri.fsPath, line.lineNumber + 1, list.root);
+  await change(desk, "task.add", { title, links: [{ kind: "path", to }] });
+}
+
+/** What a comment says that is to be done. */
+export const todoIn = (line: string): string | undefined => TODO.exec(line)?.[1];
+
+/** Let a person choose one of all lists, or name a new one. */
+export async function pickList(desk: Desk): Promise<void> {
+  const lists = desk.board.cards().map((card) => ({ label: card.conversation, description: withoutIcons(summary(card)), isNew: false }));
+  const chosen = await vscode.window.showQuickPick([...lists, { label: "$(add) Another name…", description: "", isNew: true }], { placeHolder: "Which list?" });
+  if (!chosen) return;
+  const validateInput = (said: string): string | undefined => (NAME.test(said) ? undefined : "1 to 128 of A-Z a-z 0-9 . _ : -, beginning with a letter or digit");
+  const name = chosen.isNew ? await vscode.window.showInputBox({ prompt: "The list's name; it begins with its first task", validateInput }) : chosen.label;
+  if (name && NAME.test(name)) desk.show(name);
+}
+
+/** The tasks that a command is about: those it was given, else those selected, else one that the person chooses. */
+export async function chosenTasks(desk: Desk, given: unknown, all: unknown): Promise<Row[]> {
+  const list = desk.list;
+  if (!list) return [];
+  const ids = Array.isArray(all) && all.length ? all : typeof given === "string" ? [given] : desk.selected();
+  const rows = ids.flatMap((id) => list.get(String(id)) ?? []);
+  if (typeof given === "string" && !rows.length) throw new Error(`${list.name} has no task #${given}`);
+  if (rows.length) return rows;
+  const items = list.ids().flatMap((id) => list.get(id) ?? []).map((row) => ({ label: withoutIcons(label(row)), description: stateOf(row).replace("_", " "), row }));
+  const chosen = await vscode.window.showQuickPick(items, { placeHolder: "Which task?" });
+  return chosen ? [chosen.row] : [];
+}
+
+/** Type a command into a terminal for the person, who sends it off. */
+export function offerCommand(directory: string, command: string): void {
+  const terminal = vscode.window.createTerminal({ name: path.basename(directory), cwd: directory });
+  terminal.show();
+  terminal.sendText(command, false);
+}
+
+/** All commands of the table, in VS Code's names; each says what went wrong. */
+export function registerActions(desk: Desk): vscode.Disposable[] {
+  const register = (name: string, run: (...given: any[]) => Promise<unknown>): vscode.Disposable =>
+    vscode.commands.registerCommand(`punchlist.${name}`, (...given) => run(...given).catch(complain));
+  const listOf = (): TaskList => {
+    if (!desk.list) throw new Error('no list is open; "Punchlist: Open List…" opens one');
+    return desk.list;
+  };
+  // A tree passes the row and all that are selected; a caller passes an id and a text.
+  const said = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+  const onTasks = (run: OnTask, most: number) => async (id: unknown, more: unknown) => {
+    const list = listOf();
+    for (const row of (await chosenTasks(desk, id, most > 1 ? more : undefined)).slice(0, most)) await run(desk, row, list, said(more));
+  };
+  return [
+    ...Object.entries(TASK_ACTIONS).map(([name, run]) => register(name, onTasks(run, Infinity))),
+    ...Object.entries(ONE_TASK_ACTIONS).map(([name, run]) => register(name, onTasks(run, 1))),
+    ...Object.entries(LIST_ACTIONS).map(([name, run]) => register(name, async (given: unknown) => run(desk, listOf(), said(given)))),
+    register("delete", async (id: unknown, all: unknown) => remove(desk, (listOf(), await chosenTasks(desk, id, all)))),
+    register("openList", async (name: unknown) => (typeof name === "string" ? desk.show(name) : pickList(desk))),
+  ];
+}

@@ -1,0 +1,40 @@
+// All lists as a view of their own: how much is open, what is in progress, and who works on it.
+
+import * as vscode from "vscode";
+import type { Board } from "./model.ts";
+import { safe } from "./text.ts";
+import { type Card, openCount, wholeCount } from "./wire.ts";
+
+/** "2 of 5 open  #3 @ann". */
+export function summary(card: Card): string {
+  const running = (card.running ?? []).map((task) => `#${task.id}${task.owner ? ` @${safe(task.owner)}` : ""}`);
+  return [`${openCount(card.counts)} of ${wholeCount(card.counts)} open`, ...running].join("  ");
+}
+
+export class BoardTree implements vscode.TreeDataProvider<string> {
+  readonly #board: Board;
+  readonly #changed = new vscode.EventEmitter<undefined>();
+  readonly onDidChangeTreeData = this.#changed.event;
+
+  constructor(board: Board) {
+    this.#board = board;
+    board.changed.listen(() => this.#changed.fire(undefined));
+  }
+
+  getChildren(name?: string): string[] {
+    return name ? [] : this.#board.cards().map((card) => card.conversation);
+  }
+
+  getTreeItem(name: string): vscode.TreeItem {
+    const card = this.#board.get(name);
+    const item = new vscode.TreeItem(name);
+    if (!card) return item;
+    item.id = name;
+    item.description = summary(card);
+    item.tooltip = [name, safe(card.title ?? ""), summary(card)].filter(Boolean).join("\n");
+    item.iconPath = new vscode.ThemeIcon(card.running?.length ? "play-circle" : openCount(card.counts) ? "checklist" : "pass-filled");
+    item.contextValue = "list";
+    item.command = { command: "punchlist.openList", title: "Open", arguments: [name] };
+    return item;
+  }
+}

@@ -1,0 +1,207 @@
+// Punchlist in VS Code: joins the connection, the list that is shown and its views.
+
+import * as vscode from "vscode";
+import { drop, offerCommand, registerActions } from "./actions.ts";
+import { BoardTree } from "./board.ts";
+import { type Desk, OWNER, complain } from "./desk.ts";
+import { Descriptions, Pages, registerDocuments } from "./documents.ts";
+import { Decorations, registerMarks } from "./marks.ts";
+import { Board, TaskList, resolve } from "./model.ts";
+import { punch, registerMcpServer, startDaemon } from "./punch.ts";
+import { Notifier, StatusBar } from "./status.ts";
+import { safe } from "./text.ts";
+import { Connection } from "./transport.ts";
+import { Tree } from "./tree.ts";
+
+/** Why no list is shown: `none` the folder means no list, `untrusted` its file names one that was not made for it. */
+type Reason = "none" | "untrusted" | "away" | "";
+
+const set = (key: string, value: unknown): Thenable<unknown> => vscode.commands.executeCommand("setContext", `punchlist.${key}`, value);
+
+class Window implements Desk {
+  readonly connection: Connection;
+  readonly board: Board;
+  readonly own = new Map<string, number>();
+  readonly tree: Tree;
+  list: TaskList | null = null;
+  readonly #memory: vscode.Memento;
+  readonly #view: vscode.TreeView<string>;
+  readonly #status = new StatusBar();
+  readonly #notifier = new Notifier(this);
+  readonly #decorations = new Decorations(this);
+  readonly #descriptions: Descriptions;
+  readonly #pages: Pages;
+  readonly #lists = new Map<string, TaskList>();
+  #reason: Reason = "away";
+  #file: string | null = null;
+  #wasConnected = false;
+
+  constructor(context: vscode.ExtensionContext) {
+    const { version } = context.extension.packageJSON as { version: string };
+    this.connection = new Connection({ client: "vscode", version, start: startDaemon });
+    this.board = new Board(this.connection);
+    this.#memory = context.workspaceState;
+    this.tree = new Tree(OWNER, (ids, target) => void drop(this, ids, target).catch(complain));
+    this.#view = vscode.window.createTreeView("punchlist.tasks", {
+      treeDataProvider: this.tree,
+      dragAndDropController: this.tree,
+      canSelectMany: true,
+      manageCheckboxStateManually: true,
+      showCollapseAll: true,
+    });
+    this.#descriptions = new Descriptions(this.connection, (name) => this.#listOf(name));
+    this.#pages = new Pages(this.connection, (name) => this.#listOf(name));
+    this.connection.listeners.add({ connected: () => void this.#find(), away: () => this.#told() });
+    this.#view.onDidChangeCheckboxState((event) => void this.#ticked(event));
+    const files = vscode.workspace.createFileSystemWatcher("**/.punchlist.toml");
+    for (const changed of [files.onDidChange, files.onDidCreate, files.onDidDelete]) changed(() => void this.#find());
+    context.subscriptions.push(
+      this.#view,
+      this.#status.item,
+      files,
+      vscode.window.createTreeView("punchlist.lists", { treeDataProvider: new BoardTree(this.board) }),
+      vscode.workspace.onDidChangeWorkspaceFolders(() => void this.#find()),
+      ...registerActions(this),
+      ...registerDocuments(this.#descriptions, this.#pages),
+      ...registerMarks(this, this.#decorations),
+      ...registerMcpServer(version),
+      ...this.#windowCommands(),
+      { dispose: () => this.#close() },
+    );
+    this.board.follow();
+    this.#told();
+  }
+
+  selected(): string[] {
+    return this.#view.selection.filter((id) => this.list?.get(id));
+  }
+
+  show(name: string): void {
+    void this.#memory.update("list", name);
+    this.#open(name, this.list?.name === name ? this.list.root : (vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? null));
+    void vscode.commands.executeCommand("punchlist.tasks.focus");
+  }
+
+  /** The list that the person chose here, else the one that the first folder with a list means. */
+  async #find(): Promise<void> {
+    try {
+      const folders = vscode.workspace.workspaceFolders?.filter((one) => one.uri.scheme === "file") ?? [];
+      const chosen = this.#memory.get<string>("list");
+      let [reason, root]: [Reason, string | null] = ["none", folders[0]?.uri.fsPath ?? null];
+      for (const folder of chosen ? [] : folders) {
+        const found = await resolve(this.connection, folder.uri.fsPath);
+        if (found.conversation && found.allowed) return this.#open(found.conversation, found.root);
+        if (!found.conversation) continue;
+        [reason, root, this.#file] = ["untrusted", found.root, found.file];
+        break;
+      }
+      if (chosen) return this.#open(chosen, this.list?.name === chosen ? this.list.root : root);
+      this.#reason = reason;
+      this.#shown(null);
+    } catch (error) {
+      if (this.connection.connected) complain(error);
+    }
+  }
+
+  #open(name: string, root: string | null): void {
+    this.#reason = "";
+    if (this.list?.name === name && this.list.root === root) return this.#told();
+    if (this.list) this.#drop(this.list);
+    this.#drop(this.#lists.get(name)); // one that a document holds, with another root
+    this.#shown(this.#listOf(name, root));
+  }
+
+  /** A list, followed: the one that is shown, or one whose tasks are open as documents. */
+  #listOf(name: string, root: string | null = null): TaskList {
+    const known = this.#lists.get(name);
+    if (known) return known;
+    const list = new TaskList(this.connection, name, root);
+    this.#lists.set(name, list);
+    list.stateChanged.listen(() => this.#told());
+    list.changed.listen((change) => {
+      this.#descriptions.update(list, change.before);
+      this.#pages.update(list, change.reset ? list.ids() : change.before.keys());
+      if (list !== this.list) return;
+      this.tree.update(change);
+      this.#decorations.update(list, change);
+      this.#notifier.update(list, change);
+      this.#told();
+    });
+    list.follow();
+    return list;
+  }
+
+  #drop(list: TaskList | undefined): void {
+    list?.dispose();
+    if (list) this.#lists.delete(list.name);
+  }
+
+  #shown(list: TaskList | null): void {
+    this.list = list;
+    this.tree.show(list);
+    this.#decorations.refresh();
+    this.#told();
+  }
+
+  /** Say on the view and in the status bar how things are. */
+  #told(): void {
+    const { connected, reason } = this.connection;
+    const list = this.list;
+    const away = connected ? null : reason;
+    this.#status.show(list, away);
+    this.#view.description = list?.name;
+    this.#view.badge = list?.open ? { value: list.open, tooltip: `${list.open} open tasks` } : undefined;
+    const said = [
+      away !== null && list?.ready ? `Away, this is the last picture: ${away}.` : "",
+      !list && this.#reason === "untrusted" ? `${safe(this.#file ?? "")} names a list that was not made for this project.` : "",
+      list?.trouble ? `${safe(list.trouble)}.` : "",
+      list?.damaged ? `The log of this list is damaged behind change ${list.damaged.seq}; it is shown as it was before. Run: punch daemon verify` : "",
+    ];
+    this.#view.message = said.filter(Boolean).join(" ") || undefined;
+    void set("state", list?.ready ? "ready" : away !== null ? (punch() ? "away" : "missing") : list ? "ready" : this.#reason);
+    if (this.#wasConnected !== connected) this.#decorations.refresh();
+    this.#wasConnected = connected;
+  }
+
+  async #ticked(event: vscode.TreeCheckboxChangeEvent<string>): Promise<void> {
+    const ids = event.items.map(([id]) => id);
+    for (const [id, state] of event.items) {
+      const action = state === vscode.TreeItemCheckboxState.Checked ? "done" : "reopen";
+      await vscode.commands.executeCommand(`punchlist.${action}`, id);
+    }
+    this.tree.redraw(ids); // where the daemon refused, the box goes back
+  }
+
+  #windowCommands(): vscode.Disposable[] {
+    const register = (name: string, run: (...given: any[]) => unknown): vscode.Disposable => vscode.commands.registerCommand(`punchlist.${name}`, run);
+    const hide = (hidden: boolean): void => {
+      this.tree.hideFinished(hidden);
+      void set("hidesFinished", hidden);
+    };
+    return [
+      register("more", (node: string) => this.tree.showMore(node)),
+      register("hideFinished", () => hide(true)),
+      register("showFinished", () => hide(false)),
+      register("reconnect", () => this.connection.retry()),
+      register("projectList", () => {
+        void this.#memory.update("list", undefined);
+        void this.#find();
+      }),
+      register("trust", () => {
+        const folder = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath;
+        if (folder) offerCommand(folder, "punch init --trust");
+      }),
+    ];
+  }
+
+  #close(): void {
+    for (const list of this.#lists.values()) list.dispose();
+    this.board.dispose();
+    this.connection.close();
+  }
+}
+
+/** What VS Code calls first. The window is returned for other extensions and for tests. */
+export function activate(context: vscode.ExtensionContext): Window {
+  return new Window(context);
+}

@@ -1,0 +1,68 @@
+// Tasks in words: everything of others is made harmless before it is shown.
+
+import { safe, safeBlock } from "../../../client/punchlist/web/page/text.js";
+import type { Row, Status } from "./wire.ts";
+
+export { safe, safeBlock };
+
+/** The state as shown: an unfinished task with open blockers is blocked. */
+export type State = Status | "blocked";
+export const stateOf = (row: Row): State => (row.status === "pending" && row.open_blockers?.length ? "blocked" : row.status);
+export const isFinished = (row: Row): boolean => row.status === "completed" || row.status === "failed";
+
+/** The icon of each state, by its name in VS Code, and its colour. */
+export const ICONS: Record<State, [icon: string, color?: string]> = {
+  pending: ["circle-large-outline"],
+  in_progress: ["play-circle", "charts.blue"],
+  paused: ["debug-pause", "charts.yellow"],
+  blocked: ["lock"],
+  completed: ["pass-filled", "charts.green"],
+  failed: ["error", "errorForeground"],
+};
+
+/** "#3 Write the parser". */
+export const label = (row: Row): string => `#${row.id} ${safe(row.title)}`;
+
+/** What stands behind the title: priority, owner, what it waits for, why it failed. */
+export function description(row: Row): string {
+  const words: string[] = [];
+  if (row.priority && row.priority !== "normal") words.push(`!${row.priority}`);
+  if (row.owner) words.push(`@${safe(row.owner)}`);
+  if (row.open_blockers?.length) words.push(`waits for ${row.open_blockers.map((id) => `#${id}`).join(", ")}`);
+  for (const name of row.labels ?? []) words.push(`+${safe(name)}`);
+  if (row.status === "failed" && row.fail_reason) words.push(safe(row.fail_reason));
+  if (row.status === "completed" && row.result_summary) words.push(safe(row.result_summary));
+  return words.join("  ");
+}
+
+const at = (ms: number): string => new Date(ms).toLocaleString();
+
+/** Everything about a task, as plain text of several lines. */
+export function details(row: Row): string {
+  const ids = (some: string[]): string => some.map((id) => `#${id}`).join(", ");
+  const lines: [name: string, value: string | undefined][] = [
+    ["status", stateOf(row).replace("_", " ")],
+    ["priority", row.priority],
+    ["owner", row.owner && safe(row.owner) + (row.lease_expires_at ? `, claimed until ${at(row.lease_expires_at)}` : "")],
+    ["part of", row.parent ? `#${row.parent}` : undefined],
+    ["blocked by", row.blocked_by?.length ? ids(row.blocked_by) : undefined],
+    ["waits for", row.open_blockers?.length ? ids(row.open_blockers) : undefined],
+    ["labels", row.labels?.map(safe).join(", ")],
+    ["due", row.due ? at(row.due) : undefined],
+    ["result", row.result_summary && safe(row.result_summary)],
+    ["failed", row.fail_reason && safe(row.fail_reason)],
+    ...(row.links ?? []).map((link): [string, string] => [safe(link.kind), safe(link.to)]),
+    ["added", at(row.created_at)],
+    ["changed", at(row.updated_at)],
+  ];
+  const notes = (row.notes ?? []).map((note) => `${at(note.at)} ${safe(note.actor)}: ${safeBlock(note.text)}`);
+  const shown = lines.filter(([, value]) => value).map(([name, value]) => `${name.padEnd(12)}${value}`);
+  const blocks = [label(row), shown.join("\n"), safeBlock(row.description ?? ""), notes.join("\n")];
+  return blocks.filter(Boolean).join("\n\n") + "\n";
+}
+
+/** A text for a message of VS Code, which reads `[label](address)` as a link. */
+export const plain = (text: string): string => safe(text).replaceAll("](", "] (");
+
+/** A text for a place where VS Code reads `$(name)` as an icon. */
+export const withoutIcons = (text: string): string => safe(text).replaceAll("$(", "$ (");

@@ -1,0 +1,217 @@
+// The model against a real daemon, while another client changes the list.
+
+import assert from "node:assert/strict";
+import * as fs from "node:fs";
+import * as net from "node:net";
+import * as path from "node:path";
+import { after, before, test } from "node:test";
+import { Board, type Change, TaskList, resolve } from "../src/model.ts";
+import { news } from "../src/news.ts";
+import { Connection, socketPath } from "../src/transport.ts";
+import type { CallError } from "../src/wire.ts";
+import { Daemon, until } from "./daemon.ts";
+
+const daemon = new Daemon();
+let agent: Connection;
+
+before(async () => {
+  await daemon.start();
+  agent = await daemon.agent();
+});
+after(() => daemon.end());
+
+function followed(name: string, on: Daemon = daemon): { list: TaskList; changes: Change[] } {
+  const list = new TaskList(on.connection(), name);
+  const changes: Change[] = [];
+  list.changed.listen((change) => void changes.push(change));
+  list.follow();
+  return { list, changes };
+}
+
+const add = (conversation: string, title: string, more: object = {}): Promise<any> => agent.change("task.add", { conversation, title, ...more });
+const status = (conversation: string, task: string, to: string, more: object = {}): Promise<any> =>
+  agent.change("task.set_status", { conversation, task, status: to, ...more });
+
+/** The list as `task.list` answers it, in the same words. */
+async function asked(conversation: string): Promise<string[]> {
+  const { tasks } = await agent.call("task.list", { conversation });
+  return tasks.map((row: any) => `${row.id} ${row.title} ${row.status} ${row.parent ?? ""}`);
+}
+const held = (list: TaskList): string[] => list.ids().map((id) => `${id} ${list.get(id)?.title} ${list.get(id)?.status} ${list.get(id)?.parent ?? ""}`);
+
+test("a list follows what an agent does, and each push names what it changed", async () => {
+  const { list, changes } = followed("website");
+  await until(() => list.ready);
+  for (let number = 1; number <= 50; number++) await add("website", `Task ${number}`, number === 4 || number === 5 ? { parent: "1" } : {});
+  for (let number = 10; number < 20; number++) await status("website", String(number), "completed");
+  await status("website", "30", "failed", { fail_reason: "no paper" });
+  await until(() => list.get("30")?.status === "failed");
+  assert.deepEqual(held(list).sort(), (await asked("website")).sort());
+  assert.deepEqual(list.children("1").map((row) => row.id), ["4", "5"]);
+  assert.deepEqual([list.open, list.size, list.parent("4")], [39, 50, "1"]);
+  changes.length = 0;
+  await status("website", "40", "in_progress");
+  await until(() => list.get("40")?.status === "in_progress");
+  assert.deepEqual(changes.map((change) => [[...change.before.keys()], [...change.groups]]), [[["40"], []]]);
+  changes.length = 0;
+  await agent.change("task.move", { conversation: "website", task: "5", before: "4" });
+  await until(() => list.children("1")[0]?.id === "5");
+  assert.deepEqual(changes.map((change) => [...change.groups]), [["1"]]);
+  changes.length = 0;
+  await agent.change("task.edit", { conversation: "website", task: "5", parent: "2" });
+  await until(() => list.parent("5") === "2");
+  assert.deepEqual(changes.flatMap((change) => [...change.groups]).sort(), ["1", "2"]);
+  await agent.change("task.delete", { conversation: "website", task: "5" });
+  await until(() => !list.get("5"));
+  assert.ok(changes.at(-1)?.groups.has("2"));
+});
+
+test("the board knows every list and what is in progress on it", async () => {
+  const board = new Board(daemon.connection());
+  board.follow();
+  await until(() => board.ready);
+  await add("other", "One");
+  await agent.change("task.claim", { conversation: "other", owner: "ann" });
+  await until(() => board.get("other")?.running?.[0]?.owner === "ann");
+  assert.equal(board.cards()[0]?.conversation, "other");
+  await agent.change("task.delete", { conversation: "other", tasks: ["1"] }).catch(() => undefined);
+});
+
+test("a list is resumed behind its last change, with no gap and none twice, over kills of the daemon", async () => {
+  const own = await new Daemon().start();
+  try {
+    const { list, changes } = followed("kills", own);
+    const other = await own.agent();
+    await until(() => list.ready);
+    let seen = 0;
+    list.changed.listen((change) => {
+      for (const [id, was] of change.before) if (!was && list.get(id)) seen++;
+    });
+    const rounds = Number(process.env.KILLS ?? 10);
+    for (let round = 1; round <= rounds; round++) {
+      // In flight while the daemon is killed: repeated with its key, it happens once.
+      const sent = other.change("task.add", { conversation: "kills", title: `Task ${round}` });
+      if (round % 2) await sent;
+      await own.kill();
+      await own.start();
+      await sent;
+      await until(() => other.connected && list.size === round);
+    }
+    const { tasks } = await other.call("task.list", { conversation: "kills", limit: rounds + 1 });
+    assert.deepEqual(tasks.map((row: any) => row.title), Array.from({ length: rounds }, (_, at) => `Task ${at + 1}`));
+    assert.deepEqual(held(list), tasks.map((row: any) => `${row.id} ${row.title} pending `));
+    assert.equal(seen, rounds);
+    assert.equal(changes.filter((change) => change.reset).length, 1);
+  } finally {
+    await own.end();
+  }
+});
+
+test("a change is refused at once where no daemon is, and a stopped daemon holds up nobody", async () => {
+  const own = await new Daemon().start();
+  try {
+    const { list } = followed("away", own);
+    const connection = list.connection;
+    await until(() => list.ready);
+    own.pause();
+    const waiting = connection.change("task.add", { conversation: "away", title: "One" });
+    await own.kill();
+    await until(() => !connection.connected);
+    await assert.rejects(connection.change("task.add", { conversation: "away", title: "Two" }), (error: CallError) => error.kind === "connection");
+    await own.start();
+    assert.equal((await waiting).task.title, "One");
+    await until(() => list.size === 1);
+  } finally {
+    await own.end();
+  }
+});
+
+test("a log that is another one is read anew", async () => {
+  const own = await new Daemon().start();
+  try {
+    const { list, changes } = followed("restored", own);
+    await until(() => list.ready);
+    await list.connection.change("task.add", { conversation: "restored", title: "Old" });
+    await until(() => list.size === 1);
+    await own.kill();
+    fs.rmSync(path.join(own.directory, "data"), { recursive: true });
+    await own.start();
+    await until(() => list.size === 0 && list.connection.connected);
+    await list.connection.change("task.add", { conversation: "restored", title: "New" });
+    await until(() => list.get("1")?.title === "New");
+    assert.equal(changes.filter((change) => change.reset).length, 2);
+  } finally {
+    await own.end();
+  }
+});
+
+test("ten thousand tasks come in pieces and are shown as one list", async () => {
+  for (let from = 0; from < 10_000; from += 1000) {
+    const tasks = Array.from({ length: 1000 }, (_, at) => ({ title: `Task ${from + at + 1}` }));
+    await agent.change("task.add_many", { conversation: "long", tasks });
+  }
+  const { list, changes } = followed("long");
+  await until(() => list.ready);
+  assert.deepEqual([list.ids().length, changes.length, changes[0]?.reset], [10_000, 1, true]);
+  assert.equal(list.children().at(-1)?.title, "Task 10000");
+  await status("long", "5000", "completed");
+  await until(() => list.get("5000")?.status === "completed");
+  assert.deepEqual([...(changes[1]?.before.keys() ?? [])], ["5000"]);
+});
+
+test("what a directory means comes from its project file, and a list of others is not allowed", async () => {
+  const directory = path.join(daemon.directory, "project");
+  fs.mkdirSync(directory);
+  assert.equal((await resolve(agent, directory)).conversation, null);
+  fs.writeFileSync(path.join(directory, ".punchlist.toml"), 'conversation = "website"\n');
+  const found = await resolve(agent, directory);
+  assert.deepEqual([found.conversation, found.allowed, found.root], ["website", false, directory]);
+});
+
+test("a person is told what others did, by the level that they want", async () => {
+  const { list, changes } = followed("news");
+  await until(() => list.ready);
+  await add("news", "One", { owner: "me" });
+  await add("news", "Two", { blocked_by: ["1"] });
+  await until(() => list.size === 2);
+  changes.length = 0;
+  await status("news", "1", "completed");
+  await until(() => list.get("1")?.status === "completed");
+  const reader = { counts: { pending: 2 }, own: new Map<string, number>(), owner: "me" };
+  const change = changes.at(-1) as Change;
+  assert.deepEqual(news(list, change, { ...reader, level: "all" }), ["#2 Two can start now"]);
+  assert.deepEqual(news(list, change, { ...reader, level: "mine" }), []);
+  await status("news", "2", "failed", { fail_reason: "no paper" });
+  await until(() => list.get("2")?.status === "failed");
+  const last = changes.at(-1) as Change;
+  assert.deepEqual(news(list, last, { ...reader, level: "all" }), ["#2 Two failed: no paper", "all tasks of news are finished"]);
+  assert.deepEqual(news(list, last, { ...reader, level: "off" }), []);
+  const own = new Map([["2", list.get("2")?.version ?? 0]]);
+  assert.deepEqual(news(list, last, { ...reader, own, level: "all" }), []);
+});
+
+test("a long path of a socket, characters of several bytes and answers in pieces are read whole", async () => {
+  const far = path.join(daemon.directory, "a".repeat(100), "b".repeat(100));
+  fs.mkdirSync(far, { recursive: true });
+  const socket = path.join(far, "daemon.sock");
+  const server = net.createServer((peer) => {
+    const upstream = net.connect(daemon.socket);
+    peer.pipe(upstream);
+    upstream.on("data", (data) => data.forEach((byte) => peer.write(Buffer.from([byte]))));
+    upstream.on("close", () => peer.destroy());
+    peer.on("close", () => upstream.destroy());
+  });
+  process.chdir(far);
+  await new Promise<void>((done) => server.listen("daemon.sock", done));
+  const slow = new Connection({ client: "slow", version: "1", socket: () => socket });
+  slow.open();
+  await until(() => slow.connected);
+  assert.equal((await slow.change("task.add", { conversation: "slow", title: "für später 🙂" })).task.title, "für später 🙂");
+  slow.close();
+  server.close();
+});
+
+test("where the daemon listens follows the environment", () => {
+  assert.equal(socketPath({ PUNCHLIST_SOCKET: "/a/b" }), "/a/b");
+  assert.equal(socketPath({ XDG_RUNTIME_DIR: "/run/me" }), "/run/me/punchlist/daemon.sock");
+});

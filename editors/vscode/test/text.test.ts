@@ -1,0 +1,54 @@
+// Words and places: pure functions.
+
+import assert from "node:assert/strict";
+import * as fs from "node:fs";
+import * as os from "node:os";
+import * as path from "node:path";
+import { test } from "node:test";
+import { mentions, named, placesOf } from "../src/places.ts";
+import { description, details, label, plain, withoutIcons } from "../src/text.ts";
+import type { Row } from "../src/wire.ts";
+
+const row = (more: Partial<Row>): Row => ({ id: "3", title: "Write", status: "pending", rank: "a", version: 1, created_at: 0, updated_at: 0, ...more });
+
+test("hostile titles are shown as escapes", () => {
+  assert.equal(label(row({ title: "\x1b[31mred" })), "#3 \\x1b[31mred");
+  assert.equal(label(row({ title: "left \u202egnp" })), "#3 left \\u202egnp");
+  assert.equal(plain("[ok](command:x)"), "[ok] (command:x)");
+  assert.equal(withoutIcons("$(alert)"), "$ (alert)");
+  assert.ok(!details(row({ description: "\x1b[2J", notes: [{ at: 0, actor: "\x07", text: "\x1b" }] })).match(/[\x00-\x09\x0b-\x1f]/));
+});
+
+test("what stands behind a title tells priority, owner, blockers and how it ended", () => {
+  assert.equal(description(row({ priority: "high", owner: "ann", open_blockers: ["1", "2"], labels: ["web"] })), "!high  @ann  waits for #1, #2  +web");
+  assert.equal(description(row({ status: "failed", fail_reason: "no paper", priority: "normal" })), "no paper");
+});
+
+test("places are found in texts and links, below the project and absolute", () => {
+  const found = placesOf(row({ title: "Fix src/a.py:12, /etc/b:3.", description: "see ~/c.txt:4", links: [{ kind: "path", to: "d.py:7" }, { kind: "path", to: "e.py" }, { kind: "url", to: "f:1" }] }), "/p");
+  const home = os.homedir();
+  assert.deepEqual(found, [
+    { file: "/p/d.py", line: 7 },
+    { file: "/p/e.py", line: 1 },
+    { file: "/p/src/a.py", line: 12 },
+    { file: "/etc/b", line: 3 },
+    { file: path.join(home, "c.txt"), line: 4 },
+  ]);
+  assert.deepEqual(mentions("a.py:1", null), []);
+  assert.deepEqual([named("/p/src/a.py", 3, "/p"), named("/q/a.py", 3, "/p")], ["src/a.py:3", "/q/a.py:3"]);
+});
+
+test("a text made to slow down the search for places does not", () => {
+  const began = process.cpuUsage().user;
+  mentions("a/".repeat(100_000) + "a.".repeat(100_000), "/p");
+  assert.ok(process.cpuUsage().user - began < 2_000_000);
+});
+
+test("every command of the package is registered, and none else", () => {
+  const source = path.resolve(import.meta.dirname, "..");
+  const declared = JSON.parse(fs.readFileSync(path.join(source, "package.json"), "utf8")).contributes.commands.map((one: { command: string }) => one.command.replace("punchlist.", ""));
+  const code = ["actions.ts", "extension.ts"].map((name) => fs.readFileSync(path.join(source, "src", name), "utf8")).join("\n");
+  const tables = [...code.matchAll(/^export const \w+ACTIONS: .*?= \{\n(.*?)^\};/gms)].flatMap((found) => [...(found[1] ?? "").matchAll(/^ {2}(\w+)[:,]/gm)].map((name) => name[1]));
+  const single = [...code.matchAll(/register\("(\w+)"/g)].map((found) => found[1]);
+  assert.deepEqual([...tables, ...single].sort(), declared.sort());
+});

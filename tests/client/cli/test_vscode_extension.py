@@ -1,0 +1,98 @@
+"""`punch setup vscode-extension`: what is shipped is what the sources make; editors' own commands install it."""
+
+import hashlib
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist.cli import shipped
+from punchlist.cli.vscode_extension import ID, PACKAGE
+from punchlist_testing.vscode_sources import EXTENSION, ROOT, sources
+
+VSIX = ROOT / PACKAGE
+
+
+@pytest.fixture
+def path(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only directory in PATH."""
+    path = home / "path"
+    path.mkdir()
+    monkeypatch.setenv("PATH", str(path))
+    return path
+
+
+def program(path: Path, name: str, body: str) -> Path:
+    """A command of an editor: it writes down what it is given, then does what the body says."""
+    (path / name).write_text(f'#!/bin/sh\nfor word; do echo "$word"; done >> {path}/{name}.asked\n{body}\n')
+    (path / name).chmod(0o755)
+    return path / f"{name}.asked"
+
+
+def test_the_package_is_made_of_the_sources_that_stand_beside_it() -> None:
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources())).hexdigest()
+    assert (EXTENSION / "sources.sha256").read_text().strip() == digest, "make vscode"
+    with zipfile.ZipFile(VSIX) as packed:
+        assert sorted(name for name in packed.namelist() if name.startswith("extension/")) == [
+            "extension/LICENSE.txt",
+            "extension/dist/extension.cjs",
+            "extension/media/icon.png",
+            "extension/media/list.svg",
+            "extension/package.json",
+            "extension/readme.md",
+        ]
+        said = json.loads(packed.read("extension/package.json"))
+    assert f"{said['publisher']}.{said['name']}" == ID
+    assert "dependencies" not in said
+
+
+def test_every_editor_that_is_there_installs_the_extension_once_and_removes_it(run: Any, path: Path) -> None:
+    code = program(path, "code", f'[ "$1" = --list-extensions ] && echo Other.one && echo {ID}; exit 0')
+    cursor = program(path, "cursor", "exit 0")
+    (path / "codium").symlink_to(path / "code")
+    shown = run("setup", "vscode-extension", "--print")
+    assert (shown.code, shown.lines[0]) == (0, f"+ {path}/code --install-extension {VSIX} --force")
+    assert not code.exists()
+    done = run("setup", "vscode-extension")
+    assert (done.code, done.lines[-1].strip()) == (0, "take it back: punch setup vscode-extension --remove")
+    assert code.read_text().split() == cursor.read_text().split() == ["--install-extension", str(VSIX), "--force"]
+    removed = run("setup", "vscode-extension", "--remove")
+    assert removed.lines[-1] == "code: removed"
+    assert "cursor: nothing to remove" in removed.lines
+    assert code.read_text().split()[-2:] == ["--uninstall-extension", ID]
+    assert "--uninstall-extension" not in cursor.read_text()
+
+
+def test_without_an_editor_the_file_to_install_by_hand_is_named(run: Any, path: Path) -> None:
+    refused = run("setup", "vscode-extension")
+    assert refused.code == 1
+    assert "no VS Code is in PATH (looked for code, " in refused.err
+    assert f"choose {VSIX}" in refused.err
+
+
+def test_what_an_editor_says_when_it_fails_is_told_and_what_was_done_before(run: Any, path: Path) -> None:
+    program(path, "code", "exit 0")
+    program(path, "cursor", "echo 'no space left' >&2; exit 1")
+    refused = run("setup", "vscode-extension")
+    assert refused.code == 1
+    assert "cursor failed: no space left" in refused.err
+    assert f"done before: code; run it to see more: {path}/cursor --install-extension" in refused.err
+    program(path, "code", "exit 3")
+    assert "code failed: exit code 3\n  nothing was changed" in run("setup", "vscode-extension").err
+    (path / "code").write_text("#!/nowhere\n")
+    assert "code can't be started" in run("setup", "vscode-extension").err
+
+
+@pytest.mark.parametrize("option", [("--scope", "project"), ("--allow",), ("-c", "website")])
+def test_an_option_that_means_nothing_for_the_extension_is_refused(run: Any, option: tuple[str, ...]) -> None:
+    refused = run("setup", "vscode-extension", *option)
+    assert (refused.code, "leave the other options out" in refused.err) == (2, True)
+
+
+def test_an_installation_without_the_extension_says_so(run: Any, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    monkeypatch.setattr(shipped, "CHECKOUT", home)
+    refused = run("setup", "vscode-extension")
+    assert refused.code == 1
+    assert f"{PACKAGE} is not part of this installation" in refused.err

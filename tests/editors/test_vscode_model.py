@@ -1,0 +1,24 @@
+"""The modules of the extension that need no VS Code, by Node's own test runner, against a real daemon."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from punchlist_testing.vscode import EXTENSION, NODE
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not NODE.exists(), reason="make editors brings Node.")
+def test_the_model_follows_a_list_over_kills_and_words_and_places_are_right() -> None:
+    done = subprocess.run(
+        [str(NODE), "--test", "--test-reporter=tap", "test/*.test.ts"],
+        cwd=EXTENSION,
+        env={**os.environ, "PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-20_000:]
+    assert "# fail 0" in done.stdout
