@@ -25,7 +25,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """At most this many calls share one group commit."""
 
     index_events: int = 16_384
-    """Index the log at the latest when this many events are not indexed yet; this bounds the work of a start."""
+    """Index the log when this many events are not indexed yet, and at the latest at four times as many, where they are
+    spread over very many conversations; this bounds the work of a start."""
 
     index_delay_s: float = 0.25
     """Index this long after the first unindexed commit, and while much is written not before `index_events`."""

@@ -132,7 +132,7 @@ class Conversations:
 
     async def _load_unindexed(self) -> None:
         """Load what the index does not hold, so that nothing is indexed without its summary."""
-        for name in self._log.unindexed_conversations():
+        for name in list(self._log.unindexed_conversations()):
             if name not in self.loaded:
                 self._add(name, await self._read(name))
 

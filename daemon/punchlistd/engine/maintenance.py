@@ -17,6 +17,10 @@ BUSY_EVENTS = 256
 """With more events than these since it was planned, it is put off: each run holds up the commits."""
 
 
+EVENTS_EACH = 4
+"""So many events a conversation are waited for; with so many times as many as are enough, none are."""
+
+
 class Totals:
     """Unfinished tasks and those in progress, over all conversations of the log that belong to no user.
 
@@ -103,10 +107,17 @@ class Maintenance:
 
     @property
     def due(self) -> bool:
-        """Whether `run` has something to do now. Until all is recovered it would hold up the writer for that."""
-        return self._recovered and (
-            self._asked or (not self._held and self._log.unindexed >= self._settings.index_events)
-        )
+        """Whether `run` has something to do now. Until all is recovered it would hold up the writer for that.
+
+        A pass costs as much for a conversation as half a change of it does: where changes are spread over thousands of
+        them, it waits until there are some of each, but not for ever.
+        """
+        if self._asked or not self._recovered:
+            return self._asked and self._recovered
+        events, enough = self._log.unindexed, self._settings.index_events
+        if self._held or events < enough:
+            return False
+        return events >= EVENTS_EACH * min(enough, len(self._log.unindexed_conversations()))
 
     def follow(self, touched: Iterable[LoadedConversation]) -> None:
         """Conversations changed, and the log has grown."""

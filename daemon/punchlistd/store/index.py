@@ -4,6 +4,7 @@ All of it could be built again from the log at any time, so it is written when t
 """
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 import msgspec
 
@@ -69,35 +70,52 @@ def _save_parts(log: Operations, ids: dict[str, int]) -> None:
 
 
 def _ids(log: Operations, names: set[str]) -> dict[str, int]:
+    """The number of each conversation; those that have none get one."""
     ids: dict[str, int] = {}
-    for name in sorted(names):
-        row = log.connection.execute("SELECT id FROM conversations WHERE name = ?", (name,)).fetchone()
-        if row is None:
-            row = log.connection.execute("INSERT INTO conversations(name) VALUES(?) RETURNING id", (name,)).fetchone()
-        ids[name] = row[0]
+    unknown = names
+    while unknown:
+        given = (_encode(sorted(unknown)),)
+        ids |= log.connection.execute(
+            "SELECT name, id FROM conversations WHERE name IN (SELECT value FROM json_each(?))", given
+        ).fetchall()
+        if unknown := names - ids.keys():
+            given = (_encode(sorted(unknown)),)
+            log.connection.execute("INSERT INTO conversations(name) SELECT value FROM json_each(?)", given)
     return ids
 
 
 def _save(log: Operations, ids: dict[str, int], snapshots: Sequence[Snapshot]) -> None:
-    execute = log.connection.execute
-    for saved in snapshots:
-        number = ids[saved.conversation]
-        execute(
-            """UPDATE conversations SET user = ?, open = ?, in_progress = ?, updated_at = ?, deleted = ?, search = ?,
-            summary = ? WHERE id = ?""",
-            (saved.user, saved.open, saved.in_progress, saved.seq, int(saved.deleted))
-            + (search_text(saved.conversation, saved.summary), saved.summary, number),
-        )
-        execute("DELETE FROM sessions WHERE conversation = ?", (number,))
-        for session in () if saved.deleted else saved.sessions:
-            execute(
-                "INSERT OR REPLACE INTO sessions VALUES(?, ?)", (session + (saved.user and _OF + saved.user), number)
-            )
-        if saved.state is not None:
-            execute(
-                "INSERT OR REPLACE INTO snapshots VALUES(?, ?, ?, ?, ?, ?)",
-                (number, saved.version, saved.seq, saved.check, checksum(saved.state), saved.state),
-            )
+    """Save snapshots, in the order of the rows that they change, with one statement for all: they may be thousands."""
+    write, saved = (
+        log.connection.executemany,
+        sorted([(ids[each.conversation], each) for each in snapshots], key=itemgetter(0)),
+    )
+    # Whose it is stands in an index of its own, and hardly ever changes.
+    write("UPDATE conversations SET user = ? WHERE id = ? AND user <> ?", [(s.user, n, s.user) for n, s in saved])
+    write(
+        """UPDATE conversations SET open = ?, in_progress = ?, updated_at = ?, deleted = ?, search = ?, summary = ?
+        WHERE id = ?""",
+        [
+            (s.open, s.in_progress, s.seq, int(s.deleted), search_text(s.conversation, s.summary), s.summary, number)
+            for number, s in saved
+        ],
+    )
+    log.connection.execute(
+        "DELETE FROM sessions WHERE conversation IN (SELECT value FROM json_each(?))",
+        (_encode([number for number, _ in saved]),),
+    )
+    write(
+        "INSERT OR REPLACE INTO sessions VALUES(?, ?)",
+        [
+            (session + (s.user and _OF + s.user), number)
+            for number, s in saved
+            for session in (() if s.deleted else s.sessions)
+        ],
+    )
+    write(
+        "INSERT OR REPLACE INTO snapshots VALUES(?, ?, ?, ?, ?, ?)",
+        [(n, s.version, s.seq, s.check, checksum(s.state), s.state) for n, s in saved if s.state is not None],
+    )
 
 
 def resolve(log: Operations, session: str) -> list[str]:

@@ -6,7 +6,7 @@ log in memory that tests run on are held to it by one suite of tests.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -199,8 +199,8 @@ class EventLog(Protocol):
         """How many events the index lags behind; `maintain` brings it to 0."""
         ...
 
-    def unindexed_conversations(self) -> list[str]:
-        """Conversations with events that the index does not hold: their saved summaries are out of date."""
+    def unindexed_conversations(self) -> Collection[str]:
+        """Conversations with events that the index does not hold, as of now: their saved summaries are out of date."""
         ...
 
     @property

@@ -8,7 +8,7 @@ waking a thread and contending with it for the interpreter.
 
 import logging
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Self, TypeVar, TypeVarTuple, cast
 
@@ -210,9 +210,9 @@ class SqliteLog:
         """How many events the index lags behind."""
         return self._operations.head - self._operations.indexed
 
-    def unindexed_conversations(self) -> list[str]:
+    def unindexed_conversations(self) -> Collection[str]:
         """Conversations with events that the index does not hold."""
-        return list(self._operations.unindexed.rows)
+        return self._operations.unindexed.rows.keys()
 
     async def append(self, entries: Sequence[Sealed]) -> None:
         """Commit lines at head + 1, head + 2, …, as one row."""

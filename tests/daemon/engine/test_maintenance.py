@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from punchlist_testing.engine import TouchyLog, engine
-from punchlistd.engine.maintenance import BUSY_EVENTS
+from punchlistd.engine.maintenance import BUSY_EVENTS, EVENTS_EACH
 from punchlistd.store.port import StorageFull
 
 C = "c"
@@ -33,6 +33,26 @@ async def test_the_log_is_indexed_at_once_when_much_is_not(tmp_path: Path) -> No
         for number in range(12):
             await peer.result("task.add", conversation=C, title=str(number))
         assert log.unindexed < 10
+
+
+async def test_changes_of_many_lists_are_indexed_when_there_are_some_of_each(tmp_path: Path) -> None:
+    async with engine(tmp_path, index_delay_s=1_000.0, index_events=20) as running:
+        peer, log = await running.connect(), running.log
+        most = list[int]()
+        for number in range(4 * 20 + 1):
+            await peer.result("task.add", conversation=f"c-{number % 12}", title=str(number))
+            most.append(log.unindexed)
+        assert max(most) in (EVENTS_EACH * 12 - 1, EVENTS_EACH * 12), "there were enough, and four of each"
+
+
+async def test_changes_of_very_many_lists_are_not_waited_for_for_ever(tmp_path: Path) -> None:
+    async with engine(tmp_path, index_delay_s=1_000.0, index_events=20) as running:
+        peer, log = await running.connect(), running.log
+        most = list[int]()
+        for number in range(120):
+            await peer.result("task.add", conversation=f"c-{number}", title="alone")
+            most.append(log.unindexed)
+        assert EVENTS_EACH * 20 - 2 <= max(most) <= EVENTS_EACH * 20 + 2
 
 
 async def test_while_much_is_written_indexing_is_put_off(tmp_path: Path) -> None:

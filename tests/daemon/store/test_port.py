@@ -39,7 +39,7 @@ async def test_a_new_log_is_empty_and_has_an_epoch(scribe: Scribe) -> None:
     log = scribe.log
     assert log.head == 0 and log.unindexed == 0 and len(log.epoch) == 16 and log.regressed is None
     assert await log.read(0, 10) == NOTHING
-    assert log.unindexed_conversations() == [] and await log.unerased() == []
+    assert not log.unindexed_conversations() and await log.unerased() == []
     loaded = await log.load("nobody")
     assert (loaded.state, loaded.version, loaded.seq, loaded.check, loaded.newer) == (None, 0, 0, "", NOTHING)
     assert await log.keys("nobody") == [] and await log.find_key("nobody", "k") == NOTHING
@@ -214,7 +214,7 @@ async def test_maintaining_brings_the_index_up_to_the_head(scribe: Scribe) -> No
     assert scribe.log.unindexed == (3 if plain else 0)
     assert sorted(scribe.log.unindexed_conversations()) == (["a", "b"] if plain else [])
     await scribe.log.maintain([])
-    assert scribe.log.unindexed == 0 and scribe.log.unindexed_conversations() == []
+    assert scribe.log.unindexed == 0 and not scribe.log.unindexed_conversations()
 
 
 async def test_sessions_lead_to_the_conversation_they_are_attached_to(scribe: Scribe) -> None:

@@ -7,6 +7,13 @@ _NET = "daemon/punchlistd/net/"
 
 MUTANTS = (
     Mutant(
+        "changes of very many lists are indexed some time",
+        _ENGINE + "maintenance.py",
+        "min(enough, len(self._log.unindexed_conversations()))",
+        "len(self._log.unindexed_conversations())",
+        ("tests/daemon/engine/test_maintenance.py",),
+    ),
+    Mutant(
         "those who were answered together share the next flush",
         _ENGINE + "writer.py",
         "if len(queue) < self._last_size:",
