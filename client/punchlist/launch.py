@@ -198,6 +198,11 @@ class Target:
             time.sleep(_RACE_PAUSE_S)
 
 
+def want(socket: str) -> None:
+    """This process wants a daemon there after all, though it may have met the one that was stopped."""
+    _met.discard(socket)
+
+
 def is_stopped(socket: str) -> bool:
     """Whether the daemon of this socket was stopped on purpose, and none was started since."""
     return os.path.lexists(stopped_path(socket))

@@ -45,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     offline.add_argument("--verify", metavar="FILE", help="serve nothing: check a log, print a report")
     offline.add_argument("--repair", action="store_true", help="serve nothing: repair the log of the data directory")
     offline.add_argument("--restore", metavar="FILE", help="serve nothing: make a backup the log of the data directory")
+    made.add_argument("--aside", metavar="DIR", help="with --restore: the directory to make for the log that is there")
     made.add_argument("--version", action="version", version=f"punchlistd {__version__}")
     return made
 

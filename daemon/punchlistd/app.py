@@ -53,6 +53,7 @@ from punchlistd.net.router import Router, table
 from punchlistd.report import Birth, report
 from punchlistd.settings import Settings
 from punchlistd.status_file import StatusFile
+from punchlistd.store.aside import check_whole
 from punchlistd.store.files import beside
 from punchlistd.store.port import Damaged, EventLog, StorageFailed, StorageFull
 from punchlistd.store.search import discard
@@ -229,6 +230,7 @@ class App:
             stack.push_async_callback(_shielded, anyio.to_thread.run_sync, listening.close)
             for path in await anyio.to_thread.run_sync(remove, settings.data_dir, os.path.dirname(settings.socket)):
                 logger.info("removed %s, which a killed program left", path)
+            await anyio.to_thread.run_sync(check_whole, settings.data_dir)
             log = await SqliteLog.open(
                 settings.log_path, watch=(settings.lock_path, settings.socket), twin=f"{settings.socket}.mark"
             )

@@ -40,6 +40,9 @@ FAILURES: dict[type[Exception], tuple[str, int]] = {
 }
 """What may be in the way → its name and the exit code."""
 
+_LEAVES_S = 10.0
+"""How long a daemon that was just stopped may keep its lock, in seconds."""
+
 _PROGRESS_S = 0.2
 """How often progress is printed, in seconds."""
 
@@ -61,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
             report = repair_file(resolve(os.environ, options.socket, options.data_dir).log_path, _Progress())
         else:
             data_dir = resolve(os.environ, options.socket, options.data_dir).data_dir
-            report = put_in_place(os.path.abspath(options.restore), data_dir)
+            report = put_in_place(os.path.abspath(options.restore), data_dir, options.aside)
     except tuple(FAILURES) as error:
         name, code = next(row for kind, row in FAILURES.items() if isinstance(error, kind))
         _print(_Failure(name, _explained(error, os.path.basename(options.verify or options.restore or LOG_NAME))))
@@ -149,8 +152,13 @@ def repair_file(path: str, progress: _Progress) -> Repaired:
         return repair(path, lambda each: _checked(each, progress))
 
 
-def put_in_place(backup: str, data_dir: str) -> Report:
-    """Make a backup the log of a data directory that has none and no daemon.
+def put_in_place(backup: str, data_dir: str, aside: str | None = None) -> Report:
+    """Make a backup the log of a data directory that has no daemon.
+
+    Args:
+        backup: The backup.
+        data_dir: The data directory.
+        aside: A directory to be made for the log that is there; None: there must be none.
 
     Raises:
         AlreadyRunning: A daemon runs there.
@@ -159,9 +167,10 @@ def put_in_place(backup: str, data_dir: str) -> Report:
         PlaceUnusable: The directory can't be used.
     """
     os.close(private_directory(data_dir))
-    with closing(DataLock(os.path.join(data_dir, "lock"))):
+    patience_s = 0.0 if aside is None else _LEAVES_S
+    with closing(DataLock(os.path.join(data_dir, "lock"), patience_s)):
         try:
-            return restore(backup, data_dir)
+            return restore(backup, data_dir, aside)
         except BackupFailed as error:
             if isinstance(error.__cause__, LogUnusable):
                 raise error.__cause__ from None

@@ -48,4 +48,4 @@ def test_help_needs_no_event_loop_and_no_database() -> None:
 def test_options_are_as_documented() -> None:
     options = vars(parser().parse_args([]))
     serving = {"socket", "data_dir", "ready_fd", "idle_exit", "grace", "read_only", "log_level", "log_format"}
-    assert set(options) == serving | {"verify", "restore", "repair"}
+    assert set(options) == serving | {"verify", "restore", "repair", "aside"}

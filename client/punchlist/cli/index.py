@@ -158,7 +158,11 @@ GROUPS = {
                 former=("verify",),
             ),
             Entry(
-                *("daemon restore", "backup", "Put a backup in place of a lost log, while no daemon runs."),
+                *(
+                    "daemon restore",
+                    "backup",
+                    "Put a backup in place of the log, which is set aside; stops and starts the daemon.",
+                ),
                 former=("restore",),
             ),
             Entry("daemon call", "call", "Call any method of the daemon.", (), ("call",)),

@@ -6,11 +6,12 @@ import time
 
 from punchlist.cli.systemd_units import SERVICE, SOCKET
 from punchlist.errors import DaemonUnavailable, TimedOut
-from punchlist.launch import Target
+from punchlist.launch import Target, want
 from punchlist.options import Options
 from punchlist.starter import SUPERVISED
 from punchlist.sync_link import Caller
 from punchlist_schemas.rendezvous import stopped_path
+from punchlist_schemas.results import HelloResult
 
 _MANAGER_S = 90
 _LEAVE_S = 30.0
@@ -91,6 +92,17 @@ def stop(target: Target, options: Options) -> int | None:
             raise TimedOut(f"the daemon (process {pid}) still works on what it was asked")
         time.sleep(_PAUSE_S)
     return pid
+
+
+def start(target: Target, options: Options) -> HelloResult:
+    """See that a daemon runs, whoever stopped the one before, and tell which.
+
+    Raises:
+        DaemonUnavailable: None could be started.
+    """
+    want(target.socket)
+    with Caller(**{**options, "autostart": True}) as caller:
+        return caller.open()
 
 
 def _write_stopped_file(socket: str, text: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from punchlistd.store import schema
+from punchlistd.store.aside import replacing
 from punchlistd.store.files import FULL, discard, publish, size_of, write_ahead
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import LogUnusable
@@ -189,15 +190,22 @@ def _sound(path: str, name: str) -> Report:
     return report
 
 
-def restore(backup: str, data_dir: str) -> Report:
+def restore(backup: str, data_dir: str, aside: str | None = None) -> Report:
     """Put a sound backup where a data directory has no log. The log goes on under a new epoch.
 
+    Args:
+        backup: The backup.
+        data_dir: The data directory.
+        aside: A directory to be made for the log that is there, with all that belongs to it; None: there is none.
+
     Raises:
-        BackupFailed: The backup is not sound, or there is a log already.
+        BackupFailed: The backup is not sound, or is the log itself, or there is a log already.
     """
     path = os.path.join(data_dir, LOG_NAME)
-    if os.path.lexists(path) or size_of(write_ahead(path)):
+    if aside is None and (os.path.lexists(path) or size_of(write_ahead(path))):
         raise BackupFailed(f"{path} is there already; move it and what belongs to it away first", "taken")
+    if os.path.exists(path) and os.path.samefile(backup, path):
+        raise BackupFailed(f"{backup} is the log itself; name a backup", "taken")
     head = _sound(backup, backup).head
     unfinished = f"{path}.{secrets.token_hex(4)}.new"
     try:
@@ -211,6 +219,10 @@ def restore(backup: str, data_dir: str) -> Report:
                 if copy.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0] != head:
                     text = f"{backup} changed while it was copied; end the daemon that has it open"
                     raise BackupFailed(text, "damaged")
-        return finish(unfinished, path)
+            report = _sound(unfinished, path)
+            with replacing(data_dir, aside, backup):
+                publish(unfinished, path)
+        report.path = path
+        return report
     finally:
         discard(unfinished)

@@ -13,11 +13,12 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from punchlist.cli.arguments import Argument, Usage, flag
+from punchlist.cli.arguments import YES, Argument, Usage, flag
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import FAULT, REFUSED
 from punchlist.cli.failure import UsageError, show_error
-from punchlist.errors import DaemonUnavailable, Damaged
+from punchlist.cli.supervisor import start, stop
+from punchlist.errors import DaemonUnavailable, Damaged, WrongDataDirectory
 from punchlist.starter import environment
 from punchlist.sync_link import Caller
 from punchlist.text import safe
@@ -52,11 +53,16 @@ COMMANDS = {
         ("punch daemon verify", "punch daemon verify /media/stick/punchlist.db", "punch daemon verify --repair"),
     ),
     "restore": Usage(
-        (Argument(("file",), "the backup to restore", _FILE, "file"),),
-        ("punch daemon restore /media/stick/punchlist.db",),
+        (
+            Argument(("file",), "the backup to restore", _FILE, "file"),
+            flag("--dry-run", text="say what would be done, change nothing"),
+            YES,
+        ),
+        ("punch daemon restore /media/stick/punchlist.db", "punch daemon restore --dry-run /media/stick/punchlist.db"),
     ),
 }
 
+_UNSOUND = "take another backup; what is sound of this one: a copy of it as log.db, then punch daemon verify --repair"
 _LONG_BYTES = 64 << 20
 _MIB = 1 << 20
 _SHOWN = 100
@@ -168,18 +174,63 @@ def _mended(report: dict[str, Any]) -> Iterator[str]:
 
 
 def run_restore(context: Context) -> int:
-    """Put a backup where there is no log."""
-    data_dir = context.target.data_dir
-    code, report = _punchlistd("--restore", os.path.abspath(context.args.file), "--data-dir", data_dir)
+    """Put a backup in place of the log, which is set aside; the daemon is stopped for that, and started on it."""
+    data_dir, backup = context.target.data_dir, os.path.abspath(context.args.file)
+    log = os.path.join(data_dir, "log.db")
+    is_there = os.path.lexists(log) or os.path.lexists(f"{log}-wal")
+    aside = time.strftime(os.path.join(data_dir, "aside-%Y%m%d-%H%M%S")) if is_there else ""
+    if is_there and os.path.exists(backup) and os.path.samefile(log, backup):
+        raise UsageError(f"{safe(backup)} is the log itself: name a backup, such as one in {data_dir}/backups")
+    served = _served(context)
+    # Looked through before anything is stopped: what is no sound backup changes nothing.
+    code, found = _punchlistd("--verify", backup)
+    if found is None or "error" in found:
+        return _failed(code, found)
+    if found["problems"]:
+        show_error("backup", f"{backup} is not sound: {next(_problems('damaged', found['problems']))}", _UNSOUND)
+        return REFUSED
+    would = [
+        *([f"stop the daemon (process {served})"] if served else []),
+        *([f"set aside {safe(log)}, with what belongs to it, in {safe(aside)}"] if is_there else []),
+        f"put {safe(backup)} in its place: {_held({**found, 'seq': found['head']})}",
+        *(["start the daemon on it"] if served or served == 0 and context.target.autostart else []),
+    ]
+    if context.args.dry_run:
+        plan = {"stops": served, "sets_aside": aside or None, "restores": backup, "head": found["head"]}
+        return context.answer(plan, ["would", *(f"  {step}" for step in would)])
+    if is_there and not context.confirmed(f"Set {log} aside, and put the backup in its place?"):
+        raise UsageError("nothing was changed")
+    if served:
+        stop(context.target, context.options)
+    code, report = _punchlistd("--restore", backup, "--data-dir", data_dir, *(("--aside", aside) if aside else ()))
+    failed = report is None or "error" in report
+    begins = bool(served) or (served == 0 and context.target.autostart and not failed)
+    hello = start(context.target, context.options) if begins else None
     if report is None or "error" in report:
-        there = os.path.lexists(os.path.join(data_dir, "log.db"))
-        aside = os.path.join(data_dir, "aside")
-        return _failed(code, report, f"mkdir -m 700 {aside} && mv {data_dir}/log.* {aside}/" if there else "")
+        return _failed(code, report)
     lines = [
         f"{safe(report['path'])}: {_held({**report, 'seq': report['head']})}, under the new epoch {report['epoch']}",
-        "the next command starts the daemon on it; programs that remembered a position begin anew from the present",
+        *([f"the log from before is in {safe(aside)}: remove it once you don't need it"] if aside else []),
+        f"the daemon runs on it (process {hello.pid})" if hello else "the next command starts the daemon on it",
     ]
-    return context.answer(report, lines)
+    return context.answer({**report, "aside": aside or None}, lines)
+
+
+def _served(context: Context) -> int | None:
+    """The process of the daemon of this data directory; 0: none runs; None: the socket is that of another one.
+
+    Raises:
+        DaemonUnavailable: Somebody else listens there.
+    """
+    try:
+        with Caller(**{**context.options, "autostart": False}) as caller:
+            return caller.open().pid
+    except WrongDataDirectory:
+        return None
+    except DaemonUnavailable as error:
+        if not error.temporary:
+            raise
+        return 0
 
 
 def _held(found: dict[str, Any]) -> str:
@@ -191,12 +242,11 @@ def _announce(context: Context, what: str, size: int) -> None:
         context.note(f"{what} {size // _MIB:,} MiB; the daemon serves meanwhile")
 
 
-def _failed(code: int, report: dict[str, Any] | None, advice: str = "") -> int:
+def _failed(code: int, report: dict[str, Any] | None) -> int:
     if report is None:
         show_error("internal_error", f"punchlistd ended without a report (exit code {code})")
         return FAULT
-    kind = str(report["error"])
-    show_error(kind, str(report["message"]), advice if kind == "backup" else "")
+    show_error(str(report["error"]), str(report["message"]))
     return code
 
 

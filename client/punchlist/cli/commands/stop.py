@@ -4,9 +4,8 @@ from punchlist.cli.arguments import Usage
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import NO_DAEMON
 from punchlist.cli.failure import show_error
-from punchlist.cli.supervisor import stop
+from punchlist.cli.supervisor import start, stop
 from punchlist.errors import TimedOut
-from punchlist.sync_link import Caller
 
 COMMANDS = {
     "stop": Usage((), ("punch daemon stop",)),
@@ -29,8 +28,6 @@ def run_stop(context: Context) -> int:
 
 def run_start(context: Context) -> int:
     """See that a daemon runs, and tell which."""
-    with Caller(**{**context.options, "autostart": True}) as caller:
-        hello = caller.open()
-        started_at = caller.call("daemon.status")["started_at"]
+    hello = start(context.target, context.options)
     told = f"the daemon runs: process {hello.pid}, {hello.build or hello.version}, on {context.target.socket}"
-    return context.answer({"pid": hello.pid, "started_at": started_at, "socket": context.target.socket}, [told])
+    return context.answer({"pid": hello.pid, "build": hello.build, "socket": context.target.socket}, [told])

@@ -2,6 +2,7 @@ import json
 import os
 import re
 import stat
+import subprocess
 import sys
 from argparse import Namespace
 from contextlib import closing
@@ -13,9 +14,10 @@ import pytest
 
 from punchlist.cli.context import Context
 from punchlist.cli.events import stream
-from punchlist_testing.daemon import Running
+from punchlist_testing.daemon import Running, spawned_daemon
 from punchlist_testing.store import damaged_log
 from punchlist_testing.terminal import terminal
+from punchlistd.store.aside import replacing
 from punchlistd.store.schema import connect
 
 
@@ -170,23 +172,75 @@ def test_a_repair_says_what_is_kept_and_what_is_lost(damaged: Path, run: Any) ->
 # restore
 
 
-def test_a_lost_log_is_brought_back(daemon: Running, punch: Any, run: Any, home: Path, tmp_path: Path) -> None:
+def test_a_lost_log_is_brought_back(punch: Any, run: Any, tmp_path: Path) -> None:
     punch("add", "one")
     punch("daemon", "backup", str(tmp_path / "copy.db"))
-    refused = punch("daemon", "restore", str(tmp_path / "copy.db"))
-    assert refused.code == 75 and refused.err.startswith("error: in_use: process ")
     done = run("daemon", "restore", str(tmp_path / "copy.db"), "--data-dir", str(tmp_path / "new"))
     assert done.code == 0 and "2 events of 1 conversations" in done.lines[0] and "new epoch" in done.lines[0]
-    assert "the next command starts the daemon" in done.lines[1]
+    assert done.lines[1:] == ["the next command starts the daemon on it"]
     assert run("daemon", "verify", "--data-dir", str(tmp_path / "new")).code == 0
 
 
-def test_a_log_that_is_there_stays_and_the_way_out_is_named(damaged: Path, run: Any, home: Path) -> None:
-    before = (damaged / "log.db").read_bytes()
-    refused = run("daemon", "restore", str(damaged / "log.db"))
-    assert refused.code == 1 and "there already" in refused.err
-    assert f"mkdir -m 700 {damaged}/aside && mv {damaged}/log.* {damaged}/aside/" in refused.err
-    assert (damaged / "log.db").read_bytes() == before
+def test_a_log_in_use_is_set_aside_for_a_backup_and_the_daemon_is_started_on_it(run: Any, home: Path) -> None:
+    with spawned_daemon(home) as daemon:
+        run("add", "one")
+        run("daemon", "backup", "copy.db")
+        run("add", "two")
+        planned = run("daemon", "restore", "copy.db", "--dry-run")
+        assert planned.code == 0 and [line.split()[0] for line in planned.lines[1:]] == ["stop", "set", "put", "start"]
+        assert "two" in run("list").out
+        done = run("daemon", "restore", "copy.db")
+        (aside,) = home.glob("data/aside-*")
+        assert (done.code, done.err) == (0, "") and str(aside) in done.lines[1]
+        assert daemon.process is not None and daemon.process.wait(20) == 0
+        listed = run("list").out
+        assert "one" in listed and "two" not in listed
+        kept = run("daemon", "verify", str(aside / "log.db"), "--json")
+        assert (kept.code, kept.json["head"]) == (0, 3)
+        assert run("daemon", "stop").code == 0
+
+
+def test_a_backup_that_is_none_stops_nothing(run: Any, home: Path) -> None:
+    with spawned_daemon(home) as daemon:
+        run("add", "one")
+        (home / "text").write_text("a shopping list")
+        for name in ("text", "missing", "data/log.db"):
+            assert run("daemon", "restore", name).code != 0
+        assert daemon.process is not None and daemon.process.poll() is None
+        assert not list(home.glob("data/aside-*"))
+
+
+def test_a_restore_that_was_cut_off_is_told_and_repeated(run: Any, home: Path) -> None:
+    with spawned_daemon(home):
+        run("add", "one")
+        run("daemon", "backup", "copy.db")
+        run("daemon", "stop")
+    killed = (
+        "import os, sys; from punchlistd.store.aside import replacing\n"
+        "with replacing(sys.argv[1], sys.argv[2], sys.argv[3]): os._exit(9)"  # as a kill does, between the two logs
+    )
+    places = [str(home / "data"), str(home / "data" / "aside-1"), str(home / "copy.db")]
+    assert subprocess.run([sys.executable, "-c", killed, *places], check=False).returncode == 9
+    done = subprocess.run([sys.executable, "-m", "punchlistd"], capture_output=True, text=True, check=False)
+    assert done.returncode == 78 and f"punch daemon restore {home}/copy.db" in done.stderr
+    assert (home / "data" / "aside-1" / "log.db").exists() and not (home / "data" / "log.db").exists()
+    assert run("daemon", "restore", "copy.db").code == 0
+    with spawned_daemon(home):
+        assert "one" in run("list").out
+
+
+def test_a_restore_that_fails_leaves_everything_where_it_was(run: Any, home: Path) -> None:
+    with spawned_daemon(home):
+        run("add", "one")
+        run("daemon", "stop")
+    before = sorted(os.listdir(home / "data"))
+    with (
+        pytest.raises(OSError, match="full"),
+        replacing(str(home / "data"), str(home / "data" / "aside-1"), "copy.db"),
+    ):
+        assert not (home / "data" / "log.db").exists()
+        raise OSError("the disk is full")
+    assert sorted(os.listdir(home / "data")) == before
 
 
 def test_a_damaged_backup_is_not_put_in_place(damaged: Path, run: Any, tmp_path: Path) -> None:
