@@ -117,9 +117,13 @@ class ClientCalls:
         """
         return Call("daemon.backup", p.Backup(path=path, check=check), itself)
 
-    def shutdown(self) -> Call[bool]:
-        """Asks the daemon to answer what it has taken and to stop; true when it does."""
-        return Call("daemon.shutdown", p.Nothing(), attrgetter("stopping"))
+    def shutdown(self, *, if_idle: bool = False) -> Call[bool]:
+        """Asks the daemon to answer what it has taken and to stop; true when it does.
+
+        Args:
+            if_idle: Only if nobody else is connected and no claim is in force.
+        """
+        return Call("daemon.shutdown", p.Shutdown(if_idle=if_idle), attrgetter("stopping"))
 
     def conversations(
         self,

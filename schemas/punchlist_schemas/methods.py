@@ -31,7 +31,7 @@ _ROWS = (
     Method("rpc.cancel", "session", p.Cancel, r.Acknowledged, "Gives up a waiting call of this connection."),
     Method("daemon.status", "read", p.Nothing, r.StatusResult, "Uptime, clients, lag, sizes, durations, errors."),
     Method("daemon.backup", "read", p.Backup, r.BackupResult, "A verified copy of the log, while it is in use."),
-    Method("daemon.shutdown", "session", p.Nothing, r.Stopping, "Answers what was taken, then stops."),
+    Method("daemon.shutdown", "session", p.Shutdown, r.Stopping, "Answers what was taken, then stops."),
     Method("confirmation.get", "read", p.ConfirmationGet, r.ConfirmationResult, "What a confirmation token would do."),
     Method("conversation.open", "write", p.ConversationOpen, r.ConversationResult, "Opens or finds a conversation."),
     Method("conversation.get", "read", p.Place, r.ConversationGetResult, "One conversation."),

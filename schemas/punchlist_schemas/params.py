@@ -117,6 +117,12 @@ class Nothing(Params, frozen=True):
     """No parameters."""
 
 
+class Shutdown(Params, frozen=True, kw_only=True):
+    """With `if_idle` the daemon stops only if nobody else is connected and no claim is in force."""
+
+    if_idle: bool = False
+
+
 class Backup(Params, frozen=True, kw_only=True):
     """A copy of the log, to be made at an absolute path where nothing is.
 

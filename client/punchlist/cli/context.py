@@ -98,12 +98,10 @@ class Context:
             self._caller = Caller(**self.options)
             # At the first connect a missing daemon is an answer, not an interruption to be waited out.
             hello = self._caller.open()
-            if hello.build != (own := build_stamp(__version__)):
-                theirs = hello.build or hello.version
-                self.note(
-                    f"punch: the daemon (process {hello.pid}) runs other code ({theirs}) than this command ({own}): "
-                    "punch daemon stop ends it, and the next command starts the new one"
-                )
+            if hello.build != build_stamp(__version__):
+                from punchlist.cli.other_build import met
+
+                met(self._caller, hello, self.target, self.note)
         return self._caller
 
     @property

@@ -88,8 +88,11 @@ class ConnectionMethods:
             )
         )
 
-    def shutdown(self, _connection: Connection, _params: p.Nothing) -> Outcome:
-        """Stop the daemon once this is answered."""
+    def shutdown(self, connection: Connection, params: p.Shutdown) -> Outcome:
+        """Stop the daemon once this is answered; with `if_idle` only if nobody would notice."""
+        shared = connection.connections
+        if params.if_idle and (len(shared.live) > 1 or len(shared.claims.leases)):
+            return _encode(r.Stopping(stopping=False))
         asyncio.get_running_loop().call_soon(self._stop)
         return _encode(r.Stopping(stopping=True))
 

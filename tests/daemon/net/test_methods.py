@@ -196,6 +196,21 @@ async def test_the_figures_of_the_status_are_real(tmp_path: Path) -> None:
     assert msgspec.json.encode(told)
 
 
+async def test_a_shutdown_for_the_idle_is_not_made_beside_others_or_claims(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer, other = await running.connect(), await running.connect()
+        assert await peer.result("daemon.shutdown", if_idle=True) == {"stopping": False}
+        await other.result("task.add", conversation="c", title="a")
+        await other.result("task.claim", conversation="c", owner="ann", lease_ms=3_600_000, keep=True)
+        other.close()
+        assert await peer.result("daemon.shutdown", if_idle=True) == {"stopping": False}
+        await peer.result("task.release", conversation="c", task="1", owner="ann")
+        with anyio.fail_after(30):
+            while not (await peer.result("daemon.shutdown", if_idle=True))["stopping"]:
+                pass  # the other connection's end is not noticed yet
+            await running.stopping.wait()
+
+
 async def test_shutdown_is_answered_and_asks_the_daemon_to_stop(tmp_path: Path) -> None:
     async with engine(tmp_path) as running:
         assert await (await running.connect()).result("daemon.shutdown") == {"stopping": True}

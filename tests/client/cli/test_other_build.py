@@ -1,0 +1,70 @@
+"""An upgrade over a running daemon, with two installations that are really there."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from punchlist import connect
+
+ROOT = Path(__file__).resolve().parents[3]
+FOLDERS = ("daemon", "client", "schemas")
+
+Punch = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def installed(place: Path, comment: str) -> str:
+    """A copy of the program in which one file of the daemon is longer; returns its module path."""
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, place / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    with open(place / "daemon" / "punchlistd" / "clock.py", "a", encoding="utf-8") as source:
+        source.write(f"# {comment}\n")
+    return os.pathsep.join(str(place / folder) for folder in FOLDERS)
+
+
+@pytest.fixture
+def upgraded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Punch]:
+    """The command line of a newer installation, in a home where the daemon of an older one runs."""
+    for name, value in {"HOME": tmp_path, "XDG_RUNTIME_DIR": tmp_path / "r"}.items():
+        monkeypatch.setenv(name, str(value))
+    for name in ("PUNCHLIST_SOCKET", "PUNCHLIST_DATA_DIR", "PUNCHLIST_AUTOSTART", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def punch(*words: str, path: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-P", "-m", "punchlist.cli", *words]
+        env = {**os.environ, "PYTHONPATH": path}
+        return subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    old = installed(tmp_path / "old", "the older one")
+    assert punch("add", "by the older one", path=old).returncode == 0
+    new = installed(tmp_path / "new", "the newer one of the two")
+    yield lambda *words: punch(*words, path=new)
+    assert punch("daemon", "stop", path=new).returncode == 0
+
+
+def test_an_older_daemon_that_is_idle_is_replaced(upgraded: Punch) -> None:
+    done = upgraded("add", "by the newer one")
+    assert done.returncode == 0 and done.stderr.startswith("punch: replaced the daemon (process "), done.stderr
+    listed = upgraded("list")
+    assert listed.stderr == "" and listed.stdout.count("by the") == 2
+    assert upgraded("add", "once more").stderr == ""
+
+
+@pytest.mark.parametrize("by", ["another connection", "a claim"])
+def test_an_older_daemon_in_use_is_named_once_and_left_alone(upgraded: Punch, by: str) -> None:
+    with connect(autostart=False) as other:
+        pid = other.status().pid
+        if by == "a claim":
+            claim = {"conversation": "default", "owner": "ann", "lease_ms": 3_600_000, "keep": True}
+            other.call("task.claim", claim)
+            other.close()
+        done = upgraded("add", "by the newer one")
+        assert done.returncode == 0 and "an older build, and is in use" in done.stderr, done.stderr
+        assert f"(process {pid})" in done.stderr and "punch daemon stop" in done.stderr
+        assert upgraded("add", "once more").stderr == ""
+    with connect(autostart=False) as client:
+        assert client.status().pid == pid
