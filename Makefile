@@ -26,7 +26,7 @@ WORKERS ?= 3
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test check bench bench-quick ui conformance race drain crash chat agents-sdk powercut faults damage full fuzz simulate soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
+.PHONY: help setup demo test check bench bench-quick ui conformance race drain crash chat chat-figures agents-sdk powercut faults damage full fuzz simulate soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
 	nats-server editors faces figures pictures fmt vendor page dist dist-test clean
 
 help: ## Show this list.
@@ -78,6 +78,9 @@ crash: $(READY) ## Kill -9 under eight clients, SIZE=200 times: nothing acknowle
 
 chat: $(READY) ## Kill -9 a chat at each point of a turn, SIZE=64 times: one change, one answer, a true one.
 	@$(HARNESS).chat
+
+chat-figures: $(READY) ## Measure punch chat beside a bare interpreter, and write the table of docs/chat.md.
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/chat.py --write
 
 powercut: $(READY) ## Cut the power of a disk SIZE=100 times; a control without flushes must lose (root).
 	@$(HARNESS).powercut

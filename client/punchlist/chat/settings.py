@@ -5,9 +5,6 @@ is only looked for when a model is named.
 """
 
 import os
-import shlex
-import subprocess
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -63,8 +60,12 @@ def settings_of(env: Mapping[str, str], **options: str | None) -> ChatSettings:
         BadSettings: The file can't be read, or a value is wrong.
     """
     path = file_of(env)
+    given: dict[str, Any] = {}
     try:
-        given: dict[str, Any] = tomllib.loads(path.read_text()) if path.exists() else {}
+        if path.exists():
+            import tomllib
+
+            given = tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise BadSettings(f"{path}: {error}") from None
     for name, variables in _ENV.items():
@@ -113,6 +114,9 @@ def _read(path: Path, *, private: bool) -> str:
 
 def _printed(command: str) -> str:
     """What a command prints; what it says is not repeated, since it may hold the key."""
+    import shlex
+    import subprocess
+
     try:
         done = subprocess.run(
             shlex.split(command), stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMMAND_S, check=False

@@ -6,6 +6,7 @@ after a crash appends nothing twice: `u….s1` the calls to be made, `u….c1.2`
 
 import re
 import uuid
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,6 +26,7 @@ MAX_TEXT = 100_000
 """Longest message, in characters."""
 
 _PAGE = 200
+_NEWEST = 100
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ID = re.compile(r"u[A-Za-z0-9-]{1,64}")
 
@@ -35,6 +37,14 @@ class Exchange(NamedTuple):
     turn: str
     text: str
     answer: dict[str, Any]
+
+
+class Beginning(NamedTuple):
+    """What a turn begins with: the person's message, what an earlier try has written, and what was said before."""
+
+    message: Message
+    written: dict[str, dict[str, Any]]
+    past: list[Exchange]
 
 
 class Thread:
@@ -142,17 +152,26 @@ class Thread:
         """
         return await self.queue.message(turn)
 
-    async def before(self, turn: str | None, most: int = CONTEXT // 2) -> list[Exchange]:
+    async def begin(self, turn: str) -> Beginning:
+        """What a turn begins with, by one call for a new one.
+
+        Raises:
+            NotFound: There is no such message.
+        """
+        page = await self._newest()
+        message = next((one for one in page if one.message == turn), None)
+        is_new = message is not None and not any(one.message.startswith(f"{turn}.") for one in page)
+        message = message or await self.message(turn)
+        return Beginning(message, {} if is_new else await self.written(turn), _exchanges(page, message.seq))
+
+    async def before(self, turn: str | None) -> list[Exchange]:
         """The newest finished turns that were queued before this one, oldest first."""
-        page = await self.queue.messages(limit=4 * most + 40, order="desc", roles=SHOWN)
-        answers = {one.message.removesuffix(".a"): one.content for one in page.messages if one.role == "assistant"}
-        at = next((one.seq for one in page.messages if one.message == turn), None)
-        pairs = [
-            Exchange(one.message, str(one.content.get("text", "")), answers[one.message])
-            for one in page.messages
-            if one.role == "user" and one.message in answers and (at is None or one.seq < at)
-        ]
-        return pairs[:most][::-1]
+        at = None if turn is None else (await self.message(turn)).seq
+        return _exchanges(await self._newest(), at)
+
+    async def _newest(self) -> tuple[Message, ...]:
+        """The newest messages of those that say what was said and begun, newest first."""
+        return (await self.queue.messages(limit=_NEWEST, order="desc", roles=(*SHOWN, "step"))).messages
 
     async def answer(self, turn: str) -> dict[str, Any] | None:
         """The answer's content, if the turn is over."""
@@ -170,6 +189,17 @@ class Thread:
                 await self.queue.pause(task.id)
                 stopped = True
         return stopped
+
+
+def _exchanges(page: Sequence[Message], until: int | None) -> list[Exchange]:
+    """The newest finished turns of a page whose message stands before a position, oldest first."""
+    answers = {one.message.removesuffix(".a"): one.content for one in page if one.role == "assistant"}
+    pairs = [
+        Exchange(one.message, text_of(one.content), answers[one.message])
+        for one in page
+        if one.role == "user" and one.message in answers and (until is None or one.seq < until)
+    ]
+    return pairs[: CONTEXT // 2][::-1]
 
 
 def text_of(content: dict[str, Any]) -> str:

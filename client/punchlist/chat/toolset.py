@@ -3,6 +3,7 @@
 A call is made with a key. Whatever it changed is found in the log by that key, also by whoever goes on after a crash.
 """
 
+import time
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -206,7 +207,10 @@ async def made(thread: Thread, wanted: Wanted, key: str) -> Reply:
     if wanted.tool in ASKING and wanted.words:
         arguments["user_words"] = wanted.words[:_MOST_WORDS]
     seat = ToolCaller(conversation=thread.list, actor=thread.actor)
-    running = steps(seat, DIALECT, wanted.tool, arguments, Memory(), (await thread.client.open()).epoch)
+    epoch = (await thread.client.open()).epoch
+    memory = Memory()
+    memory.mind(epoch, thread.list, thread.actor).renewed = time.monotonic()  # a chat claims nothing
+    running = steps(seat, DIALECT, wanted.tool, arguments, memory, epoch)
     try:
         call = next(running)
         while True:

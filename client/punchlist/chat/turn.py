@@ -14,7 +14,6 @@ import anyio
 import msgspec
 
 from punchlist.chat import small_talk
-from punchlist.chat.claims import untrue
 from punchlist.chat.live import Tell
 from punchlist.chat.models.away import Circuit
 from punchlist.chat.models.port import Away, Model
@@ -22,10 +21,10 @@ from punchlist.chat.questions import Known, Question, open_question, question_of
 from punchlist.chat.receipts import Done, chips, receipts, sentences
 from punchlist.chat.rules.reading import Context, Intent, interpret
 from punchlist.chat.rules.references import Item
-from punchlist.chat.thread import Exchange, Thread
+from punchlist.chat.thread import Exchange, Thread, text_of
 from punchlist.chat.toolset import ASKING, DIALECT, Wanted, made, tasks_named
 from punchlist.chat.usage import Limits, day_of, used
-from punchlist.tools.schema import definitions
+from punchlist.cursor import TaskList
 
 STALE_S = 120.0
 """After so many seconds nothing new is begun for a message: what was begun is told, and what was not."""
@@ -93,7 +92,8 @@ class Turn:
         self._said = ""
         self._usage: dict[str, int] = {}
         self._notes: list[str] = []
-        self._agreed = ""
+        self._new = 1
+        self._listed: TaskList | None = None
 
     # what a model is offered (`models.port.Work`)
 
@@ -159,12 +159,10 @@ class Turn:
 
     async def run(self) -> dict[str, Any]:
         """Answer, or find the answer that is there: the content of the message."""
-        message = await self.thread.message(self.id)
-        self._text = str(message.content.get("text", ""))
-        written = await self.thread.written(self.id)
+        message, written, self._past = await self.thread.begin(self.id)
         if "a" in written:
             return written["a"]
-        self._past = await self.thread.before(self.id)
+        self._text = text_of(message.content)
         self._question = open_question(self._past[-1].answer if self._past else None)
         self._read(written)
         self._tell("turn.started", {"turn": self.id})
@@ -184,6 +182,7 @@ class Turn:
         """Take over what is written of an earlier try."""
         while (content := written.get(f"s{len(self._steps) + 1}")) is not None:
             self._steps.append(msgspec.convert(content, Step))
+        self._new = len(self._steps) + 1
         for id, content in written.items():
             if id.startswith("c"):
                 self._done[id] = msgspec.convert(content, Done)
@@ -217,6 +216,8 @@ class Turn:
                     await self._make_all()
             else:
                 self._circuit.answered()
+                from punchlist.chat.claims import untrue  # its many patterns are a model's alone
+
                 self._use(usage)
                 false = untrue(text, self._results)
         changed = any(one.changes for one in self._done.values())
@@ -230,6 +231,8 @@ class Turn:
 
     async def _asked(self, model: Model) -> tuple[str, dict[str, int]]:
         """Ask the model until it has answered or the turn is stopped. A call that has begun is never cut off."""
+        from punchlist.tools.schema import definitions
+
         bound = self._limits.day_tokens
         today = day_of(time.time())
         if bound and sum((await used(self.thread.client, day=today)).get(today, {}).values()) >= bound:
@@ -264,7 +267,7 @@ class Turn:
         return await self._respond(**members)
 
     async def _interpreted(self) -> Intent:
-        tasks = await self.thread.tasks.list()
+        tasks = await self._tasks()
         self._items = [Item(task.id, task.title, task.status) for task in tasks]
         last = self._past[-1].answer if self._past else {}
         said = Context(
@@ -325,12 +328,12 @@ class Turn:
         self, calls: list[Wanted], source: str, *, usage: dict[str, int] | None = None, intent: Intent | None = None
     ) -> None:
         number = len(self._steps) + 1
-        tasks = await self.thread.tasks.list(limit=1)
+        named = any(one.tool in ASKING or tasks_named(one) for one in calls)
         step = Step(
             calls=tuple(calls),
             source=source,
             known=await self._known(calls),
-            count=tasks.total,
+            count=(await self._tasks()).total if named else 0,
             usage=usage or {},
             intent="" if intent is None else intent.name,
         )
@@ -342,9 +345,13 @@ class Turn:
         names = {id for one in calls for id in tasks_named(one)}
         if not names:
             return {}
-        return {
-            task.id: Known(task.title, task.created_at) for task in await self.thread.tasks.list() if task.id in names
-        }
+        return {task.id: Known(task.title, task.created_at) for task in await self._tasks() if task.id in names}
+
+    async def _tasks(self) -> TaskList:
+        """The list as it is since this turn's last call."""
+        if self._listed is None:
+            self._listed = await self.thread.tasks.list()
+        return self._listed
 
     async def _make_all(self) -> None:
         number = len(self._steps)
@@ -368,7 +375,9 @@ class Turn:
                 )
             else:
                 self._tell("tool.started", {"tool": wanted.tool})
-                done = await self._found(id, step, wanted) or await self._called(id, step, wanted)
+                # Of what this try has written down itself nothing was made before.
+                found = await self._found(id, step, wanted) if number < self._new else None
+                done = found or await self._called(id, step, wanted)
                 self._tell("tool", {"tool": wanted.tool})
             content = await self.thread.append(f"{self.id}.{id}", "tool", msgspec.to_builtins(done))
             done = self._done[id] = msgspec.convert(content, Done)
@@ -392,6 +401,7 @@ class Turn:
         return Done(wanted.tool, wanted.arguments, '{"status":"done"}', changes=changes)
 
     async def _called(self, id: str, step: Step, wanted: Wanted) -> Done:
+        self._listed = None
         reply = await made(self.thread, wanted, f"{self.id}/{id}")
         return Done(
             wanted.tool,

@@ -58,29 +58,34 @@ class Worker:
     async def answer(self, thread: Thread, turn: str) -> dict[str, Any]:
         """The answer of a turn: work on the thread's turns until there is one, or wait for whoever does."""
         while True:
-            seq = (await thread.queue.list(limit=1)).seq
-            if (found := await thread.answer(turn)) is not None:
+            claim = await thread.queue.take(self._name, lease_ms=LEASE_MS)
+            if claim.task is not None:
+                answer = await self._run(thread, claim.task, claim.fence, claim.seq)
+                if answer is not None and claim.task.metadata.get("turn") == turn:
+                    return answer
+            elif (found := await thread.answer(turn)) is not None:
                 return found
-            if not await self.work(thread):
-                params = EventWait(after=seq, conversation=thread.id, timeout_ms=_LOOK_MS // 8)
+            else:
+                params = EventWait(after=claim.seq, conversation=thread.id, timeout_ms=_LOOK_MS // 8)
                 await thread.client.run(Call("event.wait", params, itself))
 
     async def settle(self, thread: Thread) -> None:
         """Finish what an earlier process left: turns that wait, and those that were stopped while nobody worked."""
-        while await self.work(thread):
+        left = await thread.queue.list(status=("pending", "in_progress", "paused"))
+        while left and await self.work(thread):
             pass
-        for task in await thread.queue.list(status="paused"):
-            await self._run(thread, task, None)
+        for task in left and await thread.queue.list(status="paused"):
+            await self._run(thread, task, None, left.seq)
 
     async def work(self, thread: Thread) -> bool:
         """Work on the next turn of the thread; false if there is none to be had now."""
         claim = await thread.queue.take(self._name, lease_ms=LEASE_MS)
         if claim.task is None:
             return False
-        await self._run(thread, claim.task, claim.fence)
+        await self._run(thread, claim.task, claim.fence, claim.seq)
         return True
 
-    async def _run(self, thread: Thread, task: Task, fence: int | None) -> None:
+    async def _run(self, thread: Thread, task: Task, fence: int | None, seq: int) -> dict[str, Any] | None:
         id = str(task.metadata.get("turn", ""))
         tell = self.live.teller(id)
         turn = Turn(
@@ -88,14 +93,16 @@ class Worker:
         )
         if fence is None:
             turn.stopped.set()
+        answer = None
         try:
-            async with _watching(thread, task, turn, needed=self.model is not None):
+            async with _watching(thread, task, turn, seq if self.model is not None else None):
                 with suppress(NotFound):  # a task that somebody added by hand is no turn
-                    await turn.run()
+                    answer = await turn.run()
             with anyio.CancelScope(shield=True):
                 await _over(thread, task.id, fence)
         finally:
             tell("end", {})
+        return answer
 
 
 async def _over(thread: Thread, task: str, fence: int | None) -> None:
@@ -107,15 +114,16 @@ async def _over(thread: Thread, task: str, fence: int | None) -> None:
 
 
 @asynccontextmanager
-async def _watching(thread: Thread, task: Task, turn: Turn, *, needed: bool) -> AsyncGenerator[None]:
-    """Stops the turn when its task is not ours any more. A turn by rules is over before anybody could stop it."""
-    if not needed:
+async def _watching(thread: Thread, task: Task, turn: Turn, seq: int | None) -> AsyncGenerator[None]:
+    """Stops the turn when its task is not ours any more since position `seq`; None: nobody looks.
+
+    A turn by rules is over before anybody could stop it.
+    """
+    if seq is None:
         yield
         return
-    seq = (await thread.queue.list(limit=1)).seq
 
-    async def poll() -> None:
-        after = seq
+    async def poll(after: int = seq) -> None:
         while True:
             params = EventWait(after=after, conversation=thread.id, timeout_ms=_LOOK_MS)
             news = await thread.client.run(Call("event.wait", params, itself))

@@ -19,7 +19,6 @@ from typing import Any
 from punchlist.errors import PunchlistError
 from punchlist.options import Options
 from punchlist.project import own
-from punchlist.sync import connect
 from punchlist.tools import catalog, coercion, registry, schema
 from punchlist.tools.agent_memory import Memory
 from punchlist.tools.catalog import offered
@@ -99,6 +98,8 @@ def call(
     if user is not None:
         options["user"] = user
     try:
+        from punchlist.sync import connect  # a thread for the loop, which those who bring a client do without
+
         with connect(**options) as client:
             return Toolbox(client, ToolCaller(conversation, actor, user), _MEMORY).call(dialect, name, arguments)
     except PunchlistError as error:

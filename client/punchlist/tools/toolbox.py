@@ -6,7 +6,7 @@
 import os
 import re
 from collections.abc import Generator
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
@@ -15,7 +15,6 @@ from punchlist.aio import AsyncClient
 from punchlist.calls import Call
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.errors import NotFound, PunchlistError
-from punchlist.sync import Client
 from punchlist.tools import claims, registry
 from punchlist.tools.agent_memory import Memory
 from punchlist.tools.budget import BUDGET, shorten
@@ -28,6 +27,9 @@ from punchlist_schemas import rendezvous
 from punchlist_schemas.directory import OUTSIDE
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.things import Damage
+
+if TYPE_CHECKING:
+    from punchlist.sync import Client
 
 
 class ToolCaller(NamedTuple):
@@ -208,7 +210,7 @@ class Toolbox:
         memory: What other toolboxes of the same log remember, to be shared.
     """
 
-    def __init__(self, client: Client, seat: ToolCaller = NOBODY, memory: Memory | None = None) -> None:
+    def __init__(self, client: "Client", seat: ToolCaller = NOBODY, memory: Memory | None = None) -> None:
         self._client = client
         self.seat = seat
         self._memory = memory or Memory()

@@ -41,6 +41,19 @@ async def test_a_turn_that_dies_anywhere_changes_once_and_answers_once_and_truly
     assert len([one for one in shown.messages if one.message == f"{turn}.a"]) == 1
 
 
+async def test_what_was_done_before_a_crash_is_told_though_the_task_is_gone_since(daemon: Running, talk: Talk) -> None:
+    await talk.say("add milk")
+    turn = await talk.thread.send("complete task 1")
+    with anyio.fail_after(PATIENCE_S):
+        async with AsyncClient(socket=daemon.socket, autostart=False, name="victim") as victim:
+            with suppress(Died, BaseExceptionGroup):
+                await Worker(live=Deadly("tool")).answer(Thread(victim, talk.thread.id, "plan"), turn)
+        await talk.thread.client.conversation("plan").delete("1")
+        answer = await Worker().answer(talk.thread, turn)
+    assert answer["text"] == "Completed task: milk"
+    await talk.check(turn)
+
+
 async def test_three_workers_on_one_turn_make_one_task_and_one_answer(daemon: Running, talk: Talk) -> None:
     turn = await talk.thread.send("add buy milk")
     answers: list[dict[str, Any]] = []

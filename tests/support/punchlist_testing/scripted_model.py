@@ -26,6 +26,7 @@ class Script:
         asked: The bodies of all requests.
         one_id: Whether all calls have the same id, as some servers give them.
         seen: The Authorization headers of all requests.
+        began_at: When it sent the first piece of its newest answer, in seconds of the monotonic clock.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -36,6 +37,7 @@ class Script:
         self.faults = 1 << 30
         self.asked: list[dict[str, Any]] = []
         self.seen: list[str] = []
+        self.began_at = 0.0
         self.one_id = True
         self.over = threading.Event()
         self.url = ""
@@ -134,6 +136,8 @@ class _Handler(BaseHTTPRequestHandler):
             if number == 1 and fault == "stall-mid":
                 self.script.over.wait(30)
                 return
+            if number == 0:
+                self.script.began_at = time.monotonic()
             self.wfile.write(piece.encode())
             self.wfile.flush()
 

@@ -1,0 +1,161 @@
+"""What `punch chat` costs: a turn by rules, a process, and how soon the panel has a model's first word.
+
+Each figure of time stands beside what a bare interpreter takes, started in turn with it. Prints the figures and exits
+with 1 if a target is missed; `--write` puts them into docs/chat.md. `make chat-figures`.
+"""
+
+import argparse
+import asyncio
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from punchlist import AsyncClient
+from punchlist.chat.thread import Thread
+from punchlist.chat.worker import Worker
+from punchlist.http.keys import Scope
+from punchlist_testing.scripted_model import honest, serving
+from punchlist_testing.stage import Stage, stage
+from punchlist_testing.terminal import command, environment
+
+PAGE = Path(__file__).parents[2] / "docs/chat.md"
+BEGIN, END = "<!-- figures -->\n", "<!-- /figures -->"
+TURNS, PROCESSES, WORDS = 300, 21, 40
+
+
+class Figure(NamedTuple):
+    """What was measured: the value, what it may be, and how it is shown."""
+
+    what: str
+    value: float
+    target: float
+    form: str
+    beside: str = ""
+
+
+IN_TURN = """
+import json, os, sys, time
+programs, rounds = json.loads(sys.argv[1]), int(sys.argv[2])
+sink = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+for number in range(rounds + 1):
+    for words in programs:
+        began = time.perf_counter()
+        _, status, usage = os.wait4(os.posix_spawn(words[0], words, os.environ, file_actions=sink), 0)
+        took = time.perf_counter() - began
+        assert status == 0, words
+        if number:
+            print(json.dumps([took, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024]))
+"""
+"""Runs programs in turn, the first round unmeasured, and prints seconds, seconds of processor and peak MiB of each.
+
+A small process of its own: what a program is started from counts to its peak memory.
+"""
+
+
+def processes(where: Stage, directory: Path) -> list[Figure]:
+    """`punch chat "add milk"` and a bare interpreter, in turn; bytecode is kept, as an installation has it."""
+    env = environment(PYTHONPYCACHEPREFIX=str(directory / "bytecode"), PUNCHLIST_SOCKET=where.daemon.socket)
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    programs = [[*command("chat", "--rules", "--no-autostart", "-c", "processes"), "add milk"]]
+    programs += [[sys.executable, "-c", "pass"]]
+    words = [sys.executable, "-c", IN_TURN, json.dumps(programs), str(PROCESSES)]
+    told = subprocess.run(words, env=env, stdout=subprocess.PIPE, check=True).stdout.splitlines()
+    measured: list[list[float]] = [json.loads(line) for line in told]
+    wall, work, memory = (statistics.median(column) for column in zip(*measured[::2], strict=True))
+    bare_wall, _, bare_memory = (statistics.median(column) for column in zip(*measured[1::2], strict=True))
+    return [
+        Figure(
+            '`punch chat "add milk"` as a process', wall, 0.25, "{:.2f} s",
+            f"{wall / bare_wall:.0f} times a bare interpreter ({bare_wall * 1000:.0f} ms); {work:.2f} s of processor",
+        ),
+        Figure(
+            "its peak memory", memory, 30, "{:.0f} MiB",
+            f"{memory / bare_memory:.1f} times a bare interpreter ({bare_memory:.0f} MiB)",
+        ),
+    ]  # fmt: skip
+
+
+async def turns(where: Stage) -> list[Figure]:
+    """Turns by rules on one connection: from the message to its answer."""
+    took: list[float] = []
+    async with AsyncClient(socket=where.daemon.socket, autostart=False, name="bench") as client:
+        thread, worker = await Thread.open(client, "turns"), Worker()
+        for number in range(TURNS):
+            began = time.perf_counter()
+            await worker.answer(thread, await thread.send(f"add milk {number}"))
+            took.append(time.perf_counter() - began)
+    best = min(took)
+    median = statistics.median(took)
+    return [Figure("a turn by rules (median)", median * 1000, 12, "{:.1f} ms", f"best {best * 1000:.1f} ms")]
+
+
+def first_words(where: Stage, began_at: Callable[[], float]) -> list[Figure]:
+    """How long after the model's first word a reader of the panel's stream has it."""
+    found = where.keys.redeem(where.keys.ticket(Scope()))
+    assert found is not None
+    headers = {"Authorization": f"Bearer {found.token}", "Content-Type": "application/json"}
+    took: list[float] = []
+    with closing(http.client.HTTPConnection("127.0.0.1", where.port, timeout=30)) as connection:
+
+        def ask(verb: str, path: str, body: object = None) -> http.client.HTTPResponse:
+            data = None if body is None else msgspec.json.encode(body)
+            connection.request(verb, f"/api/v1/chats{path}", data, headers)
+            return connection.getresponse()
+
+        thread = msgspec.json.decode(ask("POST", "", {"list": "words"}).read())["thread"]
+        for _ in range(WORDS):
+            turn = msgspec.json.decode(ask("POST", f"/{thread}", {"text": "hello"}).read())["turn"]
+            answer = ask("GET", f"/{thread}/turns/{turn}")
+            while b"event: delta" not in answer.readline():
+                pass
+            took.append(time.monotonic() - began_at())
+            answer.read()
+    middle = statistics.median(took)
+    return [
+        Figure("a model's first word is with a reader of the panel's stream after (median)", middle * 1000, 20,
+               "{:.1f} ms", f"worst of {WORDS}: {max(took) * 1000:.0f} ms")
+    ]  # fmt: skip
+
+
+def measured() -> list[Figure]:
+    """All figures, before a real daemon, server and scripted model."""
+    with serving(honest) as script, tempfile.TemporaryDirectory() as name:
+        os.environ |= {"PUNCHLIST_CHAT_MODEL": "scripted", "PUNCHLIST_CHAT_BASE_URL": script.url}
+        with stage(Path(name)) as where:
+            return [
+                *asyncio.run(turns(where)),
+                *processes(where, Path(name)),
+                *first_words(where, lambda: script.began_at),
+            ]
+
+
+def main() -> int:
+    """Measure, print, and write if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="put the table into docs/chat.md")
+    wants_page = parser.parse_args().write
+    figures = measured()
+    lines = ["| | target | measured | |", "|---|---|---|---|"]
+    for one in figures:
+        lines.append(f"| {one.what} | ≤ {one.form.format(one.target)} | {one.form.format(one.value)} | {one.beside} |")
+    table = "\n".join([*lines, ""])
+    print(table)
+    if wants_page:
+        head, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+        PAGE.write_text(head + BEGIN + table + END + rest.partition(END)[2], "utf-8")
+    return int(any(one.value > one.target for one in figures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
