@@ -137,11 +137,12 @@ _MODULES = {
     "punchlist.aio_watch": "AsyncWatch",
     "punchlist.cursor": "Change TaskList",
     "punchlist.errors": (
-        "Blocked Cancelled ConfirmationRequired ConnectionLost DaemonStopped DaemonUnavailable Damaged DependencyCycle "
+        "Blocked Cancelled ConfirmationRequired ConnectionLost DaemonStopped DaemonUnavailable Damaged "
+        "DependencyCycle Diverged "
         "Forbidden Gap IllegalTransition InternalError InvalidParams InvalidRequest KeyConflict LeaseHeld LeaseLost "
         "LimitExceeded MethodNotFound NoConversation NotFound OutcomeUnknown ParseError ProtocolError "
         "PunchlistError RateLimited RequestRefused ShuttingDown StorageFull TimedOut UndoConflict "
-        "VersionConflict WrongDataDirectory WrongEpoch"
+        "Unreachable UpgradeNeeded VersionConflict WrongDataDirectory WrongEpoch"
     ),
     "punchlist.scope": "conversation current_conversation",
     "punchlist.streams": "scoped",

@@ -15,6 +15,7 @@ The branches tell whose fault it is:
         ├── NotFound, Forbidden, LimitExceeded, KeyConflict, VersionConflict, UndoConflict
         ├── IllegalTransition, Blocked, DependencyCycle, LeaseHeld, LeaseLost, ConfirmationRequired
         ├── RateLimited, StorageFull, OutcomeUnknown, ShuttingDown, Damaged
+        ├── Unreachable, Diverged, UpgradeNeeded
         └── Gap, WrongEpoch, Cancelled
 
 There is one subclass of `RequestRefused` for each kind in `punchlist_schemas.errors.ERRORS`; its annotations name the
@@ -220,6 +221,27 @@ class RateLimited(RequestRefused, kind="rate_limited"):
     actor: str
     maximum: int
     retry_after_ms: int
+
+
+class Unreachable(RequestRefused, kind="unreachable"):
+    """The space of a shared list can't be reached, `since` then (milliseconds since 1970 UTC); nothing was written."""
+
+    space: str
+    since: int
+
+
+class Diverged(RequestRefused, kind="diverged"):
+    """The shared list in the space does not go on from what this machine has: it can be read, not written."""
+
+    conversation: str
+    space: str
+
+
+class UpgradeNeeded(RequestRefused, kind="upgrade_needed"):
+    """A later version of punchlist has written to the shared list: it can be read, not written."""
+
+    conversation: str
+    space: str
 
 
 class StorageFull(RequestRefused, kind="storage_full"):

@@ -111,7 +111,7 @@ class Engine:
         )
         self.search.refresh = self.maintenance.refresh
         undos = Undos(self.conversations, self.access, self.history)
-        transactor = Transactor(
+        self.transactor = transactor = Transactor(
             log,
             self.conversations,
             self.access,

@@ -178,9 +178,11 @@ class DependencyRemoved(Event, frozen=True, tag="DependencyRemoved"):
 
 
 class Claimed(Event, frozen=True, tag="Claimed"):
-    """`owner` took the task for `lease_ms` milliseconds; it is in progress from here. The fence is this event's seq.
+    """`owner` took the task for `lease_ms` milliseconds; it is in progress from here.
 
-    `keep` says that the claim does not depend on a connection: its time alone counts.
+    `keep` says that the claim does not depend on a connection: its time alone counts. The fence is this event's seq; in
+    a list that machines share, where each has positions of its own, it is `fence`, and `keeper` is the daemon that
+    keeps the time of the claim: the name of its machine, `_`, and an id.
     """
 
     task: str
@@ -188,6 +190,8 @@ class Claimed(Event, frozen=True, tag="Claimed"):
     lease_ms: int
     attempts: int = 0
     keep: bool = False
+    fence: int = 0
+    keeper: str = ""
 
 
 class Released(Event, frozen=True, kw_only=True, tag="Released"):

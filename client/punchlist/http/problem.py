@@ -32,6 +32,9 @@ STATUS: dict[str, int] = {
     "shutting_down": 503,
     "outcome_unknown": 503,
     "cancelled": 503,
+    "unreachable": 503,
+    "diverged": 409,
+    "upgrade_needed": 409,
     "storage_full": 507,
 }
 """The status of each kind of the contract's error table."""

@@ -129,5 +129,8 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "lease_held": _held,
     "lease_lost": _lost,
     "confirmation_required": _confirmation,
+    "unreachable": lambda error: "nothing was written, since this shared list's server can't be reached; reading works",
+    "diverged": lambda error: "nothing was written: this machine's copy of the shared list differs; ask the person",
+    "upgrade_needed": lambda error: "nothing was written: this shared list needs a newer punchlist; ask the person",
     "storage_full": lambda error: "the disk is full: nothing was written; reading still works",
 }

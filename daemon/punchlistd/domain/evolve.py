@@ -269,7 +269,7 @@ def _claimed(state: State, event: Claimed, seq: int, version: int, at: int) -> N
     )
     _put_status(state, task, old)
     state.offered.pop(task.id, None)
-    state.claims[task.id] = Claim(event.owner, seq, event.lease_ms, event.keep)
+    state.claims[task.id] = Claim(event.owner, event.fence or seq, event.lease_ms, event.keep, event.keeper)
 
 
 def _released(state: State, event: Released, _seq: int, version: int, at: int) -> None:

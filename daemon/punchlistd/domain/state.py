@@ -43,12 +43,13 @@ CHANGES_KEPT = 1_024
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Who has a task to himself. `fence` is the claim's number: the seq of its event. See `Claimed` for the rest."""
+    """Who has a task to himself. `fence` is the claim's number. See `Claimed` for the rest."""
 
     owner: str
     fence: int
     lease_ms: int
     keep: bool = False
+    keeper: str = ""
 
 
 class State:

@@ -7,11 +7,13 @@ A write is in one stage at a time, and `NEXT` is the table of its life:
         │ │ │                   │        │
         │ ├─┼───────────────────┘        │
         │ ├─┼──▶ REPLAYING ────────────▶ │
-        │ └─┴──▶ READING_PAST ─────────▶ │
+        │ ├─┴──▶ READING_PAST ─────────▶ │
+        │ └────▶ POSTING ──────────────▶ │
         └──────────────────────────────▶ ┘
 
 What is decided or parked becomes visible only with the commit of the transaction that it is in. So does the way into
-the other stages: a write is replayed, or looked back for, behind everything that was decided before it.
+the other stages: a write is replayed, or looked back for, behind everything that was decided before it. A change of a
+list that machines share is posted by its lane; what was posted comes back as an `Arrival`, decided already.
 """
 
 import os
@@ -24,13 +26,15 @@ from typing import Any, Protocol, final
 import msgspec
 
 from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import ConversationConfigured, ConversationDeleted, KnownEvent
 from punchlist_schemas.methods import Method
 from punchlist_schemas.params import MessageAppend, Mutation
 from punchlistd.clock import now_ms
-from punchlistd.domain.commands import Command
+from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.lookback import Lookback
-from punchlistd.engine.loaded import LoadedConversation
+from punchlistd.engine.loaded import Lane, LoadedConversation, Place
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces
+from punchlistd.store.port import Side
 
 
 class Holder(Protocol):
@@ -135,6 +139,8 @@ class Stage(IntEnum):
     """It has a key that the log knows: its first answer is rebuilt."""
     READING_PAST = auto()
     """It is an undo that is worked out: for the first time, or anew since its list has moved."""
+    POSTING = auto()
+    """Its list is shared with other machines: its lane decides it and posts what follows."""
     ANSWERED = auto()
     """It is over."""
 
@@ -146,6 +152,7 @@ NEXT: dict[Stage, frozenset[Stage]] = {
     Stage.WAITING: frozenset({Stage.QUEUED, Stage.ANSWERED}),
     Stage.REPLAYING: frozenset({Stage.QUEUED, Stage.ANSWERED}),
     Stage.READING_PAST: frozenset({Stage.QUEUED, Stage.ANSWERED}),
+    Stage.POSTING: frozenset({Stage.QUEUED, Stage.DECIDED, Stage.PARKED, Stage.ANSWERED}),
     Stage.ANSWERED: frozenset(),
 }
 """Where a write may go from each stage."""
@@ -202,12 +209,12 @@ StateQuery = Callable[[Any, LoadedConversation, int], Outcome]
 
 @final
 class Read(msgspec.Struct, eq=False):
-    """A read of one conversation's state that takes its turn among the writes.
+    """A read of one conversation's state that takes its turn among the writes, those that a lane posts included.
 
     It sees the writes of its own connection before it and none after it. It was asked by `caller` under the raw JSON
     request `id`, and `query` answers it. `later` does it otherwise when too many bytes of answers wait for the caller
     to take them: the answer may then show changes that came behind it. `opened` is the conversation that it is about,
-    found when its turn comes.
+    found when its turn comes, and `lane` the one whose writes of the same connection come first.
     """
 
     caller: Caller
@@ -218,6 +225,7 @@ class Read(msgspec.Struct, eq=False):
     later: Callable[[], None]
     opened: LoadedConversation | None = None
     outcome: Outcome | None = None
+    lane: Lane | None = None
 
     def answer(self, outcome: Outcome) -> None:
         """Answer the caller."""
@@ -248,7 +256,54 @@ class Barrier(msgspec.Struct, eq=False):
             self.done.set_result(rejection)
 
 
-Item = Write | Read | Barrier
+class Step(msgspec.Struct, eq=False):
+    """One group of events that a post brought or, without events, a call that made none.
+
+    `write` is the call of this daemon that it answers, `refusal` its answer if it is one; `parked` says that it is a
+    claim which found nothing and waits.
+    """
+
+    events: tuple[KnownEvent, ...]
+    at: int
+    actor: str
+    side: Side | None
+    decision: Decision
+    write: Write | None = None
+    refusal: Rejection | None = None
+    parked: bool = False
+
+
+@final
+class Arrival(msgspec.Struct, eq=False):
+    """What was decided for a shared list: a post's groups in their order, or what the present state answers.
+
+    `first` is the version of its first event, `behind` the place in the shared log that it follows, and `place` the one
+    that it leads to. `arrived` is called once: with None when it is published, else with the reason why it is not.
+    """
+
+    conversation: str
+    first: int
+    behind: Place
+    place: Place
+    steps: list[Step]
+    arrived: Callable[[Rejection | None], None]
+    opened: LoadedConversation | None = None
+    refusal: Rejection | None = None
+    params: None = None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it changes where names lead."""
+        return any(type(event) in _LEADING for step in self.steps for event in step.events)
+
+    def refuse(self, rejection: Rejection) -> None:
+        """It is not published."""
+        self.arrived(rejection)
+
+
+_LEADING = frozenset({ConversationConfigured, ConversationDeleted})
+
+Item = Write | Read | Barrier | Arrival
 
 
 def stamp(caller: Caller, params: Mutation) -> Command:

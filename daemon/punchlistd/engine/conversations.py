@@ -16,9 +16,9 @@ from punchlist_schemas.things import Damage
 from punchlistd.domain.snapshot import load_state
 from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.history import History
-from punchlistd.engine.loaded import Listings, LoadedConversation, Shown
+from punchlistd.engine.loaded import Lane, Listings, LoadedConversation, Place, Shown
 from punchlistd.engine.sessions import Sessions
-from punchlistd.store.port import Damaged, EventLog, Gap, Snapshot
+from punchlistd.store.port import Damaged, EventLog, Gap, Snapshot, side_of
 
 T = TypeVar("T")
 
@@ -51,6 +51,8 @@ class Conversations:
     ) -> None:
         """No conversation is loaded."""
         self.loaded: dict[str, LoadedConversation] = {}
+        self.lanes: dict[str, Lane] = {}
+        """Of each list that machines share the way of its changes."""
         self.sessions = Sessions()
         self._log = log
         self._history = history
@@ -136,13 +138,17 @@ class Conversations:
             if name not in self.loaded:
                 self._add(name, await self._read(name))
 
+    def follow(self, opened: LoadedConversation) -> None:
+        """Let those look at a conversation again who follow the states in use: what they asked for was not done."""
+        for follow in self._followers:
+            follow(opened.state)
+
     def _add(self, name: str, opened: LoadedConversation) -> None:
         if name not in self.loaded:
             self.loaded[name] = opened
             opened.with_claims = self._with_claims
             opened.listings = self._listings
-            for follow in self._followers:
-                follow(opened.state)
+            self.follow(opened)
         opened = self.loaded[name]
         for session in opened.state.sessions:
             self.sessions.note(session, opened.state.user, name)
@@ -155,9 +161,25 @@ class Conversations:
         state = load_state(name, loaded.state) if loaded.state is not None else initial_state(name)
         opened = LoadedConversation(state, loaded.check, loaded.seq, loaded.version)
         await self._history.each(loaded.newer, opened.follow)
+        if (lane := self.lanes.get(name)) is not None:
+            opened.lane = lane
+            try:
+                opened.place = await self.place(opened, lane.base)
+            except Damaged as damaged:
+                return await self._salvage(name, damaged)
         if not opened.state.user:
             opened.counted = (opened.state.remaining, opened.state.counts().in_progress)
         return opened
+
+    async def place(self, opened: LoadedConversation, base: Place) -> Place:
+        """Up to where of the shared log a conversation goes: the last event of each post has it beside it.
+
+        Raises:
+            Damaged: The last event can't be had.
+        """
+        newest = await self._log.read(opened.seq - 1, 1, conversation=opened.state.conversation) if opened.seq else []
+        side = side_of(newest[-1]) if newest else None
+        return base if side is None or not side.position else Place(side.position, side.chain)
 
     async def _salvage(self, name: str, damaged: Damaged) -> LoadedConversation:
         """A damaged conversation is readable as far as it is whole, and refuses to be written."""

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -31,13 +31,34 @@ Shown = Callable[[State, list[Task]], list[Task]]
 """Adds to the tasks of a state what answers show beside it."""
 
 
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """A place in the log that machines share: a post's position, and the head of the posts' chain there."""
+
+    position: int = 0
+    check: str = ""
+
+
+class Lane(Protocol):
+    """The way of the changes of one shared list; see `punchlistd.shared.lane`."""
+
+    @property
+    def base(self) -> Place:
+        """Where the list was before the first post that the log tells of."""
+        ...
+
+    def take(self, item: Any) -> None:
+        """Take a write, or a read or a barrier that comes behind writes: each goes on when its turn has come."""
+        ...
+
+
 class LoadedConversation:
     """A conversation in use: its state, the head of its hash chain, and what follows from them.
 
     `dirty` counts the batches that touched the state and are not published yet: while there are any it runs ahead of
     the log, and reads wait. `dropped` says that it is not the conversation's state any more; `unnamed`, of one that
     does not exist, that no session of its id is attached to another one either. With `damage` it takes no changes, and
-    with `cut` the state is not whole either: it ends before the damage.
+    with `cut` the state is not whole either: it ends before the damage. A shared one has a `lane`, and `place` says up
+    to where of the shared log the state goes.
     """
 
     __slots__ = (
@@ -48,8 +69,10 @@ class LoadedConversation:
         "dirty",
         "dropped",
         "keys",
+        "lane",
         "listed",
         "listings",
+        "place",
         "replies",
         "saved_version",
         "with_claims",
@@ -70,6 +93,8 @@ class LoadedConversation:
         self.dirty = 0
         self.dropped = False
         self.unnamed = False
+        self.lane: Lane | None = None
+        self.place = Place()
         self.damage: Rejection | None = None
         self.cut: Damage | None = None
         self.keys: set[int] | None = None

@@ -24,15 +24,16 @@ from punchlistd.domain.decide import decide, follow_up, has_follow_ups
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.responses import respond
+from punchlistd.domain.state import State
 from punchlistd.engine.access import Access, refused
-from punchlistd.engine.calls import Barrier, Holder, Item, Read, Stage, Write
+from punchlistd.engine.calls import Arrival, Barrier, Holder, Item, Read, Stage, Write
 from punchlistd.engine.claims import CLAIMS, Claims
 from punchlistd.engine.confirm import Confirmer
 from punchlistd.engine.conversations import Conversations
 from punchlistd.engine.deferrals import Deferrals
 from punchlistd.engine.idempotency import fingerprint, key_conflict
 from punchlistd.engine.idle import Idle
-from punchlistd.engine.loaded import LoadedConversation
+from punchlistd.engine.loaded import LoadedConversation, Place
 from punchlistd.engine.rates import Rates
 from punchlistd.engine.replies import INTERNAL_ERROR, REPLY_BYTES, Outcome, size_of
 from punchlistd.engine.subscriptions import PublishedEvent
@@ -68,10 +69,10 @@ class Transaction:
     `head` is the position of the last event in it; `entries` go into the log, `lines` to the subscribers; `touched` are
     the conversations that run ahead of the log, `sessions` the attachments that change with it, and `deleted` the
     conversations to be erased behind it. `owed` are the bytes of answers to reads that wait for it, by connection, and
-    `owing` those of all together.
+    `owing` those of all together. `place` is where the post leads to whose last group is being appended.
     """
 
-    __slots__ = ("deleted", "entries", "head", "items", "lines", "owed", "owing", "sessions", "touched")
+    __slots__ = ("deleted", "entries", "head", "items", "lines", "owed", "owing", "place", "sessions", "touched")
 
     def __init__(self, head: int) -> None:
         """An empty transaction that follows position `head`."""
@@ -84,6 +85,7 @@ class Transaction:
         self.deleted: list[str] = []
         self.owed: dict[Holder, int] = {}
         self.owing = 0
+        self.place: Place | None = None
 
     def append(  # noqa: PLR0913 - whose events, and what is kept beside them
         self,
@@ -177,6 +179,8 @@ class Transaction:
         is_first = version == call or not call
         if left:
             side = msgspec.structs.replace(side or _NO_SIDE, left=left)
+        elif self.place is not None:
+            side = msgspec.structs.replace(side or _NO_SIDE, position=self.place.position, chain=self.place.check)
         deleted = type(event) is ConversationDeleted
         if deleted and owner:
             side = msgspec.structs.replace(side or _NO_SIDE, owner=owner)
@@ -250,6 +254,9 @@ class Transactor:
         for item in items:
             if type(item) is Barrier:
                 continue
+            if type(item) is Arrival:
+                item.opened = await self._conversations.load(item.conversation)
+                continue
             user, name = item.caller.user, item.params.conversation
             try:
                 opened = self._access.find(user, name) or await self._access.load(user, name)
@@ -289,7 +296,7 @@ class Transactor:
 
     # in its turn
 
-    def decide(self, item: Item, transaction: Transaction) -> bool:  # noqa: C901, PLR0912 - one rule after the other
+    def decide(self, item: Item, transaction: Transaction) -> bool:  # noqa: C901, PLR0911, PLR0912 - one rule after the other
         """Make a call part of the transaction: set its outcome or its stage, and append its events.
 
         Returns:
@@ -297,11 +304,19 @@ class Transactor:
         """
         if type(item) is Barrier:
             return False
+        if type(item) is Arrival:
+            self._arrive(item, transaction)
+            return False
         opened = item.opened
         if opened is not None and item.caller.user is not None:
             # Again: a call before it in the transaction may have opened it for somebody else.
             item.outcome = refused(item.caller.user, item.params.conversation, opened.state)
         if type(item) is Read:
+            lane = None if opened is None else opened.lane
+            if lane is not None and item.lane is not lane:
+                item.lane = lane  # writes of the connection may be on their way there
+                return False
+            item.lane = None
             return opened is not None and item.outcome is None and self._answer_read(item, opened, transaction)
         if item.outcome is not None:
             item.to(Stage.DECIDED)
@@ -309,9 +324,10 @@ class Transactor:
         elif opened is None:
             item.to(Stage.READING_PAST)
         elif item.params.key is None or not self._was_used(item, item.params.key, opened):
-            decision = self._decision(item, opened)
-            if type(item.params) is TaskClaim:
-                decision = self._claims.decided(item, item.params, opened.state, decision)
+            if opened.lane is not None and opened.damage is None:
+                item.to(Stage.POSTING)
+                return False
+            decision = self.consider(item, opened)
             if decision is None:
                 item.to(Stage.PARKED)
                 return False
@@ -323,6 +339,48 @@ class Transactor:
             else:
                 self._record(item, decision, opened, transaction)
         return False
+
+    def consider(self, item: Write, opened: LoadedConversation) -> Decision | Rejection | None:
+        """What follows from a call on a state, which stays as it is; None if it is a claim that has to wait."""
+        decision = self._decision(item, opened)
+        if type(item.params) is TaskClaim:
+            return self._claims.decided(item, item.params, opened.state, decision)
+        return decision
+
+    def _arrive(self, arrival: Arrival, transaction: Transaction) -> None:  # noqa: C901 - one step after the other
+        """Append what a post brought, and answer the calls that it holds."""
+        opened = arrival.opened
+        assert opened is not None, "it was prepared"
+        state = opened.state
+        if opened.damage is not None or opened.place != arrival.behind:
+            arrival.refusal = opened.damage or OVERTAKEN
+            return
+        last = next((step for step in reversed(arrival.steps) if step.events), None)
+        if last is not None and state.version < arrival.first - 1:
+            state.version = arrival.first - 1  # it is a tombstone: what was before it is erased
+        for step in arrival.steps:
+            write, had_claims = step.write, bool(state.claims)
+            if write is not None:
+                write.to(Stage.PARKED if step.parked else Stage.DECIDED)
+                if step.parked:
+                    continue
+                if step.refusal is not None:
+                    write.outcome = self._alike(write, opened, step.refusal)
+                    self._claims.forget(write)
+                    continue
+            transaction.place = arrival.place if step is last else None
+            command = Command(_NOTHING, step.at, step.actor)
+            events = transaction.append(step.events, opened, command, step.side, None, step.decision)
+            if write is not None:
+                self._recorded(write, step.decision, opened, transaction, events, had_claims=had_claims)
+                continue
+            self._follow_lists(state, events)
+            if had_claims or state.claims:
+                self._claims.observe_arrival(state, events)
+            if step.side is not None and step.side.key and opened.keys is not None:
+                opened.keys.add(key_hash(step.side.key))
+        transaction.place = None
+        opened.place = arrival.place
 
     def _answer_read(self, item: Read, opened: LoadedConversation, transaction: Transaction) -> bool:
         """Answer a read from the state, unless so many bytes wait for its connection that it has to take them first."""
@@ -372,7 +430,7 @@ class Transactor:
         try:
             decision = self._claims.admit(item, state) if state.claims or type(params) in CLAIMS else None
             if decision is None and type(params) is ConversationAttach:
-                decision = self._session_refusal(item, params)
+                decision = self._session_refusal(item, params) or self._move_refusal(item, params, opened)
             if decision is None and state.settings.rate_limit:
                 decision = self._rates.refusal(state, params, item.command.actor)
             if decision is None:
@@ -404,6 +462,18 @@ class Transactor:
         message = f"{session} is a conversation itself: a session needs an id of its own."
         return Rejection("invalid_params", message, {"field": "session"})
 
+    def _move_refusal(self, item: Write, params: ConversationAttach, target: LoadedConversation) -> Rejection | None:
+        """Why a session can't move: its two lists would change together, and machines share one of them."""
+        name, shared = target.state.conversation, self._conversations.lanes
+        if not shared:
+            return None
+        for holder in self._access.holders(item.caller.user, params.session, target):
+            held = holder.state.conversation
+            if held != name and (held in shared or name in shared):
+                message = f"{params.session} is attached to {held}: detach it there first, since machines share a list."
+                return Rejection("invalid_params", message, {"field": "session"})
+        return None
+
     def _recording(
         self, item: Write, decision: Decision, opened: LoadedConversation, transaction: Transaction
     ) -> Generator[None, None, None]:
@@ -428,6 +498,12 @@ class Transactor:
         events = transaction.append(decided, opened, command, _side(item, decision), params, decision)
         self._recorded(item, decision, opened, transaction, events, had_claims=had_claims)
 
+    def _follow_lists(self, state: State, events: Sequence[KnownEvent], *, undone: bool = False) -> None:
+        if events and state.settings.auto_clear == "idle":
+            self._idle.follow(state, undone=undone)
+        if state.deferred or state.conversation in self._deferrals.due:
+            self._deferrals.follow(state)
+
     def _recorded(  # noqa: PLR0913 - a call, and what came of it
         self,
         item: Write,
@@ -439,10 +515,7 @@ class Transactor:
         had_claims: bool,
     ) -> None:
         params, state = item.params, opened.state
-        if events and state.settings.auto_clear == "idle":
-            self._idle.follow(state, undone=type(params) is ListUndo)
-        if state.deferred or state.conversation in self._deferrals.due:
-            self._deferrals.follow(state)
+        self._follow_lists(state, events, undone=type(params) is ListUndo)
         if had_claims or type(params) is TaskClaim:
             self._claims.observe(item, state, events)
         try:
@@ -473,6 +546,9 @@ class Transactor:
 
 
 _NO_SIDE = Side()
+_NOTHING = Mutation(conversation="")
+OVERTAKEN = Rejection("version_conflict", "Another post came first.")
+"""Why what was decided for a shared list is not appended: its replica is further, or not so far. No client sees it."""
 _CONFIGURES = frozenset({ConversationOpened, ConversationConfigured})
 """Events behind which something may follow that could not follow before."""
 _CONFIRMABLE = frozenset(Confirmable.__subclasses__())

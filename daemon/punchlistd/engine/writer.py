@@ -22,7 +22,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.params import ConversationAttach, ConversationDelete, ConversationDetach, ListUndo, TaskClaim
 from punchlistd.domain.state import State
 from punchlistd.engine.access import Access
-from punchlistd.engine.calls import Barrier, Caller, Item, Read, Stage, Write
+from punchlistd.engine.calls import Arrival, Barrier, Caller, Item, Read, Stage, Write
 from punchlistd.engine.claims import Claims
 from punchlistd.engine.conversations import Conversations, damage_of
 from punchlistd.engine.history import SLICE_EVENTS, History
@@ -161,12 +161,12 @@ class Writer:
             # Those who were answered together ask again together: one turn of the loop lets them share a flush.
             await asyncio.sleep(0)
         self._last_size = len(queue)
-        alone = type(queue[0].params) in ALONE
+        alone = _is_alone(queue[0])
         if alone:
             await self._drained()
         items = self._deciding = [queue.popleft()]
         room = 1 if alone else self._batch_calls - len(self._forming.items)
-        while queue and len(items) < room and type(queue[0].params) not in ALONE:
+        while queue and len(items) < room and not _is_alone(queue[0]):
             items.append(queue.popleft())
         await self._transactor.prepare(items)
         self._deciding = []
@@ -269,8 +269,9 @@ class Writer:
         for name in (*batch.touched, *later.touched):
             self._conversations.drop(name)
         items = [*batch.items, *later.items]
-        self._refuse([item for item in items if type(item) is Write], STORAGE_FULL if full else damage_of(refused))
-        self._inbox.queue.extendleft(reversed([item for item in items if type(item) is not Write]))
+        taken = [item for item in items if type(item) in (Write, Arrival)]
+        self._refuse(taken, STORAGE_FULL if full else damage_of(refused))
+        self._inbox.queue.extendleft(reversed([item for item in items if type(item) in (Read, Barrier)]))
         self._inbox.work.give()
         self._subscriptions.catch_up_stale()
 
@@ -305,17 +306,46 @@ class Writer:
                     claimed.append(item.opened.state)
             if type(item) is Barrier:
                 item.reached()
+            elif type(item) is Arrival:
+                claimed += self._answer_arrival(item, callers)
             elif item.outcome is not None:
                 item.answer(item.outcome)
                 callers[item.caller] = None
-            elif type(item) is Read:
-                item.later()
-            elif item.stage is Stage.REPLAYING:
-                self._spawn(self._replay(item))
-            elif item.stage is Stage.READING_PAST:
-                self._spawn(self._read_past(item))
+            else:
+                self._go_on(item)
         for caller in callers:
             caller.flush()
+        return claimed
+
+    def _go_on(self, item: Write | Read) -> None:
+        """Bring to where it is answered what the writer did not answer."""
+        if type(item) is Read:
+            if item.lane is None:
+                item.later()
+            else:
+                item.lane.take(item)
+        elif item.stage is Stage.POSTING and item.opened is not None and item.opened.lane is not None:
+            item.opened.lane.take(item)
+        elif item.stage is Stage.REPLAYING:
+            self._spawn(self._replay(item))
+        elif item.stage is Stage.READING_PAST:
+            self._spawn(self._read_past(item))
+
+    def _answer_arrival(self, arrival: Arrival, callers: dict[Caller, None]) -> list[State]:
+        """Answer the calls that a post holds; the states in which they claimed tasks."""
+        claimed: list[State] = []
+        for step in () if arrival.refusal is not None else arrival.steps:
+            write = step.write
+            if write is None:
+                continue
+            if type(write.params) is TaskClaim:
+                self._claims.published(write)
+                if arrival.opened is not None:
+                    claimed.append(arrival.opened.state)
+            if write.outcome is not None and write.stage is Stage.DECIDED:
+                write.answer(write.outcome)
+                callers[write.caller] = None
+        arrival.arrived(arrival.refusal)
         return claimed
 
     # beside the writer
@@ -353,6 +383,10 @@ class Writer:
             if type(item) is Write:
                 self._claims.forget(item)
             item.refuse(rejection)
+
+
+def _is_alone(item: Item) -> bool:
+    return item.is_alone if type(item) is Arrival else type(item.params) in ALONE
 
 
 def _some(work: Generator[None, None, None]) -> Generator[None, None, None] | None:

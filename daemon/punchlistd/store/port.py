@@ -18,7 +18,8 @@ class Side(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     `key` is the idempotency key and `call` the fingerprint of the call that used it (both on the first event of a
     group), `left` the events of the group that still follow, `undoes` the versions of the first events of the groups
     that this group takes back (negative: of the undos that it takes back). `owner` is the user whose conversation a
-    tombstone erased.
+    tombstone erased. On the last event of a post of a shared list `position` is the post's in the shared log, and
+    `chain` the head of the posts' chain behind it.
     """
 
     key: str = ""
@@ -26,6 +27,8 @@ class Side(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     left: int = 0
     undoes: tuple[int, ...] = ()
     owner: str = ""
+    position: int = 0
+    chain: str = ""
 
 
 class Sealed(msgspec.Struct, frozen=True, gc=False):

@@ -110,6 +110,14 @@ class Claims:
         elif any(isinstance(event, _END) for event in events):
             self.leases.clear(state.conversation)
 
+    def observe_arrival(self, state: State, events: Sequence[KnownEvent]) -> None:
+        """Claims begin and end with the events of a call that another machine took."""
+        tasks = dict.fromkeys(event.task for event in events if isinstance(event, _TOUCH))
+        if tasks:
+            self.leases.follow(state, None, None, tasks)
+        if any(isinstance(event, _END) for event in events):
+            self.leases.clear(state.conversation)
+
     def observe_repeat(self, write: Write, state: State, reply: bytes) -> None:
         """A claim is answered again, since whoever made it lost the connection over it: it holds what it got."""
         self.leases.rejoin(state, reply, write.caller.holder)

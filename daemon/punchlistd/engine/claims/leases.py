@@ -34,6 +34,9 @@ _STANDSTILL_S = 0.5
 """A timer that is this late rang after a standstill, of this process or of the machine. Those who hold claims may have
 stood still as well, so what ended meanwhile gets a grace."""
 
+MEMBER_SLACK_S = 2.0
+"""How much longer than its own machine the others hold a claim: signs of life need a while, and some are lost."""
+
 _RELEASE = METHODS["task.release"]
 _OF_HOLDERS = (TaskRenew, TaskRelease, TaskSetStatus)
 
@@ -41,11 +44,24 @@ _OF_HOLDERS = (TaskRenew, TaskRelease, TaskSetStatus)
 class Lease:
     """The time of one claim.
 
-    `holder` is the connection that made or renewed the claim, while it is open; its calls prolong the claim unless
-    `keep` is set. `reason` is what is told when the time runs out; `asked` that this was asked for already.
+    `member` says that a daemon on another machine keeps it, and `holder` is that daemon. Otherwise `holder` is the
+    connection that made or renewed the claim, while it is open; its calls prolong the claim unless `keep` is set.
+    `reason` is what is told when the time runs out; `asked` that this was asked for already.
     """
 
-    __slots__ = ("asked", "conversation", "deadline", "fence", "holder", "keep", "lease_s", "owner", "reason", "task")
+    __slots__ = (
+        "asked",
+        "conversation",
+        "deadline",
+        "fence",
+        "holder",
+        "keep",
+        "lease_s",
+        "member",
+        "owner",
+        "reason",
+        "task",
+    )
 
     def __init__(self, conversation: str, task: str, claim: Claim, deadline: float) -> None:
         """A lease that nobody holds, up to `deadline` of the monotonic clock."""
@@ -57,6 +73,7 @@ class Lease:
         self.deadline = deadline
         self.holder: Holder | None = None
         self.keep = claim.keep
+        self.member = False
         self.reason = "expired"
         self.asked = False
 
@@ -91,6 +108,8 @@ class Leases:
 
     def __init__(self, grace_s: float, submit: Callable[[Write], None]) -> None:
         """No claims."""
+        self.member: Callable[[str, str], Holder | None] = lambda _keeper, _conversation: None
+        """The daemon on another machine that keeps the time of a list's claims; None: they are this daemon's own."""
         self._grace_s = grace_s
         self._submit = submit
         self._held: dict[str, dict[str, Lease]] = {}
@@ -109,6 +128,10 @@ class Leases:
         """The leases of one conversation, by task."""
         return self._held.get(conversation, _NONE)
 
+    def keeps(self, conversation: str) -> bool:
+        """Whether the time of a claim in this conversation is kept here."""
+        return any(not lease.member for lease in self.of(conversation).values())
+
     # what happens to claims
 
     def adopt(self, state: State) -> None:
@@ -122,7 +145,9 @@ class Leases:
             lease = self.of(name).get(task)
             if lease is None or lease.fence != claim.fence:
                 lease = self._add(Lease(name, task, claim, grace))
-                if lease.keep:
+                if (member := self._member(name, claim)) is not None:
+                    self._hold_for(lease, member)
+                elif lease.keep:
                     lease.deadline = time.monotonic() + lease.lease_s
                 else:
                     lease.reason = "restarted"
@@ -131,8 +156,8 @@ class Leases:
                 lease.deadline = grace
             self._schedule(lease)
 
-    def follow(self, state: State, params: Mutation, holder: Holder | None, tasks: Iterable[str]) -> None:
-        """A call has changed the claims of these tasks."""
+    def follow(self, state: State, params: Mutation | None, holder: Holder | None, tasks: Iterable[str]) -> None:
+        """A call has changed the claims of these tasks; None: one that another machine took."""
         name = state.conversation
         for task in tasks:
             claim, lease = state.claims.get(task), self.of(name).get(task)
@@ -140,17 +165,29 @@ class Leases:
                 self._drop(name, task)
             elif lease is None or lease.fence != claim.fence:
                 lease = self._add(Lease(name, task, claim, 0.0))
-                self._hold(lease, holder)
+                if (member := self._member(name, claim)) is not None:
+                    self._hold_for(lease, member)
+                else:
+                    self._hold(lease, holder)
         if isinstance(params, TaskRenew) and (lease := self.of(name).get(params.task)) is not None:
             lease.lease_s = lease.lease_s if params.lease_ms is None else params.lease_ms / 1000
             self._hold(lease, holder)
+
+    def _member(self, conversation: str, claim: Claim) -> Holder | None:
+        return self.member(claim.keeper, conversation) if claim.keeper else None
+
+    def _hold_for(self, lease: Lease, member: Holder) -> None:
+        """The claim lasts as long as its daemon gives signs of life, whoever holds it there."""
+        lease.keep, lease.member = False, True
+        lease.lease_s += MEMBER_SLACK_S
+        self._hold(lease, member)
 
     def rejoin(self, state: State, reply: bytes, holder: Holder | None) -> None:
         """A claim is answered again, since whoever made it lost the connection over it."""
         result = msgspec.json.decode(reply, type=_Fences)
         wanted = {result.fence, *result.fences}
         for lease in self.of(state.conversation).values():
-            if lease.fence in wanted:
+            if lease.fence in wanted and not lease.member:
                 self._hold(lease, holder)
 
     def clear(self, conversation: str) -> None:
@@ -203,10 +240,14 @@ class Leases:
         claim may be finished by its owner: by a call with the owner as actor, or without an actor on the connection
         that made the claim.
         """
-        if not isinstance(params, _OF_HOLDERS) or params.fence is not None:
+        if not isinstance(params, _OF_HOLDERS):
+            return None
+        lease = self.of(state.conversation).get(params.task)
+        if isinstance(params, TaskRenew) and lease is not None and lease.member:
+            return self.explained(state, lease_held(state.tasks[params.task], lease.owner + _machine(state, lease)))
+        if params.fence is not None:
             return None
         finishes = isinstance(params, TaskSetStatus) and params.status in ("completed", "failed")
-        lease = self.of(state.conversation).get(params.task)
         if lease is None or not (finishes or isinstance(params, TaskRenew | TaskRelease)):
             return None
         is_holder = lease.holder is not None and lease.holder is holder
@@ -215,7 +256,7 @@ class Leases:
             may = not finishes or command.actor == lease.owner or (is_holder and params.actor is None)
         else:
             may = is_holder or lease.holder is None
-        where = "" if lease.keep else " on another connection"
+        where = _machine(state, lease) if lease.member else "" if lease.keep else " on another connection"
         return None if may else self.explained(state, lease_held(state.tasks[params.task], lease.owner + where))
 
     def explained(self, state: State, rejection: Rejection) -> Rejection:
@@ -316,3 +357,8 @@ class Leases:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _machine(state: State, lease: Lease) -> str:
+    """Where a claim is held that a daemon on another machine keeps."""
+    return f" on {state.claims[lease.task].keeper.rpartition('_')[0]}"

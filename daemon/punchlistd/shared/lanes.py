@@ -1,0 +1,134 @@
+"""The lanes of one space: they share its log, its signs of life, and one look at whether a push was lost."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import anyio
+
+from punchlistd.engine.claims.leases import Leases
+from punchlistd.engine.loaded import Place
+from punchlistd.shared.lane import Lane, Parts
+from punchlistd.shared.members import BEAT_S, Members
+from punchlistd.shared.port import Beat, Link, Posted, SharedLog, SharedLogError
+
+logger = logging.getLogger(__name__)
+
+COMPARE_S = 4.0
+"""How often the positions of lists are compared with the space's, in seconds."""
+
+CLOSE_S = 2.0
+"""How long what is on its way is waited for when the daemon stops, in seconds."""
+
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+
+
+class Lanes:
+    """What is shared in one space.
+
+    Args:
+        space: its name.
+        log: its log.
+        parts: the engine.
+        leases: tells which lists have claims.
+    """
+
+    def __init__(self, space: str, log: SharedLog, parts: Parts, leases: Leases) -> None:
+        """No list is shared yet, and nothing moves before `run`."""
+        self.space = space
+        self.log = log
+        self.lanes: dict[str, Lane] = {}
+        self.members = Members(log.member)
+        self._parts = parts
+        self._leases = leases
+        self._group: anyio.abc.TaskGroup | None = None
+        self._scopes: dict[str, anyio.CancelScope] = {}
+
+    async def run(self) -> None:
+        """Keep the space, until cancelled."""
+        async with anyio.create_task_group() as group:
+            self._group = group
+            for lane in self.lanes.values():
+                group.start_soon(self._run, lane)
+            group.start_soon(self._beat)
+            group.start_soon(self._compare)
+            await self.log.run(self)
+
+    async def _run(self, lane: Lane) -> None:
+        with anyio.CancelScope() as scope:
+            self._scopes[lane.conversation] = scope
+            await lane.run()
+
+    def add(self, conversation: str, base: Place) -> Lane:
+        """Share a list from here on: its changes take the lane."""
+        lane = self.lanes[conversation] = Lane(conversation, self.space, base, self.log, self._parts)
+        self._parts.conversations.lanes[conversation] = lane
+        if self._group is not None:
+            self._group.start_soon(self._run, lane)
+        return lane
+
+    async def remove(self, conversation: str) -> None:
+        """Follow a list no more."""
+        lane = self.lanes.pop(conversation)
+        await lane.close(CLOSE_S)
+        if (scope := self._scopes.pop(conversation, None)) is not None:
+            scope.cancel()
+
+    async def close(self) -> None:
+        """Take no more calls, and see what is on its way to its end."""
+        async with anyio.create_task_group() as group:
+            for lane in self.lanes.values():
+                group.start_soon(lane.close, CLOSE_S)
+
+    # what is heard of the space
+
+    def posted(self, post: Posted) -> None:
+        """A post was made."""
+        if (lane := self.lanes.get(post.list)) is not None:
+            lane.posted(post)
+
+    def link_changed(self, link: Link) -> None:
+        """The way to the space is another one now."""
+        logger.info("space %s: %s %s", self.space, link.state, link.reason)
+        if link.state == "up":
+            self.members.heard_of()
+        for lane in self.lanes.values():
+            lane.link_changed(link)
+
+    def beat(self, beat: Beat) -> None:
+        """A member lives."""
+        self.members.beat(beat.member, list(beat.lists))
+
+    def wanted(self, list: str, member: str, round_trip_s: float) -> None:
+        """A member asks for the next turn."""
+        if (lane := self.lanes.get(list)) is not None:
+            lane.wanted(member, round_trip_s)
+
+    # what is done now and then
+
+    async def _beat(self) -> None:
+        """Give a sign of life where claims are kept here."""
+        while True:
+            kept = tuple(name for name in self.lanes if self._leases.keeps(name))
+            if kept and self.log.link.state == "up":
+                try:
+                    await self.log.beat(Beat(self.log.member, kept))
+                except SharedLogError as error:
+                    logger.info("space %s: %s", self.space, error)
+            await asyncio.sleep(BEAT_S)
+
+    async def _compare(self) -> None:
+        """See whether a push was lost."""
+        while True:
+            await asyncio.sleep(COMPARE_S)
+            for lane in list(self.lanes.values()):
+                if self.log.link.state != "up" or (position := lane.position) is None:
+                    continue
+                try:
+                    last = await self.log.last(lane.conversation)
+                except SharedLogError as error:
+                    logger.info("space %s: %s", self.space, error)
+                    break
+                if last != position and lane.position == position:
+                    lane.compare()

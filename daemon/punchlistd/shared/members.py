@@ -1,0 +1,55 @@
+"""The other daemons of a space as holders of what was claimed through them.
+
+A daemon keeps the time of its own claims. The others know of them only that it lives: each beat prolongs all its claims
+in the lists that the beat names. Whoever hears nothing of it for as long as a lease may post the end of the claim, and
+the log lets one of them in. While this daemon itself is cut off it hears nothing of anybody, and ends nobody's claim.
+"""
+
+import time
+
+BEAT_S = 1.0
+"""How often a daemon that keeps claims gives a sign of life, in seconds."""
+
+
+class Member:
+    """Another daemon, in one list; see `Holder`."""
+
+    is_gone = False
+    pid = 0
+    unsent_bytes = 0
+
+    def __init__(self) -> None:
+        """It has just been heard of."""
+        self.heard_at = time.monotonic()
+
+
+class Members:
+    """The daemons of one space.
+
+    Args:
+        own: this one.
+    """
+
+    def __init__(self, own: str) -> None:
+        """Nobody is known."""
+        self._own = own
+        self._members: dict[tuple[str, str], Member] = {}
+
+    def of(self, keeper: str, conversation: str) -> Member | None:
+        """The daemon that keeps a claim; None: this one."""
+        if keeper == self._own:
+            return None
+        return self._members.setdefault((keeper, conversation), Member())
+
+    def beat(self, keeper: str, conversations: list[str]) -> None:
+        """A daemon gave a sign of life."""
+        now = time.monotonic()
+        for conversation in conversations:
+            if (member := self._members.get((keeper, conversation))) is not None:
+                member.heard_at = now
+
+    def heard_of(self) -> None:
+        """The way to the space is open again: whatever was not heard in between proves nothing."""
+        now = time.monotonic()
+        for member in self._members.values():
+            member.heard_at = now

@@ -1,0 +1,62 @@
+"""Posts until it is known whether a post is in: the one loop that every adapter is called through.
+
+What an engine answers about one attempt is not the end of it. A time-out leaves open whether the post is in, and a
+deposed leader may say "conflict" although nobody was first. So after either the log itself is asked who stands behind
+the expected position, by the nonce. A post that is not there is made again with the same expectation: it can't get in
+twice, and an earlier attempt that comes in late is the same post.
+"""
+
+import asyncio
+import random
+import time
+
+from punchlistd.shared.port import Conflict, OutcomeUnknown, SharedLog, Unreachable
+
+PATIENCE_S = 10.0
+"""How long a call waits for an engine that does not answer: electing a leader takes six seconds."""
+
+PAUSE_S = 0.1
+"""About how long to wait between two attempts."""
+
+
+async def post(log: SharedLog, list: str, expected: int, nonce: str, body: bytes, until: float | None = None) -> int:
+    """The position of the post.
+
+    Args:
+        log: where to.
+        list: the list.
+        expected: the position of the post that this one follows.
+        nonce: what the post is known by.
+        body: the post.
+        until: when to give up, by the monotonic clock; None: after `PATIENCE_S`.
+
+    Raises:
+        Conflict: Another post stands there: this one is not in and never will be.
+        Unreachable: It is not in and never will be.
+        OutcomeUnknown: It may be in.
+        Forbidden: This member may not post.
+        TooLarge: It is not in.
+    """
+    until = time.monotonic() + PATIENCE_S if until is None else until
+    unknown: OutcomeUnknown | None = None
+    while True:
+        failed: Exception
+        try:
+            return await log.post(list, expected, nonce, body)
+        except OutcomeUnknown as error:
+            failed = unknown = error
+        except (Conflict, Unreachable) as error:
+            failed = error
+        try:
+            behind = [] if type(failed) is Unreachable and unknown is None else await log.read(list, expected)
+        except Unreachable:
+            behind = []
+        if behind:
+            if behind[0].nonce == nonce:
+                return behind[0].position
+            raise Conflict(f"Another post to {list} came first.") from failed
+        if time.monotonic() >= until:
+            if unknown is not None:
+                raise unknown
+            raise Unreachable(str(failed)) from failed
+        await asyncio.sleep(PAUSE_S * (0.5 + random.random()))  # noqa: S311 - chance, no secret

@@ -1,0 +1,450 @@
+"""A list on several machines: what is answered, refused and seen, over a space in memory and in virtual time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from random import Random
+
+import anyio
+import msgspec
+import pytest
+
+from punchlist_faults.virtual import VirtualLoop, run
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_testing.machines import Machine
+from punchlist_testing.memory_space import Faults, MemorySpace
+
+LIST = "release"
+
+
+def together(story: Callable[[MemorySpace], Awaitable[None]], faults: Faults | None = None, seed: int = 1) -> None:
+    """Tell a story of machines in virtual time."""
+    random = Random(seed)
+    loop = VirtualLoop(random)
+
+    async def main() -> None:
+        await story(MemorySpace(random, faults or Faults(delays=(0.001, 0.003))))
+
+    run(main(), loop)
+
+
+def add(title: str, key: str | None = None) -> p.TaskAdd:
+    return p.TaskAdd(conversation=LIST, title=title, key=key)
+
+
+def claim(owner: str, **more: object) -> p.TaskClaim:
+    return p.TaskClaim(conversation=LIST, owner=owner, **more)  # pyright: ignore[reportArgumentType]
+
+
+def test_what_one_machine_adds_the_other_has_under_the_same_id_and_version() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = Machine("ann", space, LIST), Machine("bob", space, LIST)
+        first = await a.call(add("one"))
+        await b.reaches(LIST, first["version"])
+        second = await b.call(add("two"))
+        assert (first["task"]["id"], second["task"]["id"]) == ("1", "2")
+        await a.reaches(LIST, second["version"])
+        states = [(await each.engine.conversations.durable(LIST)).state for each in (a, b)]
+        assert [[task.title for task in state.ordered()] for state in states] == [["one", "two"]] * 2
+        await a.stop()
+        await b.stop()
+
+    together(story)
+
+
+def pair(space: MemorySpace) -> tuple[Machine, Machine]:
+    return Machine("ann", space, LIST), Machine("bob", space, LIST)
+
+
+async def ended(*machines: Machine) -> None:
+    for machine in machines:
+        await machine.stop()
+
+
+def test_machines_that_write_at_once_number_their_tasks_without_a_hole() -> None:
+    async def story(space: MemorySpace) -> None:
+        machines = Machine("ann", space, LIST), Machine("bob", space, LIST), Machine("eve", space, LIST)
+        begun = [each.begin(add(f"{each.connection.actor} {n}")) for n in range(20) for each in machines]
+        answers = [msgspec.json.decode(bytes(await answer)) for answer in begun]  # pyright: ignore[reportArgumentType]
+        assert sorted(int(answer["task"]["id"]) for answer in answers) == list(range(1, 61))
+        for each in machines:
+            await each.reaches(LIST, 61)
+        titles = [[t.title for t in (await m.engine.conversations.durable(LIST)).state.ordered()] for m in machines]
+        assert titles[0] == titles[1] == titles[2] and len(titles[0]) == 60
+        assert sum(lane.counts.conflicts for m in machines for lane in m.lanes.lanes.values()) > 0
+        await ended(*machines)
+
+    together(story)
+
+
+def test_one_machine_gets_a_task_and_its_fence_is_the_same_on_all() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        won, lost = [await answer for answer in (a.begin(claim("ann")), b.begin(claim("bob")))]
+        got = [msgspec.json.decode(each).get("task") for each in (won, lost) if isinstance(each, bytes)]
+        assert len([task for task in got if task]) == 1
+        await a.reaches(LIST, 3)
+        await b.reaches(LIST, 3)
+        claims = [(await each.engine.conversations.durable(LIST)).state.claims["1"] for each in (a, b)]
+        assert claims[0] == claims[1] and claims[0].fence == 3
+        await ended(a, b)
+
+    together(story)
+
+
+def test_the_task_of_another_machine_is_neither_finished_nor_renewed_from_here_without_its_fence() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        fence = (await a.call(claim("ann")))["fence"]
+        await b.reaches(LIST, 3)
+        done = p.TaskSetStatus(conversation=LIST, task="1", status="completed")
+        refused = await b.refused(done)
+        assert refused.kind == "lease_held" and "ann on ann" in refused.message
+        renew = p.TaskRenew(conversation=LIST, task="1", owner="ann", fence=fence)
+        assert (await b.refused(renew)).kind == "lease_held"
+        await b.call(msgspec.structs.replace(done, fence=fence))
+        await ended(a, b)
+
+    together(story)
+
+
+def test_a_claim_lasts_while_its_machine_lives_and_is_handed_on_when_it_is_dead() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await a.call(claim("ann", lease_ms=4_000, keep=False))
+        begun = asyncio.get_running_loop().time()
+        waiting = b.begin(claim("bob", wait_ms=120_000))
+        for _ in range(30):
+            a.connection.heard_at = begun + _
+            await asyncio.sleep(1)
+        assert not waiting.done(), "its machine gives signs of life"
+        await a.stop()
+        died = asyncio.get_running_loop().time()
+        got = msgspec.json.decode(bytes(await waiting))  # pyright: ignore[reportArgumentType]
+        assert got["task"]["owner"] == "bob" and asyncio.get_running_loop().time() - died < 4 + 2 + 2
+        await b.stop()
+
+    together(story)
+
+
+def test_a_machine_that_is_cut_off_ends_nobodys_claim() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await a.call(claim("ann", lease_ms=3_000, keep=True))
+        await b.reaches(LIST, 3)
+        b.shared.cut()
+        renew = p.TaskRenew(conversation=LIST, task="1", owner="ann")
+        for _ in range(20):
+            await asyncio.sleep(1)
+            await a.call(renew)
+        b.shared.heal()
+        await asyncio.sleep(2)
+        assert "1" in (await b.engine.conversations.durable(LIST)).state.claims
+        assert await a.version(LIST) == 3
+        await ended(a, b)
+
+    together(story)
+
+
+def test_a_late_owner_is_fenced_after_his_machine_was_cut_off() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        fence = (await a.call(claim("ann", lease_ms=3_000, keep=True)))["fence"]
+        await b.reaches(LIST, 3)
+        a.shared.cut()
+        taken = await b.call(claim("bob", wait_ms=60_000, keep=True))
+        assert taken["task"]["owner"] == "bob"
+        a.shared.heal()
+        late = p.TaskSetStatus(conversation=LIST, task="1", status="completed", fence=fence)
+        assert (await a.refused(late)).kind in ("lease_held", "lease_lost")
+        await ended(a, b)
+
+    together(story)
+
+
+def test_a_machine_that_is_cut_off_reads_and_is_refused_what_it_writes() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        b.shared.cut()
+        began = asyncio.get_running_loop().time()
+        refused = await b.refused(add("two", "k"))
+        waited = asyncio.get_running_loop().time() - began
+        assert refused.kind == "unreachable" and 9 < waited < 11, (refused, waited)
+        assert (await b.refused(add("three"))).kind == "unreachable"
+        assert asyncio.get_running_loop().time() - began - waited < 0.1, "known to be away: refused at once"
+        assert await b.version(LIST) == 2
+        b.shared.heal()
+        assert (await b.call(add("two", "k")))["task"]["id"] == "2"
+        await ended(a, b)
+
+    together(story)
+
+
+def test_a_server_that_says_nothing_is_unreachable_after_ten_seconds() -> None:
+    async def story(space: MemorySpace) -> None:
+        a = Machine("ann", space, LIST)
+        await a.call(add("one"))
+        space.stopped = True  # the link looks as if it were up
+        began = asyncio.get_running_loop().time()
+        assert (await a.refused(add("two"))).kind == "unreachable"
+        assert asyncio.get_running_loop().time() - began < 12
+        space.stopped = False
+        await a.call(add("two"))
+        await a.stop()
+
+    together(story)
+
+
+def test_a_post_whose_answer_was_lost_is_made_once() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        for n in range(20):
+            assert (await a.call(add(f"{n}")))["task"]["id"] == f"{n + 1}"
+        await b.reaches(LIST, 21)
+        await ended(a, b)
+
+    together(story, Faults(ack_lost=0.4, post_lost=0.2, conflict_invented=0.2, delays=(0.001,)))
+
+
+def test_a_call_that_is_retried_through_another_machine_gets_its_first_answer() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        first = await a.call(add("one", "k"))
+        await b.reaches(LIST, 2)
+        again = await b.call(add("one", "k"))
+        assert (again["task"], again["version"]) == (first["task"], first["version"])
+        assert (await b.refused(add("other", "k"))).kind == "key_conflict"
+        same = a.begin(add("both", "k2")), b.begin(add("both", "k2"))
+        tasks = [msgspec.json.decode(bytes(await each))["task"] for each in same]  # pyright: ignore[reportArgumentType]
+        assert tasks[0] == tasks[1]
+        await ended(a, b)
+
+    together(story)
+
+
+def test_a_change_whose_outcome_is_unknown_is_there_or_not_and_its_key_says_so() -> None:
+    kinds = set[str]()
+
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        answer = a.begin(add("two", "k"))
+        await asyncio.sleep(0.004)  # the post is on its way
+        a.shared.cut(noticed=False)
+        outcome = await answer
+        assert isinstance(outcome, Rejection)
+        kinds.add(outcome.kind)
+        a.shared.heal()
+        assert (await a.call(add("two", "k")))["task"]["id"] == "2"
+        await b.reaches(LIST, 3)
+        assert len((await b.engine.conversations.durable(LIST)).state.tasks) == 2
+        await ended(a, b)
+
+    for seed in range(12):
+        together(story, Faults(delays=(0.003, 0.004, 0.005)), seed)
+    assert kinds == {"outcome_unknown", "unreachable"}
+
+
+def test_a_member_that_may_only_read_is_told_so_at_once() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = Machine("ann", space, LIST), Machine("bob", space, LIST, may_post=False)
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        began = asyncio.get_running_loop().time()
+        assert (await b.refused(add("two"))).kind == "forbidden"
+        assert asyncio.get_running_loop().time() - began < 1
+        await ended(a, b)
+
+    together(story)
+
+
+def test_an_undo_takes_back_what_another_machine_did() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await a.call(add("two"))
+        await b.reaches(LIST, 3)
+        undone = b.begin(p.ListUndo(conversation=LIST))
+        more = a.begin(add("three"))
+        assert isinstance(await undone, bytes) and isinstance(await more, bytes)
+        await a.reaches(LIST, 5)
+        await b.reaches(LIST, 5)
+        states = [(await each.engine.conversations.durable(LIST)).state for each in (a, b)]
+        assert [t.title for t in states[0].ordered()] == [t.title for t in states[1].ordered()]
+        assert len(states[0].tasks) == 2
+        await ended(a, b)
+
+    together(story)
+
+
+def test_a_read_behind_a_write_of_its_connection_sees_it() -> None:
+    async def story(space: MemorySpace) -> None:
+        a = Machine("ann", space, LIST)
+        write = a.begin(add("one"))
+        read = a.read(p.TaskList(conversation=LIST))
+        assert isinstance(await write, bytes)
+        assert [task["title"] for task in msgspec.json.decode(bytes(await read))["tasks"]] == ["one"]  # pyright: ignore[reportArgumentType]
+        await a.stop()
+
+    together(story)
+
+
+def test_a_claim_that_waits_gets_what_another_machine_adds() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(p.ConversationOpen(conversation=LIST))
+        waiting = b.begin(claim("bob", wait_ms=60_000))
+        await asyncio.sleep(1)
+        await a.call(add("one"))
+        assert msgspec.json.decode(bytes(await waiting))["task"]["id"] == "1"  # pyright: ignore[reportArgumentType]
+        await ended(a, b)
+
+    together(story)
+
+
+def test_a_machine_that_starts_again_goes_on_where_it_was() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        for n in range(5):
+            await a.call(add(f"{n}"))
+        await b.reaches(LIST, 6)
+        await b.stop()
+        await a.call(add("meanwhile"))
+        again = Machine("bob", space, LIST, log=b.log)
+        assert (await again.call(add("after")))["task"]["id"] == "7"
+        await a.reaches(LIST, 8)
+        await ended(a, again)
+
+    together(story)
+
+
+def forged(space: MemorySpace, **changes: object) -> None:
+    """Somebody posts what no punchlist would: the last post again, otherwise."""
+    last = space.posts[LIST][-1]
+    envelope = msgspec.json.decode(last.body) | changes
+    assert space.commit(LIST, last.position, "forged", msgspec.json.encode(envelope))
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"form": 2}, "upgrade_needed"),
+        ({"level": 2}, "upgrade_needed"),
+        ({"version": 9}, "diverged"),
+        ({"version": 3}, "diverged"),
+        ({"version": 3, "check": "0" * 16}, "diverged"),
+        ({"groups": []}, "diverged"),
+        ({"groups": "rubbish"}, "diverged"),
+        ({"groups": [{"at": 1, "actor": "a", "events": [{"type": "Later"}]}]}, "upgrade_needed"),
+    ],
+)
+def test_a_list_that_holds_what_can_not_be_followed_is_read_and_not_written(
+    changes: dict[str, object], kind: str
+) -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        forged(space, **changes)
+        for each in (a, b):
+            refused = await each.refused(add("two"))
+            assert refused.kind == kind and refused.data["space"] == "team"
+            assert await each.version(LIST) == 2
+        await ended(a, b)
+
+    together(story)
+
+
+def test_a_space_that_lost_posts_is_noticed_and_changes_nothing_here() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        for n in range(3):
+            await a.call(add(f"{n}"))
+        await b.reaches(LIST, 4)
+        del space.posts[LIST][1:]
+        for each in (a, b):
+            each.shared.cut()
+            await asyncio.sleep(1)
+            each.shared.heal()
+            refused = await each.refused(add("more"))
+            assert refused.kind == "diverged" and "lost" in refused.message
+            assert await each.version(LIST) == 4
+        await ended(a, b)
+
+    together(story)
+
+
+async def test_a_list_that_is_deleted_is_erased_on_every_machine_and_may_be_begun_anew(tmp_path: Path) -> None:
+    with anyio.fail_after(60):  # in real time: erasing takes a thread
+        space = MemorySpace()
+        a, b = (Machine(name, space, LIST, data_dir=str(tmp_path)) for name in ("ann", "bob"))
+        await a.call(add("secret"))
+        await b.reaches(LIST, 2)
+        asked = await a.refused(p.ConversationDelete(conversation=LIST))
+        await a.call(p.ConversationDelete(conversation=LIST, confirm=asked.data["token"]))
+        await b.reaches(LIST, 3)
+        for each in (a, b):
+            while len(kept := await each.log.read(0, 100, conversation=LIST)) > 1:  # noqa: ASYNC110 - no such event
+                await anyio.sleep(0.005)
+            assert b"secret" not in kept[0].line
+        await b.call(add("new"))
+        await a.reaches(LIST, 5)
+        c = Machine("eve", space, LIST, data_dir=str(tmp_path))
+        await a.shared.erase(LIST, space.posts[LIST][1].position)
+        await c.reaches(LIST, 5)
+        assert [t.title for t in (await c.engine.conversations.durable(LIST)).state.ordered()] == ["new"]
+        await ended(a, b, c)
+
+
+def test_a_change_that_is_larger_than_a_post_is_refused_and_small_ones_beside_it_are_made() -> None:
+    async def story(space: MemorySpace) -> None:
+        space.max_bytes = 3_000
+        a = Machine("ann", space, LIST)
+        await a.call(add("one"))
+        huge = p.TaskAdd(conversation=LIST, title="huge", description="x" * 4_000)
+        begun = [a.begin(add("two")), a.begin(huge), a.begin(add("three"))]
+        two, refused, three = [await each for each in begun]
+        assert isinstance(refused, Rejection) and (refused.kind, refused.data["maximum"]) == ("limit_exceeded", 3_000)
+        assert isinstance(two, bytes) and isinstance(three, bytes)
+        await a.stop()
+
+    together(story)
+
+
+def test_a_full_disk_here_leaves_the_space_as_it_is_and_is_caught_up_when_there_is_room() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        b.log.full = True
+        await a.call(add("two"))
+        refused = await b.refused(add("three", "k"))
+        assert refused.kind in ("storage_full", "outcome_unknown")
+        assert await b.version(LIST) == 2
+        b.log.full = False
+        done = await b.call(add("three", "k"))
+        assert done["task"]["id"] == "3"
+        await a.reaches(LIST, 4)
+        await ended(a, b)
+
+    together(story)
+
+
+def test_pushes_that_are_lost_or_come_in_any_order_leave_no_hole() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        for n in range(30):
+            await a.call(add(f"{n}"))
+        await b.reaches(LIST, 31)
+        await ended(a, b)
+
+    for seed in range(5):
+        together(story, Faults(push_lost=0.3, reader_old=0.2, delays=(0.0, 0.01, 0.1)), seed)

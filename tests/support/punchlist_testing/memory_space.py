@@ -1,0 +1,213 @@
+"""A space in memory: the contract of `SharedLog` in plain words, and the lies that a real one tells.
+
+Chance decides what goes wrong, and how often is set in `Faults`. Nothing here ever breaks a promise of the port: a post
+that was acknowledged stays, a false conflict is only said, and what a barrier answers is true.
+"""
+
+import asyncio
+from random import Random
+from typing import NamedTuple
+
+from punchlistd.clock import now_ms
+from punchlistd.shared.port import (
+    Beat,
+    Conflict,
+    Forbidden,
+    Link,
+    Listener,
+    OutcomeUnknown,
+    Posted,
+    TooLarge,
+    Unreachable,
+)
+
+
+class Faults(NamedTuple):
+    """How likely what goes wrong is, for each call or push."""
+
+    ack_lost: float = 0.0
+    post_lost: float = 0.0
+    post_late: float = 0.0
+    conflict_invented: float = 0.0
+    reader_old: float = 0.0
+    barrier_lost: float = 0.0
+    push_lost: float = 0.0
+    delays: tuple[float, ...] = (0.0,)
+    late_s: float = 1.0
+
+
+SOUND = Faults()
+
+
+class MemorySpace:
+    """The engine: the logs of all lists, and who is connected."""
+
+    def __init__(self, random: Random | None = None, faults: Faults = SOUND, max_bytes: int = 1 << 20) -> None:
+        self.random = random or Random("sound")
+        self.faults = faults
+        self.max_bytes = max_bytes
+        self.posts: dict[str, list[Posted]] = {}
+        self.members: dict[str, MemorySharedLog] = {}
+        self.position = 0
+        self.stopped = False
+        self._late: set[asyncio.TimerHandle] = set()
+
+    def member(self, name: str, *, may_post: bool = True) -> "MemorySharedLog":
+        """The space as a member sees it."""
+        log = self.members[name] = MemorySharedLog(self, name, may_post=may_post)
+        return log
+
+    def chance(self, likely: float) -> bool:
+        """Whether something goes wrong."""
+        return likely > 0 and self.random.random() < likely
+
+    def commit(self, list: str, expected: int, nonce: str, body: bytes) -> int | None:
+        """Append, if nobody was first; a nonce that is in already is not appended again."""
+        posts = self.posts.setdefault(list, [])
+        if found := [post for post in posts if post.nonce == nonce]:
+            return found[0].position
+        if (posts[-1].position if posts else 0) != expected:
+            return None
+        self.position += 1
+        posts.append(post := Posted(list, self.position, expected, nonce, body))
+        for member in self.members.values():
+            member.push(post)
+        return post.position
+
+    def later(self, delay_s: float, list: str, expected: int, nonce: str, body: bytes) -> None:
+        """A post that is still on its way."""
+        asyncio.get_running_loop().call_later(delay_s, self.commit, list, expected, nonce, body)
+
+
+class MemorySharedLog:
+    """A `SharedLog` of a `MemorySpace`."""
+
+    def __init__(self, space: MemorySpace, member: str, *, may_post: bool) -> None:
+        self.member = member
+        self.link = Link()
+        self.round_trip_s = 0.001
+        self._space = space
+        self._may_post = may_post
+        self._listener: Listener | None = None
+        self._cut = False
+        self._changed = asyncio.Event()
+
+    async def run(self, listener: Listener) -> None:
+        """Keep the listener informed."""
+        self._listener = listener
+        try:
+            while True:
+                self._changed.clear()
+                self._tell()
+                await self._changed.wait()
+        finally:
+            self._listener = None
+
+    def cut(self, *, noticed: bool = True) -> None:
+        """Cut this member off; not noticed, its link looks as if it were up."""
+        self._cut = True
+        if noticed:
+            self._changed.set()
+
+    def heal(self) -> None:
+        """Let it back in."""
+        self._cut = False
+        self._changed.set()
+
+    def _tell(self) -> None:
+        state = "down" if self._cut else "up"
+        if self.link.state != state and self._listener is not None:
+            kind, reason = ("unreachable", "The space can't be reached.") if self._cut else ("", "")
+            self.link = Link(state, kind, reason, now_ms(), "memory", "1", 1.0, self._may_post)
+            self._listener.link_changed(self.link)
+
+    def push(self, post: Posted) -> None:
+        """Tell of a post, in a while or never."""
+        if not self._space.chance(self._space.faults.push_lost):
+            delay_s = self._space.random.choice(self._space.faults.delays)
+            asyncio.get_running_loop().call_later(delay_s, self._pushed, post)
+
+    def _pushed(self, post: Posted) -> None:
+        if self._listener is not None and not self._cut:
+            self._listener.posted(post)
+
+    async def _reach(self) -> None:
+        await asyncio.sleep(self._space.random.choice(self._space.faults.delays))
+        if self._cut or self._space.stopped:
+            raise Unreachable("The space can't be reached.")
+
+    def _readable(self, list: str) -> list[Posted]:
+        posts = self._space.posts.get(list, [])
+        return posts[: self._space.random.randrange(len(posts) + 1)] if self._is_old() and posts else posts
+
+    def _is_old(self) -> bool:
+        return self._space.chance(self._space.faults.reader_old)
+
+    async def lists(self) -> list[str]:
+        """All lists."""
+        await self._reach()
+        return sorted(self._space.posts)
+
+    async def post(self, list: str, expected: int, nonce: str, body: bytes) -> int:
+        """Post once."""
+        await self._reach()
+        if not self._may_post:
+            raise Forbidden("This member may only read.")
+        if len(body) > self._space.max_bytes:
+            raise TooLarge(len(body), self._space.max_bytes)
+        faults, chance = self._space.faults, self._space.chance
+        if chance(faults.conflict_invented):
+            raise Conflict("A leader that was deposed says so.")
+        if chance(faults.post_lost):
+            raise OutcomeUnknown("No answer came.")
+        if chance(faults.post_late):
+            delay_s = self._space.random.random() * faults.late_s
+            self._space.later(delay_s, list, expected, nonce, body)
+            raise OutcomeUnknown("No answer came.")
+        position = self._space.commit(list, expected, nonce, body)
+        if chance(faults.ack_lost):
+            raise OutcomeUnknown("No answer came.")
+        await asyncio.sleep(self._space.random.choice(faults.delays))
+        if self._cut:
+            raise OutcomeUnknown("The connection broke.")
+        if position is None:
+            raise Conflict("Another post came first.")
+        return position
+
+    async def read(self, list: str, after: int) -> list[Posted]:
+        """What is behind a position."""
+        await self._reach()
+        return [post for post in self._readable(list) if post.position > after]
+
+    async def last(self, list: str) -> int:
+        """The last position."""
+        await self._reach()
+        posts = self._readable(list)
+        return posts[-1].position if posts else 0
+
+    async def is_current(self, list: str, position: int) -> bool:
+        """Ask the quorum."""
+        await self._reach()
+        if self._space.chance(self._space.faults.barrier_lost):
+            raise Unreachable("No answer came.")
+        posts = self._space.posts.get(list, [])
+        return (posts[-1].position if posts else 0) == position
+
+    async def beat(self, beat: Beat) -> None:
+        """Give a sign of life."""
+        await self._reach()
+        for member in self._space.members.values():
+            if member is not self and member._listener is not None and not member._cut:
+                member._listener.beat(beat)
+
+    async def want(self, list: str) -> None:
+        """Ask for a turn."""
+        await self._reach()
+        for member in self._space.members.values():
+            if member._listener is not None and not member._cut:
+                member._listener.wanted(list, self.member, self.round_trip_s)
+
+    async def erase(self, list: str, before: int) -> None:
+        """Forget what is before a position."""
+        await self._reach()
+        self._space.posts[list] = [post for post in self._space.posts.get(list, []) if post.position >= before]
