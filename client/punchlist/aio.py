@@ -9,8 +9,11 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
-import anyio
 import msgspec
+
+# By name, which loads them now: anyio loads a part of itself when it is first asked for. An import that an interrupt
+# ends may leave its lock taken, and the loop's thread would wait for that for good: no call may import anything.
+from anyio import CancelScope, Lock, current_time, move_on_after, sleep
 
 from punchlist import scope
 from punchlist.aio_link import Link
@@ -74,7 +77,7 @@ class AsyncClient:
     def __init__(self, **options: Unpack[Options]) -> None:
         self.options = options
         self._profile = Profile(options)
-        self._lock = anyio.Lock()
+        self._lock = Lock()
         self._watches: set[AsyncWatch[Any]] = set()
         on_fork(self, AsyncClient._forked)
 
@@ -94,7 +97,7 @@ class AsyncClient:
 
     async def open(self) -> HelloResult:
         """Connect now instead of at the first call, and return who answered."""
-        with anyio.move_on_after(self._profile.timeout_s):
+        with move_on_after(self._profile.timeout_s):
             return (await self._connected()).hello
         raise self._profile.target.too_late()
 
@@ -137,7 +140,7 @@ class AsyncClient:
 
     async def aclose(self) -> None:
         """Close the connection and end all watches. The next call connects again."""
-        with anyio.CancelScope(shield=True):
+        with CancelScope(shield=True):
             for watch in list(self._watches):
                 await watch.aclose()
             link, self._link = self._link, None
@@ -146,7 +149,7 @@ class AsyncClient:
 
     def _forked(self) -> None:
         """The connection and its waiting calls belong to the parent; the child opens its own."""
-        self._lock = anyio.Lock()
+        self._lock = Lock()
         self._link = None
         self._watches = set()
 
@@ -163,14 +166,14 @@ class AsyncClient:
 
     async def _send(self, request: Request, type_: type[T]) -> T:
         patience_s = self._profile.timeout_s + request.patience_s
-        retry = Retry(anyio.current_time() + patience_s, repeatable=request.repeatable)
-        with anyio.move_on_after(patience_s):
+        retry = Retry(current_time() + patience_s, repeatable=request.repeatable)
+        with move_on_after(patience_s):
             while True:
                 try:
                     return result_of(await self._exchange(request), type_)
                 except PunchlistError as error:
-                    pause_s = retry.pause_s(error, anyio.current_time())
-                await anyio.sleep(pause_s)
+                    pause_s = retry.pause_s(error, current_time())
+                await sleep(pause_s)
         raise self._profile.target.too_late()
 
     async def _exchange(self, request: Request) -> Reply:
@@ -309,7 +312,7 @@ class AsyncConversation:
             TimedOut: The time has passed.
         """
         satisfied = condition(until)
-        with anyio.move_on_after(timeout_s):
+        with move_on_after(timeout_s):
             async with self.watch(view="list") as lists:
                 while not satisfied(tasks := await lists.next()):
                     pass

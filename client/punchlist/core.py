@@ -125,7 +125,8 @@ class Wire:
 
         Raises:
             LimitExceeded: It is longer, or nested deeper, than the daemon takes.
-            InvalidParams: An integer lies beyond ±2^53, a text holds half of a surrogate pair, or a name occurs twice.
+            InvalidParams: An integer lies beyond ±2^53, a number is NaN or infinite, a text holds half of a surrogate
+                pair, or a name occurs twice.
         """
         self._last_id += 1
         try:
@@ -133,6 +134,8 @@ class Wire:
             if len(payload) > self._limits.frame_bytes:
                 raise _too_long(request.method, len(payload), self._limits.frame_bytes)
             strict_json.parse(payload, self._limits.depth)
+            if b"null" in payload:  # NaN, Infinity and None alike
+                strict_json.check_numbers(msgspec.to_builtins(request.params))
         except strict_json.Refused as refused:
             raise _unreadable(request.method, refused.rejection) from None
         except UnicodeEncodeError:

@@ -8,6 +8,7 @@ Each check has a cheap condition that can only say "certainly good", and an exac
 
 import re
 from itertools import accumulate
+from math import isfinite
 from typing import Any, cast
 
 import msgspec
@@ -69,6 +70,22 @@ def parse(frame: bytes, max_depth: int) -> Any:
     if frame.count(b":") != names:
         _check_names(frame, value)
     return value
+
+
+def check_numbers(value: Any) -> None:
+    """Check a value that is going to be encoded: what JSON has no form for becomes null in it, without a word.
+
+    Raises:
+        Refused: `parse_error`: A number in it is NaN or infinite.
+    """
+    waiting: list[Any] = [value]
+    for item in waiting:
+        if isinstance(item, float) and not isfinite(item):
+            raise _refused(f"A number is {item}, for which JSON has no form.")
+        if isinstance(item, dict):
+            waiting += cast(dict[Any, Any], item).values()
+        elif isinstance(item, list | tuple | set | frozenset):
+            waiting += cast(list[Any], item)
 
 
 def _refused(message: str) -> Refused:

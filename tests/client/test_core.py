@@ -75,6 +75,8 @@ DEEP: Any = functools.reduce(lambda inner, _: [inner], range(40), 1)
 UNREADABLE: list[tuple[type[RequestRefused], Any, str]] = [
     (InvalidParams, 2**53 + 1, "beyond"),
     (InvalidParams, 2**70, "beyond"),
+    (InvalidParams, float("nan"), "number is nan"),
+    (InvalidParams, [None, {"a": (1.5, float("inf"))}], "number is inf"),
     (InvalidParams, "half \ud800", "half of a surrogate pair"),
     (InvalidParams, {1: "a", "1": "b"}, "same name twice"),
     (LimitExceeded, DEEP, "at most 32 deep"),
@@ -91,6 +93,11 @@ def test_what_the_daemon_could_not_read_is_refused_before_it_is_sent(
     with pytest.raises(kind, match=f"was not sent.*{why}"):
         wire.send(Request.raw("x.y", {"value": value}))
     assert isinstance(jsonrpc.decode(wire.send(request())[1][:-1], Limits()), jsonrpc.Call), "the next one is fine"
+
+
+def test_what_is_null_is_sent_as_null() -> None:
+    sent = Wire().send(Request.raw("x.y", {"value": [None, {"a": "null"}]}))[1]
+    assert b'{"value":[null,{"a":"null"}]}' in sent
 
 
 def test_until_the_daemon_has_told_its_limits_the_usual_ones_count() -> None:

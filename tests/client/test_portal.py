@@ -91,3 +91,33 @@ def test_the_interpreter_ends_at_once_and_without_a_word(daemon: Running, body: 
     with program(daemon, body) as process:
         out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out, err) == (0, b"", b"")
+
+
+def test_no_call_of_the_main_thread_imports_anything(daemon: Running) -> None:
+    """An interrupt in the midst of an import may leave its lock taken; the loop's thread would wait for it for good."""
+    body = """
+import sys, threading, punchlist
+punchlist.connect
+
+class Noted:
+    names = []
+    def find_spec(self, name, path=None, target=None):
+        if threading.current_thread() is threading.main_thread():
+            self.names.append(name)
+
+sys.meta_path.insert(0, Noted())
+with punchlist.connect(socket=sys.argv[1], autostart=False) as client:
+    plan = client.conversation('c')
+    plan.add('one')
+    with client.watch(after=0) as watch:
+        next(watch)
+    with plan.work('ann') as work:
+        work.take()
+        work.complete('well')
+    plan.list(), client.status(), client.call('task.list', {'conversation': 'c'})
+print(Noted.names)
+"""
+    env = {"PYTHONPATH": ":".join(path for path in sys.path if path)}
+    command = [sys.executable, "-c", body, daemon.socket]
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (ran.stdout, ran.stderr) == ("[]\n", "")

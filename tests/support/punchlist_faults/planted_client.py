@@ -6,6 +6,13 @@ _SCHEMAS = "schemas/punchlist_schemas/"
 
 MUTANTS = (
     Mutant(
+        "no NaN becomes null",
+        "client/punchlist/core.py",
+        '            if b"null" in payload:',
+        "            if False:",
+        ("tests/client/test_core.py",),
+    ),
+    Mutant(
         "no task's text is run as a program",
         "client/punchlist/cli/runner/command.py",
         "if text is not None and (runner := self._runner_of(place)) is not None:",
