@@ -30,7 +30,7 @@ _FRAMING = {
         "not finite, integers beyond 2^53 in magnitude, the same name twice in an object."
     ),
     "ids": "A string of up to 128 characters, or an integer within 2^53 in magnitude.",
-    "params": "An object; an empty array counts as no parameters.",
+    "params": "An object; an empty array and null count as no parameters.",
 }
 
 _PUSHES = {

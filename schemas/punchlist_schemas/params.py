@@ -139,6 +139,19 @@ class Cancel(Params, frozen=True, kw_only=True):
     id: str | int
 
 
+# what the clients of language servers send by themselves
+
+
+class LanguageClient(Params, frozen=True, forbid_unknown_fields=False, kw_only=True):
+    """Who calls, as the clients of language servers introduce themselves; all else that they tell is ignored."""
+
+    client_info: ClientInfo | None = msgspec.field(default=None, name="clientInfo")
+
+
+class Anything(Params, frozen=True, forbid_unknown_fields=False):
+    """Whatever comes with it is ignored."""
+
+
 # conversations
 
 

@@ -128,6 +128,20 @@ class BackupResult(Result, frozen=True, kw_only=True):
     conversations: int | None = None
 
 
+class ServerInfo(Result, frozen=True, kw_only=True):
+    """Who answers, as language servers tell it."""
+
+    name: str
+    version: str
+
+
+class InitializeResult(Result, frozen=True, kw_only=True):
+    """What a language client is told: none of the services of a language server is offered here."""
+
+    capabilities: dict[str, Any]
+    server_info: ServerInfo = msgspec.field(name="serverInfo")
+
+
 class Stopping(Result, frozen=True, kw_only=True):
     """The daemon answers what it has taken and stops."""
 
@@ -308,9 +322,14 @@ class ClearResult(Written, frozen=True, kw_only=True):
 
 
 class UndoResult(Written, frozen=True, kw_only=True):
-    """One readable line for each change taken back, newest first."""
+    """One readable line for each change taken back, newest first, and the calls that these belong to, newest first.
+
+    A call is named by the version of its first event, as in the member `call` of events. Undoing to a version names
+    none.
+    """
 
     undone: tuple[str, ...]
+    calls: tuple[int, ...] = ()
 
 
 class ConversationDeleteResult(Written, frozen=True, kw_only=True):

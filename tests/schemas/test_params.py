@@ -15,10 +15,18 @@ def parse(kind: type[p.Params], **members: Any) -> Any:
     return msgspec.json.decode(json.dumps(members).encode(), type=kind)
 
 
-@pytest.mark.parametrize("name", METHODS)
+OF_LANGUAGE_CLIENTS = {"initialize", "initialized", "shutdown", "exit"}
+
+
+@pytest.mark.parametrize("name", METHODS.keys() - OF_LANGUAGE_CLIENTS)
 def test_every_method_refuses_what_it_does_not_know(name: str) -> None:
     with pytest.raises(msgspec.ValidationError, match="unknown field `nonsense`"):
         parse(METHODS[name].params, nonsense=1)
+
+
+@pytest.mark.parametrize("name", sorted(OF_LANGUAGE_CLIENTS))
+def test_what_language_clients_tell_of_themselves_is_ignored(name: str) -> None:
+    assert parse(METHODS[name].params, nonsense=1) == METHODS[name].params()
 
 
 @pytest.mark.parametrize("method", MUTATIONS, ids=lambda method: method.name)

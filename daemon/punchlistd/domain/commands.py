@@ -22,8 +22,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
     `undoes` goes into the log with the group: the calls that it takes back as a whole, or negative those undos.
     `touches` are all calls that it takes back at least in part, `reverts_to` the version that the list goes back to:
-    both are told with the events. `lines` tell what an undo takes back, newest first; a preview has lines and no
-    events.
+    both are told with the events. `lines` tell what an undo takes back, newest first; a preview has no events.
     """
 
     events: tuple[KnownEvent, ...] = ()

@@ -33,10 +33,11 @@ from punchlist_schemas.results import (
     Written,
 )
 from punchlist_schemas.things import FINISHED, Message, Task
-from punchlistd.domain.commands import EndClaims, Wake
+from punchlistd.domain.commands import Decision, EndClaims, Wake
 from punchlistd.domain.state import State
 from punchlistd.domain.trace import named
 
+_NOTHING = Decision()
 _ASKS_FOR_THE_NEXT = FINISHED | {"paused"}
 
 
@@ -46,7 +47,7 @@ class _Done(msgspec.Struct, frozen=True, gc=False):
     state: State
     events: Sequence[KnownEvent]
     seq: int
-    lines: Sequence[str]
+    decision: Decision
     actor: str
 
 
@@ -55,7 +56,7 @@ def respond(  # noqa: PLR0913 - what an answer is made of
     state: State,
     events: Sequence[KnownEvent],
     seq: int,
-    lines: Sequence[str] = (),
+    decision: Decision = _NOTHING,
     actor: str = "",
 ) -> Written:
     """The answer to a mutation.
@@ -65,10 +66,10 @@ def respond(  # noqa: PLR0913 - what an answer is made of
         state: the conversation right after the call's events.
         events: the call's events.
         seq: position of the last of them or, if there are none, the log's head.
-        lines: what `decide` said about an undo.
+        decision: of an undo, what it takes back.
         actor: who is recorded as having called; a message's answer tells it.
     """
-    return ANSWERS[type(params)](params, _Done(state, events, seq, lines, actor))
+    return ANSWERS[type(params)](params, _Done(state, events, seq, decision, actor))
 
 
 def _task(params: p.TaskEdit | p.TaskNote | p.TaskMove | p.TaskRenew | p.TaskRelease, done: _Done) -> TaskResult:
@@ -173,7 +174,8 @@ def _cleared(_params: p.ListClear | p.TurnEnd, done: _Done) -> ClearResult:
 
 
 def _undone(_params: p.ListUndo, done: _Done) -> UndoResult:
-    return UndoResult(undone=tuple(done.lines), version=done.state.version, seq=done.seq)
+    lines, calls = done.decision.lines, done.decision.touches
+    return UndoResult(undone=lines, calls=calls, version=done.state.version, seq=done.seq)
 
 
 def _message(params: p.MessageAppend, done: _Done) -> MessageResult:

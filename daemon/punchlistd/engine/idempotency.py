@@ -8,6 +8,7 @@ import msgspec
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import KnownEvent, UnknownEvent
 from punchlist_schemas.params import ListUndo, Mutation
+from punchlistd.domain.commands import Decision
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.responses import respond
 from punchlistd.domain.state import State, initial_state
@@ -64,7 +65,7 @@ class Replays:
                 return None
             if side_of(group[0]).call not in (item.call, item.asked):
                 return key_conflict(key)
-            state, lines = initial_state(name), tuple[str, ...]()
+            state, undo = initial_state(name), Decision()
 
             def take(stored: Stored) -> bool:
                 is_before = stored.seq < group[0].seq
@@ -74,14 +75,14 @@ class Replays:
 
             async with self._history.room(name):
                 if isinstance(item.params, ListUndo):  # the same rules on the same history say the same again
-                    lines = (await self._history.taken_back(name, item.params, item.command.at, group)).lines
+                    undo = await self._history.taken_back(name, item.params, item.command.at, group)
                 else:
                     await self._history.follow(name, take, 0, group[-1].seq)
         except Damaged as damaged:
             return self._conversations.refusal(damaged)
         events = _fold(state, group)
         actor = fact_of(group[0]).actor
-        return msgspec.json.encode(respond(item.params, state, events, group[-1].seq, lines, actor))
+        return msgspec.json.encode(respond(item.params, state, events, group[-1].seq, undo, actor))
 
 
 def _fold(state: State, history: Iterable[Stored]) -> list[KnownEvent]:

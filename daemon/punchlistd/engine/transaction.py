@@ -519,7 +519,7 @@ class Transactor:
         if had_claims or type(params) is TaskClaim:
             self._claims.observe(item, state, events)
         try:
-            answer: Written = respond(params, state, events, transaction.head, decision.lines, item.command.actor)
+            answer: Written = respond(params, state, events, transaction.head, decision, item.command.actor)
         except Exception:
             item.outcome = _fault(item)
             return

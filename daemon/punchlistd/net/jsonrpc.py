@@ -163,8 +163,10 @@ def _invalid(message: str, id: bytes = NULL) -> Malformed:
     return Malformed(id, Rejection("invalid_request", message))
 
 
-def _diagnosed(value: dict[str, Any]) -> Malformed:
-    """Why an object is no request, answered under its id where that is one."""
+def _diagnosed(value: dict[str, Any]) -> Call | Malformed:
+    """Why an object is no request, answered under its id where that is one; one whose params are null may be."""
+    if value.get("params", _NOT_GIVEN) is None:
+        return _call({name: member for name, member in value.items() if name != "params"})
     identity = value.get("id")
     id = _encode(identity) if _is_id(identity) else NULL
     if "id" in value and id == NULL:

@@ -88,6 +88,14 @@ class ConnectionMethods:
             )
         )
 
+    def initialize(self, connection: Connection, params: p.LanguageClient) -> Outcome:
+        """Greet a client of language servers, under the name that it has given."""
+        refused = self.hello(connection, p.Hello(client=params.client_info))
+        if isinstance(refused, Rejection):
+            return refused
+        server = r.ServerInfo(name="punchlistd", version=__version__)
+        return _encode(r.InitializeResult(capabilities={}, server_info=server))
+
     def shutdown(self, connection: Connection, params: p.Shutdown) -> Outcome:
         """Stop the daemon once this is answered; with `if_idle` only if nobody would notice."""
         shared = connection.connections
@@ -146,6 +154,17 @@ def cancel(connection: Connection, params: p.Cancel) -> Outcome:
     if not connection.waiting.cancel(params.id):
         facts = {"what": "call", "id": str(params.id)}
         return Rejection("not_found", f"No call with the id {params.id} waits on this connection.", facts)
+    return ACKNOWLEDGED
+
+
+def acknowledge(_connection: Connection, _params: p.Anything) -> Outcome:
+    """Nothing has to happen."""
+    return ACKNOWLEDGED
+
+
+def leave(connection: Connection, _params: p.Anything) -> Outcome:
+    """End the connection once what it asked for is answered."""
+    asyncio.get_running_loop().call_soon(connection.finish)
     return ACKNOWLEDGED
 
 

@@ -16,8 +16,8 @@ C: dict[str, Any] = {"conversation": CONVERSATION}
 def answer(recorder: Recorder, call: p.Mutation) -> Any:
     """The answer to a call; checked to be the same when it is made again from a replay."""
     decision = recorder.do(call)
-    first = respond(call, recorder.state, decision.events, recorder.seq, decision.lines, "me")
-    again = respond(call, replay(CONVERSATION, recorder.facts), decision.events, recorder.seq, decision.lines, "me")
+    first = respond(call, recorder.state, decision.events, recorder.seq, decision, "me")
+    again = respond(call, replay(CONVERSATION, recorder.facts), decision.events, recorder.seq, decision, "me")
     assert first == again
     assert (first.version, first.seq) == (recorder.state.version, recorder.seq)
     return first

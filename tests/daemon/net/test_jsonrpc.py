@@ -31,6 +31,13 @@ def refused(**members: Any) -> Malformed:
     return decoded
 
 
+def test_params_that_are_null_count_as_none() -> None:
+    assert jsonrpc.decode(frame(id=1, method="m", params=None), LIMITS) == jsonrpc.decode(
+        frame(id=1, method="m"), LIMITS
+    )
+    assert refused(id=1, method=7, params=None).rejection.message == "method must be a string."
+
+
 def test_a_request_becomes_a_call_with_its_id_as_json_and_decoded_params() -> None:
     text = b' { "params" : { "task" : "1" } , "id" : "a\\u0062" , "method" : "task.get" , "jsonrpc" : "2.0" } '
     assert jsonrpc.decode(text, LIMITS) == Call(b'"ab"', "task.get", {"task": "1"})
@@ -127,9 +134,7 @@ def test_other_ids_are_refused_and_answered_with_null(id: Any) -> None:
     assert (answer.id, answer.rejection.kind) == (b"null", "invalid_request")
 
 
-@pytest.mark.parametrize(
-    "members", [{"jsonrpc": "1.0"}, {"method": 1}, {"params": None}, {"params": 1}, {"extra": 1}, {"result": 1}]
-)
+@pytest.mark.parametrize("members", [{"jsonrpc": "1.0"}, {"method": 1}, {"params": 1}, {"extra": 1}, {"result": 1}])
 def test_a_broken_envelope_is_answered_under_its_id(members: dict[str, Any]) -> None:
     answer = refused(**{"id": "x", "method": "a", **members})
     assert (answer.id, answer.rejection.kind) == (b'"x"', "invalid_request")

@@ -216,3 +216,50 @@ async def test_shutdown_is_answered_and_asks_the_daemon_to_stop(tmp_path: Path) 
         assert await (await running.connect()).result("daemon.shutdown") == {"stopping": True}
         with anyio.fail_after(30):
             await running.stopping.wait()
+
+
+async def test_a_client_of_language_servers_is_greeted_gives_up_a_call_and_leaves(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        editor = await running.connect(headers=True)
+        told: dict[str, Any] = {
+            "processId": 1,
+            "rootUri": None,
+            "capabilities": {"x": {}},
+            "clientInfo": {"name": "helix"},
+        }
+        editor.send("initialize", told, id=1)
+        greeting = (await editor.answer(1))["result"]
+        assert greeting["capabilities"] == {} and greeting["serverInfo"]["name"] == "punchlistd"
+        editor.send("initialized", {}, id=None)
+        editor.send("event.wait", {"after": 0, "conversation": C, "timeout_ms": 60_000}, id=2)
+        editor.send("$/cancelRequest", {"id": 2}, id=None)
+        assert (await editor.answer(2))["error"]["data"]["kind"] == "cancelled"
+        editor.send("$/cancelRequest", {"id": 2}, id=None)  # a notification is never answered
+        editor.send("task.add", {"conversation": C, "title": "a"}, id=3)
+        assert (await editor.answer(3))["result"]["version"] == 2
+        editor.write(editor.frame({"jsonrpc": "2.0", "id": 4, "method": "shutdown", "params": None}))
+        assert (await editor.answer(4))["result"] == {}
+        editor.send("exit", id=None)
+        with pytest.raises(EOFError), anyio.fail_after(5):
+            await editor.reader.readexactly(1)
+        (event,) = [
+            each
+            for each in (await (await running.connect()).result("event.read", after=0))["events"]
+            if each["event"]["type"] == "TaskAdded"
+        ]
+        assert event["actor"] == "helix", "and the daemon goes on"
+
+
+async def test_a_preview_of_an_undo_names_the_calls_that_the_undo_takes_back(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        await peer.result("task.add", conversation=C, title="a")
+        many = [{"title": "b"}, {"title": "c"}]
+        last = (await peer.result("task.add_many", conversation=C, tasks=many))["version"]
+        await peer.result("task.edit", conversation=C, task="1", title="n", key="edit")
+        preview = await peer.result("list.undo", conversation=C, count=2, preview=True)
+        assert preview["calls"] == [last + 1, last - 1]
+        events = (await peer.result("event.read", conversation=C, after=0))["events"]
+        assert {each.get("call") or each["version"] for each in events[-3:]} == set(preview["calls"])
+        undone = await peer.result("list.undo", conversation=C, count=2, key="undo")
+        assert (undone["calls"], undone["undone"]) == (preview["calls"], preview["undone"])

@@ -246,7 +246,7 @@ EXTRAS = (None, b'"result":1', b'"Method":"task.add"')
 def envelopes() -> Iterator[Case]:
     """Every combination of right and wrong members."""
     good_id, good_version, good_method = _good(*IDS), _good(*VERSIONS[:2]), _good(*METHODS[:3])
-    good_params = _good(*PARAMS[:6])
+    good_params = _good(*PARAMS[:7])
     for id, version, method, params, extra in itertools.product(IDS + BAD_IDS, VERSIONS, METHODS, PARAMS, EXTRAS):
         if sum([not good_version(version), not good_method(method), not good_params(params), extra is not None]) > 2:
             continue  # the faults are looked at one after the other: two at a time show that

@@ -87,7 +87,7 @@ def _decision(
 ) -> Decision:
     lines = tuple(run.lines)
     if params.preview or not run.events:
-        return Decision(lines=lines)
+        return Decision(lines=lines, touches=touches)
     return Decision(tuple(run.events), undoes, lines, touches, reverts_to)
 
 
