@@ -77,20 +77,30 @@ class Notice(ModalScreen[None]):
 
     Args:
         title: Its heading.
-        text: Harmless for a terminal.
+        text: Gives the text, harmless for a terminal; asked again by `refresh_text`.
     """
 
-    def __init__(self, title: str, text: Text) -> None:
+    def __init__(self, title: str, text: Callable[[], Text]) -> None:
         super().__init__()
         self._title = title
         self._text = text
+
+    def _folded(self) -> Text:
+        text = self._text()
+        text.no_wrap, text.overflow = False, "fold"
+        return text
+
+    def refresh_text(self) -> None:
+        """Show the text as it is now."""
+        for shown in self.query("#told Static").results(Static):  # none before it is mounted
+            shown.update(self._folded())
 
     def compose(self) -> ComposeResult:
         """The text."""
         with Vertical(id="dialog", classes="wide"):
             yield Label(Text(self._title, "bold"))
             with VerticalScroll(id="told"):
-                yield Static(self._text)
+                yield Static(self._folded())
 
     def on_key(self, event: events.Key) -> None:
         """Scroll, or go."""
@@ -124,7 +134,7 @@ class Form(ModalScreen[None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss"), ("ctrl+s", "save")]
-    AUTO_FOCUS = "Input"
+    AUTO_FOCUS = ""
 
     def __init__(
         self, title: str, fields: Sequence[Field], save: Callable[[Mapping[str, str]], Awaitable[None]]
@@ -148,6 +158,10 @@ class Form(ModalScreen[None]):
                     yield area
             yield Static(id="refusal")
             yield Label(Text("Enter or Ctrl+S: save   Esc: leave it   Tab: next", "dim"))
+
+    def on_mount(self) -> None:
+        """Begin in the first line, with the heading in view: focused otherwise, it is scrolled to before the layout."""
+        self.query(Input).first().focus(scroll_visible=False)
 
     def on_input_submitted(self) -> None:
         """Enter saves."""

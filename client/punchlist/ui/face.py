@@ -313,7 +313,7 @@ class Face(Screen[None]):
                     text.append(f"\n{group}\n", "bold")
                 text.append(f"  {key.shown:<12}", self.lines.colour("in_progress"))
                 text.append(f"{key.does}\n")
-        self.face.push_screen(Notice("Keys", text))
+        self.face.push_screen(Notice("Keys", lambda: text))
 
     def do_quit(self) -> None:
         """End the program."""

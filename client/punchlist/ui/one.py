@@ -1,47 +1,37 @@
-"""One list: its tasks live, or as they were; what the keys do to them."""
+"""What the keys do on the screen of one list."""
 
 import contextlib
 import shlex
 import subprocess
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
 from rich.text import Text
-from textual.app import ComposeResult
-from textual.containers import VerticalScroll
-from textual.widgets import Static
 
 from punchlist.aio import AsyncConversation
 from punchlist.cli.reasons import reason_lines
 from punchlist.cli.style import Style
-from punchlist.cursor import Cursor, FoldView
 from punchlist.errors import PunchlistError
-from punchlist.rows import Rows
 from punchlist.text import safe
 from punchlist.ui.changes import CHANGES, WRITES, Wish
 from punchlist.ui.detail import dependencies, detail
 from punchlist.ui.dialogs import Ask, Field, Form, Notice, Sure, painted
-from punchlist.ui.face import Face
-from punchlist.ui.filters import STATES, of_tasks
+from punchlist.ui.filters import STATES
+from punchlist.ui.list_view import RUNNING, ListView
 from punchlist.ui.members import MEMBERS, changes
-from punchlist.ui.parts import Item, Part, bar, fitted, tally, task_parts, text, tree
-from punchlist.ui.past import History, Picture, at_version, latest
+from punchlist.ui.parts import DrawContext, Part, text
+from punchlist.ui.past import History, latest
 from punchlist_schemas.things import Task
 
-WIDE = 110
-"""From so many columns on the detail stands beside the list."""
-_RUNNING = 3
 
-
-class OneList(Face):
-    """The tasks of a list.
+class OneList(ListView):
+    """The tasks of a list, and what the keys do to them.
 
     Args:
         plan: The list.
     """
 
-    place: ClassVar[str] = "list"
     hints: ClassVar[dict[str, str]] = {
         **{"back": "back", "filter": "filter", "start": "start", "done": "done", "add": "add", "undo": "undo"},
         **{
@@ -56,152 +46,8 @@ class OneList(Face):
     }
 
     def __init__(self, plan: AsyncConversation) -> None:
-        super().__init__()
-        self.plan = plan
-        self.rows = Rows()
-        self.past: Picture | None = None
-        self.marked: set[str] = set()
-        self._test = of_tasks("")
-        self._known = False
-        self._underway = set[str]()
-        self._detail: list[Part] = []
-        self._numbers = 1
+        super().__init__(plan)
         self._repeat: tuple[str, str] | None = None
-
-    @property
-    def picture(self) -> Rows | Picture:
-        """The list that is shown."""
-        return self.past or self.rows
-
-    def beside(self) -> ComposeResult:
-        """The detail of the chosen task."""
-        with VerticalScroll(id="detail", can_focus=False):
-            yield Static(id="task")
-
-    def on_mount(self) -> None:
-        """Begin to follow."""
-        view = FoldView()
-        self.rows = view.rows
-        self.run_worker(self.face.follow(Cursor(self.plan.id, view), self._came))
-
-    # what is shown
-
-    def _came(self, rows: Rows) -> None:
-        """Rows came."""
-        self.soon()
-
-    def draw_changes(self) -> None:
-        """Draw the rows that changed, or all where some came, went or moved."""
-        rows = self.rows
-        changed = rows.taken_changes()
-        if changed is None:
-            self._underway = {task.id for task in rows.order if task.status == "in_progress"}
-        else:
-            self._underway -= changed
-            self._underway |= {key for key in changed if rows.by_id[key].status == "in_progress"}
-        first, self._known = not self._known, True
-        if self.past is not None:
-            self.draw_frame()
-            return
-        index = self.lines.index
-        if changed is None or (self._test and any(self._test(rows.by_id[key]) != (key in index) for key in changed)):
-            self.arranged()
-            if first:
-                self._choose_something()
-            return
-        self.lines.changed(changed)
-        self.draw_frame()
-
-    def _choose_something(self) -> None:
-        """Begin at what is being worked on, or at the first task that is open."""
-        for name in ("running", "open"):
-            for task in self.rows.order:
-                if STATES[name](task):
-                    self.lines.find(task.id)
-                    return
-
-    def items(self) -> list[Item]:
-        """The tasks that the words let through, as a tree."""
-        self._test = of_tasks(self.words)
-        order = self.picture.order
-        self._numbers = max((len(task.id) for task in order), default=1)
-        return tree(order if self._test is None else [task for task in order if self._test(task)])
-
-    def draw(self, item: Item, width: int) -> list[Part]:
-        """One task."""
-        task = self.picture.by_id.get(item.key)
-        if task is None:
-            return []
-        marked = item.key in self.marked
-        context = self.draw_context(width) if self.past is None else self.draw_context(width)._replace(now=0)
-        return task_parts(task, context, depth=item.depth, numbers=self._numbers, marked=marked)
-
-    def head(self) -> list[Part]:
-        """The list's name, how it stands; of a list of the past which one it is."""
-        name = text(self.plan.id)
-        if self.past is not None:
-            when: list[Part] = [("title", name), ("failed", f"   version {self.past.version} of {self.rows.version}")]
-            return [*when, ("", f"   {self.past.made}"), ("dim", f"   {self.face.keys.hint('now')} now")]
-        parts: list[Part] = [("title", f"{name}  "), *bar(self.rows.counts), ("", " "), *tally(self.rows.counts)]
-        if self.words:
-            parts.append(("marked", f"   [{text(self.words)}]"))
-        if self.marked:
-            parts.append(("marked", f"   {len(self.marked)} marked"))
-        if self.rows.damaged is not None:
-            parts.append(("failed", "   damaged: not the whole list"))
-        return parts
-
-    def draw_frame(self) -> None:
-        """Draw what stands around the lines, and the detail."""
-        super().draw_frame()
-        self.set_class(self.past is not None, "past")
-        self.set_class(self.size.width >= WIDE, "wide-enough")
-        if self.is_mounted and self.size.width >= WIDE:
-            task = self.selected
-            parts = detail(task, self.picture.by_id, self.draw_context(0)) if task else []
-            if parts != self._detail:
-                self._detail = parts
-                shown = painted(parts, self.styles_by_name())
-                shown.no_wrap, shown.overflow = False, "fold"
-                self.query_one("#task", Static).update(shown)
-
-    def under(self) -> list[list[Part]]:
-        """What is in progress and not in view."""
-        seen = {item.key for item in self.lines.in_view} if self._underway and self.past is None else self._underway
-        hidden = sorted((self.rows.by_id[key] for key in self._underway - seen), key=lambda task: (task.rank, task.id))
-        most = 1 if self.size.height < 20 else _RUNNING  # noqa: PLR2004 - a low window has no room for three
-        context = self.draw_context(self.size.width)
-        lines = [task_parts(task, context, numbers=self._numbers) for task in hidden[:most]]
-        if len(hidden) > most:
-            lines[-1] = [*fitted(lines[-1], context.width - 12), ("dim", f"  +{len(hidden) - most} more")]
-        return lines
-
-    def spins(self, key: str) -> bool:
-        """Whether a task is in progress, now."""
-        task = None if self.past else self.rows.by_id.get(key)
-        return task is not None and task.status == "in_progress"
-
-    def empty(self) -> str:
-        """What a new user reads."""
-        if not self._known:
-            return ""
-        if self.words:
-            return "No task has these words; Esc in the filter shows all."
-        return "No tasks." if self.past else "This list has no tasks yet: a adds one."
-
-    # what is meant
-
-    @property
-    def selected(self) -> Task | None:
-        """The chosen task."""
-        return self.picture.by_id.get(self.lines.key)
-
-    @property
-    def meant(self) -> list[Task]:
-        """The marked tasks in their order, or else the chosen one."""
-        if self.marked:
-            return [task for task in self.picture.order if task.id in self.marked]
-        return [self.selected] if self.selected else []
 
     async def act(self, action: str) -> None:
         """Do what an action's name says, unless nothing may be changed here."""
@@ -227,7 +73,7 @@ class OneList(Face):
             if said or (said is not None and action != "note"):
                 self.calls(self._make(action, tasks, said))
 
-        names = ", ".join(f"#{text(task.id)}" for task in tasks[:_RUNNING]) + (" …" if len(tasks) > _RUNNING else "")
+        names = ", ".join(f"#{text(task.id)}" for task in tasks[:RUNNING]) + (" …" if len(tasks) > RUNNING else "")
         self.face.push_screen(Ask(f"{names}  {asks}"), answered)
 
     async def _make(self, action: str, tasks: list[Task], said: str) -> None:
@@ -244,7 +90,7 @@ class OneList(Face):
         words = [f"{done} {change.said}"] if len(tasks) > 1 else []
         self.marked &= set(refused)
         self.lines.refresh()
-        self.report(*words, *list(refused.values())[:_RUNNING])
+        self.report(*words, *list(refused.values())[:RUNNING])
 
     def do_repeat(self) -> None:
         """Make the last change again, of what is meant now."""
@@ -291,8 +137,7 @@ class OneList(Face):
     def do_open(self) -> None:
         """Show everything about a task."""
         if task := self.selected:
-            shown = painted(detail(task, self.picture.by_id, self.draw_context(0)), self.styles_by_name())
-            self._show_notice("", shown)
+            self._show_parts("", detail, task)
 
     def on_lines_opened(self) -> None:
         """The chosen line was clicked twice."""
@@ -305,12 +150,26 @@ class OneList(Face):
     def do_view_graph(self) -> None:
         """Show what a task waits for and what waits for it."""
         if task := self.selected:
-            shown = painted(dependencies(task, self.picture.by_id, self.draw_context(0)), self.styles_by_name())
-            self._show_notice(f"#{text(task.id)} {text(task.title)}", shown)
+            self._show_parts(f"#{text(task.id)} {text(task.title)}", dependencies, task)
 
-    def _show_notice(self, title: str, shown: Text) -> None:
-        shown.no_wrap, shown.overflow = False, "fold"
+    def _show_parts(
+        self, title: str, draw: Callable[[Task, Mapping[str, Task], DrawContext], list[Part]], task: Task
+    ) -> None:
+        """Show what `draw` makes of a task, over the list, and follow its changes; one that is gone stays as it was."""
+        last = task
+
+        def shown() -> Text:
+            nonlocal last
+            last = self.picture.by_id.get(task.id, last)
+            return painted(draw(last, self.picture.by_id, self.draw_context(0)), self.styles_by_name())
+
         self.face.push_screen(Notice(title, shown))
+
+    def draw_changes(self) -> None:
+        """Draw what changed, also in a notice that is over the list."""
+        super().draw_changes()
+        if isinstance(self.face.screen, Notice):
+            self.face.screen.refresh_text()
 
     def do_view_history(self) -> None:
         """Show what happened."""
@@ -330,7 +189,8 @@ class OneList(Face):
                 lines = reason_lines(msgspec.to_builtins(explained), Style(now=self.draw_context(0).now))
                 free = [name for name in task.blocks if self._waits_for_it_alone(name, task.id)]
                 frees = "Done, it frees " + ", ".join(f"#{text(name)}" for name in free) if free else ""
-                self._show_notice(f"#{text(task.id)} {text(task.title)}", Text("\n".join([*lines, "", frees]).rstrip()))
+                shown = "\n".join([*lines, "", frees]).rstrip()
+                self.face.push_screen(Notice(f"#{text(task.id)} {text(task.title)}", lambda: Text(shown)))
 
             self.calls(explain())
 
@@ -436,32 +296,3 @@ class OneList(Face):
                         input("\nEnter: back to the list ")
 
         self.face.push_screen(Ask("Command ({id}, {title} and {list} stand for the task's)"), given)
-
-    # the past
-
-    def show_version(self, version: int) -> None:
-        """Show the list as it stood right after a version."""
-        if version >= self.rows.version:
-            self.do_now()
-            return
-
-        async def read() -> None:
-            self.past = await at_version(self.plan, max(version, 1))
-            self.marked = set()
-            self.arranged()
-
-        self.calls(read(), "past", exclusive=True)
-
-    def do_older(self) -> None:
-        """A version back."""
-        self.show_version(self.picture.version - 1)
-
-    def do_newer(self) -> None:
-        """A version forward."""
-        if self.past is not None:
-            self.show_version(self.past.version + 1)
-
-    def do_now(self) -> None:
-        """Back to now."""
-        self.past = None
-        self.arranged()

@@ -194,6 +194,20 @@ async def test_why_says_what_keeps_a_task_and_the_graph_what_hangs_on_it(plan: A
         assert "▸ #3 Third" in shown.text
 
 
+async def test_details_follow_what_changes_while_they_are_open(plan: AsyncConversation, show: Any) -> None:
+    await plan.add_many(["a", "b"])
+    async with show() as shown:
+        await shown.until("#2")
+        await shown.press("enter")
+        await shown.until("#1 · pending")
+        await plan.note("1", "the oven is cold")
+        await shown.until("the oven is cold")
+        await plan.delete("1")
+        await plan.start("2")
+        await shown.press("escape")
+        await shown.until(lambda: "#1" not in shown.text)
+
+
 async def test_a_task_is_edited_moved_claimed_and_deleted(plan: AsyncConversation, show: Any) -> None:
     await plan.add_many(["a", "b"])
     async with show(owner="ann") as shown:
