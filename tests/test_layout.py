@@ -22,7 +22,12 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "punchlistd.settings": ("punchlist_schemas",),
     "punchlistd.domain": ("punchlistd.domain", *DATA),
     "punchlistd.domain.responses": ("punchlistd.domain", *DATA, "punchlist_schemas.results"),
-    "punchlistd.store": ("punchlistd.store", "punchlist_schemas.events", "punchlist_schemas.things"),
+    "punchlistd.store": (
+        "punchlistd.store",
+        "punchlist_schemas.events",
+        "punchlist_schemas.system",
+        "punchlist_schemas.things",
+    ),
     "punchlistd.clock": (),
     "punchlistd.engine": (
         "punchlistd.engine",
@@ -57,6 +62,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "punchlistd.audit": ("punchlistd", "punchlist_schemas"),
     "punchlistd.backups": ("punchlistd", "punchlist_schemas"),
     "punchlistd.leftovers": (),
+    "punchlistd.process": ("punchlist_schemas.system",),
     "punchlistd.read_only": ("punchlistd", "punchlist_schemas"),
     "punchlistd.repair": ("punchlistd", "punchlist_schemas"),
     "punchlistd.report": ("punchlistd", "punchlist_schemas"),
@@ -128,6 +134,7 @@ PURE: dict[str, frozenset[str]] = {
     "punchlist_schemas.project_file": frozenset({"os"}),
     "punchlist_schemas.repository": frozenset({"os"}),
     "punchlist_schemas.build": frozenset({"os"}),  # looks at the installed files
+    "punchlist_schemas.system": IMPURE,  # the calls of the system themselves
     "punchlist_schemas.export": IMPURE,  # a tool that writes files
     "punchlist.core": frozenset({"os"}),  # draws idempotency keys
 }

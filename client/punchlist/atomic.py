@@ -7,9 +7,11 @@ import errno
 import os
 import stat
 
+from punchlist_schemas.system import os_calls
+
 PRIVATE = 0o600
-NO_REPLACE = 1  # RENAME_NOREPLACE
-EXCHANGE = 2  # RENAME_EXCHANGE
+NO_REPLACE = "no_replace"
+EXCHANGE = "exchange"
 
 
 def atomic_write(path: str, data: bytes, *, mode: int | None = PRIVATE, fsync: bool = False) -> None:
@@ -37,7 +39,7 @@ def atomic_write(path: str, data: bytes, *, mode: int | None = PRIVATE, fsync: b
                 if mode is not None:
                     os.fchmod(file.fileno(), mode)
                 if fsync:
-                    os.fsync(file.fileno())
+                    os_calls.flush(file.fileno())
             os.replace(beside, path)
         except BaseException:
             os.unlink(beside)
@@ -47,7 +49,7 @@ def atomic_write(path: str, data: bytes, *, mode: int | None = PRIVATE, fsync: b
         raise
 
 
-def rename(folder: int, old: str, new: str, flags: int) -> int:
+def rename(folder: int, old: str, new: str, condition: str) -> int:
     """Rename inside an open folder with `EXCHANGE` or `NO_REPLACE`; 0, or the number of the error.
 
     ENOSYS, EINVAL and ENOTSUP mean that this system or file system has no such call.
@@ -55,10 +57,11 @@ def rename(folder: int, old: str, new: str, flags: int) -> int:
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
-    function = getattr(libc, "renameat2", None)
+    name, flags = os_calls.RENAME
+    function = getattr(libc, name, None)
     if function is None:
         return errno.ENOSYS
-    code: int = function(folder, os.fsencode(old), folder, os.fsencode(new), ctypes.c_uint(flags))
+    code: int = function(folder, os.fsencode(old), folder, os.fsencode(new), ctypes.c_uint(flags[condition]))
     return 0 if code == 0 else ctypes.get_errno()
 
 

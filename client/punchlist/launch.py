@@ -13,6 +13,7 @@ import time
 
 from punchlist.errors import DaemonStopped, DaemonUnavailable, TimedOut, WrongDataDirectory
 from punchlist_schemas.rendezvous import data_dir, socket_path, stopped_path
+from punchlist_schemas.system import os_calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,12 +21,6 @@ if TYPE_CHECKING:
 
     from punchlist.options import Options
     from punchlist.starter import Starting
-
-MAX_ADDRESS_BYTES = 107
-"""What an AF_UNIX address holds besides its closing zero."""
-
-_MAX_NAME_BYTES = 80
-"""What is surely left of an address for the socket's name, behind its directory as a descriptor in /proc."""
 
 TIMEOUT_S = 30.0
 """How long a call may take unless told otherwise, with connecting, a daemon's start and all retries, in seconds."""
@@ -152,7 +147,7 @@ class Target:
             DaemonUnavailable: The listener belongs to another user.
         """
         sock = connect(self.socket, max(0.001, deadline - time.monotonic()))
-        self._pid = peer(sock)[0]
+        self._pid = os_calls.peer(sock)[0]
         _met.add(self.socket)
         return sock
 
@@ -219,9 +214,9 @@ def connect(path: str, timeout_s: float = TIMEOUT_S) -> _socket.socket:
     try:
         # A stopped daemon whose backlog is full would hold connect() for ever.
         sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(timeout_s))
-        _connect_at_any_length(sock, path)
+        os_calls.connect(sock, path)
         sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(0))
-        uid = peer(sock)[1]
+        uid = os_calls.peer(sock)[1]
         if uid not in (os.getuid(), 0):
             raise DaemonUnavailable(
                 f"{path} is served by another user (uid {uid}), not by you; punchlist does not talk to it."
@@ -230,26 +225,6 @@ def connect(path: str, timeout_s: float = TIMEOUT_S) -> _socket.socket:
         sock.close()
         raise
     return sock
-
-
-def _connect_at_any_length(sock: _socket.socket, path: str) -> None:
-    if len(os.fsencode(path)) <= MAX_ADDRESS_BYTES:
-        sock.connect(path)
-        return
-    folder, name = os.path.split(path)
-    if len(os.fsencode(name)) > _MAX_NAME_BYTES:
-        raise OSError(errno.ENAMETOOLONG, f"the file name of a socket may have at most {_MAX_NAME_BYTES} bytes")
-    directory = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        sock.connect(f"/proc/self/fd/{directory}/{name}")
-    finally:
-        os.close(directory)
-
-
-def peer(sock: _socket.socket) -> tuple[int, int]:
-    """Process id and user id of the listener (struct ucred: pid, uid, gid)."""
-    credentials = sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-    return int.from_bytes(credentials[:4], sys.byteorder), int.from_bytes(credentials[4:8], sys.byteorder)
 
 
 def unavailable(path: str, error: OSError) -> DaemonUnavailable:

@@ -772,7 +772,7 @@ complete -c punch -n '_shtab_punch_using daemon stop' -l actor -x -d 'who does t
 complete -c punch -n '_shtab_punch_using daemon stop' -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (default: PUNCHLIST_SOCKET)'
 complete -c punch -n '_shtab_punch_using daemon stop' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the data directory (default: PUNCHLIST_DATA_DIR)'
 complete -c punch -n '_shtab_punch_using daemon stop' -l no-autostart -d 'fail instead of starting a daemon (or set PUNCHLIST_AUTOSTART=0)'
-complete -c punch -n '_shtab_punch_using daemon; and test $_shtab_punch_npos -eq 0' -a service -d 'Let systemd'"'"'s user manager start and supervise the daemon.'
+complete -c punch -n '_shtab_punch_using daemon; and test $_shtab_punch_npos -eq 0' -a service -d 'Let systemd, or launchd on macOS, start and supervise the daemon.'
 complete -c punch -n '_shtab_punch_using daemon service' -s h -l help -d 'show this help message and exit'
 complete -c punch -n '_shtab_punch_using daemon service' -l now -d 'also start it now (with uninstall: stop it)'
 complete -c punch -n '_shtab_punch_using daemon service' -l web -d 'with install: also start punch web at the first request'

@@ -10,6 +10,8 @@ import os
 import resource
 import threading
 
+from punchlist_schemas.system import os_calls
+
 logger = logging.getLogger(__name__)
 
 SPARE_DESCRIPTORS = 64
@@ -52,10 +54,11 @@ def detach() -> int:
     os.umask(0o077)
     for kind, what in _RAISED.items():
         hard = resource.getrlimit(kind)[1]
-        resource.setrlimit(kind, (hard, hard))
+        soft = os_calls.most_descriptors(hard) if kind == resource.RLIMIT_NOFILE else hard
+        resource.setrlimit(kind, (soft, hard))
         if hard != resource.RLIM_INFINITY and kind != resource.RLIMIT_NOFILE:
             logger.warning("the program that started this daemon limits it to %d %s", hard, what)
-    descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if descriptors < FEWEST_DESCRIPTORS:
         raise TooFewDescriptors(
             f"this process may open {descriptors} files and needs {FEWEST_DESCRIPTORS}: raise the limit (ulimit -Hn), "

@@ -27,6 +27,7 @@ from punchlist_schemas.events import (
     TaskAdded,
     TaskEdited,
 )
+from punchlist_schemas.system import os_calls
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.snapshot import load_state
 from punchlistd.domain.state import State, initial_state
@@ -125,7 +126,7 @@ def _copied(path: str) -> str:
             os.close(os.open(name + end, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_WRONLY, 0o600))
             shutil.copyfile(path + end, name + end)
             with open(name + end, "rb") as file:
-                os.fsync(file.fileno())
+                os_calls.flush(file.fileno())
             if not filecmp.cmp(path + end, name + end, shallow=False):
                 raise BackupFailed(f"{name}{end} is not what {path}{end} is; is a daemon at work?", "damaged")
         sync_directory(name)
@@ -204,7 +205,7 @@ def _write(source: Source, path: str) -> tuple[Cut, list[str]]:
                 restored.append(name)
         target.execute("COMMIT")
     with open(path, "rb") as file:
-        os.fsync(file.fileno())
+        os_calls.flush(file.fileno())
     return cut, restored
 
 

@@ -5,6 +5,8 @@ Nothing is ever guessed from the working directory.
 
 import os
 
+from punchlist_schemas.system import os_calls
+
 TYPE_CHECKING = False  # not typing's: importing that, or collections.abc, would double a shell prompt's start
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +17,8 @@ STATUS_NAME = "status"
 
 
 def data_dir(env: "Mapping[str, str]", option: str | None = None) -> str:
-    """The data directory: `--data-dir`, PUNCHLIST_DATA_DIR, $XDG_DATA_HOME/punchlist, ~/.local/share/punchlist.
+    """The data directory: `--data-dir`, PUNCHLIST_DATA_DIR, $XDG_DATA_HOME/punchlist, ~/.local/share/punchlist,
+    on macOS ~/Library/Application Support/punchlist.
 
     A relative XDG_DATA_HOME is ignored, as the XDG base directory specification says.
     """
@@ -24,7 +27,7 @@ def data_dir(env: "Mapping[str, str]", option: str | None = None) -> str:
     xdg = env.get("XDG_DATA_HOME", "")
     if xdg.startswith("/"):
         return xdg + "/punchlist"
-    return (env.get("HOME") or os.path.expanduser("~")) + "/.local/share/punchlist"
+    return os_calls.data_home(env.get("HOME") or os.path.expanduser("~")) + "/punchlist"
 
 
 def socket_path(env: "Mapping[str, str]", option: str | None = None, data_dir_option: str | None = None) -> str:

@@ -17,6 +17,7 @@ import pytest
 from punchlist import launch
 from punchlist.errors import DaemonUnavailable, WrongDataDirectory
 from punchlist.launch import Target, unavailable
+from punchlist_schemas.system import os_calls
 
 NOBODY = 65534
 
@@ -53,7 +54,7 @@ def test_a_path_of_any_length_is_reached(tmp_path: Path, length: int) -> None:
     path = Path(f"{tmp_path}{filler[:-1]}d/s")
     assert len(str(path)) == length
     with listener(path), closing(launch.connect(str(path))) as connected:
-        assert launch.peer(connected) == (os.getpid(), os.getuid())
+        assert os_calls.peer(connected) == (os.getpid(), os.getuid())
 
 
 def test_a_folder_that_is_not_there_means_that_nothing_runs(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ GROUPS = {
                 ("stop",),
             ),
             Entry(
-                *("daemon service", "service", "Let systemd's user manager start and supervise the daemon."),
+                *("daemon service", "service", "Let systemd, or launchd on macOS, start and supervise the daemon."),
                 former=("service",),
             ),
             Entry(

@@ -1,8 +1,8 @@
 """Hosts' files on the disk: several are replaced together or not at all, and what others write meanwhile is not lost.
 
-Everything is written beside the files first. Then each finished file changes places with the one that it replaces
-(`renameat2`), so that what stood there at that very moment is in our hands: where it is not what the change was planned
-from, all that was done is undone.
+Everything is written beside the files first. Then each finished file changes places with the one that it replaces,
+so that what stood there at that very moment is in our hands: where it is not what the change was planned from, all
+that was done is undone.
 """
 
 import errno
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from punchlist.atomic import EXCHANGE, NO_REPLACE, PRIVATE, rename
 from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.system import os_calls
 
 MAX_BYTES = 16 << 20
 _UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
@@ -147,26 +148,26 @@ class _Staged:
                 file.write(data)
                 file.flush()
                 os.fchmod(file.fileno(), mode)
-                os.fsync(file.fileno())
+                os_calls.flush(file.fileno())
         except OSError as error:
             error.filename = self.what.path
             raise
 
-    def _rename(self, old: str, new: str, flags: int) -> None:
-        code = rename(self._folder, old, new, flags)
+    def _rename(self, old: str, new: str, condition: str) -> None:
+        code = rename(self._folder, old, new, condition)
         if code in _UNSUPPORTED:
-            self._rename_plainly(old, new, flags)
+            self._rename_plainly(old, new, condition)
         elif code in (errno.EEXIST, errno.ENOENT):
             raise Raced(self.what.path)
         elif code:
             raise OSError(code, os.strerror(code), self.what.path)
 
-    def _rename_plainly(self, old: str, new: str, flags: int) -> None:
+    def _rename_plainly(self, old: str, new: str, condition: str) -> None:
         """The same where the file system can't exchange: what is written in this very moment can be lost."""
         folder, present = self._folder, _read(self._folder, self._name, self.what.path)
         if present != self.what.before:
             raise Raced(self.what.path)
-        if flags == NO_REPLACE or present is None:
+        if condition == NO_REPLACE or present is None:
             os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder)
             os.unlink(old, dir_fd=folder)
             return

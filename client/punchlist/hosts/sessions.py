@@ -20,6 +20,7 @@ from punchlist import plain_json
 from punchlist.atomic import atomic_write
 from punchlist.digest import sha256
 from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.system import os_calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,16 +69,11 @@ def session_of(env: "Mapping[str, str]") -> str | None:
 def host_process() -> str | None:
     """The host that started this process, as `PID-START`; shells in between are passed over. None if unknown."""
     pid = os.getppid()
-    try:
-        while pid > 1:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                head, _, rest = file.read().rpartition(")")
-            fields = rest.split()
-            if head.partition("(")[2] not in _SHELLS:
-                return f"{pid}-{fields[19]}"
-            pid = int(fields[1])
-    except (OSError, ValueError, IndexError):
-        pass
+    while pid > 1 and (found := os_calls.process(pid)):
+        name, started, parent = found
+        if name not in _SHELLS:
+            return f"{pid}-{started}"
+        pid = parent
     return None
 
 

@@ -15,6 +15,8 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from punchlist_schemas.system import os_calls
+
 MOST = 512
 """How many connections there are at most."""
 
@@ -34,7 +36,7 @@ _SPARE = 256
 def most_places() -> int:
     """How many connections there may be, after raising this process's limit of descriptors as far as allowed."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (os_calls.most_descriptors(hard), hard))
     return MOST if hard == resource.RLIM_INFINITY else max(16, min(MOST, hard - _SPARE))
 
 

@@ -1,6 +1,6 @@
 """The files of one conversation on disk: read without following links, replaced whole, never overwritten unread.
 
-A file is replaced by exchanging it with a finished one (`renameat2`), so that what stood there at that very moment is
+A file is replaced by exchanging it with a finished one, so that what stood there at that very moment is
 in our hands: if it is not what we had read, it is handed back as another proposal instead of being lost. Where the file
 system can't exchange, the file is compared once more and then renamed over.
 """
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from punchlist.atomic import EXCHANGE, NO_REPLACE, rename
+from punchlist_schemas.system import os_calls
 
 T = TypeVar("T")
 
@@ -274,7 +275,7 @@ def _write(folder: int, name: str, data: bytes, mode: int) -> None:
     with open(os.open(name, flags, mode, dir_fd=folder), "wb") as file:
         file.write(data)
         file.flush()
-        os.fsync(file.fileno())
+        os_calls.flush(file.fileno())
         os.fchmod(file.fileno(), mode)
 
 

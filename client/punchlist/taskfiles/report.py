@@ -10,6 +10,7 @@ from punchlist.atomic import atomic_write
 from punchlist.taskfiles.config import FORMS, Config, ConfigError, Entry
 from punchlist.taskfiles.file_format import Form, Unreadable
 from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.system import os_calls
 
 STATUS_NAME = "mirror-status.json"
 _MAX_PROBLEMS = 1_000
@@ -106,7 +107,7 @@ def is_corrupt(conversation: str, data_dir: str) -> bool:
     is_reported = found is not None and any(
         one.kind == "corrupt" and one.conversation == conversation for one in found.problems
     )
-    return found is not None and is_reported and os.path.exists(f"/proc/{found.pid}")
+    return found is not None and is_reported and os_calls.is_running(found.pid)
 
 
 def _entries(data_dir: str) -> tuple[Entry, ...]:

@@ -62,5 +62,5 @@ class HangUps:
 def hung_up(sock: socket.socket) -> bool:
     """Whether the other end is closed altogether, and not only for sending."""
     poll = select.poll()
-    poll.register(sock, 0)
-    return bool(poll.poll(0))
+    poll.register(sock, select.POLLOUT)  # macOS reports no hang-up where nothing was asked for
+    return any(event & select.POLLHUP for _, event in poll.poll(0))

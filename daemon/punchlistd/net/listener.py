@@ -12,9 +12,10 @@ import os
 import socket
 import stat
 
+from punchlist_schemas.system import os_calls
+
 BACKLOG = 1_024
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-_OPEN_FILES = "/proc/self/fd"
 
 
 class SocketTaken(Exception):
@@ -108,18 +109,15 @@ def _path_of(sock: socket.socket) -> str | None:
 
 def _leads_to(path: str, sock: socket.socket) -> bool:
     """Whether whoever connects to `path` gets to `sock`: both were put to listen by one process."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
         try:
             probe.connect(path)
         except BlockingIOError:  # its queue is full: there is no lack of life
             return True
         except OSError:
             return False
-        return _creator(probe) == _creator(sock)
-
-
-def _creator(sock: socket.socket) -> bytes:
-    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        return os_calls.peer(probe) == os_calls.peer(sock)
 
 
 class OwnSocket(ListeningSocket):
@@ -142,10 +140,7 @@ class OwnSocket(ListeningSocket):
                 stack.callback(sock.close)
                 super().__init__(path, sock)
             except OSError as error:
-                message = error.strerror or str(error)
-                if not os.path.isdir(_OPEN_FILES):
-                    message = f"{_OPEN_FILES} is needed. Mount /proc"
-                raise PlaceUnusable(f"{path} can't be bound: {message}.") from error
+                raise PlaceUnusable(f"{path} can't be bound: {error.strerror or error}.") from error
             self._held = stack.pop_all()
         self._closed = False
 
@@ -167,8 +162,9 @@ class OwnSocket(ListeningSocket):
         return lock
 
     def _bind(self, path: str) -> socket.socket:
-        address = f"{_OPEN_FILES}/{self._directory}/{self._name}"
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        address = os_calls.address(self._directory, path)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.setblocking(False)
         before = os.umask(0o177)
         try:
             try:
@@ -192,7 +188,8 @@ class OwnSocket(ListeningSocket):
             raise PlaceUnusable(f"{path} exists and is no socket. Move it away, or choose another path.")
         if status.st_uid != os.getuid():
             raise PlaceUnusable(f"{path} belongs to another user (uid {status.st_uid}). Choose another path.")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.setblocking(False)
             try:
                 probe.connect(address)
             except ConnectionRefusedError:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from punchlist_schemas.system import os_calls
 from punchlistd.settings import Misconfigured
 
 FILE = "spaces.json"
@@ -119,14 +120,14 @@ def save(data_dir: str, spaces: Spaces) -> None:
         with open(descriptor, "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
             file.flush()
-            os.fsync(file.fileno())
+            os_calls.flush(file.fileno())
         os.replace(beside, path)
     except BaseException:
         os.unlink(beside)
         raise
     directory = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(directory)
+        os_calls.flush(directory)
     finally:
         os.close(directory)
 

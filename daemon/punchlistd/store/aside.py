@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import Generator
 
+from punchlist_schemas.system import os_calls
 from punchlistd.store.files import sync_directory
 from punchlistd.store.port import LogUnusable
 
@@ -47,7 +48,7 @@ def replacing(data_dir: str, aside: str | None, backup: str) -> Generator[None]:
         with open(note, "w", encoding="utf-8") as file:
             file.write(backup)
             file.flush()
-            os.fsync(file.fileno())
+            os_calls.flush(file.fileno())
         sync_directory(note)
     try:
         for name in sorted(os.listdir(data_dir)) if aside is not None else ():

@@ -7,6 +7,7 @@ import stat
 import tempfile
 from collections.abc import Sequence
 
+from punchlist_schemas.system import os_calls
 from punchlistd.store.port import StorageFailed
 
 
@@ -32,7 +33,7 @@ def sync_directory(path: str) -> None:
     """Make the names in a file's directory durable."""
     directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(directory)
+        os_calls.flush(directory)
     finally:
         os.close(directory)
 
@@ -44,7 +45,7 @@ def publish(finished: str, path: str) -> None:
         FileExistsError: The name is taken; nothing happened.
     """
     with open(finished, "rb") as file:
-        os.fsync(file.fileno())
+        os_calls.flush(file.fileno())
     try:
         os.link(finished, path)
     except FileExistsError:
@@ -78,7 +79,7 @@ def probe_end(path: str) -> None:
     file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         os.pwrite(file, bytes(1 << 12), os.lseek(file, 0, os.SEEK_END))
-        os.fdatasync(file)
+        os_calls.flush_data(file)
     finally:
         os.close(file)
 
@@ -91,7 +92,7 @@ def probe(path: str) -> None:
     """
     with tempfile.TemporaryFile(dir=os.path.dirname(path) or ".") as file:
         os.pwrite(file.fileno(), bytes(1 << 16), size_of(path))
-        os.fsync(file.fileno())
+        os_calls.flush(file.fileno())
 
 
 KEPT_AHEAD = 64 << 20
@@ -164,7 +165,7 @@ class OpenName:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._files = os.open("/proc/self/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._files = os.open(os_calls.OPEN_FILES, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
@@ -218,7 +219,7 @@ class Inodes:
             try:
                 self._flushed = OpenName(flushed)
                 self.last_commit = self._flushed.last_commit
-            except OSError:  # there is no /proc
+            except OSError:  # this system does not tell
                 self._own = (*paths, flushed)
         self._known: dict[str, tuple[int, int]] = {}
         self._database = paths[0]
@@ -303,7 +304,7 @@ def fill(path: str, size: int) -> None:
         except OSError as error:
             if error.errno not in FULL:
                 raise
-        os.fdatasync(file)
+        os_calls.flush_data(file)
     finally:
         os.close(file)
 
@@ -325,7 +326,7 @@ class Reserve:
         try:
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
-                os.posix_fallocate(file, 0, self._size)
+                os_calls.allocate(file, self._size)
             finally:
                 os.close(file)
             self.held = True

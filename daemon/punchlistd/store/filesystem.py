@@ -4,33 +4,18 @@ Write-ahead logging needs locks and memory that are shared by everybody who sees
 promises neither, so it is refused before it can lose anything.
 """
 
-import os
-import re
+from punchlist_schemas.system import os_calls
 
 _REMOTE = frozenset(
-    "9p afs beegfs ceph cifs coda davfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs prl_fs smb3 smbfs "
-    "vboxsf vmhgfs".split()
+    "9p afpfs afs beegfs ceph cifs coda davfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs prl_fs smb3 "
+    "smbfs vboxsf vmhgfs webdav".split()
 )
 _LOCAL_FUSE = frozenset(
     f"fuse.{name}" for name in "bindfs encfs fuse-overlayfs gocryptfs lxcfs mergerfs ntfs ntfs-3g securefs".split()
 )
 
 
-def file_system_of(path: str, table: str = "/proc/self/mountinfo") -> str:
-    """Type of the file system a path is on, as the kernel names it; "" where there is no table of mounts."""
-    try:
-        with open(table, encoding="utf-8", errors="surrogateescape") as lines:
-            mounts = [line.split() for line in lines]
-    except OSError:
-        return ""
-    path = os.path.realpath(path)
-    best, kind = "", ""
-    for fields in mounts:
-        point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4])
-        inside = path == point or path.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(best):  # a later mount on the same point hides an earlier one
-            best, kind = point, fields[fields.index("-") + 1]
-    return kind
+file_system_of = os_calls.file_system
 
 
 def is_remote(kind: str) -> bool:

@@ -8,6 +8,7 @@ import os
 import secrets
 import sqlite3
 
+from punchlist_schemas.system import os_calls
 from punchlistd.store import schema
 from punchlistd.store.files import FULL, discard, sync_directory, write_ahead
 from punchlistd.store.lines import split
@@ -68,7 +69,7 @@ def write_rows(log: Operations, path: str, *, only_sound: bool) -> int:
         target.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (log.epoch,))
         target.execute("COMMIT")
     with open(path, "rb") as file:
-        os.fsync(file.fileno())
+        os_calls.flush(file.fileno())
     return spoiled
 
 

@@ -48,7 +48,7 @@ OURS = (
     *("", ".cli", ".cli.fast", ".cli.person", ".cli.render", ".cli.style", ".cli.wire", ".errors", ".launch"),
     *(".plain_json", ".project", ".text"),
 )
-SCHEMAS = ("", ".build", ".directory", ".project_file", ".rendezvous", ".repository")
+SCHEMAS = ("", ".build", ".directory", ".project_file", ".rendezvous", ".repository", ".system", ".system.linux")
 
 
 def test_adding_a_task_loads_these_modules_of_ours_and_no_other(punch: Any) -> None:

@@ -169,7 +169,7 @@ def test_nothing_written_at_any_moment_is_lost(tmp_path: Path) -> None:
         for number, data in enumerate(written):
             (tmp_path / "theirs").write_bytes(data)
             os.replace(tmp_path / "theirs", tmp_path / f"a{number}")
-            files.rename(root, f"a{number}", "a", 2)
+            files.rename(root, f"a{number}", "a", files.EXCHANGE)
             theirs.append((tmp_path / f"a{number}").read_bytes())
 
     root = os.open(tmp_path, os.O_RDONLY)

@@ -15,6 +15,7 @@ from punchlist.launch import Target
 from punchlist.sync_link import Caller
 from punchlist.text import one_line, safe
 from punchlist_schemas.rendezvous import status_path
+from punchlist_schemas.system import os_calls
 
 COMMANDS = {
     "doctor": Usage((), ("punch doctor",)),
@@ -204,23 +205,16 @@ def holder(data_dir: str) -> int | None:
     try:
         with open(os.path.join(data_dir, "lock"), encoding="ascii", errors="replace") as file:
             pid, inode = file.read(32).split("\n")[0], os.fstat(file.fileno()).st_ino
-        with open("/proc/locks", encoding="ascii", errors="replace") as locks:
-            rows = [line.split() for line in locks]
     except OSError:
         return None
-    held = any(row[1:2] == ["FLOCK"] and row[4:5] == [pid] and row[5].endswith(f":{inode}") for row in rows)
-    return int(pid) if held else None
+    return int(pid) if os_calls.holds_lock(pid, inode) else None
 
 
 def _elsewhere(target: Target, pid: int) -> Finding:
     """A daemon has our data and listens somewhere else: no command can reach it, or start another."""
     found = f"none on {target.socket}; pid {pid} keeps {target.data_dir} and listens elsewhere"
     advice = "set PUNCHLIST_SOCKET or XDG_RUNTIME_DIR as it has them"
-    try:
-        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
-            words = file.read().split("\0")
-    except OSError:
-        words = []
+    words = os_calls.command_line(pid)
     if "--socket" in words[:-1]:
         advice = f"use that one: PUNCHLIST_SOCKET={words[words.index('--socket') + 1]}"
     return Finding("daemon", "fail", found, f"{advice}; or end it: kill {pid}")

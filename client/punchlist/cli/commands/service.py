@@ -1,4 +1,4 @@
-"""`punch daemon service`: the daemon under systemd's user manager, started by the first connection."""
+"""`punch daemon service`: the daemon under systemd's user manager, started by the first connection, or launchd."""
 
 import os
 from contextlib import suppress
@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from punchlist.atomic import atomic_write
+from punchlist.cli import launchd
 from punchlist.cli.arguments import Usage, choice, flag
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import CONFIGURATION, REFUSED
-from punchlist.cli.failure import show_error
+from punchlist.cli.failure import UsageError, show_error
 from punchlist.cli.supervisor import Manager, stop
 from punchlist.cli.systemd_units import (
     HARDENING,
@@ -25,6 +26,7 @@ from punchlist.cli.systemd_units import (
 from punchlist.errors import PunchlistError
 from punchlist.launch import Target
 from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.system import os_calls
 
 COMMANDS = {
     "service": Usage(
@@ -49,11 +51,49 @@ _LINGER = "to have it without being logged in: loginctl enable-linger"
 
 def run_service(context: Context) -> int:
     """Do what the action says; 0 when it is done."""
+    if os_calls.SERVICE_MANAGER == "launchd":
+        return _under_launchd(context)
     try:
         return {"install": _install, "status": _status, "uninstall": _uninstall}[context.args.action](context)
     except UnitError as error:
         show_error("configuration", str(error))
         return CONFIGURATION
+
+
+def _under_launchd(context: Context) -> int:
+    """The same for macOS."""
+    action, target, path = context.args.action, context.target, launchd.agent_path()
+    if context.args.web or context.args.hardened:
+        raise UsageError("--web and --hardened are for systemd; on macOS start punch web by hand")
+    if action == "status":
+        found = launchd.status()
+        state = "installed" if os.path.exists(path) else "not installed"
+        context.answer({"file": path, "state": state, "launchd": found.text}, [f"{path}: {state}", found.text])
+        return 0 if found.succeeded else REFUSED
+    if action == "uninstall":
+        launchd.unload()  # fails where it is not loaded, which is what is wanted
+        is_there = os.path.lexists(path)
+        if is_there:
+            os.unlink(path)
+        context.note(f"the lists stay where they are: {target.data_dir}")
+        return context.answer({"removed": is_there}, [f"removed {path}" if is_there else "nothing is installed"])
+    text = launchd.agent(target.socket, target.data_dir)
+    if context.args.print:
+        context.lines([f"# {path}\n{text.decode()}"])
+        return 0
+    make_directories(target.data_dir)
+    context.lines([f"{_write(Path(path), text.decode())} {path}"])
+    if not context.args.now:
+        context.note("takes effect at the next login; to begin at once: punch daemon service install --now")
+        return 0
+    launchd.unload()
+    _end_own(context)
+    loaded = launchd.load()
+    if not loaded.succeeded:
+        show_error("manager", f"launchctl bootstrap: {loaded.text}", "see: punch daemon service status")
+        return REFUSED
+    context.lines(["did launchctl bootstrap"])
+    return 0
 
 
 def _directory() -> Path:

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from punchlist.cli.runner import orphans
+from punchlist_schemas.system import os_calls
 from punchlist_schemas.things import Task
 
 Stream = Literal["out", "err"]
@@ -91,7 +92,7 @@ class Child:
     ) -> None:
         self._mark = secrets.token_hex(8)
         env = {**env, orphans.MARK: self._mark}
-        given = os.memfd_create("task", os.MFD_CLOEXEC)
+        given = os_calls.memory_file()
         try:
             os.write(given, stdin)
             os.lseek(given, 0, os.SEEK_SET)
@@ -108,14 +109,11 @@ class Child:
         }
         self._ended = loop.create_future()
         self._kill_at: float | None = None
-        self._pidfd = os.pidfd_open(self._process.pid)
-        loop.add_reader(self._pidfd, self._on_end)
+        os_calls.when_ended(self._process, loop, self._on_end)
 
     def _on_end(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._pidfd)
-        os.close(self._pidfd)
         self._kill_after()
-        self._signal(signal.SIGTERM)  # while the leader is not reaped, its group's number is surely still its own
+        self._signal(signal.SIGTERM)  # where the leader is not reaped yet, its group's number is surely still its own
         self._process.wait()
         if not self._ended.done():
             self._ended.set_result(None)

@@ -6,8 +6,6 @@ small message. What the bytes mean is in `protocol`, which knows no transport, a
 
 import asyncio
 import logging
-import socket
-import struct
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -15,6 +13,7 @@ from typing import Any, cast
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS
+from punchlist_schemas.system import os_calls
 from punchlistd.clock import now_ms
 from punchlistd.engine.calls import Caller, Stage, Write
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces, Reply
@@ -88,7 +87,7 @@ class Connection(asyncio.Protocol):
         """Check who is there, and whether there is room."""
         self.output.begin(cast(asyncio.Transport, transport))
         self.push_framed = cast(asyncio.Transport, transport).write
-        self.pid, uid = peer_of(transport.get_extra_info("socket"))
+        self.pid, uid = os_calls.peer(transport.get_extra_info("socket"))
         if uid not in self.connections.uids:
             logger.warning("refused a connection of uid %d", uid)
             self.output.abort()
@@ -384,12 +383,6 @@ class Connection(asyncio.Protocol):
         facts = {"limit": "frame_seconds", "value": seconds, "maximum": seconds}
         late = Rejection("limit_exceeded", f"A frame must be finished within {seconds:g} seconds.", facts)
         self._end_with(jsonrpc.failure(jsonrpc.NULL, late))
-
-
-def peer_of(sock: socket.socket) -> tuple[int, int]:
-    """Process and user id at the other end."""
-    pid, uid, _gid = struct.unpack("iII", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return pid, uid
 
 
 def _is_pushed(batch: Batch) -> bool:

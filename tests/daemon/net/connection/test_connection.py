@@ -7,9 +7,10 @@ from typing import Any, cast
 import msgspec
 
 from punchlist_schemas.results import Limits
+from punchlist_schemas.system import os_calls
 from punchlist_testing.engine import Engine, TouchyLog, engine, until
 from punchlist_testing.malformed import BAD_VALUES, PLACES
-from punchlistd.net.connection import Connection, peer_of
+from punchlistd.net.connection import Connection
 
 C = "c"
 
@@ -200,7 +201,7 @@ def test_a_user_id_beyond_two_to_the_31_is_read_as_it_is() -> None:
         def getsockopt(self, *_: int) -> bytes:
             return struct.pack("iII", 7, (1 << 32) - 2, 0)
 
-    assert peer_of(cast(socket.socket, Sock())) == (7, (1 << 32) - 2)
+    assert os_calls.peer(cast(socket.socket, Sock())) == (7, (1 << 32) - 2)
 
 
 async def test_no_bytes_at_all_take_the_daemon_down(tmp_path: Path) -> None:
