@@ -275,6 +275,30 @@ def test_a_circle_of_imports_is_found() -> None:
         graphlib.TopologicalSorter({"a": {"b"}, "b": {"c"}, "c": {"a"}}).prepare()
 
 
+LONGEST = 400
+
+LONG = {
+    "punchlist.chat.turn": "a turn is one object: each step of it reads what the steps before wrote down",
+    "punchlist.task_calls": "a method for each call about tasks, most of it what their docstrings tell",
+    "punchlist_schemas.params": "the params of every call, one struct each",
+    "punchlist_schemas.results": "the result of every call, one struct each",
+    "punchlistd.domain.inverse": "one inverse for each kind of event",
+    "punchlistd.domain.state": "one object and the sets that follow from it, which change together",
+    "punchlistd.engine.subscriptions": "one cursor: live, behind and catching up are its states",
+    "punchlistd.engine.transaction": "one draft of a commit, from the first call that joins to the last",
+    "punchlistd.net.connection": "one peer: bytes in, calls, answers and pushes out, and its end",
+    "punchlistd.shared.lane": "one order of posts for a list, and what becomes of each outcome",
+    "punchlistd.store.reading": "one way to read rows, with the index and without it",
+}
+"""Modules of more lines, each with the reason why it is one noun."""
+
+
+def test_a_long_module_is_one_noun_and_says_which() -> None:
+    long = {name for name, path in MODULES.items() if len(path.read_text("utf-8").splitlines()) > LONGEST}
+    assert long - LONG.keys() == set(), "split it by its nouns, or give the reason in LONG"
+    assert LONG.keys() <= MODULES.keys(), "strike what is gone"
+
+
 @pytest.mark.parametrize("folder", [*FOLDERS.values(), "systemd", "tests"])
 def test_a_top_level_folder_is_not_a_package(folder: str) -> None:
     assert not (ROOT / folder / "__init__.py").exists(), f"{folder}/ would shadow a package of that name"

@@ -98,7 +98,12 @@ class Engine:
         self.access = Access(log, self.conversations)
         self.subscriptions = Subscriptions(log, self.conversations, self.access, settings, spawn)
         self.search = Search(
-            beside(settings.log_path, ".search"), settings.log_path, log, self.conversations, self.access
+            beside(settings.log_path, ".search"),
+            settings.log_path,
+            log,
+            self.conversations,
+            self.access,
+            refresh=lambda: self.maintenance.refresh(),  # noqa: PLW0108 - made below, since it wants search in turn
         )
         self.maintenance = Maintenance(
             log,
@@ -109,7 +114,6 @@ class Engine:
             wake=self.inbox.work.give,
             forget=self.search.forget,
         )
-        self.search.refresh = self.maintenance.refresh
         undos = Undos(self.conversations, self.access, self.history)
         self.transactor = transactor = Transactor(
             log,

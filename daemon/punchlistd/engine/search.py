@@ -56,12 +56,8 @@ class Search:
         log: Which lists there are.
         conversations: The lists in use.
         access: Leads names to lists.
-
-    Attributes:
         refresh: Brings the store's summaries up to date.
     """
-
-    refresh: Callable[[], Awaitable[None]]
 
     def __init__(
         self,
@@ -70,8 +66,10 @@ class Search:
         log: EventLog,
         conversations: Conversations,
         access: Access,
+        refresh: Callable[[], Awaitable[None]],
     ) -> None:
         """Nothing is open before somebody searches."""
+        self._refresh = refresh
         self._path = path
         self._log_path = log_path
         self._log = log
@@ -120,7 +118,7 @@ class Search:
 
     async def _listed(self, user: str | None) -> dict[str, int]:
         """The version of each list of a user."""
-        await self._conversations.rebuilt(self.refresh)
+        await self._conversations.rebuilt(self._refresh)
         found: dict[str, int] = {}
         cursor: str | None = None
         while True:
