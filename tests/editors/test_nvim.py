@@ -205,6 +205,38 @@ def test_saved_lines_become_the_list(nvim: Editor, plan: Any) -> None:
     assert [(task.id, task.parent) for task in plan.list()] == [(one, None) for one in "35614"]
 
 
+def test_a_save_is_one_call_and_one_undo(nvim: Editor, plan: Any) -> None:
+    before = opened(nvim, plan, "One", "Two", "Three").lines()
+    nvim.write(["[x] #3 Drei  !high", "  [ ] New", "[x] #1 One  <- #3"], force=True)
+    nvim.shows(["[x] #3 Drei  !high", "  [ ] #4 New", "[x] #1 One  <- #3"])
+    (preview,) = [plan.client.call("list.undo", {"conversation": plan.id, "preview": True})]
+    assert preview["calls"] == [5]
+    plan.undo()
+    nvim.shows(before)
+
+
+def test_statuses_are_saved_in_the_order_in_which_tasks_wait_and_one_that_cannot_be_is_told_by_its_line(
+    nvim: Editor, plan: Any
+) -> None:
+    opened(nvim, plan, "One", "Two", "Three")
+    nvim.write(["[ ] #1 One  <- #3", "[ ] #2 Two", "[ ] #3 Three"])
+    nvim.shows(["[ ] #1 One  <- #3", "[ ] #2 Two", "[ ] #3 Three"])
+    nvim.write(["[x] #1 One  <- #3", "[ ] #2 Deux", "[ ] #3 Three"])
+    nvim.until("#_G.said == 1")
+    assert "line 1: Task #1 waits for #3" in nvim.said()[0] and "nothing was changed" in nvim.said()[0]
+    nvim.write(["[x] #1 One  <- #3", "[ ] #2 Deux", "[x] #3 Three"])
+    nvim.shows(["[x] #1 One  <- #3", "[ ] #2 Deux", "[x] #3 Three"])
+    nvim.write(["[!] #1 One  <- #3", "[ ] #2 Deux", "[-] #3 Three"])
+    nvim.shows(["[!] #1 One  <- #3", "[ ] #2 Deux", "[-] #3 Three"])
+
+
+def test_a_task_and_its_parent_can_change_places_in_one_save(nvim: Editor, plan: Any) -> None:
+    opened(nvim, plan, "One", "Two")
+    for lines in (["[ ] #1 One", "  [ ] #2 Two"], ["[ ] #2 Two", "  [ ] #1 One"], ["[ ] #1 One", "  [ ] #2 Two"]):
+        nvim.write(lines)
+        nvim.shows(lines)
+
+
 def test_what_is_saved_at_random_is_what_the_list_becomes(nvim: Editor, plan: Any) -> None:
     seed = int(os.environ.get("SEED") or random.randrange(1 << 32))
     print("seed", seed)
@@ -373,6 +405,31 @@ def test_a_daemon_that_comes_goes_and_comes_back_loses_nothing(tmp_path: Path) -
                 assert [task.title for task in website.list()] == ["One", "Two"]
                 website.add("Three")
             nvim.shows(["[ ] #1 One", "[ ] #2 Two", "[ ] #3 Three"])
+    finally:
+        process.kill()
+
+
+def test_saves_between_kills_happen_once_each(tmp_path: Path) -> None:
+    process = Spawned(tmp_path)
+    kills = int(os.environ.get("KILLS") or 5)
+    try:
+        process.start()
+        with Editor(process.socket, tmp_path) as nvim, connect(socket=process.socket, autostart=False) as client:
+            nvim.command("edit punchlist://website")
+            nvim.until("require('punchlist.transport').connected")
+            lines = list[str]()
+            for number in range(1, kills + 1):
+                title = f"Task {number}"
+                nvim.until("require('punchlist.transport').connected and require('punchlist.view').of(0).model.ready")
+                nvim.write([*lines, f"[ ] {title}"])
+                process.kill()  # before the answer, behind it, or before the push
+                process.start()
+                lines.append(f"[ ] #{number} {title}")
+                nvim.shows(lines)
+            assert [task.title for task in client.conversation("website").list()] == [
+                f"Task {number}" for number in range(1, kills + 1)
+            ]
+            assert nvim.said() == []
     finally:
         process.kill()
 

@@ -1,4 +1,4 @@
---- `:w` of a list: the difference between the lines that were shown and those that stand there becomes calls.
+--- `:w` of a list: the difference between the lines that were shown and those that stand there becomes one call.
 local text = require("punchlist.text")
 local transport = require("punchlist.transport")
 
@@ -124,14 +124,38 @@ local function moves_of(view, items, parents)
   return moves
 end
 
---- The plan of a save: `calls`, each a function of what is known so far that returns method and params.
+--- What takes a task to a status. A finished task can only be paused or fail once it is pending again.
+local function steps(was, to)
+  local by_way = (was == "completed" or was == "failed") and (to == "paused" or (to == "failed" and was ~= "failed"))
+  return by_way and { "pending", to } or { to }
+end
+
+--- The changed statuses in an order in which no task is completed before those that it waits for.
+local function in_order(view, statuses)
+  local sorted, seen = {}, {}
+  local function take(id)
+    if not statuses[id] or seen[id] then return end
+    seen[id] = true
+    for _, blocker in ipairs(view.model.by_id[id].blocked_by or {}) do take(blocker) end
+    sorted[#sorted + 1] = id
+  end
+  for _, id in ipairs(view.model.order) do take(id) end
+  return sorted
+end
+
+--- The plan of a save: `changes`, as `list.apply` takes them, and the line `at` which each of them comes from.
+--- What is loosened goes first and what is tied last, so that no step on the way closes a circle.
 --- @return table|nil, string|nil
 function M.plan(view, lines, force)
   local items, why, seen = read_all(view, lines)
   if not items then return nil, why end
-  local plan = { calls = {}, new = {}, deleted = {}, items = items }
-  local many, later = {}, {}
-  local parents = {}
+  local plan = { changes = {}, at = {}, deleted = {} }
+  local function change(at, method, params)
+    params.method = method
+    plan.changes[#plan.changes + 1], plan.at[#plan.at + 1] = params, at
+    return params
+  end
+  local parents, statuses, ties, count = {}, {}, {}, 0
   for at, item in ipairs(view.tree) do
     local above
     for index = at - 1, 1, -1 do
@@ -140,105 +164,91 @@ function M.plan(view, lines, force)
     parents[item.id] = above or ""
   end
   for _, item in ipairs(items) do
-    local above = item.above
-    local parent = above and (above.id or above.ref) or nil
-    if not item.is_same and vim.fn.strchars(item.task.title) > MAX_TITLE and (not item.id or item.task.title ~= text.read(view.text[item.id]).title) then
+    local was = item.id and text.read(view.text[item.id])
+    local is_new_title = not item.is_same and not (was and was.title == item.task.title)
+    if is_new_title and vim.fn.strchars(item.task.title) > MAX_TITLE then
       return refuse(item.at, ("the title has more than %d characters"):format(MAX_TITLE))
     end
     if not item.id then
-      item.ref = "new-" .. #plan.new + 1
-      plan.new[#plan.new + 1] = item
-      local task = item.task
-      if task.owner ~= "" then return refuse(item.at, "a new task has no owner: claim it once it is there") end
-      many[#many + 1] = {
-        ref = item.ref, title = task.title, status = task.status, priority = task.priority, parent = parent,
-        blocked_by = #task.blocked_by > 0 and task.blocked_by or nil,
-      }
+      if item.task.owner ~= "" then return refuse(item.at, "a new task has no owner: claim it once it is there") end
+      count = count + 1
+      item.ref = "new-" .. count
     else
       local edits = {}
       if not item.is_same then
         edits, why = edits_of(view, item, force)
         if not edits then return nil, why end
       end
-      if (parent or "") ~= (parents[item.id] or "") then edits.parent = parent or vim.NIL end
-      local now = view.model.by_id[item.id]
-      if edits.status and now.fence then
-        -- task.add_many leaves the status of a claimed task to whoever holds it; this call says so instead.
-        local fence = now.owner == require("punchlist").config.owner and now.fence or nil
-        local params = { task = item.id, status = edits.status, fence = fence }
-        table.insert(plan.calls, function() return "task.set_status", params end)
-        edits.status = nil
+      local parent = item.above and (item.above.id or item.above.ref) or ""
+      local is_adopted = parent ~= parents[item.id]
+      local leaves = is_adopted and parents[item.id] ~= ""
+      if edits.title or edits.priority or edits.less or leaves then
+        change(item.at, "task.edit", {
+          task = item.id, title = edits.title, priority = edits.priority, remove_blocked_by = edits.less,
+          parent = leaves and vim.NIL or nil,
+        })
       end
-      local up = {
-        task = item.id, title = edits.title or (now and now.title), blocked_by = edits.more,
-        status = edits.status ~= "pending" and edits.status or nil,
-        priority = edits.priority ~= "normal" and edits.priority or nil,
-        parent = edits.parent ~= vim.NIL and edits.parent or nil,
-      }
-      if edits.title or up.status or up.priority or up.parent or up.blocked_by then many[#many + 1] = up end
-      -- What task.add_many can't say, since there a default means "as it is".
-      local rest = { task = item.id, remove_blocked_by = edits.less }
-      if edits.priority == "normal" then rest.priority = "normal" end
-      if edits.parent == vim.NIL then rest.parent = vim.NIL end
-      if rest.remove_blocked_by or rest.priority or rest.parent then later[#later + 1] = { "task.edit", rest } end
-      if edits.status == "pending" then later[#later + 1] = { "task.set_status", { task = item.id, status = "pending" } } end
+      if edits.more or (is_adopted and parent ~= "") then
+        local joins = is_adopted and parent ~= "" and parent or nil
+        ties[#ties + 1] = { item.at, { task = item.id, add_blocked_by = edits.more, parent = joins } }
+      end
+      if edits.status then statuses[item.id] = { item.at, edits.status } end
+    end
+  end
+  local added
+  for _, item in ipairs(items) do
+    if item.ref then
+      local task = item.task
+      added = change(item.at, "task.add", {
+        ref = item.ref, title = task.title, status = task.status, priority = task.priority,
+        parent = item.above and (item.above.id or item.above.ref) or nil,
+        blocked_by = #task.blocked_by > 0 and task.blocked_by or nil,
+      })
+    end
+  end
+  for _, id in ipairs(in_order(view, statuses)) do
+    local now = view.model.by_id[id]
+    local fence = now.fence and now.owner == require("punchlist").config.owner and now.fence or nil
+    for _, status in ipairs(steps(now.status, statuses[id][2])) do
+      change(statuses[id][1], "task.set_status", { task = id, status = status, fence = fence })
+    end
+  end
+  for _, tie in ipairs(ties) do change(tie[1], "task.edit", tie[2]) end
+  local moves = moves_of(view, items, parents)
+  for _, move in ipairs(moves) do
+    local after = move.after and (move.after.id or move.after.ref)
+    local place = { after = after, before = not after and (move.before.id or move.before.ref) or nil }
+    if #moves == 1 and count == 1 and move.item.ref then -- a new task alone: it is added where it belongs
+      added.after, added.before = place.after, place.before
+    else
+      place.task = move.item.id or move.item.ref
+      change(move.item.at, "task.move", place)
     end
   end
   for _, item in ipairs(view.tree) do
     local id = item.id
     if not seen[id] and view.model.by_id[id] then
+      local at = math.min(view.place[id] or 1, math.max(#lines, 1))
       if view.model.by_id[id] ~= view.shown[id] and not force then
-        local at = math.min(view.place[id] or 1, math.max(#lines, 1))
         return refuse(at, ("#%s, which you deleted, was changed meanwhile (:w! deletes it)"):format(id))
       end
       plan.deleted[#plan.deleted + 1] = id
     end
   end
-  local moves = moves_of(view, items, parents)
-  local only = #many == 1 and many[1].ref and #later + #plan.calls + #plan.deleted == 0 and many[1]
-  if only and #moves <= 1 and (not moves[1] or not moves[1].item.id) then
-    only.ref = nil -- one new task: one call says also where
-    if moves[1] then
-      only.after = moves[1].after and moves[1].after.id
-      only.before = not only.after and moves[1].before and moves[1].before.id or nil
-    end
-    plan.calls, many, moves = { function() return "task.add", only end }, {}, {}
-  end
-  if #many > 0 then table.insert(plan.calls, function() return "task.add_many", { tasks = many } end) end
-  for _, call in ipairs(later) do table.insert(plan.calls, function() return call[1], call[2] end) end
-  for _, move in ipairs(moves) do
-    table.insert(plan.calls, function()
-      local after = move.after and move.after.id
-      return "task.move", { task = move.item.id, after = after, before = not after and move.before.id or nil }
-    end)
-  end
-  if #plan.deleted > 0 then table.insert(plan.calls, function() return "task.delete", { tasks = plan.deleted } end) end
+  if #plan.deleted > 0 then change(1, "task.delete", { tasks = plan.deleted }) end
   return plan
-end
-
---- New tasks have their ids: their lines say so, so that a second save does not add them again.
-local function adopt(view, plan, result)
-  local by_ref = {}
-  if result.task and #plan.new == 1 then by_ref[plan.new[1].ref] = result.task end
-  local known = {}
-  for _, item in ipairs(plan.items) do known[item.id or ""] = true end
-  local fresh = vim.tbl_filter(function(task) return not known[task.id] end, result.tasks or {})
-  for at, item in ipairs(plan.new) do by_ref[item.ref] = by_ref[item.ref] or fresh[at] end
-  for _, item in ipairs(plan.new) do
-    local task = by_ref[item.ref]
-    if task and not item.id then
-      item.id = task.id
-      local line = text.line(task, item.task.depth)
-      view.text[task.id], view.shown[task.id] = line, task
-      vim.bo[view.buffer].modifiable = true
-      vim.api.nvim_buf_set_lines(view.buffer, item.at - 1, item.at, false, { line })
-      vim.bo[view.buffer].modifiable = false
-    end
-  end
 end
 
 local function say(message, level)
   vim.notify("punchlist: " .. message, level or vim.log.levels.ERROR)
+end
+
+--- Why the daemon refuses a save, with the line that the refused change comes from.
+local function why_refused(plan, err)
+  if err.kind == "version_conflict" then return "the list was changed in this moment; :w again (nothing was changed)" end
+  local why = text.safe((err.message or err.kind):gsub("^changes%[%d+%] %(%S+%): ", ""):gsub(" Nothing was changed%.$", ""))
+  local line = err.change and ("line %d: "):format(plan.at[err.change + 1]) or ""
+  return ("%s%s (nothing was changed)"):format(line, why)
 end
 
 local function run(view, plan)
@@ -246,35 +256,20 @@ local function run(view, plan)
   view.saving = saving
   vim.bo[view.buffer].modifiable = false -- for the moment until the answer
   view:banner()
-  local version, at = view.model.version, 0
-  local function give_up(err)
+  local params = { conversation = view.model.name, expect_version = view.model.version, changes = plan.changes }
+  transport.change("list.apply", params, function(err, result)
+    if not vim.api.nvim_buf_is_loaded(view.buffer) or view.saving ~= saving then return end
+    if not err then
+      saving.version = result.version
+      if view.model.version >= result.version then view:saved() end
+      return
+    end
     view.saving = nil
     vim.bo[view.buffer].modifiable = true
     vim.bo[view.buffer].modified = true
-    local made = at == 1 and "nothing was changed" or ("%d of %d calls are made, the rest is still in the buffer"):format(at - 1, #plan.calls)
-    local why = err.kind == "version_conflict" and "the list was changed in this moment; :w again" or err.message
-    say(("%s (%s)"):format(text.safe(why or err.kind), made))
+    say(why_refused(plan, err))
     view:banner()
-  end
-  local function next_call()
-    at = at + 1
-    if view.saving ~= saving then return end
-    if at > #plan.calls then
-      saving.version = version
-      if view.model.version >= version then view:saved() end
-      return
-    end
-    local method, params = plan.calls[at]()
-    params.conversation, params.expect_version = view.model.name, version
-    transport.change(method, params, function(err, result)
-      if not vim.api.nvim_buf_is_loaded(view.buffer) then return end
-      if err then return give_up(err) end
-      version = result.version
-      if method == "task.add" or method == "task.add_many" then adopt(view, plan, result) end
-      next_call()
-    end)
-  end
-  next_call()
+  end)
 end
 
 --- Save a list's buffer. With `force` what you wrote wins over others' changes, and deleting asks nothing.
@@ -285,7 +280,7 @@ function M.save(view, force)
   end
   local plan, why = M.plan(view, vim.api.nvim_buf_get_lines(view.buffer, 0, -1, false), force)
   if not plan then return say(why) end
-  if #plan.calls == 0 then
+  if #plan.changes == 0 then
     view.lines = vim.api.nvim_buf_get_lines(view.buffer, 0, -1, false)
     return view:saved()
   end
