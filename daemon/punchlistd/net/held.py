@@ -1,4 +1,4 @@
-"""The account of all bytes that the daemon holds for its peers, and what is refused when there are too many."""
+"""Accounts for all bytes that the daemon holds for its peers, and rejects more when there are too many."""
 
 from collections.abc import Callable, Iterable
 
@@ -23,7 +23,7 @@ class Held:
         self._owners: dict[int, int] = {}
 
     def take(self, pieces: Iterable[bytes]) -> None:
-        """These wait from now on."""
+        """Count these as waiting."""
         owners = self._owners
         for piece in pieces:
             count = owners.get(id(piece), 0)
@@ -32,7 +32,7 @@ class Held:
                 self.bytes += len(piece)
 
     def give(self, pieces: Iterable[bytes]) -> None:
-        """These wait no more for one of those that they waited for."""
+        """Count these as taken by one of the peers that they waited for."""
         owners = self._owners
         for piece in pieces:
             owners[id(piece)] -= 1
@@ -41,11 +41,11 @@ class Held:
                 self.bytes -= len(piece)
 
     def add(self, size: int) -> None:
-        """So many bytes more have come in, or (negative) less wait."""
+        """Add this many bytes; a negative number takes them off."""
         self.bytes += size
 
     def refusal(self, size: int = 0) -> Rejection | None:
-        """Why so many bytes more have no room; None if they have."""
+        """Return the rejection if there is no room for this many more bytes, else None."""
         if self.bytes + size <= self._maximum:
             return None
         self._make_room()
@@ -55,7 +55,7 @@ class Held:
         return Rejection("limit_exceeded", message, {"limit": "held_bytes", "value": value, "maximum": self._maximum})
 
     def admit(self, outcome: Outcome) -> Outcome:
-        """The answer to a read, or the refusal of a long one that there is no room for."""
+        """Return the answer to a read, or the rejection of a long one that there is no room for."""
         if (whole := size_of(outcome)) <= LONG_BYTES or self.bytes + whole <= self._maximum:
             return outcome
         parts = outcome.parts if type(outcome) is Pieces else (outcome,) if type(outcome) is bytes else ()

@@ -47,12 +47,12 @@ _NOT_GIVEN: dict[str, Any] = {}
 
 
 def decode(frame: bytes, limits: Limits) -> Call | Malformed | list[Call | Malformed]:
-    """What one frame asks for; a list means a batch, to be answered by one array."""
+    """Decode one frame. A list is a batch, which one array answers."""
     return plain_call(frame) or decode_strictly(frame, limits)
 
 
 def plain_call(frame: bytes) -> Call | None:
-    """The call of a frame about which no two JSON readers can disagree, as nearly all are; None: read it strictly.
+    """Decode a frame that all JSON readers understand alike, as nearly all are. None means: decode it strictly.
 
     As many colons as members means that no name stands twice and that no object stands in `params`.
     """
@@ -79,7 +79,7 @@ def plain_call(frame: bytes) -> Call | None:
 
 
 def decode_strictly(frame: bytes, limits: Limits) -> Call | Malformed | list[Call | Malformed]:
-    """What any frame asks for: the exact reading, and why a frame is refused."""
+    """Decode any frame by the letter of the specification, or return why it is rejected."""
     try:
         value = strict_json.parse(frame, limits.depth)
     except strict_json.Refused as refused:
@@ -92,34 +92,34 @@ def decode_strictly(frame: bytes, limits: Limits) -> Call | Malformed | list[Cal
 
 
 def invalid_params(method: Method, error: msgspec.ValidationError) -> Rejection:
-    """The refusal of params that msgspec could not convert: `data.field` is the path to the culprit."""
+    """Return the rejection of params that msgspec could not convert; `data.field` is the path of the wrong one."""
     from punchlistd.net import param_errors  # noqa: PLC0415 - slow to import, only refusals need it
 
     return param_errors.invalid_params(method.params, str(error))
 
 
 def unknown_method(name: str) -> Rejection:
-    """The refusal of a call to a method that does not exist, with the nearest one that does."""
+    """Return the rejection of an unknown method, with the name of the nearest known one."""
     from punchlistd.net import param_errors  # noqa: PLC0415 - slow to import, only refusals need it
 
     return param_errors.unknown_method(name)
 
 
 def response(id: bytes, outcome: bytes | Rejection) -> bytes:
-    """The answer to the request with the raw id `id`: a result as JSON, or a refusal."""
+    """Encode the response to the request with the raw id `id`: a result as JSON, or an error."""
     if type(outcome) is Rejection:
         return failure(id, outcome)
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, outcome)
 
 
 def response_in_pieces(id: bytes, result: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """The answer to the request with the raw id `id`, in pieces: of a result only first and last are copied."""
+    """Encode a response in pieces; of a result, only the first and the last piece are copied."""
     first, *rest, last = result
     return (b'{"jsonrpc":"2.0","id":%b,"result":%b' % (id, first), *rest, b"%b}" % last)
 
 
 def failure(id: bytes, rejection: Rejection) -> bytes:
-    """The refusal of the request with the raw id `id`."""
+    """Encode the error response to the request with the raw id `id`."""
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, _encode(error_object(rejection)))
 
 

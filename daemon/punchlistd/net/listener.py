@@ -23,11 +23,11 @@ class SocketTaken(Exception):
 
 
 class PlaceUnusable(Exception):
-    """A socket's place or a directory can't be used; the message says why and what to do."""
+    """The socket's path or the directory can't be used. The message says why and what to do."""
 
 
 def private_directory(path: str) -> int:
-    """Open a directory of ours, made with mode 0700 if need be; a descriptor of it.
+    """Open a private directory, creating it with mode 0700 if needed, and return its descriptor.
 
     One that exists keeps its mode: it may be a home directory, or root's /tmp.
 
@@ -67,19 +67,19 @@ class ListeningSocket:
         self._status = os.stat(path, follow_symlinks=False)
 
     def is_in_place(self) -> bool:
-        """Whether the path still leads to this socket."""
+        """Return True if the path still leads to this socket."""
         try:
             return os.path.samestat(os.stat(self.path, follow_symlinks=False), self._status)
         except OSError:
             return False
 
     def close(self) -> None:
-        """Stop listening. Repeating it is harmless."""
+        """Stop listening. May be repeated."""
         self.sock.close()
 
 
 class InheritedSocket(ListeningSocket):
-    """A listening socket that the service manager has bound and passed on. It stays the manager's.
+    """A listening socket that the service manager bound and passed on. The manager keeps owning it.
 
     Raises:
         PlaceUnusable: it is not what a daemon can serve safely.
@@ -108,7 +108,7 @@ def _path_of(sock: socket.socket) -> str | None:
 
 
 def _leads_to(path: str, sock: socket.socket) -> bool:
-    """Whether whoever connects to `path` gets to `sock`: both were put to listen by one process."""
+    """Return True if connecting to `path` reaches `sock`: the same process made both listen."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:
@@ -121,7 +121,7 @@ def _leads_to(path: str, sock: socket.socket) -> bool:
 
 
 class OwnSocket(ListeningSocket):
-    """A listening socket that we bound ourselves, mode 0600, with the lock that guards its place.
+    """A listening socket that the daemon bound itself, with mode 0600 and the lock that guards its path.
 
     Raises:
         SocketTaken: a daemon serves it already.
@@ -203,7 +203,7 @@ class OwnSocket(ListeningSocket):
         raise SocketTaken(_taken(path))
 
     def close(self) -> None:
-        """Stop listening and take the socket away, if it is still ours; the lock file stays for ever."""
+        """Stop listening and remove the socket if it is still this one. The lock file stays."""
         with self._held:
             if not self._closed and self.is_in_place():
                 os.unlink(self._name, dir_fd=self._directory)

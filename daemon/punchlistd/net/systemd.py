@@ -1,4 +1,4 @@
-"""What systemd and a daemon tell each other: sockets to inherit (sd_listen_fds(3)), words of state (sd_notify(3))."""
+"""The protocol between systemd and a daemon: inherited sockets (sd_listen_fds(3)) and state (sd_notify(3))."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ FIRST_DESCRIPTOR = 3
 
 
 def inherited_socket(env: MutableMapping[str, str]) -> InheritedSocket | None:
-    """The listening socket that systemd passed to this very process; the variables are taken out of `env`.
+    """Return the listening socket that systemd passed to this process, and remove its variables from `env`.
 
     Raises:
         PlaceUnusable: there are several, or it is none that we can serve.
@@ -30,7 +30,7 @@ def inherited_socket(env: MutableMapping[str, str]) -> InheritedSocket | None:
 
 
 def notify(env: Mapping[str, str], *words: str) -> bool:
-    """Tell the service manager something (`READY=1`, `STOPPING=1`, …); False if it could not be told."""
+    """Send a state to the service manager (`READY=1`, `STOPPING=1`, …). Return False if that failed."""
     address = env.get("NOTIFY_SOCKET", "")
     if not address:
         return False
@@ -45,7 +45,7 @@ def notify(env: Mapping[str, str], *words: str) -> bool:
 
 
 def watchdog_s(env: Mapping[str, str]) -> float | None:
-    """How often, in seconds, the service manager wants to hear `WATCHDOG=1`; None if it does not care."""
+    """Return how often, in seconds, the service manager expects `WATCHDOG=1`; None if it does not."""
     usec, pid = env.get("WATCHDOG_USEC", ""), env.get("WATCHDOG_PID", "")
     if not usec.isdecimal() or (pid and pid != str(os.getpid())):
         return None

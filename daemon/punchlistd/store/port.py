@@ -13,7 +13,7 @@ import msgspec
 
 
 class Side(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What is kept beside an event without going over the wire.
+    """What the log stores beside an event and never sends to clients.
 
     `key` is the idempotency key and `call` the fingerprint of the call that used it (both on the first event of a
     group), `left` the events of the group that still follow, `undoes` the versions of the first events of the groups
@@ -48,7 +48,7 @@ _NO_SIDE = Side()
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
-    """A line as it stands in the log. Only its position is known for sure; the rest is cut out of it when asked for."""
+    """A line as it stands in the log. Only its position is certain; the properties parse the rest on demand."""
 
     seq: int
     line: bytes
@@ -60,27 +60,27 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def side(self) -> bytes:
-        """The JSON of the `Side`, or nothing."""
+        """The JSON of the `Side`; empty if there is none."""
         return self.line[self.line.index(b"\t") + 1 : self.line.rindex(b"\t")]
 
     @property
     def check(self) -> str:
-        """Head of the conversation's chain after this event."""
+        """The check of the conversation's chain after this event."""
         return str(self.line[self.line.rindex(b"\t") + 1 :], "ascii", "replace")
 
     @property
     def conversation(self) -> str:
-        """The conversation's id. Raises ValueError where the line is no record."""
+        """The conversation's id. Raises ValueError if the line is no record."""
         return str(self._header()[2], "ascii")
 
     @property
     def version(self) -> int:
-        """The event's number within its conversation. Raises ValueError where the line is no record."""
+        """The event's version in its conversation. Raises ValueError if the line is no record."""
         return int(self._header()[3])
 
     @property
     def left(self) -> int:
-        """How many events of the same group follow."""
+        """How many more events its group has."""
         return side_of(self).left if b'"left":' in self.side else 0
 
     def _header(self) -> re.Match[bytes]:
@@ -90,13 +90,13 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 
 
 def side_of(stored: Stored) -> Side:
-    """What was kept beside a stored event."""
+    """Return the `Side` of a stored event."""
     side = stored.side
     return _decode_side(side) if side else _NO_SIDE
 
 
 class Snapshot(msgspec.Struct, frozen=True, gc=False):
-    """A conversation as of `version`, at position `seq`, saved so that opening it costs its size and not its history.
+    """The saved state of a conversation at `version` and position `seq`: loading it costs its size, not its history.
 
     `check` is the head of its chain there, `state` the dumped state (None: only the summary is renewed), `summary` the
     JSON of a `Conversation`, `open` its tasks that are pending or paused, `in_progress` those under way.
@@ -130,15 +130,15 @@ class Loaded(msgspec.Struct, frozen=True, gc=False):
 
 
 class StorageFull(Exception):
-    """There is no space left: nothing was written, reads go on, and the same call may be tried again later."""
+    """The disk is full. Nothing was written, reads still work, and the caller may repeat the call later."""
 
 
 class StorageFailed(Exception):
-    """Writing failed below us and its outcome is unknown. The log refuses everything afterwards."""
+    """A write failed and its outcome is unknown. The log refuses every later operation."""
 
 
 class Damaged(Exception):
-    """Stored bytes are not what was once written. The others are served; nothing is repaired silently.
+    """Stored bytes differ from what was written. Other conversations are still served; nothing is repaired silently.
 
     Attributes:
         conversation: Whose event it is, "" where that can't be told any more.
@@ -154,7 +154,7 @@ class Damaged(Exception):
 
 
 class Gap(Exception):
-    """Events that follow a position can't be had any more.
+    """Events after a position can't be read any more.
 
     Attributes:
         after: The position.
@@ -168,11 +168,11 @@ class Gap(Exception):
 
 
 class LogUnusable(Exception):
-    """The log can't be opened and was not touched. The message names the file and the way out."""
+    """The log can't be opened and was left untouched. The message names the file and says what to do."""
 
 
 class BadCursor(ValueError):
-    """A cursor that no `list` of ours has given out."""
+    """A cursor that `list` never returned."""
 
 
 class EventLog(Protocol):
@@ -184,40 +184,40 @@ class EventLog(Protocol):
 
     @property
     def epoch(self) -> str:
-        """Random id of the log itself: positions of another epoch mean nothing."""
+        """The random id of this log. Positions from another epoch are invalid here."""
         ...
 
     @property
     def head(self) -> int:
-        """Position of the last durable event, 0 while there is none."""
+        """The position of the last durable event; 0 in an empty log."""
         ...
 
     @property
     def regressed(self) -> tuple[int, int] | None:
-        """`(had, has)` where the log was found shorter than it had been, or another past under the same epoch."""
+        """`(had, has)`, two positions, if the log lost events or holds another history of its epoch; else None."""
         ...
 
     @property
     def unindexed(self) -> int:
-        """How many events the index lags behind; `maintain` brings it to 0."""
+        """How many events are not indexed yet; `maintain` indexes them all."""
         ...
 
     def unindexed_conversations(self) -> Collection[str]:
-        """Conversations with events that the index does not hold, as of now: their saved summaries are out of date."""
+        """Conversations with events that are not indexed yet: their stored summaries are stale."""
         ...
 
     @property
     def spoiled(self) -> Mapping[str, Damaged]:
-        """Of each conversation the spoiled event that was come upon first since the log was opened."""
+        """The first damaged event found in each conversation since the log was opened."""
         ...
 
     @property
     def quick(self) -> bool:
-        """Whether `append_now` would commit now."""
+        """True if `append_now` would commit now."""
         ...
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:
-        """As `append`, but without a wait; False, and nothing done, if that would hold up the caller for long.
+        """Append without waiting. Return False, and do nothing, if that could block the caller for long.
 
         Raises:
             StorageFull: Nothing was written.
@@ -238,7 +238,7 @@ class EventLog(Protocol):
     async def read(
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
     ) -> list[Stored]:
-        """Events after a position, at least one group if there is any; more than asked for only to finish a group.
+        """Read whole groups of events after a position, until a limit is reached; at least one if there is any.
 
         They end before the first event that can't be had any more.
 
@@ -249,7 +249,7 @@ class EventLog(Protocol):
         ...
 
     async def load(self, conversation: str) -> Loaded:
-        """The conversation's newest snapshot and everything after it.
+        """Load the newest snapshot of a conversation and all events after it.
 
         Raises:
             Damaged: An event does not follow from the one before it.
@@ -257,41 +257,41 @@ class EventLog(Protocol):
         ...
 
     async def keys(self, conversation: str) -> list[int]:
-        """`key_hash` of each idempotency key the conversation has seen, in no order."""
+        """Return the `key_hash` of each idempotency key of the conversation, unordered."""
         ...
 
     async def find_key(self, conversation: str, key: str) -> list[Stored]:
-        """The group of events that used the key, or nothing."""
+        """Return the group of events that used the key; empty if there is none."""
         ...
 
     async def resolve(self, session: str) -> list[str]:
-        """The conversations an outside session is attached to, one of each owner at most, as of the last `maintain`."""
+        """Return the conversations that a session is attached to, one per owner at most, as of the last `maintain`."""
         ...
 
     async def owner(self, conversation: str) -> str | None:
-        """The user of a conversation ("" for nobody), None if there is none, as of the last `maintain`."""
+        """Return the user of a conversation ("" for nobody), or None if there is none, as of the last `maintain`."""
         ...
 
     async def names(self, user: str) -> list[str]:
-        """Conversations of a user in the order of their ids, as of the last `maintain`."""
+        """Return the conversations of a user, ordered by id, as of the last `maintain`."""
         ...
 
     async def totals(self) -> tuple[int, int]:
-        """Tasks that are open (pending or paused) and in progress, as of the last `maintain`.
+        """Count the tasks that are open (pending or paused) and in progress, as of the last `maintain`.
 
         Only the conversations that belong to no user count.
         """
         ...
 
     async def timed(self) -> list[str]:
-        """Conversations that wait for a time, as of the last `maintain`.
+        """Return the conversations that wait for a time, as of the last `maintain`.
 
         They clear themselves when idle and have finished tasks alone, or have deferred tasks.
         """
         ...
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
-        """Index what is not indexed yet and save snapshots, in one transaction.
+        """Index all events that are not indexed yet and save snapshots, in one transaction.
 
         Raises:
             StorageFull: Nothing was written; the log itself is complete without it.
@@ -299,7 +299,7 @@ class EventLog(Protocol):
         ...
 
     async def rebuild(self) -> None:
-        """Make the index anew where it can't be read: empty, so that every conversation is unindexed.
+        """Replace an unreadable index by an empty one; every conversation is unindexed afterwards.
 
         Raises:
             Damaged: The log can't be read as a whole either; nothing was changed.
@@ -308,7 +308,7 @@ class EventLog(Protocol):
         ...
 
     async def erase(self, conversation: str) -> None:
-        """Take every line before the newest tombstone off the disk for good. Repeating it is harmless.
+        """Erase from the disk every line before the newest tombstone. May be repeated.
 
         Raises:
             StorageFull: It has to be repeated once there is space.
@@ -316,15 +316,15 @@ class EventLog(Protocol):
         ...
 
     async def unerased(self) -> list[str]:
-        """Conversations with a tombstone whose events before it are still to be erased."""
+        """Return the deleted conversations whose events are not erased yet."""
         ...
 
     async def sizes(self) -> tuple[int, int]:
-        """Bytes of the log and of what was written ahead of it."""
+        """Return the size in bytes of the log and of its write-ahead log."""
         ...
 
     async def close(self) -> None:
-        """Let go of everything. Repeating it is harmless."""
+        """Close the log. May be repeated."""
         ...
 
     async def list(
@@ -337,7 +337,7 @@ class EventLog(Protocol):
         limit: int,
         cursor: str | None = None,
     ) -> tuple[list[bytes], str | None]:
-        """Summaries, newest changed first, and the cursor of the next page, as of the last `maintain`.
+        """Return a page of summaries, newest change first, and the cursor of the next page, as of the last `maintain`.
 
         `query` is a part of the id or title, in any case; `active` asks for those with (or without) unfinished tasks;
         `kind` for those of one kind.

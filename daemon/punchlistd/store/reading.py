@@ -49,7 +49,7 @@ class Readable(Protocol):
 
 
 def scan(log: Operations, after: int) -> None:
-    """Index in memory what comes after a position."""
+    """Index in memory the rows after a position."""
     log.unindexed = Unindexed()
     damaged: list[tuple[Row, Salvage]] = []
     for row in rows(log, after):
@@ -70,7 +70,7 @@ def scan(log: Operations, after: int) -> None:
 
 
 def rows(log: Readable, after: int) -> Generator[Row]:
-    """Rows that end after a position, without a hole: what is missing or can't be read comes as a lost row."""
+    """Yield the rows that end after a position, without a gap: a lost row stands for what is missing or unreadable."""
     due = after + 1
     for row, following in pairwise(chain(_as_they_stand(log, due), [lost(log.head + 1, log.head + 1)])):
         if following[1] <= row[0]:  # only one of them is in its place, and has its own position
@@ -130,7 +130,7 @@ def _readable(log: Readable, due: int) -> int:
 
 
 def rows_of(log: Operations, conversation: str, after: int) -> Generator[Row]:
-    """Rows with lines of a conversation that end after a position; those that can't be had come as lost ones."""
+    """Yield the rows after a position that hold lines of a conversation; a lost row stands for each unreadable one."""
     if not log.index_bypassed:
         where = "WHERE name = ? AND parts.seq > ? ORDER BY parts.seq"
         known = "FROM conversations JOIN parts ON parts.conversation = conversations.id"
@@ -158,7 +158,7 @@ def _check_position(seq: object) -> None:
 
 
 def row_at(log: Operations, seq: int) -> Row:
-    """The row that ends with an event; a lost one where it can't be had."""
+    """Return the row that ends with an event; a lost row if it can't be read."""
     with suppress(sqlite3.DatabaseError):
         found = log.connection.execute(f"SELECT {ROW} FROM log WHERE seq = ?", (seq,)).fetchone()
         if found is not None:
@@ -210,7 +210,7 @@ def _salvage(log: Operations, row: Row) -> Salvage:
 
 
 def _note_damage(log: Operations, rest: Salvage, known: set[str], losers: set[str]) -> list[Damaged]:
-    """Remember what was found spoiled, and whose it was as far as the conversations that may be there tell."""
+    """Record a damaged event under each conversation that it may belong to."""
     noted: list[Damaged] = []
     for seq, named, line in rest.bad:
         begins = named and b'","version":1,' in line[:200]  # then nobody could know it yet
@@ -225,7 +225,7 @@ def _note_damage(log: Operations, rest: Salvage, known: set[str], losers: set[st
 
 
 class Found(NamedTuple):
-    """Events that can be had, in their order, what ends them before their time, or the last version."""
+    """The readable events in order, the damage that ends them early if any, and the last version."""
 
     events: list[Stored]
     damage: Damaged | None
@@ -233,7 +233,7 @@ class Found(NamedTuple):
 
 
 def read(log: Operations, after: int, limit: int, max_bytes: int) -> list[Stored]:
-    """Events of all conversations after a position, whole groups of them, up to the first that can't be had.
+    """Read whole groups of events of all conversations after a position, up to the first unreadable one.
 
     Raises:
         Gap: That is the very next one.
@@ -266,7 +266,7 @@ def _behind(log: Operations, seq: int) -> int:
 
 
 def read_of(log: Operations, conversation: str, after: int, limit: int, max_bytes: int) -> Found:
-    """Events of a conversation after a position, whole groups of them, up to the first that can't be had."""
+    """Read whole groups of events of one conversation after a position, up to the first unreadable one."""
     taken: list[Stored] = []
     size, missing = 0, None
     version = _version_at(log, conversation, after)
@@ -339,7 +339,7 @@ def _missed(log: Operations, conversation: str, last: int) -> Damaged | None:
 
 
 def load(log: Operations, conversation: str) -> Loaded:
-    """The newest snapshot that fits the log, and everything after it."""
+    """Load the newest snapshot that matches the log, and all events after it."""
     saved = None
     with suppress(sqlite3.DatabaseError):
         saved = log.connection.execute(
@@ -376,7 +376,7 @@ def _load_after(log: Operations, conversation: str, saved: Loaded) -> Loaded:
 
 
 def keys(log: Operations, conversation: str) -> list[int]:
-    """Hashes of all keys of a conversation."""
+    """Return the hashes of all keys of a conversation."""
     indexed: list[tuple[int]] = []
     if not log.index_bypassed:
         indexed = log.connection.execute(
@@ -386,7 +386,7 @@ def keys(log: Operations, conversation: str) -> list[int]:
 
 
 def find_key(log: Operations, conversation: str, key: str) -> list[Stored]:
-    """The newest group of events that used a key."""
+    """Return the newest group of events that used a key."""
     candidates: list[tuple[int]] = []
     if not log.index_bypassed:
         candidates = log.connection.execute(
@@ -429,7 +429,7 @@ def _members(log: Operations, row: Row) -> set[str]:
 
 
 def previous_row(log: Operations, conversation: str, seq: int) -> Row | None:
-    """The conversation's last row that ends before a position, if there is one."""
+    """Return the conversation's last row before a position, or None."""
     indexed = 0
     if not log.index_bypassed:
         indexed = log.connection.execute(

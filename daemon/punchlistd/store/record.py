@@ -25,17 +25,17 @@ _NO_SIDE = b"{}"
 
 
 def is_tombstone(wire: bytes) -> bool:
-    """Whether the event says that the conversation was deleted."""
+    """Return True if the event deletes its conversation."""
     return wire.endswith(_TOMBSTONE)
 
 
 def is_plain(line: bytes) -> bool:
-    """Whether nothing is kept beside the event of a sound line."""
+    """Return True if a valid line stores nothing beside its event."""
     return line.endswith(b"\t\t", 0, -_CHECK)
 
 
 def holds_tombstone(line: bytes) -> bool:
-    """Whether the event of a sound line is a tombstone."""
+    """Return True if the event of a valid line is a tombstone."""
     if is_plain(line):
         return line.endswith(_TOMBSTONE, 0, -_CHECK - _TABS)
     return is_tombstone(line[: line.index(b"\t")])
@@ -47,7 +47,7 @@ def _link(check: str, content: bytes, wire: bytes) -> str:
 
 
 def seal(check: str, wire: bytes, side: Side | None) -> tuple[bytes, str]:
-    """Make a line of an event.
+    """Encode an event as a line of the log.
 
     Args:
         check: Head of the conversation's chain so far, "" at its beginning.
@@ -64,13 +64,13 @@ def seal(check: str, wire: bytes, side: Side | None) -> tuple[bytes, str]:
 
 
 def reseal(check: str, line: bytes) -> bytes:
-    """The same content as a line that follows from another check."""
+    """Encode the same content as a line that follows another check."""
     content = line[: line.rindex(b"\t")]
     return b"%b\t%b" % (content, _link(check, content, content[: content.find(b"\t")]).encode())
 
 
 def parse(line: bytes, seq: int | None = None) -> Stored:
-    """Take a line for what it says it is, or for the event at `seq` where that is known.
+    """Parse a line without verifying it; `seq` is its position if that is known.
 
     Raises:
         ValueError: It is not a record, or that of another position.
@@ -86,7 +86,7 @@ def parse(line: bytes, seq: int | None = None) -> Stored:
 
 
 def verify(previous_check: str, stored: Stored) -> bool:
-    """Whether a line is the one that was sealed after `previous_check`."""
+    """Return True if the line is the one that was sealed after `previous_check`."""
     content, _, check = stored.line.rpartition(b"\t")
     return _link(previous_check, content, content[: content.find(b"\t")]).encode() == check
 
@@ -111,7 +111,7 @@ def verify_chain(conversation: str, version: int, check: str, newer: Iterable[St
 
 
 def take_groups(events: Iterable[Stored], limit: int, max_bytes: int) -> list[Stored]:
-    """Events up to a number or size, whichever comes first, and then to the end of the group."""
+    """Take events up to a count or size, whichever comes first, then to the end of their group."""
     taken: list[Stored] = []
     size = 0
     for stored in events:
@@ -123,5 +123,5 @@ def take_groups(events: Iterable[Stored], limit: int, max_bytes: int) -> list[St
 
 
 def key_hash(key: str) -> int:
-    """A stable signed 64 bit number of an idempotency key."""
+    """Return a stable signed 64-bit hash of an idempotency key."""
     return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big", signed=True)

@@ -54,7 +54,7 @@ class DatabaseThread(aiosqlite.Connection):
         """Operations that have come to their end, also those that nobody waits for any more."""
 
     def join(self) -> None:
-        """Wait for the end of a thread that failed to connect: its last answer must not meet a closed loop."""
+        """Wait until a thread that failed to connect has ended: its last answer must not reach a closed loop."""
         self._thread.join()
 
     async def run(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
@@ -202,16 +202,16 @@ class SqliteLog:
 
     @property
     def regressed(self) -> tuple[int, int] | None:
-        """`(had, has)` where the log was found shorter than it had been, or another past under the same epoch."""
+        """`(had, has)`, two positions, if the log lost events or holds another history of its epoch; else None."""
         return self._operations.regressed
 
     @property
     def unindexed(self) -> int:
-        """How many events the index lags behind."""
+        """How many events are not indexed yet."""
         return self._operations.head - self._operations.indexed
 
     def unindexed_conversations(self) -> Collection[str]:
-        """Conversations with events that the index does not hold."""
+        """Conversations with events that are not indexed yet."""
         return self._operations.unindexed.rows.keys()
 
     async def append(self, entries: Sequence[Sealed]) -> None:
@@ -221,7 +221,7 @@ class SqliteLog:
 
     @property
     def quick(self) -> bool:
-        """Whether commits are quick now, and the connection is free."""
+        """True if commits are quick at present and the connection is idle."""
         return not (
             self._in_thread
             or self._thread.handed_over != self._thread.ended
@@ -230,7 +230,7 @@ class SqliteLog:
         )
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:
-        """Commit them in the caller's thread, if that is quick."""
+        """Commit in the caller's thread if that is quick."""
         if not self.quick or len(entries) > MOST_AT_ONCE:
             return False
         self._operations.guarded(self._operations.append, entries)
@@ -244,11 +244,11 @@ class SqliteLog:
     async def read(
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
     ) -> list[Stored]:
-        """Events after a position, at least one group if there is any."""
+        """Read events after a position: at least one whole group if there is one."""
         return await self._run(index_recovery.read, self._operations, after, limit, conversation, max_bytes)
 
     async def load(self, conversation: str) -> Loaded:
-        """The newest snapshot and everything after it."""
+        """Load the newest snapshot and all events after it."""
         return await self._run(index_recovery.load, self._operations, conversation)
 
     async def keys(self, conversation: str) -> list[int]:
@@ -258,13 +258,13 @@ class SqliteLog:
         )
 
     async def find_key(self, conversation: str, key: str) -> list[Stored]:
-        """The group of events that used the key, or nothing."""
+        """Return the group of events that used the key; empty if there is none."""
         return await self._run(
             index_recovery.through_index, self._operations, reading.find_key, self._operations, conversation, key
         )
 
     async def resolve(self, session: str) -> list[str]:
-        """The conversations a session is attached to."""
+        """Return the conversations that a session is attached to."""
         return await self._ask_index(index.resolve, session)
 
     async def owner(self, conversation: str) -> str | None:
@@ -272,7 +272,7 @@ class SqliteLog:
         return await self._ask_index(index.owner, conversation)
 
     async def names(self, user: str) -> list[str]:
-        """Conversations of a user."""
+        """Return the conversations of a user."""
         return await self._ask_index(index.names, user)
 
     async def totals(self) -> tuple[int, int]:
@@ -280,11 +280,11 @@ class SqliteLog:
         return await self._ask_index(index.totals)
 
     async def timed(self) -> list[str]:
-        """Conversations that wait for a time."""
+        """Return the conversations that wait for a time."""
         return await self._ask_index(index.timed)
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
-        """Index what is not indexed yet and save snapshots."""
+        """Index all events that are not indexed yet and save snapshots."""
         await self._ask_index(index.maintain, snapshots)
 
     async def rebuild(self) -> None:
@@ -295,15 +295,15 @@ class SqliteLog:
         await self._run(rebuild, self._operations)
 
     async def erase(self, conversation: str) -> None:
-        """Take every line before the newest tombstone off the disk."""
+        """Erase from the disk every line before the newest tombstone."""
         await self._ask_index(erase.erase, conversation)
 
     async def unerased(self) -> list[str]:
-        """Conversations with a tombstone whose events before it are still to be erased."""
+        """Return the deleted conversations whose events are not erased yet."""
         return await self._ask_index(index.unerased)
 
     async def backup(self, path: str, *, check: bool = True) -> Report:
-        """Make a verified copy at a path where nothing is, while commits go on. Says what it holds.
+        """Write a verified copy to a new path while commits go on, and return what it holds.
 
         Without the check the copy may hold damage, and the report says less.
 
@@ -322,11 +322,11 @@ class SqliteLog:
         return await anyio.to_thread.run_sync(partial(finish, copy.unfinished, path, check=check))
 
     async def sizes(self) -> tuple[int, int]:
-        """Bytes of the log and of what was written ahead."""
+        """Return the size in bytes of the log and of its write-ahead log."""
         return await self._run(self._operations.sizes)
 
     async def close(self) -> None:
-        """Finish what was begun, leave the log in one file and end the thread."""
+        """Finish pending operations, checkpoint the log into one file and end the thread."""
         if self._closed:
             return
         self._closed = True
@@ -347,7 +347,7 @@ class SqliteLog:
         limit: int,
         cursor: str | None = None,
     ) -> tuple[list[bytes], str | None]:
-        """Summaries, newest changed first, and the cursor of the next page."""
+        """Return a page of summaries, most recently changed first, and the cursor of the next page."""
         return await self._ask_index(index.page, query, user, active, kind, limit, cursor)
 
     async def _run(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
@@ -356,5 +356,5 @@ class SqliteLog:
         return await self._thread.run(self._operations.guarded, operation, *args)
 
     async def _ask_index(self, operation: Callable[[Operations, *Ts], T], *args: *Ts) -> T:
-        """Run an operation that believes the index."""
+        """Run an operation that relies on the index."""
         return await self._run(index_recovery.ask, self._operations, operation, *args)

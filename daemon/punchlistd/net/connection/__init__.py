@@ -84,7 +84,7 @@ class Connection(asyncio.Protocol):
     # the transport's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Check who is there, and whether there is room."""
+        """Check the peer's user and the limits, then accept the connection or close it."""
         self.output.begin(cast(asyncio.Transport, transport))
         self.push_framed = cast(asyncio.Transport, transport).write
         self.pid, uid = os_calls.peer(transport.get_extra_info("socket"))
@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection; what it asked for and was taken is done all the same."""
+        """Forget the connection. Calls that were accepted are still carried out."""
         self.output.end()
         self.protocol.forget_received()
         self._note_received()
@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
         self.connections.leave(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take the calls that these bytes complete."""
+        """Begin the calls that these bytes complete."""
         self.heard_at = time.monotonic()
         if self._has_room() and (call := self.protocol.receive_call(data)) is not None:
             if type(call) is jsonrpc.Malformed:
@@ -131,7 +131,7 @@ class Connection(asyncio.Protocol):
             self._bound_received()
 
     def eof_received(self) -> bool:
-        """The peer sends no more; what it asked for is answered, then the connection ends."""
+        """The peer will send nothing more: answer its calls, then close the connection."""
         transport = self.output.transport
         if transport is None or hung_up(transport.get_extra_info("socket")):
             return False
@@ -146,33 +146,33 @@ class Connection(asyncio.Protocol):
         return True
 
     def pause_writing(self) -> None:
-        """The peer does not take bytes: nothing is pushed, and nothing more is read."""
+        """The transport is full: stop pushing and stop reading."""
         self.output.pause()
 
     def resume_writing(self) -> None:
-        """The peer takes bytes again: send what waits, then go on."""
+        """The transport has room again: send what waits, then resume."""
         self.output.resume()
 
     def _blocked(self) -> None:
-        """Nothing is pushed, and nothing more is read, until the peer takes bytes."""
+        """Stop pushing and reading until the peer takes bytes."""
         for subscription in self.subscriptions.values():
             self.connections.subscriptions.pause(subscription)
         if self.output.transport is not None:
             self.output.transport.pause_reading()
 
     def _unblocked(self) -> None:
-        """Go on with the peer's calls, and lead its subscriptions on."""
+        """Resume the peer's calls and subscriptions."""
         self._resume()
         self.resume_pushes()
 
     @property
     def is_gone(self) -> bool:
-        """Whether the connection is closed."""
+        """True once the connection is closed."""
         return self.output.transport is None
 
     @property
     def holder(self) -> "Connection":
-        """What is claimed here, this connection holds."""
+        """This connection holds the claims that its calls make."""
         return self
 
     @property
@@ -188,7 +188,7 @@ class Connection(asyncio.Protocol):
     # calls
 
     def _work(self) -> None:
-        """Begin the calls that have come, as far as the limits allow; then send what was answered."""
+        """Begin received calls as far as the limits allow, then send their answers."""
         protocol = self.protocol
         while (protocol.members or protocol.frames) and self._has_room():
             call, batch = protocol.next_call()
@@ -216,7 +216,7 @@ class Connection(asyncio.Protocol):
         return self._batch_caller
 
     def _bound_received(self) -> None:
-        """End the connection if there is no room for what it sends."""
+        """Close the connection if the daemon has no room for what it sends."""
         if self._note_received() > LONG_BYTES and (refused := self.connections.held.refusal()) is not None:
             self.protocol.forget_received()
             self.push(jsonrpc.failure(jsonrpc.NULL, refused))
@@ -243,7 +243,7 @@ class Connection(asyncio.Protocol):
     # answers
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Put a reply into the outgoing bytes; `flush` sends them."""
+        """Queue a reply; `flush` sends it."""
         self._metrics.answered(outcome)
         self.protocol.answer(id, outcome)
 
@@ -260,7 +260,7 @@ class Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self.resume_pushes)
 
     def flush(self) -> None:
-        """Send the outgoing bytes, and take up work that waited for room."""
+        """Send queued replies, then begin work that waited for room."""
         protocol = self.protocol
         if protocol.unsent_bytes:
             self.output.send(protocol.unsent_bytes, protocol.data_to_send())
@@ -276,11 +276,11 @@ class Connection(asyncio.Protocol):
             output.transport.resume_reading()
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """Wait until no other long answer is being made and the peer has taken the last one."""
+        """Wait until the previous long answer has been made and the peer has taken it."""
         return self.output.turn()
 
     def admit(self, outcome: Outcome) -> Outcome:
-        """The answer to a read, or the refusal of a long one that the daemon has no room for."""
+        """Return the answer to a read, or a rejection if it is long and the daemon has no room for it."""
         return self.connections.held.admit(outcome)
 
     # pushes
@@ -292,11 +292,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def paused(self) -> bool:
-        """Whether nothing may be pushed: the peer takes no bytes, or has to be answered a batch of changes first."""
+        """True while nothing may be pushed: the peer takes no bytes, or waits for the answer to a batch of changes."""
         return self.output.is_blocked or self._pauses > 0
 
     def push(self, payload: Reply) -> None:
-        """Send a notification; a long one that there is no room for ends the connection, which can resume."""
+        """Send a notification. Close the connection if it is long and there is no room; the client can resume."""
         if type(payload) is Pieces and isinstance(self.admit(payload), Rejection):
             self.abort()
             return
@@ -305,12 +305,12 @@ class Connection(asyncio.Protocol):
         self.output.send(protocol.unsent_bytes, protocol.data_to_send())
 
     def ended(self, id: str, payload: bytes) -> None:
-        """A subscription is over: forget it, and send the notification that says why."""
+        """End a subscription: forget it and send the notification that says why."""
         self.subscriptions.pop(id, None)
         self.push(payload)
 
     def new_subscription_id(self) -> str:
-        """An id that this connection did not have before."""
+        """Return an id that this connection has not used yet."""
         id = str(self._next_subscription)
         self._next_subscription += 1
         return id
@@ -321,18 +321,18 @@ class Connection(asyncio.Protocol):
             self.connections.subscriptions.pause(subscription)
 
     def resume_pushes(self) -> None:
-        """Take up the subscriptions that were held back."""
+        """Resume the subscriptions that were held back."""
         for subscription in list(self.subscriptions.values()):
             self.connections.subscriptions.catch_up(subscription)
 
     # ends
 
     def give_up_waiting(self) -> None:
-        """Give up the calls that wait for something to happen."""
+        """Cancel the calls that wait for an event or a task."""
         self.waiting.cancel_all()
 
     def finish(self) -> None:
-        """Take no more; end the connection once everything that was taken is answered."""
+        """Accept no more calls; close the connection once all accepted ones are answered."""
         self.protocol.at_end = True
         self._stop_frame_timer()
         if self.output.transport is not None:
@@ -341,18 +341,18 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def close(self) -> None:
-        """Send what is left and end the connection."""
+        """Send what is queued, then close the connection."""
         self.protocol.forget_received()
         self._stop_pushes()
         self.output.close()
 
     def abort(self) -> None:
-        """End the connection now."""
+        """Close the connection now."""
         self._stop_pushes()
         self.output.abort()
 
     def _end_with(self, fault: bytes) -> None:
-        """Nothing that comes can be read any more: say why, and end."""
+        """Answer that the stream is unreadable, then close the connection."""
         self.push(fault)
         self.waiting.cancel_all()
         self.finish()
@@ -374,7 +374,7 @@ class Connection(asyncio.Protocol):
             self.frame_timer = None
 
     def end_frame(self) -> None:
-        """The time of the unfinished frame is over; it has its time once more if it is we who do not read."""
+        """Reject a frame that took too long; restart its time if the daemon itself had stopped reading."""
         self._stop_frame_timer()
         transport, seconds = self.output.transport, self.connections.settings.limits.frame_seconds
         if transport is None or not transport.is_reading():
@@ -386,7 +386,7 @@ class Connection(asyncio.Protocol):
 
 
 def _is_pushed(batch: Batch) -> bool:
-    """Whether pushes follow from a batch: a call of it changes something, or subscribes."""
+    """Return True if a batch may cause pushes: one of its calls changes something or subscribes."""
     rows = [METHODS.get(call.method) for call in batch.calls if isinstance(call, jsonrpc.Call)]
     return any(row is not None and (row.kind == "write" or row.name == "event.subscribe") for row in rows)
 
