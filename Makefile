@@ -148,7 +148,7 @@ $(NATS): requirements/nats-server.txt | $(READY)
 
 agents-sdk: build/agents-sdk/.ready ## Test the Agents SDK's adapter of punch chat before a scripted server (fetches the SDK).
 	@export COVERAGE_FILE=$(CURDIR)/build/agents-sdk/coverage; rm -f $$COVERAGE_FILE $$COVERAGE_FILE.*; \
-		build/agents-sdk/venv/bin/coverage run -m pytest --quiet tests/client/chat/test_agents_sdk.py tests/client/chat/test_agent_over_mcp.py tests/client/web/test_chatkit.py; \
+		build/agents-sdk/venv/bin/coverage run -m pytest --quiet tests/client/chat/test_agents_sdk.py tests/client/chat/test_agent_over_mcp.py tests/client/web/test_chatkit.py tests/client/web/test_ag_ui.py; \
 		build/agents-sdk/venv/bin/coverage combine --quiet; \
 		build/agents-sdk/venv/bin/coverage json --quiet -o build/agents-sdk/floors.json; \
 		build/agents-sdk/venv/bin/python $(FLOORS) build/agents-sdk/floors.json agents-sdk
@@ -158,6 +158,8 @@ build/agents-sdk/.ready: pyproject.toml requirements/dev.txt requirements/chat-s
 	@test -x build/agents-sdk/venv/bin/python || '$(PYTHON)' -m venv build/agents-sdk/venv
 	@build/agents-sdk/venv/bin/python -m pip install -qq --requirement requirements/dev.txt --requirement requirements/chat-sdk.txt
 	@build/agents-sdk/venv/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	@if command -v npm >/dev/null; then \
+		npm install --silent --no-audit --no-fund --ignore-scripts --prefix build/agents-sdk @ag-ui/client@1.0.0; fi
 	@touch $@
 
 conformance: $(CONFORMANCE) ## Check punch agent mcp: types, tests, official suites, inspector (fetches SDKs and npm packages).

@@ -14,10 +14,10 @@ _KEPT = 64
 
 
 class Live:
-    """The events of the newest turns of this process.
+    """The events of the newest turns of this process, each under its place: thread and turn.
 
-    Their names: `turn.started`, `delta` (`text`), `tool.started` and `tool.completed` (`tool`, `chips`), `notice`,
-    `message` (the answer), `end`.
+    Their names: `turn.started`, `delta` (`text`), `tool.started` (`id`, `tool`, `arguments`), `tool.completed` (the
+    same with `chips`, and with `result` unless the person is asked first), `notice`, `message` (the answer), `end`.
     """
 
     def __init__(self) -> None:

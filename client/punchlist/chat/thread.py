@@ -119,6 +119,10 @@ class Thread:
         await self.queue.add(title, metadata={"turn": turn}, key=f"turn/{turn}")
         return turn
 
+    def place(self, turn: str) -> str:
+        """A turn among those of all threads: people choose ids, so several threads may have the same."""
+        return f"{self.id}/{turn}"
+
     async def append(self, id: str, role: str, content: dict[str, Any]) -> dict[str, Any]:
         """Append a message under its id; if it is there, what it says stays and is given back."""
         try:

@@ -374,14 +374,15 @@ class Turn:
                     wanted, "it was stopped" if not settle else "it is too late"
                 )
             else:
-                self._tell("tool.started", {"tool": wanted.tool})
+                self._tell("tool.started", {"id": id, "tool": wanted.tool, "arguments": wanted.arguments})
                 # Of what this try has written down itself nothing was made before.
                 found = await self._found(id, step, wanted) if number < self._new else None
                 done = found or await self._called(id, step, wanted)
                 self._tell("tool", {"tool": wanted.tool})
             content = await self.thread.append(f"{self.id}.{id}", "tool", msgspec.to_builtins(done))
             done = self._done[id] = msgspec.convert(content, Done)
-            self._tell("tool.completed", {"tool": wanted.tool, "chips": chips([done])})
+            told = {"id": id, "tool": wanted.tool, "arguments": wanted.arguments, "chips": chips([done])}
+            self._tell("tool.completed", told if done.question else {**told, "result": done.text})
         return done
 
     async def _asking(self, step: Step, wanted: Wanted) -> Done:

@@ -87,7 +87,7 @@ class Worker:
 
     async def _run(self, thread: Thread, task: Task, fence: int | None, seq: int) -> dict[str, Any] | None:
         id = str(task.metadata.get("turn", ""))
-        tell = self.live.teller(id)
+        tell = self.live.teller(thread.place(id))
         turn = Turn(
             thread, id, model=self.model, circuit=self.circuit, tell=tell, limits=self._limits, stale_s=self._stale_s
         )

@@ -20,6 +20,7 @@ from punchlist.http.keys import Keys
 from punchlist.http.problem import Problem, Refused, of_error
 from punchlist.web import bodies
 from punchlist.web.access import Access
+from punchlist.web.ag_ui import AgUi
 from punchlist.web.calls import JSON, handler
 from punchlist.web.chat import Panel
 from punchlist.web.feed import QUIET_S, Streams
@@ -72,6 +73,7 @@ def web_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup) 
         *((row.verb, row.path, handler(row, access)) for row in ROUTES),
         *seed.handlers,
         *panel.handlers,
+        ("POST", "/ag-ui", AgUi(panel).handle),
     ]
     try:
         from punchlist.web.chatkit import ChatKit

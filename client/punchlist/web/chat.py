@@ -121,22 +121,30 @@ class Panel:
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
     async def _events(self, thread: Thread, turn: str, after: int) -> AsyncGenerator[bytes]:
-        if not self.live.knows(turn) and (answer := await thread.answer(turn)) is not None:
-            yield _event(1, "message", answer) + _event(2, "end", {})
+        async for event in self.heard(thread, turn, after):
+            yield b":\n\n" if event is None else _event(*event)
+
+    async def heard(
+        self, thread: Thread, turn: str, after: int = 0
+    ) -> AsyncGenerator[tuple[int, str, dict[str, Any]] | None]:
+        """The events of a turn behind number `after`, to its end; None when it was quiet for long."""
+        if not self.live.knows(thread.place(turn)) and (answer := await thread.answer(turn)) is not None:
+            yield 1, "message", answer
+            yield 2, "end", {}
             return
-        events = self.live.follow(turn, after)
+        events = self.live.follow(thread.place(turn), after)
         following: asyncio.Future[Any] | None = None
         try:
             while not self._ending.is_set():
                 following = following or asyncio.ensure_future(anext(events))
                 done, _ = await asyncio.wait([following], timeout=_QUIET_S)
                 if not done:
-                    yield b":\n\n"
+                    yield None
                     continue
-                number, name, data = following.result()
+                event = following.result()
                 following = None
-                yield _event(number, name, data)
-                if name == "end":
+                yield event
+                if event[1] == "end":
                     return
         finally:
             if following is not None:
@@ -144,9 +152,10 @@ class Panel:
 
     def work(self, thread: Thread, turn: str) -> None:
         """Work on a turn beside the request, once."""
-        if turn not in self._turns:
-            task = self._turns[turn] = asyncio.ensure_future(self._worked(thread, turn))
-            task.add_done_callback(lambda _: self._turns.pop(turn, None))
+        place = thread.place(turn)
+        if place not in self._turns:
+            task = self._turns[place] = asyncio.ensure_future(self._worked(thread, turn))
+            task.add_done_callback(lambda _: self._turns.pop(place, None))
 
     async def _worked(self, thread: Thread, turn: str) -> None:
         async with anyio.create_task_group() as group:

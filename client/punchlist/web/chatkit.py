@@ -100,7 +100,7 @@ class ChatKit(ChatKitServer[Caller]):
 
     async def _heard(self, thread: Thread, turn: str) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
         self._panel.work(thread, turn)
-        async for _number, name, data in self._panel.live.follow(turn):
+        async for _number, name, data in self._panel.live.follow(thread.place(turn)):
             yield name, data
 
 

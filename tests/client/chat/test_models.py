@@ -236,7 +236,7 @@ async def test_a_turn_is_stopped_from_another_process_while_the_model_writes(
                 answers.append(await talk.worker.answer(talk.thread, turn))
 
             group.start_soon(answer)
-            async for _number, name, _data in talk.worker.live.follow(turn):
+            async for _number, name, _data in talk.worker.live.follow(talk.thread.place(turn)):
                 if name == "delta":
                     break
             async with AsyncClient(socket=daemon.socket, autostart=False, name="other") as other:
@@ -264,7 +264,7 @@ async def test_the_first_piece_is_heard_at_once(talk: Talk, script: Script) -> N
     with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(talk.worker.answer, talk.thread, turn)
-            async for _number, name, data in talk.worker.live.follow(turn):
+            async for _number, name, data in talk.worker.live.follow(talk.thread.place(turn)):
                 if name == "delta":
                     assert data == {"text": "Hello! I'"}
                     break

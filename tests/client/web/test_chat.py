@@ -117,6 +117,16 @@ async def test_threads_are_those_of_the_tokens_user_and_list(tmp_path: Path) -> 
         assert (await web.ask("GET", mine, Authorization=None)).status == 401
 
 
+async def test_two_users_with_one_id_for_their_messages_each_hear_their_own_answer(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        for user in ("ann", "bob"):
+            headers = {"Authorization": f"Bearer {web.session(user=user)}"}
+            thread = await begun(web, **headers)
+            await web.ask("POST", thread, {"text": f"add of {user}", "turn": "u1"}, **headers)
+            events = await heard(await web.stream(f"{thread}/turns/u1", **headers))
+            assert [data["text"] for _, name, data in events if name == "message"] == [f"Created task: of {user}"]
+
+
 async def _as(web: Web, thread: str, text: str, headers: dict[str, str]) -> str:
     return f"{thread}/turns/{(await web.ask('POST', thread, {'text': text}, **headers)).value['turn']}"
 
