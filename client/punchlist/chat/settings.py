@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -135,6 +136,21 @@ def _one_line(text: str, where: str) -> str:
     return key
 
 
+def _check(url: str) -> None:
+    """See that a base URL can be one.
+
+    Raises:
+        BadSettings: It can't.
+    """
+    try:
+        parts = urlsplit(url)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_one = False
+    if not is_one or not url.isprintable() or " " in url:
+        raise BadSettings(f"base_url is {url!r}, and no URL of http or https such as http://127.0.0.1:11434/v1")
+
+
 def model_of(settings: ChatSettings, env: Mapping[str, str]) -> Model | None:
     """The model that is named; None: the rules alone, and nothing leaves this machine.
 
@@ -145,8 +161,9 @@ def model_of(settings: ChatSettings, env: Mapping[str, str]) -> Model | None:
         return None
     from punchlist.chat.models.requests import Limits  # http and ssl, which the rules alone do not need
 
-    key = key_of(settings, env)
     url = settings.base_url or _HOSTED
+    _check(url)
+    key = key_of(settings, env)
     limits = Limits(settings.connect_s, settings.first_s, settings.silent_s)
     if settings.api == "chat":
         from punchlist.chat.models.completions import Completions

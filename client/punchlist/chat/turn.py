@@ -15,7 +15,7 @@ import msgspec
 
 from punchlist.chat import small_talk
 from punchlist.chat.live import Tell
-from punchlist.chat.models.away import Circuit
+from punchlist.chat.models.away import Circuit, note_of
 from punchlist.chat.models.port import Away, Model
 from punchlist.chat.questions import Known, Question, open_question, question_of
 from punchlist.chat.receipts import Done, chips, receipts, sentences
@@ -93,6 +93,7 @@ class Turn:
         self._usage: dict[str, int] = {}
         self._notes: list[str] = []
         self._new = 1
+        self._calling = anyio.Lock()
         self._listed: TaskList | None = None
 
     # what a model is offered (`models.port.Work`)
@@ -138,11 +139,14 @@ class Turn:
         await self._plan(kept, "model", usage=usage)
 
     async def call(self, id: str) -> str:
-        """Make a call of the newest step; its result for the model."""
+        """Make a call of the newest step, behind those that were wanted before it; its result for the model."""
         number = len(self._steps)
         for place, wanted in enumerate(self._steps[-1].calls, start=1):
             if wanted.id == id:
-                return (await self._make(number, place)).text
+                async with self._calling:  # some models' loops make all calls of a step at once
+                    for one in range(1, place):
+                        await self._make(number, one)
+                    return (await self._make(number, place)).text
         return '{"status":"error","error":"too many calls at once: this one was not made"}'
 
     def delta(self, text: str) -> None:
@@ -211,7 +215,7 @@ class Turn:
             except Away as away:
                 self._circuit.failed(away)
                 if not self.stopped.is_set():
-                    self._note(f"the model was away ({away.kind})")
+                    self._note(note_of(away))
                 if self._steps:  # of the calls that are written down none is left out
                     await self._make_all()
             else:

@@ -71,6 +71,15 @@ async def test_when_it_is_away_the_rules_make_the_one_right_task(talk: Talk, scr
     await talk.check(talk.turn)
 
 
+async def test_a_setting_that_is_wrong_is_told_as_that(talk: Talk, script: Script) -> None:
+    script.status, script.refusal = 404, {"error": {"message": "model 'scripted' not found by sk-secret"}}
+    (note,) = (await talk.say("add milk"))["notes"]
+    assert (
+        note
+        == "the settings of the model are wrong (404: model 'scripted' not found by …); look at --model and --base-url"
+    )
+
+
 async def test_a_tool_that_is_not_there_ends_in_an_answer(talk: Talk, script: Script) -> None:
     script.profile = lambda _messages: [("create_todo_task", {"title": "x"}), ("fly_to_the_moon", {})]
     answer = await talk.say("do it")

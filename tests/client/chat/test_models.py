@@ -143,7 +143,9 @@ async def test_a_hundred_calls_in_one_step_are_bounded(talk: Talk, script: Scrip
 async def test_a_model_without_an_end_is_ended_and_what_it_did_is_told_once(talk: Talk, script: Script) -> None:
     script.profile = calling(("list_todo_tasks", {}))
     answer = await talk.say("loop")
-    assert answer["text"] == "You have no tasks." and answer["notes"] == ["the model was away (steps)"]
+    assert answer["text"] == "You have no tasks." and answer["notes"] == [
+        "the model was away (steps: the model wanted more than 8 steps)"
+    ]
     assert len(script.asked) == 9
 
 
@@ -178,17 +180,50 @@ async def test_when_the_model_is_away_the_rules_make_the_one_right_task(
         setattr(script, name, value)
     answer = await talk.say("add milk")
     assert answer["text"] == "Created task: milk" and await talk.open() == ["milk"]
-    assert members.get("fault") == "empty" or answer["notes"][0].startswith("the model was away (")
+    kind = "settings of the model are wrong" if members.get("status") in (400, 401, 403, 404) else "model was away"
+    assert members.get("fault") == "empty" or answer["notes"][0].startswith(f"the {kind} (")
     await talk.check(talk.turn)
 
 
 @pytest.mark.parametrize(
-    "url", ["http://127.0.0.1:1/v1", "http://no-such-host.invalid/v1", "ftp://x/v1", "http://[::1", "nonsense"]
+    ("url", "said"),
+    [
+        ("http://127.0.0.1:1/v1", "the model was away (refused: nobody listens at 127.0.0.1:1)"),
+        ("http://no-such-host.invalid/v1", "the model was away (unreachable: the name no-such-host.invalid has no"),
+        ("ftp://x/v1", "the settings of the model are wrong (configuration: ftp://x/v1/chat/completions is no URL"),
+        ("http://[::1", "the settings of the model are wrong (configuration: "),
+        ("nonsense", "the settings of the model are wrong (configuration: "),
+    ],
 )
-async def test_a_server_that_is_not_there_leaves_the_rules(client: AsyncClient, url: str) -> None:
+async def test_a_server_that_is_not_there_leaves_the_rules(client: AsyncClient, url: str, said: str) -> None:
     talk = Talk(await Thread.open(client, "plan"), Worker(Completions("m", url, limits=QUICK)))
     answer = await talk.say("add milk")
-    assert answer["text"] == "Created task: milk" and "the model was away" in answer["notes"][0]
+    assert answer["text"] == "Created task: milk" and answer["notes"][0].startswith(said), answer["notes"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (
+            404,
+            {"error": {"message": "model 'scriptd' not found"}},
+            " says: model 'scriptd' not found); look at --model",
+        ),
+        (404, {"detail": "Not\nFound"}, " says: Not Found); look at --model and --base-url"),
+        (404, 7, "); look at --model"),
+        (400, {"error": "no tools for sk-secret"}, " says: no tools for …); look at --model, --api and --base-url"),
+        (401, {"error": {"message": "wrong key sk-secret"}}, "); look at the key: key_file, key_command or"),
+    ],
+)
+async def test_a_setting_that_is_wrong_is_told_as_that_with_where_to_look(
+    talk: Talk, script: Script, status: int, body: Any, said: str
+) -> None:
+    script.status, script.refusal = status, body
+    answer = await talk.say("add milk")
+    (note,) = answer["notes"]
+    assert note.startswith(f"the settings of the model are wrong ({status}: 127.0.0.1:") and said in note
+    assert ("says" in note) == (" says" in said) and "away" not in note and "sk-secret" not in note
+    assert (await talk.say("add bread"))["notes"] == [f"rules only (wrong settings: {status})"]
 
 
 async def test_a_model_that_refuses_is_left_alone_and_one_that_asks_for_time_gets_it(
@@ -197,7 +232,7 @@ async def test_a_model_that_refuses_is_left_alone_and_one_that_asks_for_time_get
     script.status = 401
     await talk.say("add a")
     answer = await talk.say("add b")
-    assert answer["notes"] == ["rules only (401)"] and len(script.asked) == 1
+    assert answer["notes"] == ["rules only (wrong settings: 401)"] and len(script.asked) == 1
     assert await talk.open() == ["a", "b"]
 
 
@@ -219,7 +254,7 @@ async def test_a_model_that_goes_away_after_a_call_does_not_get_it_done_twice(ta
     script.profile = then_gone
     answer = await talk.say("add milk")
     assert (answer["text"], await talk.open()) == ("Created task: milk", ["milk"])
-    assert answer["notes"] == ["the model was away (500)"]
+    assert answer["notes"][0].startswith("the model was away (500: ")
 
 
 async def test_a_turn_is_stopped_from_another_process_while_the_model_writes(
@@ -275,7 +310,7 @@ async def test_a_model_that_has_used_its_tokens_is_not_asked_again(talk: Talk, s
     talk.worker = Worker(talk.worker.model, limits=Limits(day_tokens=200))
     await talk.say("add a")
     answer = await talk.say("add b")
-    assert answer["notes"] == ["the model was away (budget)"] and len(script.asked) == 2
+    assert answer["notes"][0].startswith("the model was away (budget: ") and len(script.asked) == 2
     assert await talk.open() == ["a", "b"]
     (day,) = (await used(talk.thread.client, "plan")).values()
     assert day == {"input": 200, "output": 20} and await used(talk.thread.client, "other") == {}
@@ -283,8 +318,8 @@ async def test_a_model_that_has_used_its_tokens_is_not_asked_again(talk: Talk, s
 
 async def test_a_turn_of_a_model_has_an_end(talk: Talk, script: Script) -> None:
     talk.worker = Worker(talk.worker.model, limits=Limits(turn_tokens=100))
-    assert (await talk.say("add a"))["notes"] == ["the model was away (budget)"]
+    assert (await talk.say("add a"))["notes"][0].startswith("the model was away (budget: ")
     talk.worker = Worker(Completions("scripted", script.url), limits=Limits(turn_s=0.05))
     script.fault = "stall-mid"
-    assert (await talk.say("add b"))["notes"] == ["the model was away (timeout)"]
+    assert (await talk.say("add b"))["notes"][0].startswith("the model was away (timeout: ")
     assert await talk.open() == ["a", "b"]

@@ -21,6 +21,7 @@ class Script:
     Attributes:
         profile: What it says.
         status: The status it answers with.
+        refusal: What stands in the body of another status than 200.
         headers: Further headers of the answer.
         fault: `stall` before the head, `stall-mid`, `cut`, `malformed`, `empty`, `endless`, or nothing.
         asked: The bodies of all requests.
@@ -32,6 +33,7 @@ class Script:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.status = 200
+        self.refusal: Any = {}
         self.headers: dict[str, str] = {}
         self.fault = ""
         self.faults = 1 << 30
@@ -105,10 +107,11 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if script.status != 200:
             self.send_response(script.status)
-            for name, value in {**script.headers, "Content-Length": "2"}.items():
+            told = json.dumps(script.refusal).encode()
+            for name, value in {**script.headers, "Content-Length": str(len(told))}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(b"{}")
+            self.wfile.write(told)
             return
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")

@@ -23,7 +23,7 @@ from agents.exceptions import AgentsException, MaxTurnsExceeded
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, OpenAIError, Timeout
 
 from punchlist.chat.models.port import Away, Work
-from punchlist.chat.models.requests import Limits, retry_after
+from punchlist.chat.models.requests import OF_KEYS, Limits, reason, retry_after
 from punchlist.chat.toolset import Wanted, cleaned
 
 _MOST_TURNS = 12
@@ -84,7 +84,7 @@ class AgentsSdk:
                 if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
                     work.delta(event.data.delta)
         except Exception as error:
-            raise (hooks.away or _away(error)) from None
+            raise (hooks.away or _away(error, self._key)) from None
         finally:
             running.cancel()
         return str(running.final_output or ""), hooks.usage
@@ -140,12 +140,13 @@ class _Hooks(RunHooks[Any]):
             raise
 
 
-def _away(error: Exception) -> Away:
+def _away(error: Exception, key: str) -> Away:
     """What a fault of the SDK or of the server means for the turn."""
     if isinstance(error, Away):
         return error
     if isinstance(error, APIStatusError):
-        return Away(str(error.status_code), "", retry_after(error.response.headers.get("retry-after", "")))
+        said = "" if error.status_code in OF_KEYS else reason(error.response.content, key)
+        return Away(str(error.status_code), said, retry_after(error.response.headers.get("retry-after", "")))
     kind = next((kind for type_, kind in _KINDS if isinstance(error, type_)), "cut")
     return Away(kind, type(error).__name__)
 

@@ -4,9 +4,30 @@ import time
 from collections.abc import Callable
 
 from punchlist.chat.models.port import Away
+from punchlist.text import clip, one_line
 
 FOR_GOOD = frozenset({"400", "401", "403", "404", "configuration"})
 """Faults that only another configuration mends: the model is not asked again by this process."""
+
+_MENDED_BY = {
+    "400": "--model, --api and --base-url",
+    "401": "the key: key_file, key_command or PUNCHLIST_CHAT_KEY",
+    "403": "the key: key_file, key_command or PUNCHLIST_CHAT_KEY",
+    "404": "--model and --base-url",
+    "configuration": "--base-url",
+}
+"""Fault → the settings to look at."""
+
+
+def note_of(away: Away) -> str:
+    """What a person is told of a fault: that the model is away, or which settings are wrong."""
+    said = f": {clip(one_line(str(away)), _SHOWN)}" if str(away) != away.kind else ""
+    if away.kind in FOR_GOOD:
+        return f"the settings of the model are wrong ({away.kind}{said}); look at {_MENDED_BY[away.kind]}"
+    return f"the model was away ({away.kind}{said})"
+
+
+_SHOWN = 300
 
 FIRST_S, MOST_S = 30.0, 300.0
 
@@ -33,7 +54,7 @@ class Circuit:
         """Note a fault."""
         if away.kind in ("steps", "budget", "stopped"):
             return
-        self.why = away.kind
+        self.why = f"wrong settings: {away.kind}" if away.kind in FOR_GOOD else away.kind
         if away.kind in FOR_GOOD:
             self._until = float("inf")
         elif away.retry_after_s is not None:

@@ -10,17 +10,22 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from time import time
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import SplitResult, urlsplit
 
 import anyio
 
 from punchlist.chat.models.port import Away
+from punchlist.text import clip, one_line
 
 T = TypeVar("T")
 
 _MOST_LINE = 1 << 20
 _OK = 200
+OF_KEYS = frozenset({401, 403})
+"""Statuses about the key; what they say may hold it."""
+
+_MOST_TOLD, _SHOWN = 8_192, 200
 
 
 class Limits(NamedTuple):
@@ -43,16 +48,26 @@ async def stream(url: str, headers: dict[str, str], body: dict[str, Any], limits
     path = parts.path + (f"?{parts.query}" if parts.query else "")
     sent = {"Content-Type": "application/json", "Accept": "text/event-stream", "User-Agent": "punchlist", **headers}
     try:
-        await _in_thread(connection.connect)
+        try:
+            await _in_thread(connection.connect)
+        except socket.gaierror:
+            raise Away("unreachable", f"the name {parts.hostname} has no address; is --base-url right?") from None
+        except ConnectionRefusedError:
+            raise Away("refused", f"nobody listens at {connection.host}:{connection.port}") from None
         sock = _sock(connection)  # a connection that ends with its answer forgets it
         sock.settimeout(limits.first_s)
         data = json.dumps(body).encode("utf-8", "replace")
         await _in_thread(lambda: connection.request("POST", path, data, sent))
         response = answer = await _in_thread(connection.getresponse)
         if answer.status != _OK:
+            told = b"" if answer.status in OF_KEYS else await _in_thread(lambda: answer.read(_MOST_TOLD))
+            said = [
+                parts.netloc.rpartition("@")[2],
+                reason(told, headers.get("Authorization", "").removeprefix("Bearer ")),
+            ]
             raise Away(
                 str(answer.status),
-                f"{parts.hostname} answered {answer.status}",
+                " says: ".join(filter(None, said)),
                 retry_after(answer.headers.get("Retry-After", "")),
             )
         sock.settimeout(limits.silent_s)
@@ -99,8 +114,8 @@ async def _in_thread(wait: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(wait, abandon_on_cancel=True)
     except TimeoutError:
         raise Away("timeout", "it was silent for too long") from None
-    except ConnectionRefusedError:
-        raise Away("refused", "nobody listens there") from None
+    except (ConnectionRefusedError, socket.gaierror):  # told with the address, by who connects
+        raise
     except (http.client.HTTPException, ConnectionError, ValueError) as error:
         raise Away("cut", f"{type(error).__name__} while it answered") from None
     except OSError as error:
@@ -112,6 +127,18 @@ def _value(text: bytes) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise Away("malformed", "it sent what is no JSON") from None
+
+
+def reason(told: bytes, key: str) -> str:
+    """What the body of a refusal says, in one line and without the key, in the forms that servers use."""
+    try:
+        value: Any = json.loads(told)
+    except (ValueError, RecursionError):
+        return ""
+    for name in ("error", "message", "detail"):
+        value = cast("dict[str, Any]", value).get(name, value) if isinstance(value, dict) else value
+    text = value if isinstance(value, str) else ""
+    return clip(one_line(text.replace(key, "…") if key else text), _SHOWN)
 
 
 def retry_after(given: str) -> float | None:

@@ -109,7 +109,28 @@ def test_a_model_reads_what_is_said_and_its_use_is_told(punch: Any) -> None:
 
 def test_a_model_that_is_away_is_told_beside_the_answer(punch: Any) -> None:
     told = punch("chat", "--model", "m", "--base-url", "http://127.0.0.1:1/v1", "add eggs")
-    assert (told.code, told.out, told.err) == (0, "Created task: eggs\n", "(the model was away (refused))\n")
+    assert (told.code, told.out, told.err) == (
+        0,
+        "Created task: eggs\n",
+        "(the model was away (refused: nobody listens at 127.0.0.1:1))\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:11434/v1", "nonsense", "ftp://x/v1", "http://", "http://h:port/v1", "http://a b/"]
+)
+def test_a_mistyped_url_is_a_usage_error_before_anything_is_said(punch: Any, url: str) -> None:
+    told = punch("chat", "--model", "m", "--base-url", url, "add eggs")
+    assert (told.code, told.out) == (2, "") and "base_url is " in told.err and "http://127.0.0.1:11434/v1" in told.err
+    assert "no thread" in punch("chat", "--threads").out
+
+
+def test_a_mistyped_model_is_told_with_what_its_server_says(punch: Any) -> None:
+    with serving(honest) as script:
+        script.status, script.refusal = 404, {"error": {"message": "model 'qwen33' not found\x1b[31m"}}
+        told = punch("chat", "--model", "qwen33", "--base-url", script.url, "add eggs")
+    assert (told.code, told.out) == (0, "Created task: eggs\n") and "away" not in told.err and "\x1b" not in told.err
+    assert "the settings of the model are wrong (404: " in told.err and "model 'qwen33' not found" in told.err
 
 
 def test_settings_that_are_wrong_are_a_usage_error(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
