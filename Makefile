@@ -26,7 +26,7 @@ WORKERS ?= 3
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test check bench bench-quick ui conformance race drain crash chat chat-figures agents-sdk powercut faults damage full fuzz simulate soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
+.PHONY: help setup demo test check bench bench-quick ui conformance race drain crash chat chat-figures agents-sdk powercut faults damage full fuzz simulate simulate-shared soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
 	nats-server editors faces figures pictures fmt vendor page dist dist-test clean
 
 help: ## Show this list.
@@ -115,6 +115,9 @@ memory: $(READY) ## Let memory run out SIZE=20 times: allocations fail, and the 
 
 restart: $(READY) ## Kill and start over a log of SIZE=1000000 events: when it accepts, and what reads take.
 	@$(HARNESS).restart
+
+simulate-shared: $(READY) ## Run SIZE=200 seeds of three machines that share a list, in virtual time over a space that lies and is lost.
+	@$(HARNESS).simulate_shared
 
 simulate: $(READY) ## Run SIZE=500 seeds of the engine in virtual time over a disk that forgets.
 	@$(HARNESS).simulate

@@ -6,6 +6,7 @@ once that is in the shared log, both have moved by the same events; if another w
 
 import msgspec
 
+from punchlist_schemas.changes import ListApply
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Claimed, KnownEvent
 from punchlist_schemas.params import ListUndo, TaskClaim, TaskRelease, TaskRenew, TaskSetStatus
@@ -23,7 +24,7 @@ from punchlistd.store.port import Side
 BATCH_CALLS = 512
 """At most so many calls share one post."""
 
-_JUDGED = (TaskRenew, TaskRelease, TaskSetStatus, EndClaims)
+_JUDGED = (TaskRenew, TaskRelease, TaskSetStatus, ListApply, EndClaims)
 """Calls that depend on who holds a claim; the leases know only of claims that are published."""
 
 _CLAIMING = (*_JUDGED, TaskClaim)

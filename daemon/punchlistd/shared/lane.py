@@ -13,6 +13,7 @@ import logging
 import os
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -78,9 +79,18 @@ class Lane:
         base: its place before the first post that the local log tells of.
         log: the shared log.
         parts: the engine.
+        returned: called when the shared log is reached again.
     """
 
-    def __init__(self, conversation: str, space: str, base: Place, log: SharedLog, parts: Parts) -> None:
+    def __init__(  # noqa: PLR0913 - a list, and what it goes through
+        self,
+        conversation: str,
+        space: str,
+        base: Place,
+        log: SharedLog,
+        parts: Parts,
+        returned: Callable[[], None],
+    ) -> None:
         """A lane in which nothing moves before `run`."""
         self.conversation = conversation
         self.space = space
@@ -92,6 +102,7 @@ class Lane:
         """Since when the shared log was not reached, by the monotonic clock."""
         self._log = log
         self._parts = parts
+        self._returned = returned
         self._queue: deque[Write | Read | Barrier] = deque()
         self._holders: Counter[object] = Counter()
         self._place: Place | None = None  # up to where posts were given to the writer; None: ask the list itself
@@ -278,6 +289,8 @@ class Lane:
         if place is None:
             return
         found = await self._log.read(self.conversation, max(0, place.position - 1))
+        if self.away_since is not None:
+            self._returned()  # nothing was heard of the others meanwhile, and proves nothing
         self._stale, self.away_since = False, None
         if place.position and not _goes_on(found, place):
             if found and found[0].position == place.position:
@@ -439,7 +452,7 @@ class Lane:
             self._end(draft, refusals.unknown(self.space, str(error)))
             raise Unreachable(str(error)) from error
         except Unreachable:
-            self._end(draft, refusals.unreachable(self.space, self._log.link))
+            self._start_again(draft)
             raise
         except Forbidden as error:
             self._end(draft, refusals.forbidden(self.space, str(error)))

@@ -62,7 +62,9 @@ class Lanes:
 
     def add(self, conversation: str, base: Place) -> Lane:
         """Share a list from here on: its changes take the lane."""
-        lane = self.lanes[conversation] = Lane(conversation, self.space, base, self.log, self._parts)
+        lane = self.lanes[conversation] = Lane(
+            conversation, self.space, base, self.log, self._parts, self.members.heard_of
+        )
         self._parts.conversations.lanes[conversation] = lane
         if self._group is not None:
             self._group.start_soon(self._run, lane)
@@ -91,8 +93,6 @@ class Lanes:
     def link_changed(self, link: Link) -> None:
         """The way to the space is another one now."""
         logger.info("space %s: %s %s", self.space, link.state, link.reason)
-        if link.state == "up":
-            self.members.heard_of()
         for lane in self.lanes.values():
             lane.link_changed(link)
 

@@ -19,7 +19,9 @@ PAUSE_S = 0.1
 """About how long to wait between two attempts."""
 
 
-async def post(log: SharedLog, list: str, expected: int, nonce: str, body: bytes, until: float | None = None) -> int:
+async def post(  # noqa: C901 - one answer after the other
+    log: SharedLog, list: str, expected: int, nonce: str, body: bytes, until: float | None = None
+) -> int:
     """The position of the post.
 
     Args:
@@ -45,10 +47,14 @@ async def post(log: SharedLog, list: str, expected: int, nonce: str, body: bytes
             return await log.post(list, expected, nonce, body)
         except OutcomeUnknown as error:
             failed = unknown = error
-        except (Conflict, Unreachable) as error:
+        except Conflict as error:
+            failed = error
+        except Unreachable as error:
+            if unknown is None:
+                raise
             failed = error
         try:
-            behind = [] if type(failed) is Unreachable and unknown is None else await log.read(list, expected)
+            behind = await log.read(list, expected)
         except Unreachable:
             behind = []
         if behind:

@@ -1,6 +1,7 @@
 """A list on several machines: what is answered, refused and seen, over a space in memory and in virtual time."""
 
 import asyncio
+import random as chance
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random
@@ -11,9 +12,15 @@ import pytest
 
 from punchlist_faults.virtual import VirtualLoop, run
 from punchlist_schemas import params as p
+from punchlist_schemas.changes import ListApply
 from punchlist_schemas.errors import Rejection
-from punchlist_testing.machines import Machine
+from punchlist_schemas.events import AddedTask, TaskAdded
+from punchlist_testing.machines import Connection, Machine
 from punchlist_testing.memory_space import Faults, MemorySpace
+from punchlistd.domain.commands import Decision
+from punchlistd.engine.calls import Arrival, Step
+from punchlistd.engine.loaded import Place
+from punchlistd.engine.transaction import OVERTAKEN
 
 LIST = "release"
 
@@ -21,6 +28,7 @@ LIST = "release"
 def together(story: Callable[[MemorySpace], Awaitable[None]], faults: Faults | None = None, seed: int = 1) -> None:
     """Tell a story of machines in virtual time."""
     random = Random(seed)
+    chance.seed(seed)
     loop = VirtualLoop(random)
 
     async def main() -> None:
@@ -147,6 +155,77 @@ def test_a_machine_that_is_cut_off_ends_nobodys_claim() -> None:
         assert "1" in (await b.engine.conversations.durable(LIST)).state.claims
         assert await a.version(LIST) == 3
         await ended(a, b)
+
+    together(story)
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+def test_nor_does_it_when_it_is_back_before_its_calls_were_refused(*, noticed: bool) -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await a.call(claim("ann", lease_ms=3_000, keep=True))
+        await b.reaches(LIST, 3)
+        b.shared.cut(noticed=noticed)
+        for _ in range(8):
+            await asyncio.sleep(1)
+            await a.call(p.TaskRenew(conversation=LIST, task="1", owner="ann"))
+        b.shared.heal()
+        await asyncio.sleep(0.5)
+        assert await a.version(LIST) == 3
+        await a.stop()
+        taken = b.begin(claim("bob", wait_ms=20_000))
+        assert msgspec.json.decode(bytes(await taken))["task"]["id"] == "1", "its time goes on"  # pyright: ignore[reportArgumentType]
+        await b.stop()
+
+    together(story)
+
+
+def test_who_holds_a_task_is_asked_of_what_is_published() -> None:
+    async def story(space: MemorySpace) -> None:
+        a = Machine("ann", space, LIST)
+        await a.call(add("one"))
+        await a.call(add("two"))
+        other = Connection("other")
+        done = p.TaskSetStatus(conversation=LIST, task="1", status="completed")
+        first, second = a.begin(claim("ann", task="1")), a.begin(done, other)
+        assert isinstance(await first, bytes)
+        refused = await second
+        assert isinstance(refused, Rejection) and refused.kind == "lease_held"
+        finishes = {"method": "task.set_status", "task": "2", "status": "completed"}
+        changes = msgspec.convert({"conversation": LIST, "changes": [finishes]}, ListApply)
+        first, second = a.begin(claim("ann", task="2")), a.begin(changes, other)
+        assert isinstance(await first, bytes)
+        refused = await second
+        assert isinstance(refused, Rejection) and refused.kind == "lease_held"
+        await a.stop()
+
+    together(story)
+
+
+def test_a_push_that_is_lost_is_made_up_for() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        began = asyncio.get_running_loop().time()
+        await b.reaches(LIST, 2)
+        assert asyncio.get_running_loop().time() - began < 6
+        await ended(a, b)
+
+    together(story, Faults(push_lost=1.0, delays=(0.001,)))
+
+
+def test_what_arrives_for_another_state_of_the_list_is_not_applied() -> None:
+    async def story(space: MemorySpace) -> None:
+        a = Machine("ann", space, LIST)
+        await a.call(add("one"))
+        outcomes: list[Rejection | None] = []
+        behind = Place(99, "0" * 16)
+        step = Step((TaskAdded(AddedTask("2", "two")),), 1, "eve", None, Decision())
+        a.engine.inbox.submit(Arrival(LIST, 3, behind, Place(100, "1" * 16), [step], outcomes.append))
+        await a.engine.inbox.barrier()
+        assert outcomes == [OVERTAKEN] and await a.version(LIST) == 2
+        await a.stop()
 
     together(story)
 

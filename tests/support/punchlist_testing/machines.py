@@ -103,6 +103,7 @@ class Machine:
         for each in lists:
             self.lanes.add(each, Place())
         self.connection = Connection(name)
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.spawn(engine.writer.run())
         self.spawn(self.lanes.run())
 
@@ -151,6 +152,8 @@ class Machine:
     async def stop(self) -> None:
         """End as after kill -9: nothing is answered any more."""
         self.engine.close()
+        if not self.ended.done():
+            self.ended.set_result(None)
         for task in self.tasks:
             task.cancel()
         ended = await asyncio.gather(*self.tasks, return_exceptions=True)

@@ -282,9 +282,16 @@ class Leases:
         self._submit(Write(Nobody(), None, _RELEASE, params, command))
 
     def due(self, params: EndClaims) -> EndClaims:
-        """What was asked for without the claims that were renewed since."""
-        held = self.of(params.conversation)
-        still = [one for one in params.claims if (lease := held.get(one[0])) is None or lease.asked]
+        """What was asked for without the claims that were renewed since, or whose daemon was heard of since."""
+        held, now = self.of(params.conversation), time.monotonic()
+        still: list[tuple[str, int]] = []
+        for one in params.claims:
+            lease = held.get(one[0])
+            if lease is not None and lease.member and lease.ends_at() > now:
+                lease.asked = False
+                self._schedule(lease)
+            elif lease is None or lease.asked:
+                still.append(one)
         return EndClaims(conversation=params.conversation, claims=tuple(still), reason=params.reason)
 
     def _add(self, lease: Lease) -> Lease:

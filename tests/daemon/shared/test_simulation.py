@@ -1,0 +1,12 @@
+"""Three machines over a space that lies and is lost: a few seeds of what `make simulate-shared` does at length."""
+
+import pytest
+
+from punchlist_faults import simulate_shared
+from punchlist_faults.options import Options
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_the_space_does_the_machines_agree_and_no_answer_was_wrong(seed: int) -> None:
+    figures = simulate_shared.run(Options(seed, 1))
+    assert figures["answers"] > 50, figures

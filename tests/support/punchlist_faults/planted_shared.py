@@ -1,0 +1,94 @@
+"""The planted bugs of lists that machines share."""
+
+from punchlist_faults.mutant import Mutant
+
+_SHARED = "daemon/punchlistd/shared/"
+_SIMULATION = ("tests/daemon/shared/test_simulation.py",)
+_LANE = ("tests/daemon/shared/test_lane.py",)
+
+MUTANTS = (
+    Mutant(
+        "a post names the position that it was decided on",
+        _SHARED + "posting.py",
+        "return await log.post(list, expected, nonce, body)",
+        "return await log.post(list, await log.last(list), nonce, body)",
+        _SIMULATION,
+    ),
+    Mutant(
+        "a post whose outcome is unknown is not taken for done",
+        _SHARED + "posting.py",
+        "            failed = unknown = error\n",
+        "            return expected + 1\n",
+        _SIMULATION,
+    ),
+    Mutant(
+        "a post whose outcome is unknown is not taken for one that is not in",
+        _SHARED + "posting.py",
+        "                raise unknown\n",
+        "                raise Unreachable(str(unknown))\n",
+        (*_LANE, *_SIMULATION),
+    ),
+    Mutant(
+        "a conflict is believed only if another post is there",
+        _SHARED + "posting.py",
+        "            if behind[0].nonce == nonce:\n",
+        "            if False:\n",
+        (*_LANE, *_SIMULATION),
+    ),
+    Mutant(
+        "what changes nothing rests on the newest state",
+        _SHARED + "lane.py",
+        "current = not asked or await self._log.is_current(self.conversation, place.position)",
+        "current = True",
+        _SIMULATION,
+    ),
+    Mutant(
+        "what arrives follows the state that it is applied to",
+        "daemon/punchlistd/engine/transaction.py",
+        "opened.damage is not None or opened.place != arrival.behind",
+        "opened.damage is not None",
+        _LANE,
+    ),
+    Mutant(
+        "a post that does not follow is refused",
+        _SHARED + "posts.py",
+        "if envelope.check != _link(behind.check, envelope.version, bytes(envelope.groups), fresh=fresh):",
+        "if False:",
+        _LANE,
+    ),
+    Mutant(
+        "who was cut off ends nobody's claim",
+        _SHARED + "lane.py",
+        "            self._returned()  #",
+        "            pass  #",
+        _LANE,
+    ),
+    Mutant(
+        "a machine that lives keeps its claims",
+        _SHARED + "lanes.py",
+        "kept = tuple(name for name in self.lanes if self._leases.keeps(name))",
+        "kept = ()",
+        _LANE,
+    ),
+    Mutant(
+        "a claim of another machine is not finished from here without its number",
+        "daemon/punchlistd/engine/claims/leases.py",
+        "        return self.member(claim.keeper, conversation) if claim.keeper else None",
+        "        return None",
+        _LANE,
+    ),
+    Mutant(
+        "pushes that are lost are found by comparing positions",
+        _SHARED + "lanes.py",
+        "if last != position and lane.position == position:",
+        "if False:",
+        _LANE,
+    ),
+    Mutant(
+        "leases judge only what is published",
+        _SHARED + "draft.py",
+        "return not (self._claims_changed and isinstance(params, _JUDGED))",
+        "return True",
+        _LANE,
+    ),
+)

@@ -1,0 +1,279 @@
+"""Three machines that share a list, in virtual time, over a space that lies, loses and is cut off.
+
+A seed is a while of calls by workers on all machines, during which pushes, answers and posts get lost or come late, a
+leader that was deposed answers, machines are cut off, killed and started again. Then all is well, and everything that
+anybody was told is held against the posts: they are the total order, so nothing has to be searched. SIZE counts seeds.
+"""
+
+import asyncio
+import random as chance
+from random import Random
+from typing import NamedTuple
+
+import msgspec
+
+from punchlist_faults.options import Figures, Options, Violation, main, need
+from punchlist_faults.virtual import VirtualLoop
+from punchlist_faults.virtual import run as run_virtually
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import Claimed, KnownEvent, Released, StatusChanged
+from punchlist_testing.domain import random_call, tell
+from punchlist_testing.machines import Connection, Machine
+from punchlist_testing.memory_space import Faults, MemorySpace
+from punchlistd.domain.decide.claim import available_count
+from punchlistd.domain.evolve import evolve
+from punchlistd.domain.state import initial_state
+from punchlistd.engine.history import fact_of
+from punchlistd.engine.loaded import Place
+from punchlistd.shared.posts import unseal
+from punchlistd.store.port import side_of
+
+LIST = "release"
+NAMES = ("ann", "bob", "eve")
+WORKERS = 2
+SECONDS = 40.0
+NOT_WRITTEN = ("unreachable", "forbidden")
+
+FAULTS = Faults(
+    ack_lost=0.05,
+    post_lost=0.03,
+    post_late=0.03,
+    conflict_invented=0.05,
+    reader_old=0.1,
+    barrier_lost=0.03,
+    push_lost=0.1,
+    delays=(0.0, 0.001, 0.002, 0.02),
+    late_s=3.0,
+)
+
+
+class Asked(NamedTuple):
+    """One attempt of a call: which version was acknowledged to anybody before it, and which was the last after it.
+
+    `unanswered` says that a machine was killed over an attempt before it.
+    """
+
+    params: p.Mutation
+    known: int
+    newest: int
+    outcome: bytes | Rejection
+    unanswered: bool
+
+
+class Posts:
+    """What stands in the shared log: the one order of everything.
+
+    Attributes:
+        events: What happened, and when, from version 1 on.
+        keys: At which versions the calls of each key end.
+        available: How many tasks could be had at each version, from 0 on.
+    """
+
+    def __init__(self, space: MemorySpace) -> None:
+        self.events: list[tuple[KnownEvent, int]] = []
+        self.keys: dict[str, list[int]] = {}
+        self.available = [0]
+        self.state = initial_state(LIST)
+        self._space = space
+        self._place = Place()
+        self._read = 0
+
+    def follow(self) -> int:
+        """Read what is new, and check that it goes on; the newest version."""
+        posts = self._space.posts.get(LIST, [])
+        for posted in posts[self._read :]:
+            received = unseal(posted, self._place, len(self.events))
+            for step in received.steps:
+                for event in step.events:
+                    self.events.append((event, step.at))
+                    evolve(self.state, event, len(self.events), len(self.events), step.at)
+                    self.available.append(available_count(self.state))
+                if step.side is not None and step.side.key:
+                    self.keys.setdefault(step.side.key, []).append(len(self.events))
+            self._place = received.place
+        self._read = len(posts)
+        return len(self.events)
+
+
+class Worker:
+    """Asks on one machine, and what stays open again on any."""
+
+    def __init__(self, number: int, world: "World", random: Random) -> None:
+        self.asked: list[Asked] = []
+        self._number = number
+        self._world = world
+        self._random = random
+        self._calls = 0
+        self._unanswered = False
+
+    async def live(self) -> None:
+        """Ask until the time is over."""
+        world, random = self._world, self._random
+        while asyncio.get_running_loop().time() < SECONDS:
+            await asyncio.sleep(random.choice((0, 0.01, 0.2, 1.0)))
+            params = await self._new()
+            self._unanswered = False
+            for _ in range(4):
+                if not await self._ask(random.choice(world.machines), params):
+                    break
+
+    async def _new(self) -> p.Mutation:
+        self._calls += 1
+        key, random = f"{self._number}.{self._calls}", self._random
+        if random.random() < 0.35:
+            owner, wait_ms = f"worker{self._number}", random.choice((0, 0, 500))
+            lease_ms, keep = random.choice((1_000, 5_000, 60_000)), random.random() < 0.5
+            return p.TaskClaim(conversation=LIST, owner=owner, wait_ms=wait_ms, lease_ms=lease_ms, keep=keep, key=key)
+        loaded = random.choice(self._world.machines).engine.conversations.loaded.get(LIST)
+        params = random_call(random, loaded.state if loaded else initial_state(LIST))
+        return msgspec.structs.replace(params, conversation=LIST, key=key, actor=None)
+
+    async def _ask(self, machine: Machine, params: p.Mutation) -> bool:
+        """Ask once; whether it has to be asked again."""
+        world = self._world
+        known, link = world.acknowledged, Connection(f"worker{self._number}")
+        answer = machine.begin(params, link)
+        await asyncio.wait({answer, machine.ended}, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            self._unanswered = True  # the machine was killed
+            return True
+        outcome = answer.result()
+        assert isinstance(outcome, bytes | Rejection), "no list here is long"
+        self.asked.append(Asked(params, known, world.posts.follow(), outcome, self._unanswered))
+        if isinstance(outcome, bytes):
+            world.acknowledged = max(world.acknowledged, msgspec.json.decode(outcome)["version"])
+            return False
+        need(outcome.kind not in ("internal_error", "diverged", "upgrade_needed"), f"{outcome} to {params}")
+        return outcome.kind in ("unreachable", "outcome_unknown", "shutting_down")
+
+
+class World:
+    """One seed: the space, its machines, and who works on them."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.space = MemorySpace(random, FAULTS)
+        self.posts = Posts(self.space)
+        self.acknowledged = 0
+        self.kills = self.cuts = self.turns = 0
+        self.workers = [Worker(number, self, random) for number in range(len(NAMES) * WORKERS)]
+        self.machines: list[Machine] = []
+
+    async def live(self) -> None:
+        """Work while everything goes wrong, then let it become well."""
+        self.machines = [Machine(name, self.space, LIST) for name in NAMES]
+        working = [asyncio.ensure_future(each.live()) for each in self.workers]
+        trouble = asyncio.ensure_future(self._trouble())
+        await asyncio.gather(*working, trouble)
+        self.space.faults = Faults()
+        for machine in self.machines:
+            machine.shared.heal()
+        await asyncio.sleep(15)
+        for machine in self.machines:
+            await machine.reaches(LIST, self.posts.follow())
+        await self._judge()
+        for machine in self.machines:
+            await machine.stop()
+
+    async def _trouble(self) -> None:
+        while asyncio.get_running_loop().time() < SECONDS:
+            await asyncio.sleep(self.random.uniform(0.2, 4))
+            index = self.random.randrange(len(self.machines))
+            machine = self.machines[index]
+            if self.random.random() < 0.4:
+                self.kills += 1
+                await machine.stop()
+                self.machines[index] = Machine(NAMES[index], self.space, LIST, log=machine.log)
+            else:
+                self.cuts += 1
+                machine.shared.cut(noticed=self.random.random() < 0.7)
+                await asyncio.sleep(self.random.choice((0.1, 3, 14)))
+                machine.shared.heal()
+
+    # the judgement
+
+    async def _judge(self) -> None:
+        for machine in self.machines:
+            stored = await machine.log.read(0, 1 << 60, conversation=LIST, max_bytes=1 << 60)
+            facts = [(fact.event, fact.at) for fact in map(fact_of, stored)]
+            need(facts == self.posts.events, f"{machine.shared.member} has other events")
+            state = (await machine.engine.conversations.durable(LIST)).state
+            need(tell(state) == tell(self.posts.state), f"{machine.shared.member} shows another list")
+            places = [side.position for side in map(side_of, stored) if side.position]
+            need(places == [post.position for post in self.space.posts.get(LIST, [])], "a post is missing or doubled")
+        for asked in (each for worker in self.workers for each in worker.asked):
+            self._judge_answer(asked)
+        _judge_claims(self.posts)
+
+    def _judge_answer(self, asked: Asked) -> None:
+        key = asked.params.key or ""
+        places = self.posts.keys.get(key, [])
+        attempts = [one for worker in self.workers for one in worker.asked if one.params is asked.params]
+        need(len(places) <= 1, f"{key} is in the posts at versions {places}")
+        if isinstance(asked.outcome, Rejection):
+            never = all(isinstance(one.outcome, Rejection) and one.outcome.kind in NOT_WRITTEN for one in attempts)
+            need(not (places and never and not asked.unanswered), f"{key} was not written, and is there")
+            return
+        answer = msgspec.json.decode(asked.outcome)
+        need(answer["version"] <= asked.newest, f"{key} was answered before it was posted")
+        if places:
+            need(places[0] <= answer["version"], f"{key} was answered {answer['version']}, and is at {places[0]}")
+            need(
+                places[0] > asked.known or len(attempts) > 1 or asked.unanswered, f"{key} is older than what was known"
+            )
+        elif type(asked.params) is p.TaskClaim and not answer.get("task"):
+            window = self.posts.available[asked.known : asked.newest + 1]
+            need(0 in window, f"{key} found nothing from version {asked.known} to {asked.newest}: {window}")
+
+
+def _judge_claims(posts: "Posts") -> None:
+    held: dict[str, tuple[str, int]] = {}
+    for version, (event, _) in enumerate(posts.events, 1):
+        if isinstance(event, Claimed):
+            need(event.task not in held, f"{event.task} was claimed twice, at {held.get(event.task)} and {version}")
+            need(event.fence == version, f"the claim at {version} has the fence {event.fence}")
+            held[event.task] = (event.owner, version)
+        elif isinstance(event, Released | StatusChanged):
+            held.pop(event.task, None)
+
+
+def one(seed: object) -> World:
+    """Live through one seed.
+
+    Raises:
+        Violation: naming the seed.
+    """
+    random = Random(f"simulate-shared/{seed}")
+    chance.seed(f"simulate-shared/{seed}")  # of the pauses between attempts
+    loop = VirtualLoop(random)
+    world = World(random)
+    try:
+        run_virtually(world.live(), loop)
+    except Exception as error:
+        raise Violation(f"seed {seed}: {error!r}") from error
+    world.turns = loop.turns
+    return world
+
+
+def run(options: Options) -> Figures:
+    """As many seeds as SIZE says, from SEED on."""
+    worlds = [one(seed) for seed in range(options.seed, options.seed + options.size)]
+    asked = [each for world in worlds for worker in world.workers for each in worker.asked]
+    turns = sum(world.turns for world in worlds)
+    lanes = [lane for world in worlds for machine in world.machines for lane in machine.lanes.lanes.values()]
+    return {
+        "seeds": options.size,
+        "turns": turns,
+        "posts": sum(len(world.space.posts.get(LIST, [])) for world in worlds),
+        "answers": sum(isinstance(each.outcome, bytes) for each in asked),
+        "refusals": sum(isinstance(each.outcome, Rejection) for each in asked),
+        "conflicts (of the last lives)": sum(lane.counts.conflicts for lane in lanes),
+        "machines killed": sum(world.kills for world in worlds),
+        "machines cut off": sum(world.cuts for world in worlds),
+        "violations": 0,
+    }
+
+
+if __name__ == "__main__":
+    main("simulate-shared", run, 200)
