@@ -68,9 +68,8 @@ class Target:
             self.options["socket"] = socket
         if data_dir_option:
             self.options["data_dir"] = data_dir_option
-        self._means_data_dir = bool(data_dir_option or env.get("PUNCHLIST_DATA_DIR")) or not (
-            socket or env.get("PUNCHLIST_SOCKET")
-        )
+        self._names_data_dir = bool(data_dir_option or env.get("PUNCHLIST_DATA_DIR"))
+        self._means_data_dir = self._names_data_dir or not (socket or env.get("PUNCHLIST_SOCKET"))
         self.socket = socket_path(env, socket, data_dir_option)
         self.data_dir = data_dir(env, data_dir_option)
         self.autostart = env.get("PUNCHLIST_AUTOSTART") != "0" if autostart is None else autostart
@@ -121,8 +120,14 @@ class Target:
             seen = os.stat(f"{self.data_dir}/lock")
         except FileNotFoundError:
             seen = None
-        except OSError:
-            return  # it may not be looked at from here
+        except OSError as error:
+            if self._names_data_dir:
+                raise WrongDataDirectory(
+                    f"{self.data_dir} can't be read ({error.strerror}), so nobody can tell whether the daemon on "
+                    f"{self.socket} serves it. Name a data directory that you may read, or none.",
+                    exit_code=_EXIT_CONFIGURATION,
+                ) from error
+            return  # that of everybody's: it may not be looked at from inside a sandbox
         if seen is None or (str(seen.st_dev), str(seen.st_ino)) != (device, inode):
             raise WrongDataDirectory(
                 f"The daemon on {self.socket} (process {self._pid}) serves another data directory, not {self.data_dir} "

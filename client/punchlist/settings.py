@@ -83,7 +83,8 @@ def changes(words: Iterable[str]) -> dict[str, Any]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            raise WrongSetting(f"{word!r} is not NAME=VALUE{_hint(name)}")
+            known = f"; write {name}=VALUE" if name in _BY_NAME else _hint(name)
+            raise WrongSetting(f"{word!r} is not NAME=VALUE{known}")
         if name not in _BY_NAME:
             raise WrongSetting(f"there is no setting {name!r}{_hint(name)}")
         if name in found:

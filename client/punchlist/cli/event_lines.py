@@ -111,7 +111,7 @@ def _added(event: Event, style: Style) -> str:
 
 def _edited(event: Event, style: Style) -> str:
     names = [name for name in event if name not in ("type", "task")]
-    return "edited " + ", ".join(f"{safe(name)} {_short(event[name])}" for name in names)
+    return "edited " + ", ".join(f"{safe(name)} {_short(event[name]) or '(cleared)'}" for name in names)
 
 
 def _moved(event: Event, style: Style) -> str:

@@ -46,9 +46,19 @@ def _nearest(data: "Facts") -> str:
     return f"did you mean {data['nearest']}?" if data.get("nearest") else "punch daemon call --list shows the methods"
 
 
+def _possible(data: "Facts") -> str:
+    return (
+        f"from here it can go to: {', '.join(data['allowed'])}"
+        if data.get("allowed")
+        else "punch show ID shows its state"
+    )
+
+
 def _not_found(data: "Facts") -> str:
     if data.get("what") == "confirmation":
         return "nothing was changed; the agent that asked gets a new token when it calls its tool again"
+    if data.get("deleted"):
+        return f"punch log --task {data.get('id')} names the call that deleted it; punch undo CALL brings it back"
     shows = {"task": "punch list --all", "conversation": "punch list all"}
     return f"{shows.get(str(data.get('what')), 'punch list')} shows what there is"
 
@@ -56,7 +66,7 @@ def _not_found(data: "Facts") -> str:
 _NEXT: "dict[str, Callable[[Facts], str]]" = {
     "not_found": _not_found,
     "blocked": _blocked,
-    "illegal_transition": lambda data: f"from here it can go to: {', '.join(data.get('allowed', ()))}",
+    "illegal_transition": _possible,
     "dependency_cycle": lambda data: "the cycle is " + " → ".join(f"#{one}" for one in data.get("path", ())),
     "version_conflict": lambda data: "the list has changed since; read it again: punch list",
     "method_not_found": _nearest,

@@ -23,15 +23,16 @@ BOXES: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("=", ">"), {"status": "paused"}),
     "-": {"status": "completed", "labels": ["cancelled"]},
     **dict.fromkeys(("!", "*"), {"priority": "high"}),
+    **dict.fromkeys(("✗", "✘"), {"status": "failed"}),
     "?": {"labels": ["question"]},
 }
 """What a box says of its task."""
 
-_OBVIOUS = frozenset(" xX/=")
+_OBVIOUS = frozenset(" xX/=✗")
 _KIRO = re.compile(r"^\s*- _Requirements: ", re.MULTILINE)
 """In Kiro's task lists `[-]` is in progress; elsewhere it is cancelled."""
 
-BOX_OF = {"pending": " ", "completed": "x", "in_progress": "/", "paused": "=", "failed": "!"}
+BOX_OF = {"pending": " ", "completed": "x", "in_progress": "/", "paused": "=", "failed": "✗"}
 EXTRAS = re.compile(r"[ \t]*<!-- punchlist: (?P<json>\{[^<]*\}) -->[ \t]*$")
 """What `write` puts behind a title."""
 
@@ -90,7 +91,7 @@ def _add(draft: Draft, entry: Entry, ref: str, *, is_kiro: bool) -> Item | None:
     box = entry.box or ""
     members = dict(BOXES.get(box, {}))
     if "status" in extras:
-        members = {}  # a failed task of ours has the box that elsewhere means important
+        members = {}  # an older version wrote a failed task with the box that means important
     elif box == "-" and is_kiro:
         members = {"status": "in_progress"}
     if box not in BOXES:

@@ -9,8 +9,10 @@ _DRAWN = 12
 """How many ids a sentence names at most; the data has them all."""
 
 
-def task_not_found(task: str) -> Rejection:
-    """The list has no task of this id."""
+def task_not_found(task: str, next_id: int = 0) -> Rejection:
+    """The list has no task of this id; ids below `next_id` were given to tasks."""
+    if task.isascii() and task.isdecimal() and 0 < int(task[:18]) < next_id and str(int(task)) == task:
+        return Rejection("not_found", f"Task #{task} was deleted.", {"what": "task", "id": task, "deleted": True})
     message = f"There is no task {task!r}; list the tasks for their ids."
     return Rejection("not_found", message, {"what": "task", "id": task})
 

@@ -29,7 +29,11 @@ def get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outco
     """task.get."""
     task = opened.state.tasks.get(params.task)
     if task is None:
-        return opened.damage if opened.cut is not None and opened.damage is not None else task_not_found(params.task)
+        return (
+            opened.damage
+            if opened.cut is not None and opened.damage is not None
+            else task_not_found(params.task, opened.state.next_task)
+        )
     if opened.state.claims:
         (task,) = opened.shown([task])
     return b'{"task":%b%b}' % (_encode(task), opened.damaged_member)
@@ -40,7 +44,11 @@ def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -
     state = opened.state
     task = None if params.task is None else state.tasks.get(params.task)
     if params.task is not None and task is None:
-        return opened.damage if opened.cut is not None and opened.damage is not None else task_not_found(params.task)
+        return (
+            opened.damage
+            if opened.cut is not None and opened.damage is not None
+            else task_not_found(params.task, opened.state.next_task)
+        )
     explained = explain(state, task)
     shown = {
         one.id: one for one in opened.shown([state.tasks[name] for name in {each.by for each in explained.reasons}])

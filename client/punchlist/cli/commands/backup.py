@@ -234,7 +234,9 @@ def _served(context: Context) -> int | None:
 
 
 def _held(found: dict[str, Any]) -> str:
-    return f"{found['events']:,} events of {found['conversations']:,} conversations up to position {found['seq']:,}"
+    events = f"{found['events']:,} event{'' if found['events'] == 1 else 's'}"
+    lists = f"{found['conversations']:,} list{'' if found['conversations'] == 1 else 's'}"
+    return f"{events} of {lists} up to position {found['seq']:,}"
 
 
 def _announce(context: Context, what: str, size: int) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from punchlist.cli.argument_types import positive
 from punchlist.cli.arguments import Argument, Usage, choice, flag, value
 from punchlist.cli.context import Context
+from punchlist.cli.failure import UsageError
 from punchlist.cli.render import task_lines
 from punchlist.text import one_line, safe
 from punchlist_schemas.vocabulary import STATUSES
@@ -32,6 +33,8 @@ _MOST = 500
 def run_find(context: Context) -> int:
     """Show the tasks that have all the words, the best match first."""
     args = context.args
+    if not any(word.strip() for word in args.words):
+        raise UsageError("name a word to look for; punch list shows all tasks")
     # A word of the shell that holds a space was quoted there: it is looked for as it stands.
     words = (f'"{word}"' if " " in word and '"' not in word else word for word in args.words)
     query = {"query": " ".join(words), "status": args.status, "limit": min(args.limit or 50, _MOST)}

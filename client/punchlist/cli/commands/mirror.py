@@ -65,6 +65,9 @@ def _add(context: Context) -> int:
     directory = _directory(context)
     if directory.lower().endswith(_MARKDOWN) and os.path.isfile(directory):
         return _add_plan(context, directory)
+    if directory.lower().endswith(_MARKDOWN) and not os.path.exists(directory):
+        show_error("file", f"there is no file {directory}", f"punch export {directory} writes the list to it first")
+        return REFUSED
     if not os.path.isdir(directory):
         show_error("file", f"{directory} is no directory", f"mkdir {directory}")
         return REFUSED

@@ -70,6 +70,9 @@ def _run(context: Context) -> int:
                 code = _not_from(context.args.command, task, state)
                 continue
             result = _set(context, task, {"status": step.status, **extra})
+            if context.args.command == "resume" and result["task"].get("owner", context.owner) == context.owner:
+                # The claim ended with the pause: who goes on with a task of theirs has it for themselves again.
+                result["task"] = _claimed(context, task)["task"]
         except LeaseHeld as error:
             code = REFUSED
             way = f"punch {context.args.command} {task} --force does it all the same, in your name"

@@ -78,7 +78,7 @@ def _refused_relations(state: State, name: str, params: p.TaskAdd) -> Rejection 
     tasks = state.tasks
     for other in (*params.blocked_by, *params.blocks, *(() if params.parent is None else (params.parent,))):
         if other not in tasks:
-            return task_not_found(other)
+            return task_not_found(other, state.next_task)
     if not params.blocked_by or not params.blocks:
         return None
     changed: dict[str, Sequence[str]] = {name: params.blocked_by}

@@ -23,7 +23,7 @@ def claim(state: State, params: p.TaskClaim, _command: Command) -> Decision | Re
         return Decision(tuple(_claimed(state, task, params) for task in available(state, params.count)))
     task = state.tasks.get(params.task)
     if task is None:
-        return task_not_found(params.task)
+        return task_not_found(params.task, state.next_task)
     return _refused(state, task, params.owner) or Decision((_claimed(state, task, params),))
 
 
@@ -80,7 +80,7 @@ def refused_claim(state: State, task: str, owner: str | None, fence: int | None)
     """Why a call that refers to a claim, by its owner or its number, is refused."""
     known = state.tasks.get(task)
     if known is None:
-        return task_not_found(task)
+        return task_not_found(task, state.next_task)
     held = state.claims.get(task)
     if held is None:
         return lease_lost(known, fence)

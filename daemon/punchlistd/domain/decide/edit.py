@@ -40,7 +40,7 @@ def edit(state: State, params: p.TaskEdit, command: Command) -> Decision | Rejec
     """task.edit."""
     task = state.tasks.get(params.task)
     if task is None:
-        return task_not_found(params.task)
+        return task_not_found(params.task, state.next_task)
     refusal = _refused_relations(state, task, params)
     if refusal is None and params.fence is not None:
         refusal = refused_claim(state, task.id, None, params.fence)
@@ -122,7 +122,7 @@ def _refused_relations(state: State, task: Task, params: p.TaskEdit) -> Rejectio
     parent = params.parent
     for other in (*edges, *((parent,) if isinstance(parent, str) else ())):
         if other not in tasks:
-            return task_not_found(other)
+            return task_not_found(other, state.next_task)
     for field, added, removed in (
         ("remove_blocked_by", params.add_blocked_by, params.remove_blocked_by),
         ("remove_blocks", params.add_blocks, params.remove_blocks),
@@ -181,7 +181,7 @@ def delete(state: State, params: p.TaskDelete, _command: Command) -> Decision | 
     names = params.tasks if params.task is None else (params.task,)
     for name in names:
         if name not in state.tasks:
-            return task_not_found(name)
+            return task_not_found(name, state.next_task)
     return Decision(tuple(Deleted(name, params.quote) for name in dict.fromkeys(names)))
 
 

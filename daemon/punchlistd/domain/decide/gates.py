@@ -21,7 +21,7 @@ def approve(state: State, params: p.TaskApprove, command: Command) -> Decision |
     """task.approve. A second yes to what is completed changes nothing."""
     task = state.tasks.get(params.task)
     if task is None:
-        return task_not_found(params.task)
+        return task_not_found(params.task, state.next_task)
     if task.status == "completed" and params.accept:
         return Decision()
     refusal = _refused(task, params, command.actor)

@@ -66,7 +66,7 @@ def _items(state: State, params: p.TaskAddMany) -> list[_Item] | Rejection:
         elif asked.task in state.tasks:
             names.append(asked.task)
         else:
-            return task_not_found(asked.task)
+            return task_not_found(asked.task, state.next_task)
     if len(set(names)) < len(names):
         twice = next(name for index, name in enumerate(names) if name in names[:index])
         return invalid("task", "a different task for each", f"The task {twice!r} comes twice; leave one of them out.")
@@ -77,7 +77,7 @@ def _items(state: State, params: p.TaskAddMany) -> list[_Item] | Rejection:
     for name, asked in zip(names, params.tasks, strict=True):
         for other in (*asked.blocked_by, *(() if asked.parent is None else (asked.parent,))):
             if other not in refs and other not in state.tasks:
-                return task_not_found(other)
+                return task_not_found(other, state.next_task)
         blockers = distinct(refs.get(other, other) for other in asked.blocked_by)
         parent = None if asked.parent is None else refs.get(asked.parent, asked.parent)
         tied = replace(asked, links=tied_links(asked.links, refs)) if asked.links else asked

@@ -18,7 +18,7 @@ def note(state: State, params: p.TaskNote, command: Command) -> Decision | Rejec
     """task.note: what was written stays as it is."""
     task = state.tasks.get(params.task)
     if task is None:
-        return task_not_found(params.task)
+        return task_not_found(params.task, state.next_task)
     refusal = refused_notes(task, task.id, (params.text,))
     return Decision((NoteAdded(task.id, params.text, command.actor),)) if refusal is None else refusal
 

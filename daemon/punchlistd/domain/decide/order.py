@@ -23,7 +23,7 @@ def spot(state: State, before: str | None, after: str | None, moved: str | None 
     ids = state.ids()
     neighbour = before if before is not None else after
     if neighbour is not None and neighbour not in state.tasks:
-        return task_not_found(neighbour)
+        return task_not_found(neighbour, state.next_task)
     position = len(ids) if neighbour is None else state.index(neighbour) + (before is None)
     low = position - 1
     if low >= 0 and ids[low] == moved:
@@ -41,7 +41,7 @@ def move(state: State, params: p.TaskMove, _command: Command) -> Decision | Reje
     """task.move."""
     task = params.task
     if task not in state.tasks:
-        return task_not_found(task)
+        return task_not_found(task, state.next_task)
     if (params.before is not None) + (params.after is not None) + params.to_end != 1:
         expected = "exactly one of before, after, to_end"
         return invalid("before", expected, "Say where the task goes by exactly one of before, after and to_end.")

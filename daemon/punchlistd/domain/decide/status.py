@@ -31,7 +31,7 @@ def set_status(state: State, params: p.TaskSetStatus, command: Command) -> Decis
     """task.set_status."""
     task = state.tasks.get(params.task)
     if task is None:
-        return task_not_found(params.task)
+        return task_not_found(params.task, state.next_task)
     to = params.status
     if params.fence is not None and (refused := refused_claim(state, task.id, None, params.fence)) is not None:
         return refused

@@ -37,7 +37,7 @@ def test_a_backup_goes_beside_the_log_under_a_name_with_its_time(punch: Any, hom
     (name,) = os.listdir(home / "data" / "backups")
     assert re.fullmatch(r"punchlist-\d{8}-\d{6}\.db", name)
     assert done.code == 0
-    assert done.lines[0].startswith(f"{home}/data/backups/{name}: 2 events of 1 conversations up to position 2, ")
+    assert done.lines[0].startswith(f"{home}/data/backups/{name}: 2 events of 1 list up to position 2, ")
     assert "checked" in done.lines[1] and "punch daemon restore" in done.lines[1]
     assert stat.S_IMODE(os.stat(home / "data" / "backups").st_mode) == 0o700
 
@@ -64,7 +64,7 @@ def test_a_log_in_use_is_looked_at_in_a_copy_that_does_not_stay(punch: Any, home
     punch("add", "one")
     done = punch("daemon", "verify")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(f"{home}/data/log.db: 2 events of 1 conversations up to position 2: sound")
+    assert done.out.startswith(f"{home}/data/log.db: 2 events of 1 list up to position 2: sound")
     assert not [name for name in os.listdir(home / "data") if name.startswith("verify")]
     punch("add", "two")
 
@@ -176,7 +176,7 @@ def test_a_lost_log_is_brought_back(punch: Any, run: Any, tmp_path: Path) -> Non
     punch("add", "one")
     punch("daemon", "backup", str(tmp_path / "copy.db"))
     done = run("daemon", "restore", str(tmp_path / "copy.db"), "--data-dir", str(tmp_path / "new"))
-    assert done.code == 0 and "2 events of 1 conversations" in done.lines[0] and "new epoch" in done.lines[0]
+    assert done.code == 0 and "2 events of 1 list" in done.lines[0] and "new epoch" in done.lines[0]
     assert done.lines[1:] == ["the next command starts the daemon on it"]
     assert run("daemon", "verify", "--data-dir", str(tmp_path / "new")).code == 0
 

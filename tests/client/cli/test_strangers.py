@@ -1,0 +1,77 @@
+"""What people met in their first hour: each hint leads on."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist.errors import WrongDataDirectory
+from punchlist.launch import Target
+
+
+def test_who_resumes_their_task_has_it_for_themselves_again(punch: Any) -> None:
+    punch("add", "a")
+    punch("start", "1")
+    punch("pause", "1")
+    assert punch("resume", "1").code == 0
+    assert punch("queue", "renew", "1").code == 0
+    assert "held by" in punch("queue", "claim", "1", "-o", "ann").err
+
+
+def test_resuming_somebody_elses_task_takes_nothing_from_them(punch: Any) -> None:
+    punch("add", "a")
+    punch("start", "1", "-o", "ann", "--actor", "ann")
+    punch("pause", "1")
+    assert punch("resume", "1", "--json").json["task"]["owner"] == "ann"
+
+
+def test_a_deleted_task_is_told_from_one_that_never_was(punch: Any) -> None:
+    punch("add", "a")
+    punch("rm", "1")
+    for command in (("show", "1"), ("done", "1"), ("edit", "1", "--title", "b"), ("note", "1", "b"), ("start", "1")):
+        refused = punch(*command)
+        assert refused.code == 1 and "Task #1 was deleted." in refused.err and "punch undo CALL" in refused.err
+    for never in ("2", "01", "x"):
+        assert "There is no task" in punch("show", never).err
+
+
+def test_what_was_cleared_leaves_no_hole_in_the_log(punch: Any) -> None:
+    punch("add", "a", "--owner", "ann")
+    punch("edit", "1", "--owner", "")
+    assert "edited owner (cleared)" in punch("log").out
+
+
+def test_hints_name_what_to_type(punch: Any, home: Path) -> None:
+    punch("add", "a")
+    assert "write title=VALUE" in punch("list", "set", "title", "foo").err
+    assert "name a word" in punch("find", "").err
+    missing = punch("mirror", "add", "nosuch.md")
+    assert missing.code == 1 and "mkdir" not in missing.err and "punch export" in missing.err
+    assert "it can go to: \n" not in punch("approve", "1").err
+    backup = punch("daemon", "backup", str(home / "b.db"))
+    assert "2 events of 1 list up" in backup.out
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read every directory")
+def test_a_named_data_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir(mode=0)
+    with pytest.raises(WrongDataDirectory, match="can't be read"):
+        Target("/s", str(tmp_path / "mine"), env={}).check("1", "2")
+
+
+def test_a_named_data_directory_that_is_none_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(WrongDataDirectory, match="can't be read"):
+        Target("/s", str(tmp_path / "file"), env={}).check("1", "2")
+    Target("/s", env={"HOME": str(tmp_path / "file")}).check("1", "2")
+
+
+def test_a_box_means_the_same_in_an_import_a_plan_and_an_export(run: Any, punch: Any, home: Path) -> None:
+    plan = home / "plan.md"
+    plan.write_text("- [!] urgent\n- [✗] given up\n")
+    punch("import", "plan.md")
+    first, second = punch("list", "--json").json["tasks"]
+    assert (first["status"], first["priority"], second["status"]) == ("pending", "high", "failed")
+    punch("export", str(home / "again.md"))
+    assert "- [ ] urgent" in (home / "again.md").read_text() and "- [✗] given up" in (home / "again.md").read_text()
