@@ -17,7 +17,8 @@ class Live:
     """The events of the newest turns of this process, each under its place: thread and turn.
 
     Their names: `turn.started`, `delta` (`text`), `tool.started` (`id`, `tool`, `arguments`), `tool.completed` (the
-    same with `chips`, and with `result` unless the person is asked first), `notice`, `message` (the answer), `end`.
+    same with `chips`, and with `result` unless the person is asked first), `notice`, `message` (the answer), `failed`
+    (`text`: why there is no answer yet), `end`.
     """
 
     def __init__(self) -> None:
@@ -36,6 +37,10 @@ class Live:
             news.set()
 
         return publish
+
+    def forget(self, turn: str) -> None:
+        """Forget a turn that did not come to its answer: it is worked on again."""
+        self._said.pop(turn, None)
 
     def knows(self, turn: str) -> bool:
         """Whether the turn runs, or ran, in this process."""

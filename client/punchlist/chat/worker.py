@@ -5,8 +5,8 @@ it. A worker that dies loses its claim, and the next one goes on with what is wr
 """
 
 import os
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import anyio
@@ -19,8 +19,9 @@ from punchlist.chat.thread import Thread
 from punchlist.chat.turn import STALE_S, Turn
 from punchlist.chat.usage import Limits
 from punchlist.core import new_key
-from punchlist.errors import NotFound, RequestRefused
+from punchlist.errors import NotFound, PunchlistError, RequestRefused
 from punchlist_schemas.params import EventWait
+from punchlist_schemas.results import ClaimResult
 from punchlist_schemas.things import Task
 
 LEASE_MS = 30_000
@@ -53,12 +54,13 @@ class Worker:
         self.model = model
         self._limits = limits or Limits()
         self._stale_s = stale_s
+        self._kept: dict[str, ClaimResult] = {}
         self._name = f"chat-{os.getpid()}-{new_key()[:8]}"
 
     async def answer(self, thread: Thread, turn: str) -> dict[str, Any]:
         """The answer of a turn: work on the thread's turns until there is one, or wait for whoever does."""
         while True:
-            claim = await thread.queue.take(self._name, lease_ms=LEASE_MS)
+            claim = await self._claim(thread)
             if claim.task is not None:
                 answer = await self._run(thread, claim.task, claim.fence, claim.seq)
                 if answer is not None and claim.task.metadata.get("turn") == turn:
@@ -79,11 +81,15 @@ class Worker:
 
     async def work(self, thread: Thread) -> bool:
         """Work on the next turn of the thread; false if there is none to be had now."""
-        claim = await thread.queue.take(self._name, lease_ms=LEASE_MS)
+        claim = await self._claim(thread)
         if claim.task is None:
             return False
         await self._run(thread, claim.task, claim.fence, claim.seq)
         return True
+
+    async def _claim(self, thread: Thread) -> ClaimResult:
+        """The next turn: one that an error has ended is ours still."""
+        return self._kept.pop(thread.id, None) or await thread.queue.take(self._name, lease_ms=LEASE_MS)
 
     async def _run(self, thread: Thread, task: Task, fence: int | None, seq: int) -> dict[str, Any] | None:
         id = str(task.metadata.get("turn", ""))
@@ -95,11 +101,16 @@ class Worker:
             turn.stopped.set()
         answer = None
         try:
-            async with _watching(thread, task, turn, seq if self.model is not None else None):
-                with suppress(NotFound):  # a task that somebody added by hand is no turn
-                    answer = await turn.run()
+            with _single():
+                async with _watching(thread, task, turn, seq if self.model is not None else None):
+                    with suppress(NotFound):  # a task that somebody added by hand is no turn
+                        answer = await turn.run()
             with anyio.CancelScope(shield=True):
                 await _over(thread, task.id, fence)
+        except PunchlistError:  # such as a full disk
+            if fence is not None:
+                self._kept[thread.id] = ClaimResult(version=0, seq=seq, task=task, fence=fence)
+            raise
         finally:
             tell("end", {})
         return answer
@@ -111,6 +122,18 @@ async def _over(thread: Thread, task: str, fence: int | None) -> None:
     except RequestRefused:  # it was paused meanwhile, or is another worker's, which finds the answer
         with suppress(RequestRefused):
             await thread.queue.complete(task)
+
+
+@contextmanager
+def _single() -> Generator[None]:
+    """An error that came out of groups of tasks alone is raised as itself, so that it is told as what it is."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+            error = error.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        raise error from None
 
 
 @asynccontextmanager

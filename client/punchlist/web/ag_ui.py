@@ -129,7 +129,8 @@ class AgUi:
             for translated in said.of(event[1], event[2]):
                 yield _sent(translated)
         if said.answer is None:
-            text = "The server ends before the answer is there. Run it again: nothing is done twice."
+            why = said.failure or "The server ends before the answer is there."
+            text = f"{why} Run it again: nothing is done twice."
             yield _sent({"type": "RUN_ERROR", "message": text, "code": "unfinished"})
             return
         if said.is_stale:
@@ -142,12 +143,14 @@ class Translation:
 
     Attributes:
         answer: The answer, once it is there.
+        failure: Why there is no answer yet.
         is_stale: Whether a text was written that is not the answer.
     """
 
     def __init__(self, turn: str) -> None:
         self.answer: dict[str, Any] | None = None
         self.is_stale = False
+        self.failure = ""
         self._turn = turn
         self._texts = 0
         self._open = ""
@@ -162,6 +165,9 @@ class Translation:
             yield from self._call(data)
         elif name == "notice":
             yield {"type": "CUSTOM", "name": "notice", "value": data["text"]}
+        elif name == "failed":
+            self.failure = str(data["text"])
+            yield from self._close()
         elif name == "message":
             yield from self._end(data)
 

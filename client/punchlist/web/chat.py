@@ -19,6 +19,7 @@ from punchlist.chat.models.port import Model
 from punchlist.chat.thread import Thread
 from punchlist.chat.usage import Limits
 from punchlist.chat.worker import Worker
+from punchlist.errors import PunchlistError, RequestRefused
 from punchlist.http.keys import Scope
 from punchlist.http.problem import Refused
 from punchlist.project import own
@@ -47,6 +48,7 @@ class Panel:
         self._ending = ending
         self._worker = Worker(model, limits=limits)
         self._turns: dict[str, asyncio.Task[Any]] = {}
+        self._failed: set[str] = set()
 
     @property
     def live(self) -> Live:
@@ -154,6 +156,9 @@ class Panel:
         """Work on a turn beside the request, once."""
         place = thread.place(turn)
         if place not in self._turns:
+            if place in self._failed:
+                self._failed.discard(place)
+                self.live.forget(place)
             task = self._turns[place] = asyncio.ensure_future(self._worked(thread, turn))
             task.add_done_callback(lambda _: self._turns.pop(place, None))
 
@@ -165,7 +170,13 @@ class Panel:
                 group.cancel_scope.cancel()
 
             group.start_soon(end)
-            await self._worker.answer(thread, turn)
+            try:
+                await self._worker.answer(thread, turn)
+            except PunchlistError as error:  # such as a full disk: whoever looks again has it worked on again
+                self._failed.add(place := thread.place(turn))
+                tell = self.live.teller(place)
+                tell("failed", {"text": error.message if isinstance(error, RequestRefused) else str(error)})
+                tell("end", {})
             group.cancel_scope.cancel()
 
     async def caller(self, request: Request) -> tuple[AsyncClient, Scope]:

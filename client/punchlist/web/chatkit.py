@@ -93,8 +93,8 @@ class ChatKit(ChatKitServer[Caller]):
         async for name, data in self._heard(found, turn):
             if name == "tool.started":
                 yield ProgressUpdateEvent(text=str(data["tool"]))
-            elif name == "notice":
-                yield NoticeEvent(level="warning", message=str(data["text"]))
+            elif name in ("notice", "failed"):
+                yield NoticeEvent(level="warning" if name == "notice" else "danger", message=str(data["text"]))
             elif name == "message":
                 yield ThreadItemDoneEvent(item=_item(thread.id, await found.queue.message(f"{turn}.a")))
 

@@ -100,6 +100,7 @@ function heard(turn, name, data) {
   const text = () => bubble("assistant", `${turn}.a`).querySelector(".text");
   if (name === "delta") text().append(data.text);
   else if (name === "tool.started") text().replaceChildren(`${data.tool} …`);
+  else if (name === "failed") trouble(data.text);
   else if (name === "message") show("assistant", `${turn}.a`, data);
   return name === "end";
 }
