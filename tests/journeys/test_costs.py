@@ -167,7 +167,7 @@ async def test_a_read_of_the_state_takes_no_hop(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("method", "params", "most"),
     [
-        ("task.add", {"title": "one more"}, 163),
+        ("task.add", {"title": "one more"}, 165),
         ("task.set_status", {"task": "7", "status": "in_progress"}, 104),
         ("task.get", {"task": "7"}, 46),
         ("task.list", {}, 48),

@@ -327,7 +327,7 @@ class Transactor:
             if opened.lane is not None and opened.damage is None:
                 item.to(Stage.POSTING)
                 return False
-            decision = self.consider(item, opened)
+            decision = (self.consider if type(item.params) is TaskClaim else self._decision)(item, opened)
             if decision is None:
                 item.to(Stage.PARKED)
                 return False

@@ -154,19 +154,22 @@ class Writer:
         await self._pause()
         await self._maintenance.run(everything=True)
 
-    async def _decide_some(self) -> None:  # noqa: C901 - one step after the other
+    async def _decide_some(self) -> None:  # noqa: C901, PLR0912 - one step after the other
         """Decide what waits, up to the next call that must be alone, and commit it if that is quick."""
         queue = self._inbox.queue
         if len(queue) < self._last_size:
             # Those who were answered together ask again together: one turn of the loop lets them share a flush.
             await asyncio.sleep(0)
         self._last_size = len(queue)
-        alone = _is_alone(queue[0])
+        first = queue[0]
+        alone = type(first.params) in ALONE or (type(first) is Arrival and first.is_alone)
         if alone:
             await self._drained()
         items = self._deciding = [queue.popleft()]
         room = 1 if alone else self._batch_calls - len(self._forming.items)
-        while queue and len(items) < room and not _is_alone(queue[0]):
+        while queue and len(items) < room and type((following := queue[0]).params) not in ALONE:
+            if type(following) is Arrival and following.is_alone:
+                break
             items.append(queue.popleft())
         await self._transactor.prepare(items)
         self._deciding = []
@@ -383,10 +386,6 @@ class Writer:
             if type(item) is Write:
                 self._claims.forget(item)
             item.refuse(rejection)
-
-
-def _is_alone(item: Item) -> bool:
-    return item.is_alone if type(item) is Arrival else type(item.params) in ALONE
 
 
 def _some(work: Generator[None, None, None]) -> Generator[None, None, None] | None:
