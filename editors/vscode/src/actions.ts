@@ -18,18 +18,38 @@ const TODO = /\b(?:TODO|FIXME|XXX)\b(?:\([^)]*\))?[:\s-]*(.+?)\s*(?:\*\/|-->)?\s
 /** Does something to one task of a list; what it is given is the text that a caller brought. */
 type OnTask = (desk: Desk, row: Row, list: TaskList, given?: string) => Promise<unknown>;
 
+/** A call that changes a task, as `list.apply` takes several of them; undefined where there is nothing to change. */
+type Edit = { method: string; task: string } & Record<string, unknown>;
+type OnTasks = { prompt?: string; edit: (row: Row, said?: string) => Edit | undefined };
+
+/** Make one change or several, all or none. */
+async function apply(desk: Desk, edits: Edit[]): Promise<void> {
+  const [first] = edits;
+  if (!first) return;
+  const { method, ...params } = first;
+  await (edits.length === 1 ? change(desk, method, params) : change(desk, "list.apply", { changes: edits }));
+}
+
 async function ask(prompt: string, given: string | undefined, value?: string): Promise<string | undefined> {
   const said = given ?? (await vscode.window.showInputBox(value === undefined ? { prompt } : { prompt, value }));
   return said?.trim() ? said : undefined;
 }
 
-function setStatus(status: Status, member?: "result_summary" | "fail_reason", prompt?: string): OnTask {
-  return async (desk, row, _list, given) => {
-    const said = prompt ? await ask(prompt, given) : given;
-    if (prompt && said === undefined) return;
+function setStatus(status: Status, member?: "result_summary" | "fail_reason", prompt?: string): OnTasks {
+  const edit = (row: Row, said?: string): Edit => {
     // Our own claim is named by its number; whose it is otherwise, the daemon decides.
     const fence = row.owner === OWNER && row.fence ? { fence: row.fence } : {};
-    await change(desk, "task.set_status", { task: row.id, status, ...fence, ...(member && said ? { [member]: said } : {}) });
+    return { method: "task.set_status", task: row.id, status, ...fence, ...(member && said ? { [member]: said } : {}) };
+  };
+  return prompt ? { prompt, edit } : { edit };
+}
+
+function reprioritize(by: number): OnTasks {
+  return {
+    edit: (row) => {
+      const priority = PRIORITIES[PRIORITIES.indexOf(row.priority ?? "normal") + by];
+      return priority && { method: "task.edit", task: row.id, priority };
+    },
   };
 }
 
@@ -38,13 +58,6 @@ function step(by: number): OnTask {
     const group = list.children(list.parent(row.id));
     const other = group[group.findIndex((one) => one.id === row.id) + by];
     if (other) await change(desk, "task.move", { task: row.id, [by < 0 ? "before" : "after"]: other.id });
-  };
-}
-
-function reprioritize(by: number): OnTask {
-  return async (desk, row) => {
-    const priority = PRIORITIES[PRIORITIES.indexOf(row.priority ?? "normal") + by];
-    if (priority) await change(desk, "task.edit", { task: row.id, priority });
   };
 }
 
@@ -100,24 +113,24 @@ async function openPlace(_desk: Desk, row: Row, list: TaskList): Promise<void> {
 
 const open = (uri: vscode.Uri): Thenable<unknown> => vscode.window.showTextDocument(uri, { preview: true, preserveFocus: true });
 
-/** What is done to each of the tasks that are selected. */
-export const TASK_ACTIONS: Record<string, OnTask> = {
+/** What is done to the tasks that are selected, to all or to none. */
+export const TASK_ACTIONS: Record<string, OnTasks> = {
   start: setStatus("in_progress"),
   done: setStatus("completed", "result_summary"),
   doneWith: setStatus("completed", "result_summary", "What came of it?"),
   fail: setStatus("failed", "fail_reason", "Why did it fail?"),
   pause: setStatus("paused"),
   reopen: setStatus("pending"),
-  claim,
-  release: (desk, row) => change(desk, "task.release", { task: row.id, owner: OWNER, ...(row.fence ? { fence: row.fence } : {}) }),
-  moveUp: step(-1),
-  moveDown: step(1),
   raise: reprioritize(1),
   lower: reprioritize(-1),
 };
 
 /** What is done to one task. */
 export const ONE_TASK_ACTIONS: Record<string, OnTask> = {
+  claim,
+  release: (desk, row) => change(desk, "task.release", { task: row.id, owner: OWNER, ...(row.fence ? { fence: row.fence } : {}) }),
+  moveUp: step(-1),
+  moveDown: step(1),
   edit,
   editDescription: async (_desk, row, list) => open(descriptionUri(list.name, row.id)),
   details: async (_desk, row, list) => open(detailsUri(list.name, row.id)),
@@ -153,10 +166,12 @@ export async function remove(desk: Desk, rows: Row[]): Promise<void> {
 export async function drop(desk: Desk, ids: string[], target: string | undefined): Promise<void> {
   const list = desk.list;
   const parent = target ? list?.parent(target) : undefined;
-  for (const id of ids) {
-    if (list?.parent(id) !== parent) await change(desk, "task.edit", { task: id, parent: parent ?? null });
-    await change(desk, "task.move", { task: id, ...(target ? { before: target } : { to_end: true }) });
-  }
+  const place = target ? { before: target } : { to_end: true };
+  const edits = ids.flatMap((task): Edit[] => [
+    ...(list?.parent(task) === parent ? [] : [{ method: "task.edit", task, parent: parent ?? null }]),
+    { method: "task.move", task, ...place },
+  ]);
+  await apply(desk, edits);
 }
 
 async function undo(desk: Desk, list: TaskList): Promise<void> {
@@ -212,9 +227,7 @@ export async function pickList(desk: Desk): Promise<void> {
 }
 
 /** The tasks that a command is about: those it was given, else those selected, else one that the person chooses. */
-export async function chosenTasks(desk: Desk, given: unknown, all: unknown): Promise<Row[]> {
-  const list = desk.list;
-  if (!list) return [];
+export async function chosenTasks(desk: Desk, list: TaskList, given: unknown, all: unknown): Promise<Row[]> {
   const ids = Array.isArray(all) && all.length ? all : typeof given === "string" ? [given] : desk.selected();
   const rows = ids.flatMap((id) => list.get(String(id)) ?? []);
   if (typeof given === "string" && !rows.length) throw new Error(`${list.name} has no task #${given}`);
@@ -241,15 +254,21 @@ export function registerActions(desk: Desk): vscode.Disposable[] {
   };
   // A tree passes the row and all that are selected; a caller passes an id and a text.
   const said = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
-  const onTasks = (run: OnTask, most: number) => async (id: unknown, more: unknown) => {
+  const onTasks = ({ prompt, edit }: OnTasks) => async (id: unknown, more: unknown) => {
+    const rows = await chosenTasks(desk, listOf(), id, more);
+    const text = prompt && rows.length ? await ask(prompt, said(more)) : said(more);
+    if (!prompt || text !== undefined) await apply(desk, rows.flatMap((row) => edit(row, text) ?? []));
+  };
+  const onTask = (run: OnTask) => async (id: unknown, more: unknown) => {
     const list = listOf();
-    for (const row of (await chosenTasks(desk, id, most > 1 ? more : undefined)).slice(0, most)) await run(desk, row, list, said(more));
+    const [row] = await chosenTasks(desk, list, id, undefined);
+    if (row) await run(desk, row, list, said(more));
   };
   return [
-    ...Object.entries(TASK_ACTIONS).map(([name, run]) => register(name, onTasks(run, Infinity))),
-    ...Object.entries(ONE_TASK_ACTIONS).map(([name, run]) => register(name, onTasks(run, 1))),
+    ...Object.entries(TASK_ACTIONS).map(([name, run]) => register(name, onTasks(run))),
+    ...Object.entries(ONE_TASK_ACTIONS).map(([name, run]) => register(name, onTask(run))),
     ...Object.entries(LIST_ACTIONS).map(([name, run]) => register(name, async (given: unknown) => run(desk, listOf(), said(given)))),
-    register("delete", async (id: unknown, all: unknown) => remove(desk, (listOf(), await chosenTasks(desk, id, all)))),
+    register("delete", async (id: unknown, all: unknown) => remove(desk, await chosenTasks(desk, listOf(), id, all))),
     register("openList", async (name: unknown) => (typeof name === "string" ? desk.show(name) : pickList(desk))),
   ];
 }

@@ -56,6 +56,7 @@ export class Descriptions implements vscode.FileSystemProvider {
   }
 
   async stat(uri: vscode.Uri): Promise<vscode.FileStat> {
+    if (!partsOf(uri)[1]) return { type: vscode.FileType.Directory, ctime: 0, mtime: 0, size: 0 };
     const row = await this.#row(uri);
     const size = Buffer.byteLength(row.description ?? "");
     return { type: vscode.FileType.File, ctime: row.created_at, mtime: row.updated_at, size };

@@ -165,10 +165,10 @@ class Window implements Desk {
 
   async #ticked(event: vscode.TreeCheckboxChangeEvent<string>): Promise<void> {
     const ids = event.items.map(([id]) => id);
-    for (const [id, state] of event.items) {
-      const action = state === vscode.TreeItemCheckboxState.Checked ? "done" : "reopen";
-      await vscode.commands.executeCommand(`punchlist.${action}`, id);
-    }
+    const checked = event.items.filter(([, state]) => state === vscode.TreeItemCheckboxState.Checked).map(([id]) => id);
+    const cleared = ids.filter((id) => !checked.includes(id));
+    if (checked.length) await vscode.commands.executeCommand("punchlist.done", checked[0], checked);
+    if (cleared.length) await vscode.commands.executeCommand("punchlist.reopen", cleared[0], cleared);
     this.tree.redraw(ids); // where the daemon refused, the box goes back
   }
 

@@ -65,7 +65,14 @@ export class Tree implements vscode.TreeDataProvider<string>, vscode.TreeDragAnd
       else if (before) ids.add(id);
       whole ||= this.#hidesFinished && (!row || !before || isFinished(row) !== isFinished(before));
     }
-    for (const parent of change.groups) if (parent) ids.add(parent);
+    for (const parent of change.groups) {
+      if (!parent) continue;
+      // A row that gets its first part or loses its last one is another one to VS Code: its whole group is asked for.
+      const isOther = this.#items.get(parent)?.parts !== this.#group(parent).length > 0;
+      const above = isOther ? list.parent(parent) : parent;
+      if (above) ids.add(above);
+      else whole = true;
+    }
     if (whole) this.#changed.fire(undefined);
     else if (ids.size) this.#changed.fire([...ids]);
   }
@@ -142,7 +149,7 @@ export class Tree implements vscode.TreeDataProvider<string>, vscode.TreeDragAnd
     const { Checked, Unchecked } = vscode.TreeItemCheckboxState;
     const { Expanded, None } = vscode.TreeItemCollapsibleState;
     const item = new vscode.TreeItem(label(row), parts ? Expanded : None);
-    item.id = `${this.list?.name}/${row.id}`;
+    item.id = `${this.list?.name}/${row.id}${parts ? "/" : ""}`; // VS Code keeps a leaf closed under its old id
     item.description = description(row);
     item.iconPath = new vscode.ThemeIcon(icon, color ? new vscode.ThemeColor(color) : undefined);
     item.resourceUri = this.list ? rowUri(this.list, row.id) : undefined;

@@ -7,6 +7,8 @@ import shutil
 import socket
 import subprocess
 import zipfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +26,22 @@ _MANIFEST = (
     '<Identity Language="en-US" Id="punchlist-driver" Version="0.0.1" Publisher="punchlist"/></Metadata>'
     "</PackageManifest>"
 )
+
+TASKS = "[id='workbench.view.extension.punchlist'] .pane:first-of-type .monaco-list-row"
+"""The rows of our first view."""
+
+_TREE = """() => {
+    const lines = [];
+    const walk = (id, depth) => {
+        for (const one of punchlist.tree.getChildren(id)) {
+            const item = punchlist.tree.getTreeItem(one);
+            lines.push(`${'  '.repeat(depth)}${(item.contextValue ?? '').split(' ')[1] ?? ''} ${item.label}`);
+            if (!one.startsWith('more:')) walk(one, depth + 1);
+        }
+    };
+    walk(undefined, 0);
+    return lines;
+}"""
 
 START_S = 60.0
 """How long VS Code may take to start, in seconds."""
@@ -43,23 +61,37 @@ def _chromium() -> str | None:
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
+@contextmanager
+def chromium() -> Generator[Any]:
+    """The system's Chromium; there can be one at a time."""
+    with import_module("playwright.sync_api").sync_playwright() as playwright:
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=_chromium(), args=arguments)
+        yield browser
+        browser.close()
+
+
 class Editor:
     """One server of VS Code with our extension and no other; `window` opens windows on it.
 
     Args:
+        browser: What shows its windows: `chromium` starts one.
         socket: Where the daemon listens, or will.
         directory: What the server keeps goes below it.
         env: Further variables of the extension host.
     """
 
-    def __init__(self, socket: str, directory: Path, env: dict[str, str] | None = None) -> None:
+    def __init__(self, browser: Any, socket: str, directory: Path, env: dict[str, str] | None = None) -> None:
+        self._browser = browser
         self._directory = directory
         home = directory / "home"
         settings = directory / "data" / "User"
         for made in (home, settings):
-            made.mkdir(parents=True)
+            made.mkdir(parents=True, exist_ok=True)
         quiet = {
             "workbench.startupEditor": "none",
+            "workbench.secondarySideBar.defaultVisibility": "hidden",
+            "window.dialogStyle": "custom",
             "security.workspace.trust.enabled": False,
             "telemetry.telemetryLevel": "off",
             "chat.disableAIFeatures": True,
@@ -100,9 +132,6 @@ class Editor:
             stderr=self._log,
         )
         self._url = self._address()
-        self._playwright = import_module("playwright.sync_api").sync_playwright().start()
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-        self._browser = self._playwright.chromium.launch(executable_path=_chromium(), args=arguments)
         self._windows: list[Window] = []
 
     def __enter__(self) -> Self:
@@ -113,8 +142,6 @@ class Editor:
     ) -> None:
         for window in self._windows:
             window.close()
-        self._browser.close()
-        self._playwright.stop()
         self._process.terminate()
         self._process.communicate()
         self._driver.close()
@@ -176,6 +203,41 @@ class Window:
             return true;"""
         if not self.js(code, *given):
             raise AssertionError(f"{condition} {given}")
+
+    def run(self, command: str, *given: Any) -> Any:
+        """Run a command of ours; for one that asks a person something, use `begin`."""
+        return self.js("await vscode.commands.executeCommand('punchlist.' + given[0], ...given[1])", command, given)
+
+    def begin(self, command: str, *given: Any) -> None:
+        """Run a command of ours that waits for a person."""
+        self.js("void vscode.commands.executeCommand('punchlist.' + given[0], ...given[1])", command, given)
+
+    def open(self, name: str) -> None:
+        """Show a list in the view."""
+        self.run("openList", name)
+        self.until("punchlist.list?.name === given[0] && punchlist.list.ready", name)
+
+    def tree(self) -> list[str]:
+        """The whole tree, as our extension gives it to VS Code: `state #id title`, indented."""
+        return self.js(f"return ({_TREE})()")
+
+    def shows(self, lines: list[str]) -> None:
+        """Wait until the whole tree is these lines."""
+        try:
+            self.until(f"JSON.stringify(({_TREE})()) === JSON.stringify(given[0])", lines)
+        except AssertionError as error:
+            raise AssertionError(f"{self.tree()} is not {lines}") from error
+
+    def rows(self) -> list[str]:
+        """The rows that a person sees, with their descriptions."""
+        seen = self.page.locator(TASKS).evaluate_all("all => all.map((one) => [one.dataset.index * 1, one.innerText])")
+        return [" ".join(text.split()) for _, text in sorted(seen)]
+
+    def sees(self, text: str) -> Any:
+        """Wait until a person sees a row with this text; it."""
+        row = self.page.locator(TASKS).filter(has_text=text).first
+        row.wait_for()
+        return row
 
     def close(self) -> None:
         """Close the window."""

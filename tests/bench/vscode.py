@@ -1,0 +1,130 @@
+"""Measure the extension in a real VS Code, and write the table into docs/editors.md: `make editor-figures`."""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from punchlist import connect
+from punchlist_testing.daemon import Spawned
+from punchlist_testing.vscode import EXTENSION, NODE, TASKS, Editor, Window, chromium
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "editors.md"
+BEGIN, END = "<!-- figures of VS Code: make editor-figures -->\n", "<!-- end of the figures -->\n"
+TASKS_OPENED = 1000
+ROUNDS = 50
+KILLS = int(os.environ.get("KILLS") or 200)
+
+
+def opening(window: Window, name: str) -> tuple[float, float, float]:
+    """Milliseconds until VS Code has asked for all rows, until the first is on the screen, and the longest block."""
+    window.page.evaluate(
+        """(rows) => {
+            window.seen = null;
+            new MutationObserver((_, observer) => {
+                if (!document.querySelector(rows)?.innerText.includes('Opened')) return;
+                window.seen = Date.now();
+                observer.disconnect();
+            }).observe(document.body, { subtree: true, childList: true, characterData: true });
+        }""",
+        TASKS,
+    )
+    began, drawn, longest = window.js(
+        """
+        const delay = process.getBuiltinModule('node:perf_hooks').monitorEventLoopDelay({ resolution: 1 });
+        const before = punchlist.tree.drawn;
+        delay.enable();
+        const began = Date.now();
+        void vscode.commands.executeCommand('punchlist.openList', given[0]);
+        while (punchlist.tree.drawn < before + given[1]) await new Promise((done) => setImmediate(done));
+        const drawn = Date.now();
+        await new Promise((done) => setTimeout(done, 500));
+        delay.disable();
+        return [began, drawn, delay.max / 1e6];""",
+        name,
+        TASKS_OPENED,
+    )
+    window.page.wait_for_function("window.seen")
+    return drawn - began, window.page.evaluate("window.seen") - began, longest
+
+
+def latency(window: Window, plan: Any, round: int) -> float:
+    """Milliseconds from an agent's answer until its change is on the screen."""
+    window.page.evaluate(
+        """([rows, wanted]) => {
+            window.seen = null;
+            new MutationObserver((_, observer) => {
+                if (!document.querySelector(rows)?.innerText.includes(wanted)) return;
+                window.seen = Date.now();
+                observer.disconnect();
+            }).observe(document.body, { subtree: true, childList: true, characterData: true });
+        }""",
+        [TASKS, f"Changed {round}"],
+    )
+    plan.edit("1", title=f"Changed {round}")
+    answered = time.time() * 1000
+    window.page.wait_for_function("window.seen")
+    return max(0.0, window.page.evaluate("window.seen") - answered)
+
+
+def main() -> None:
+    """Measure, and write."""
+    rows: list[tuple[str, str, str]] = []
+    with tempfile.TemporaryDirectory() as directory:
+        daemon = Spawned(Path(directory) / "daemon")
+        daemon.start()
+        try:
+            with (
+                connect(socket=daemon.socket, autostart=False, name="agent") as client,
+                chromium() as browser,
+                Editor(browser, daemon.socket, Path(directory) / "editor") as editor,
+            ):
+                window = editor.window()
+                window.js("await vscode.commands.executeCommand('punchlist.tasks.focus')")
+                found: list[tuple[float, float, float]] = []
+                for number in range(5):
+                    plan = client.conversation(f"opened-{number}")
+                    plan.add_many([f"Opened {at}" for at in range(TASKS_OPENED)])
+                    found.append(opening(window, plan.id))
+                drawn, painted, blocked = (statistics.median(one) for one in zip(*found, strict=True))
+                rows.append(("opening 1,000 tasks: all rows handed to VS Code", f"{drawn:.0f} ms", ""))
+                rows.append(("opening 1,000 tasks: the first row on the screen", f"{painted:.0f} ms", "200 ms"))
+                rows.append(("the longest time that the extension host was busy then", f"{blocked:.0f} ms", "50 ms"))
+                plan = client.conversation("opened-4")
+                before = window.js("return punchlist.tree.drawn")
+                times: list[float] = []
+                for round in range(ROUNDS):
+                    times.append(latency(window, plan, round))
+                    window.page.wait_for_timeout(250)  # VS Code gathers what comes within 200 ms of a change
+                pushed = window.js("return punchlist.tree.drawn") - before
+                rows.append(
+                    (
+                        "an agent's change on the screen after its answer, half of them",
+                        f"{statistics.median(times):.0f} ms",
+                        "50 ms",
+                    )
+                )
+                rows.append(("rows drawn for a push that changes one task", f"{pushed / ROUNDS:g}", "1"))
+        finally:
+            daemon.kill()
+    env = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    said = subprocess.run(
+        [NODE, "--expose-gc", "test/memory.ts"], cwd=EXTENSION, env=env, capture_output=True, text=True, check=True
+    )
+    rows.append(("memory for each of 10,000 tasks", f"{int(said.stdout):,} bytes", "1,024 bytes"))
+    kills = ["--test", "--test-name-pattern=over kills", "test/model.test.ts"]
+    subprocess.run([NODE, *kills], cwd=EXTENSION, env={**env, "KILLS": str(KILLS)}, capture_output=True, check=True)
+    rows.append((f"lost or repeated changes over {KILLS} kills of the daemon", "0", "0"))
+    table = "| what | measured | at most |\n|---|---|---|\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    print(table, end="")
+    page = PAGE.read_text("utf-8")
+    head, _, rest = page.partition(BEGIN)
+    PAGE.write_text(head + BEGIN + "\n" + table + "\n" + END + rest.partition(END)[2], "utf-8")
+
+
+if __name__ == "__main__":
+    main()
