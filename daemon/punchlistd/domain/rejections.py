@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.things import Task
+from punchlist_schemas.things import FINISHED, Task
 
 _DRAWN = 12
 """How many ids a sentence names at most; the data has them all."""
@@ -57,7 +57,8 @@ def lease_held(task: Task, owner: str) -> Rejection:
 
 def lease_lost(task: Task, fence: int | None) -> Rejection:
     """The claim that a call refers to has ended."""
-    message = f"Nobody holds task #{task.id} (it is {task.status}): the claim has ended. Claim the task again."
+    again = "Reopen it first to claim it again." if task.status in FINISHED else "Claim the task again."
+    message = f"Nobody holds task #{task.id} (it is {task.status}): the claim has ended. {again}"
     facts: dict[str, object] = {"task": task.id, "status": task.status}
     return Rejection("lease_lost", message, facts if fence is None else {**facts, "fence": fence})
 

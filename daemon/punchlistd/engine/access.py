@@ -47,19 +47,19 @@ def own_id(user: str, name: str) -> str:
 
 
 def _is_reserved(user: str | None, id: str) -> bool:
-    """Whether an id is that of another user's own list, there or not."""
+    """Return True if an id is reserved for another user's own list, even if no such list exists."""
     return user is not None and id.startswith(_OF) and not id.startswith(own_id(user, ""))
 
 
 def refused(user: str | None, name: str, state: State) -> Rejection | None:
-    """Why a conversation can't be used under this name: it is another user's. None: it may be."""
+    """Return the rejection if this name belongs to another user, else None."""
     if user is None or not state.exists or state.user == user:
         return None
     return conversation_not_found(name)
 
 
 def for_the_trusted(user: str | None, act: str) -> Rejection | None:
-    """The refusal of what concerns all users, to a connection that is bound to one."""
+    """Return the rejection if a bound connection asks for what concerns all users, else None."""
     return (
         None
         if user is None
@@ -68,7 +68,7 @@ def for_the_trusted(user: str | None, act: str) -> Rejection | None:
 
 
 def foreign_owner(user: str | None, params: Mutation) -> Rejection | None:
-    """The refusal to open a conversation for somebody else than the user that the caller is bound to."""
+    """Return the rejection if a bound caller opens a conversation for another user, else None."""
     if type(params) is not ConversationOpen or user is None or params.user in (None, user):
         return None
     message = f"This connection is bound to the user {user} and can't open a conversation for {params.user}."
@@ -76,7 +76,7 @@ def foreign_owner(user: str | None, params: Mutation) -> Rejection | None:
 
 
 class Access:
-    """Leads names to conversations, for whoever says them.
+    """Resolves the names that callers use to conversations.
 
     `user` is the one that the connection is bound to, None for an unbound one.
 
@@ -94,7 +94,7 @@ class Access:
     # names to conversations
 
     def find(self, user: str | None, name: str) -> LoadedConversation | None:
-        """What a name leads to, if that can be told without waiting; never another user's conversation."""
+        """Resolve a name if that needs no waiting; never to another user's conversation."""
         own = None if user is None else self._own(user, name)
         found = self._conversations.find(name if own is None else own[0])
         if found is not None and found.state.exists and user in (None, found.state.user):
@@ -106,7 +106,7 @@ class Access:
         return found if found is not None and found.unnamed and not found.state.exists else None
 
     async def load(self, user: str | None, name: str) -> LoadedConversation | Rejection:
-        """What a name leads to, loaded; an empty conversation where there is none that could not be opened."""
+        """Resolve a name and load its conversation; an empty one if none exists and the caller may create it."""
         if (found := self.find(user, name)) is not None:
             return found
         if user is not None:
@@ -159,7 +159,7 @@ class Access:
         return own_id(user, bare), bare
 
     def is_own(self, user: str | None, name: str) -> bool:
-        """Whether this is the name of a list of the user's own, there or not."""
+        """Return True if this names a list of the user's own, even if it does not exist yet."""
         return self._own(user, name) is not None
 
     async def _owner(self, id: str) -> str | None:
@@ -188,7 +188,7 @@ class Access:
         return [opened for opened in held if opened is not target]
 
     def follow(self, deleted: Iterable[str], changes: Iterable[tuple[str, ConversationConfigured]]) -> None:
-        """Conversations were deleted, and sessions attached or detached by these events of conversations."""
+        """Take note of deletions, attachments and detachments in these events."""
         for id in deleted:
             self._sessions.detach(id)
         for id, event in changes:
@@ -201,7 +201,7 @@ class Access:
     # events
 
     async def names(self, user: str) -> set[str]:
-        """The ids of a user's conversations."""
+        """Return the ids of a user's conversations."""
         await self._conversations.recover()
         names = set(await self._conversations.rebuilt(lambda: self._log.names(user)))
         for name, opened in self._conversations.loaded.items():
@@ -212,7 +212,7 @@ class Access:
         return names
 
     async def visible(self, user: str | None, stored: list[Stored]) -> list[Stored]:
-        """Those of the events that may be shown: of the user's conversations, and that one of them was erased."""
+        """Filter events to those a user may see: of their conversations, and the erasure of one of them."""
         if user is None or not stored:
             return stored
         names = await self.names(user)

@@ -66,7 +66,7 @@ class Conversations:
         self._recovered = False
 
     def find(self, id: str) -> LoadedConversation | None:
-        """The conversation of this id, if it is loaded."""
+        """Return the loaded conversation of this id, or None."""
         found = self.loaded.get(id)
         if found is not None:
             found.in_use = True
@@ -94,7 +94,7 @@ class Conversations:
         return opened
 
     async def recover(self) -> None:
-        """Load, once, what a killed daemon left unindexed.
+        """Load, once, the conversations that a killed daemon left unindexed.
 
         Before that the index leaves out lists and shows deleted ones, and of what it does not hold only the events tell
         whose it is and which sessions are attached: whoever asks it waits for this.
@@ -116,7 +116,7 @@ class Conversations:
             saved(changed, snapshots)
 
     async def rebuilt(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """What the index says; where it can't be read, after it was built again from the log.
+        """Query the index; rebuild it from the log first if it can't be read.
 
         Raises:
             Damaged: It can't be read or built again, since the log can't be read either.
@@ -203,7 +203,7 @@ class Conversations:
         return rejection
 
     def drop(self, name: str) -> None:
-        """Forget a conversation whose state can't be trusted; its next use reads the log."""
+        """Unload a conversation whose state can't be trusted; its next use reads the log."""
         self._history.forget(name)
         if (opened := self.loaded.pop(name, None)) is not None:
             opened.dropped = True
@@ -211,7 +211,7 @@ class Conversations:
             self._listings.drop(opened)
 
     def drop_empty(self, id: str) -> None:
-        """Forget a conversation that does not exist."""
+        """Unload a conversation that does not exist."""
         if (opened := self.loaded.get(id)) is not None and not opened.state.exists:
             self.drop(id)
 
@@ -226,7 +226,7 @@ class Conversations:
         ]
 
     def let_go(self, idle_s: float) -> None:
-        """Forget what nobody used for `idle_s` seconds and what the store already has."""
+        """Unload what nobody used for `idle_s` seconds, if the store has it."""
         now = time.monotonic()
         for name, opened in list(self.loaded.items()):
             if opened.in_use or opened.dirty or opened.state.claims:
@@ -239,7 +239,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def damage_of(damaged: Damaged) -> Rejection:
-    """The refusal of what can't be done with a damaged conversation, or (without a name) with a damaged log."""
+    """Return the rejection of what a damaged conversation or, without a name, a damaged log forbids."""
     name, seq = damaged.conversation, damaged.seq
     if not name:
         return Rejection(
@@ -267,7 +267,7 @@ def gap_of(gap: Gap) -> Rejection:
 
 
 def due_snapshots(changed: list[LoadedConversation], everything: bool = False) -> list[Snapshot]:
-    """Snapshots to save for these conversations: full ones where enough happened, else summaries."""
+    """Return the snapshots to save of these conversations: full after enough events, else summaries."""
     snapshots: list[Snapshot] = []
     for opened in changed:
         behind = opened.state.version - opened.saved_version
@@ -281,7 +281,7 @@ def due_snapshots(changed: list[LoadedConversation], everything: bool = False) -
 
 
 def saved(changed: list[LoadedConversation], snapshots: list[Snapshot]) -> None:
-    """Note that the store has these snapshots."""
+    """Record that the store has these snapshots."""
     for opened, snapshot in zip(changed, snapshots, strict=True):
         opened.summarised = snapshot.version
         if snapshot.state is not None:

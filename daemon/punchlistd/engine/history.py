@@ -67,7 +67,7 @@ def fact_of(stored: Stored) -> Fact:
 
 
 class Past:
-    """A conversation as of an earlier version; `seq` is the position of the last event in it."""
+    """A conversation as of an earlier version; `seq` is the position of its last event."""
 
     __slots__ = ("seq", "state")
 
@@ -95,7 +95,7 @@ class History:
 
     @asynccontextmanager
     async def room(self, name: str) -> AsyncGenerator[None]:
-        """Wait until there is room for another state of the past, and none of this conversation is being worked out.
+        """Wait for room for another past state, and until no other of this conversation is being computed.
 
         Whoever asks for the same past again then finds it worked out.
         """
@@ -108,7 +108,7 @@ class History:
     # slices
 
     async def each(self, events: Iterable[Stored], take: Callable[[Stored], bool]) -> bool:
-        """Give each event to `take`, in slices, until that returns False; whether it never did.
+        """Pass each event to `take`, in slices, until it returns False. Return True if it never did.
 
         What fits into one slice is taken at once.
         """
@@ -203,11 +203,11 @@ class History:
 
     @property
     def kept(self) -> list[str]:
-        """The conversations of which a past state is kept."""
+        """Return the conversations of which a past state is cached."""
         return list(self._pasts)
 
     def forget(self, name: str) -> None:
-        """Keep nothing of a conversation's past: it is erased, or not in use any more."""
+        """Drop the cached past of a conversation that was erased or is no longer in use."""
         self._erasures += 1
         self._pasts.pop(name, None)
         self._bases.pop(name, None)
@@ -269,13 +269,13 @@ class History:
 
 
 def depth_of(params: ListUndo) -> int | None:
-    """How many calls an undo looks at first; None: all."""
+    """Return how many calls an undo reads first; None means all."""
     count = wanted(params)
     return None if count is None else count + DEPTH
 
 
 def deeper(params: ListUndo, depth: int | None) -> int | None:
-    """How many it looks at when those were not enough."""
+    """Return how many calls it reads if those were not enough."""
     return depth * DEEPER if depth else depth_of(params)
 
 

@@ -9,7 +9,7 @@ from punchlistd.engine.replies import SHUTTING_DOWN
 
 
 class Signal:
-    """Wakes those who wait for it: given before it is taken it is not lost, given twice it counts once.
+    """Wakes those who wait for it. A signal given before it is taken is not lost; given twice, it counts once.
 
     It is cheaper than an event that has to be made anew each time.
     """
@@ -22,7 +22,7 @@ class Signal:
         self._waiters: list[asyncio.Future[None]] = []
 
     def give(self) -> None:
-        """Wake everybody who waits, or whoever comes next."""
+        """Wake everybody who waits, or else the next one who does."""
         if not self._waiters:
             self._given = True
             return
@@ -32,7 +32,7 @@ class Signal:
                 waiter.set_result(None)
 
     async def take(self) -> None:
-        """Return at once if it was given since it was last taken, else when it is given."""
+        """Return at once if it was given since it was last taken; otherwise wait until it is."""
         if self._given:
             self._given = False
             return
@@ -67,7 +67,7 @@ class Inbox:
         self.work.give()
 
     async def barrier(self) -> Rejection | None:
-        """Wait until everything that was submitted before is published; why that never happens, or None."""
+        """Wait until everything submitted earlier is published. Return the rejection if that never happens, or None."""
         done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
         self.submit(Barrier(done))
         return await done
@@ -80,6 +80,6 @@ class Inbox:
         await done
 
     def close(self) -> None:
-        """Take no more calls."""
+        """Accept no more calls."""
         self.closing = True
         self.work.give()

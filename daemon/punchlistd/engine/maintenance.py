@@ -61,12 +61,12 @@ class Totals:
 
 
 def counted(opened: LoadedConversation) -> tuple[int, int]:
-    """Unfinished tasks of a conversation, and those of them in progress; a user's do not count."""
+    """Count a conversation's unfinished tasks and those in progress; (0, 0) if it belongs to a user."""
     return (0, 0) if opened.state.user else (opened.state.remaining, len(opened.state.running))
 
 
 class Maintenance:
-    """Knows when work behind the log is due, and does it when the writer says so.
+    """Indexes the log and saves snapshots when due; the writer calls it between commits.
 
     Args:
         log: what is kept up.
@@ -120,7 +120,7 @@ class Maintenance:
         return events >= EVENTS_EACH * min(enough, len(self._log.unindexed_conversations()))
 
     def follow(self, touched: Iterable[LoadedConversation]) -> None:
-        """Conversations changed, and the log has grown."""
+        """Take note that conversations changed and the log has grown."""
         self._totals.follow(touched)
         if self._timer is None:
             self.plan()
@@ -150,7 +150,7 @@ class Maintenance:
         self._ask()
 
     async def erase(self, name: str) -> None:
-        """Take a deleted conversation off the disk; without room for that, as soon as there is some."""
+        """Erase a deleted conversation from the disk; if the disk is too full, as soon as it is not."""
         await self._forget(name)
         try:
             await self._conversations.rebuilt(lambda: self._log.erase(name))

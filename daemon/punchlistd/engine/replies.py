@@ -13,7 +13,7 @@ REPLY_BYTES = 4 << 20
 LONG_BYTES = 64 << 10
 """What is not longer is never refused: small calls go on whatever others hold."""
 
-INTERNAL_ERROR = Rejection("internal_error", "That is a fault of ours; the daemon's log has the details.")
+INTERNAL_ERROR = Rejection("internal_error", "This is a bug in punchlistd; its log has the details.")
 SHUTTING_DOWN = Rejection("shutting_down", "The daemon is stopping. Reconnect and retry with the same key.")
 STORAGE_FULL = Rejection(
     "storage_full", "The disk is full: nothing was written, reads go on. Free some space, then retry with the same key."

@@ -35,7 +35,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class Sink(Protocol):
-    """What subscriptions need to know of a connection."""
+    """The part of a connection that subscriptions use."""
 
     @property
     def user(self) -> str | None:
@@ -44,11 +44,11 @@ class Sink(Protocol):
 
     @property
     def paused(self) -> bool:
-        """Whether the peer does not take bytes now."""
+        """True while the peer takes no bytes."""
         ...
 
     def push(self, payload: Reply) -> None:
-        """Hand one notification to the connection."""
+        """Pass one notification to the connection."""
         ...
 
     @property
@@ -155,7 +155,7 @@ class _Once:
 
 
 class Subscriptions:
-    """Publishes commits to subscribers.
+    """Pushes commits to subscribers.
 
     Args:
         log: where lagging subscribers catch up from.
@@ -205,11 +205,11 @@ class Subscriptions:
 
     @property
     def subscribed(self) -> int:
-        """How many subscriptions each commit has to look at."""
+        """How many subscriptions each commit visits."""
         return sum(len(group.individual) + sum(map(len, group.live.values())) for group in self._groups.values())
 
     def pause(self, subscription: Subscription) -> None:
-        """Push nothing until it catches up: its connection takes no bytes for now."""
+        """Stop pushing to a subscription until it catches up: its connection takes no bytes."""
         if self._delivering:
             self._pausing.append(subscription)  # it gets the push of this commit, as the others do, and then no more
         else:
@@ -254,7 +254,7 @@ class Subscriptions:
     # pushes
 
     def publish(self, lines: Sequence[PublishedEvent], head: int, erased: Collection[str] = ()) -> None:
-        """Push one commit, whose last event has position `head`, to whom it concerns.
+        """Push one commit, whose last event has position `head`, to its subscribers.
 
         Of the conversations that were `erased` with it, nothing that came before is pushed any more.
         """
@@ -299,7 +299,7 @@ class Subscriptions:
     # catching up
 
     def catch_up(self, subscription: Subscription) -> None:
-        """Push as much as the connection takes now; the rest when it takes bytes again."""
+        """Push as much as the connection takes now, and the rest once it takes bytes again."""
         if subscription.shown is not None:
             self._catch_up_view(subscription, subscription.shown)
             return
@@ -427,7 +427,7 @@ _wire = attrgetter("wire")
 
 
 def _may_push(subscription: Subscription) -> bool:
-    """Whether something can be pushed now."""
+    """Return True if something can be pushed now."""
     return not (subscription.over or subscription.fetching or subscription.sink.paused)
 
 
@@ -437,7 +437,7 @@ def _without(erased: Collection[str], lines: Sequence[PublishedEvent]) -> list[P
 
 
 def _may_see(subscription: Subscription, user: str) -> bool:
-    """Whether a conversation of this user is there for the subscriber."""
+    """Return True if the subscriber may see conversations of this user."""
     return subscription.sink.user in (None, user)
 
 

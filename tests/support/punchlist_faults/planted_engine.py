@@ -137,8 +137,8 @@ MUTANTS = (
     Mutant(
         "what a killed daemon left unindexed is in the first answers",
         _ENGINE + "access.py",
-        '"""The ids of a user\'s conversations."""\n        await self._conversations.recover()\n',
-        '"""The ids of a user\'s conversations."""\n',
+        '"""Return the ids of a user\'s conversations."""\n        await self._conversations.recover()\n',
+        '"""Return the ids of a user\'s conversations."""\n',
         ("tests/daemon/engine/test_restart.py",),
     ),
     Mutant(

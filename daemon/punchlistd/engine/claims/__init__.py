@@ -53,7 +53,7 @@ class Claims:
     # before and after a decision
 
     def admit(self, write: Write, state: State) -> Decision | Rejection | None:
-        """What a call is answered without being decided, because of others who have claims or wait; None: decide it."""
+        """Return the answer of a call that others' claims or waiting claims forbid; None if it may be decided."""
         params, holder = write.params, write.caller.holder
         if type(params) is EndClaims:
             write.command = msgspec.structs.replace(write.command, params=self.leases.due(params))
@@ -88,7 +88,7 @@ class Claims:
     def decided(
         self, write: Write, params: TaskClaim, state: State, decision: Decision | Rejection
     ) -> Decision | Rejection | None:
-        """What becomes of a decided claim; None if it found nothing and waits."""
+        """Return the outcome of a decided claim; None if it found nothing and waits."""
         if type(decision) is Rejection:
             in_vain = params.wait_ms > 0 and may_come(decision)
         else:
@@ -100,7 +100,7 @@ class Claims:
         return Decision() if in_vain else decision
 
     def observe(self, write: Write, state: State, events: Sequence[KnownEvent]) -> None:
-        """Claims begin and end with the events of a call; their time is kept from now on."""
+        """Begin and end leases as the events of a call say."""
         params, holder = write.params, write.caller.holder
         tasks = dict.fromkeys(event.task for event in events if isinstance(event, _TOUCH))
         if tasks or isinstance(params, TaskRenew):
@@ -111,7 +111,7 @@ class Claims:
             self.leases.clear(state.conversation)
 
     def observe_arrival(self, state: State, events: Sequence[KnownEvent]) -> None:
-        """Claims begin and end with the events of a call that another machine took."""
+        """Begin and end leases as the events of another machine's call say."""
         tasks = dict.fromkeys(event.task for event in events if isinstance(event, _TOUCH))
         if tasks:
             self.leases.follow(state, None, None, tasks)
@@ -119,13 +119,13 @@ class Claims:
             self.leases.clear(state.conversation)
 
     def observe_repeat(self, write: Write, state: State, reply: bytes) -> None:
-        """A claim is answered again, since whoever made it lost the connection over it: it holds what it got."""
+        """Give a repeated claim the tasks that its first call got: its caller lost the connection."""
         self.leases.rejoin(state, reply, write.caller.holder)
 
     # after the commit
 
     def published(self, write: Write) -> None:
-        """What a claim found, or did not find, is in the log."""
+        """A claim's transaction is in the log: answer it, or let it wait."""
         if write.stage is Stage.PARKED:
             self.waiting.wait(write)
         elif write.unwanted is not None and write.claims and write.opened is not None:
@@ -134,40 +134,40 @@ class Claims:
             write.outcome = write.unwanted
 
     def ready(self, states: Iterable[State]) -> None:
-        """Something was published: those who wait for it have their turn."""
+        """Something was published: let waiting claims try again."""
         for state in states:
             self.waiting.wake(state)
 
     def forget(self, write: Write) -> None:
-        """A call is answered, whatever became of it."""
+        """Drop a call that was answered."""
         self.waiting.forget(write)
 
     # what happens to those who have them
 
     def loaded(self, state: State) -> None:
-        """A conversation was loaded: the time of its claims is kept from now on."""
+        """Keep the leases of a conversation that was loaded."""
         self.leases.adopt(state)
 
     def connection_closed(self, holder: Holder) -> None:
-        """What a connection held lasts for the grace."""
+        """Let what a closed connection held last for the grace."""
         self.leases.left(holder)
 
     def give_up(self, write: Write, answer: Rejection) -> None:
-        """The caller does not want the task any more. What is decided already is given back with its commit."""
+        """Cancel a waiting claim. What was decided already is released with its commit."""
         self.waiting.give_up(write, answer)
 
     def close(self) -> None:
-        """Watch the time no more."""
+        """Stop all timers."""
         self.leases.close()
 
     # what is shown of them
 
     def explained(self, state: State, rejection: Rejection) -> Rejection:
-        """A refusal; where somebody holds the task, with who does and until when."""
+        """Add to a rejection who holds the task and until when, if somebody does."""
         return self.leases.explained(state, rejection)
 
     def shown(self, state: State, tasks: list[Task]) -> list[Task]:
-        """Tasks with the number of their claims and the end of their leases, which a task of the state lacks."""
+        """Add to tasks the fences and the ends of leases, which the state does not hold."""
         leases = self.leases.of(state.conversation)
         return [
             task

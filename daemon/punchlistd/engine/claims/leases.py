@@ -78,7 +78,7 @@ class Lease:
         self.asked = False
 
     def ends_at(self) -> float:
-        """When it runs out if nothing more is heard of its holder."""
+        """When it expires unless its holder is heard of, in seconds of the monotonic clock."""
         if self.holder is None or self.keep:
             return self.deadline
         return max(self.deadline, self.holder.heard_at + self.lease_s)
@@ -125,17 +125,17 @@ class Leases:
         return self._count
 
     def of(self, conversation: str) -> Mapping[str, Lease]:
-        """The leases of one conversation, by task."""
+        """Return the leases of one conversation, by task."""
         return self._held.get(conversation, _NONE)
 
     def keeps(self, conversation: str) -> bool:
-        """Whether the time of a claim in this conversation is kept here."""
+        """Return True if this daemon keeps the leases of the conversation."""
         return any(not lease.member for lease in self.of(conversation).values())
 
     # what happens to claims
 
     def adopt(self, state: State) -> None:
-        """A conversation was loaded: claims of which nothing is known here get a grace, kept ones their time anew."""
+        """Keep the claims of a loaded conversation: unknown ones get the grace, kept ones their full time again."""
         name = state.conversation
         for task in list(self.of(name)):
             if task not in state.claims:
@@ -183,7 +183,7 @@ class Leases:
         self._hold(lease, member)
 
     def rejoin(self, state: State, reply: bytes, holder: Holder | None) -> None:
-        """A claim is answered again, since whoever made it lost the connection over it."""
+        """Attach the leases of a repeated claim to the connection that repeats it."""
         result = msgspec.json.decode(reply, type=_Fences)
         wanted = {result.fence, *result.fences}
         for lease in self.of(state.conversation).values():
@@ -191,12 +191,12 @@ class Leases:
                 self._hold(lease, holder)
 
     def clear(self, conversation: str) -> None:
-        """The list was cleared, or the conversation deleted."""
+        """Drop the leases of a list that was cleared, or a conversation that was deleted."""
         for task in list(self.of(conversation)):
             self._drop(conversation, task)
 
     def left(self, holder: Holder) -> None:
-        """A connection is closed: what it held lasts for the grace."""
+        """Let the leases of a closed connection last for the grace."""
         grace = time.monotonic() + self._grace_s
         for lease in self._of_holder.pop(holder, ()):
             self._orphan(lease, grace)
@@ -234,7 +234,7 @@ class Leases:
     # who may do what
 
     def refusal(self, state: State, params: Mutation, command: Command, holder: Holder | None) -> Rejection | None:
-        """Why a call without a fence is refused: the task is held by somebody else.
+        """Return the rejection of a call without a fence if somebody else holds the task, else None.
 
         A claim that is bound to its connection may be renewed, released and finished by this connection only. A kept
         claim may be finished by its owner: by a call with the owner as actor, or without an actor on the connection
@@ -260,7 +260,7 @@ class Leases:
         return None if may else self.explained(state, lease_held(state.tasks[params.task], lease.owner + where))
 
     def explained(self, state: State, rejection: Rejection) -> Rejection:
-        """A refusal; of a task that is held with its owner and the end of the lease."""
+        """Add the owner and the end of the lease to a rejection about a held task."""
         if rejection.kind != "lease_held":
             return rejection
         lease = self.of(state.conversation).get(rejection.data["task"])
@@ -282,7 +282,7 @@ class Leases:
         self._submit(Write(Nobody(), None, _RELEASE, params, command))
 
     def due(self, params: EndClaims) -> EndClaims:
-        """What was asked for without the claims that were renewed since, or whose daemon was heard of since."""
+        """Return the claims to end, without those that were renewed, or whose daemon was heard of, meanwhile."""
         held, now = self.of(params.conversation), time.monotonic()
         still: list[tuple[str, int]] = []
         for one in params.claims:
@@ -338,7 +338,7 @@ class Leases:
         self._timer = asyncio.get_running_loop().call_later(_READ_S, self._expire, self._queue[0][0])
 
     def _expire(self, due: float) -> None:
-        """End the claims whose time is over; `due` is when the first of them ended."""
+        """End the claims that have expired; `due` is when the first of them did."""
         self._timer = None
         now = time.monotonic()
         stood_still = now - due > _STANDSTILL_S
@@ -360,7 +360,7 @@ class Leases:
         self._arm()
 
     def close(self) -> None:
-        """Watch the time no more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

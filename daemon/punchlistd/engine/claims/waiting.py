@@ -55,12 +55,12 @@ class WaitingClaims:
     # between decision and commit
 
     def given_up(self, write: Write) -> Rejection | None:
-        """The answer of a claim that nobody wants any more."""
+        """Return the answer of a claim that was given up."""
         holder = write.caller.holder
         return write.unwanted or (CANCELLED if holder is not None and holder.is_gone else None)
 
     def yields(self, state: State, write: Write, params: TaskClaim) -> bool:
-        """Whether everything that could be had now is for those who came before."""
+        """Return True if earlier waiting claims get everything that is available now."""
         waiting = self._waiting.get(state.conversation)
         if not waiting or params.task is not None:
             return False
@@ -73,12 +73,12 @@ class WaitingClaims:
         return ahead >= claim.available_count(state)
 
     def waits(self, write: Write, params: TaskClaim) -> bool:
-        """Whether a claim that found nothing goes on waiting."""
+        """Return True if a claim that found nothing is to wait."""
         known = self._by_write.get(write)
         return not known[1].waited if known is not None else params.wait_ms > 0
 
     def join(self, state: State, write: Write, params: TaskClaim) -> None:
-        """A claim found nothing: from now on it has its place in the line."""
+        """Put a claim that found nothing at the end of the line."""
         if write not in self._by_write:
             self._tickets += 1
             waiter = WaitingClaim(write, params, self._tickets)
@@ -88,7 +88,7 @@ class WaitingClaims:
             waiter.timer = loop.call_later(params.wait_ms / 1000, self._time_is_up, write)
 
     def wait(self, write: Write) -> None:
-        """What the claim did not find is published: from now on it waits for more."""
+        """Start the time limit of a claim in the line, now that its transaction is published."""
         write.to(Stage.WAITING)
         waiter = self._by_write[write][1]
         if write.unwanted is not None:
@@ -97,7 +97,7 @@ class WaitingClaims:
             self._requeue(waiter)
 
     def wake(self, state: State) -> None:
-        """Something was published: send those through the writer again who can have something now."""
+        """Resubmit the claims that may succeed after what was published."""
         waiting = self._waiting.get(state.conversation)
         if not waiting:
             return
@@ -112,7 +112,7 @@ class WaitingClaims:
                 self._requeue(waiter)
 
     def forget(self, write: Write) -> None:
-        """The claim is answered."""
+        """Remove an answered claim from the line."""
         known = self._by_write.pop(write, None)
         if known is None:
             return

@@ -112,9 +112,19 @@ def test_a_claim_is_renewed_and_released_by_its_owner_and_number_alone(recorder:
     end(recorder, "1")
     late = refusal(recorder, kind(**C, task="1", owner="ann", fence=first))
     assert (late.kind, late.data) == ("lease_lost", {"task": "1", "status": "pending", "fence": first})
+    assert late.message.endswith("Claim the task again.")
     claim(recorder)
     assert refusal(recorder, kind(**C, task="1", owner="ann", fence=first)).kind == "lease_held"
     assert isinstance(recorder.call(kind(**C, task="1", owner="ann")), Decision)
+
+
+@pytest.mark.parametrize("kind", [p.TaskRenew, p.TaskRelease])
+def test_a_claim_of_a_finished_task_is_over_until_it_is_reopened(recorder: Recorder, kind: Any) -> None:
+    claim(recorder)
+    fence = recorder.state.claims["1"].fence
+    recorder.call(p.TaskSetStatus(**C, task="1", status="completed", fence=fence))
+    late = refusal(recorder, kind(**C, task="1", owner="ann"))
+    assert (late.kind, late.message.rpartition(". ")[2]) == ("lease_lost", "Reopen it first to claim it again.")
 
 
 @pytest.mark.parametrize("call", [{"status": "completed"}, {"title": "mine"}])
