@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from datetime import UTC, timedelta
 from typing import Any, cast
 
 from punchlist.importers import words
@@ -35,8 +36,12 @@ def header(document: Document) -> list[str]:
     return [name.strip().lower() for name in next(csv.reader([first], delimiter=_delimiter(first)), list[str]())]
 
 
-def rows(document: Document) -> Iterator[tuple[int, Row]]:
+def rows(document: Document, spread: str = "") -> Iterator[tuple[int, Row]]:
     """The rows of a table with their lines; what stands behind the last column belongs to the last one but that.
+
+    Args:
+        document: The table.
+        spread: A column that may have several cells where the header names it once: it gets what a row has too much.
 
     Raises:
         FormatError: A quote is opened and never closed, or a cell is too large.
@@ -52,7 +57,7 @@ def rows(document: Document) -> Iterator[tuple[int, Row]]:
             if not names:
                 names = [name.strip().lower() for name in cells]
             elif any(cell.strip() for cell in cells):
-                yield line, _row(names, cells)
+                yield line, _row(names, cells, spread)
             line = reader.line_num + 1
     except csv.Error as error:
         raise FormatError(f"not a table: {error}", document.name, line) from error
@@ -68,7 +73,9 @@ def read_jira(documents: Sequence[Document]) -> Draft:
     draft = Draft("jira", document.name)
     found: list[tuple[Item, Row]] = []
     by_number: dict[str, str] = {}
-    for line, row in rows(document):
+    for line, row in rows(document, spread="labels"):
+        if row.pop(_SPREAD, None):
+            draft.change("row with more cells than columns, whose surplus is labels here", line)
         key = _first(row, "issue key", "key")
         by_number[_first(row, "issue id")] = key
         links = [name for name in row if "issue link (" in name or name.startswith(("comment", "sub-task"))]
@@ -141,7 +148,7 @@ def read_linear(documents: Sequence[Document]) -> Draft:
             description=_first(row, "description"),
             priority=words.priority(draft, _first(row, "priority"), line),
             owner=_first(row, "assignee"),
-            due=words.time(draft, _first(row, "due date"), "due date", line),
+            due=words.time(draft, _linear_day(_first(row, "due date")), "due date", line),
             links=[("url", _first(row, "url"))],
             metadata={"points": _first(row, "estimate")},
             status=state["status"],
@@ -156,12 +163,20 @@ def read_linear(documents: Sequence[Document]) -> Draft:
     return draft.finish()
 
 
+_SPREAD = "(more cells than columns)"
+
+
 def _delimiter(line: str) -> str:
     return max(",;\t", key=line.count)
 
 
-def _row(names: list[str], cells: list[str]) -> Row:
+def _row(names: list[str], cells: list[str], spread: str) -> Row:
     row: Row = {}
+    surplus = len(cells) - len(names)
+    if surplus > 0 and names.count(spread) == 1:
+        at = names.index(spread)
+        names = [*names[:at], *[spread] * surplus, *names[at:]]
+        row[_SPREAD] = ["yes"]
     for index, cell in enumerate(cells):
         name = names[index] if index < len(names) else "(behind the last column)"
         if text := cell.strip():
@@ -176,6 +191,12 @@ def _first(row: Row, *names: str) -> str:
 def _all(row: Row, name: str) -> list[str]:
     value = row.get(name, [])
     return cast("list[str]", value) if isinstance(value, list) else [value]
+
+
+def _linear_day(text: str) -> str:
+    """A due date as a day: Linear writes midnight at its user's place, as the time in another zone."""
+    at = words.moment(text)
+    return text if at is None or at.tzinfo is None else (at.astimezone(UTC) + timedelta(hours=12)).date().isoformat()
 
 
 def _split(row: Row, name: str) -> list[str]:

@@ -51,8 +51,12 @@ _FORMS = (
         "%m/%d/%y %H:%M",
     ),
     *("%m/%d/%Y", "%m/%d/%y", "%Y/%m/%d", "%d/%m/%Y", "%d/%m/%y", "%Y-%m-%d %a", "%Y-%m-%d %a %H:%M", "%a, %d %b %Y"),
+    *("%a %b %d %Y %H:%M:%S GMT%z",),
 )
 """Dates that ISO 8601 does not know; with the month first where both would do."""
+
+_ZONE_NAME = re.compile(r"\s+\([^()]*\)$")
+"""What JavaScript writes behind a time."""
 
 Members = dict[str, Any]
 
@@ -87,7 +91,7 @@ def time(draft: Draft, text: Any, what: str, line: int = 0, *, zone: str = "") -
     spelled = one_line(str(text or ""))
     if not spelled:
         return None
-    found = _date(spelled)
+    found = moment(spelled)
     if found is None:
         draft.pass_over(f"`{what}` that is no date (“{clip(spelled, 30)}”)", line)
         return None
@@ -103,7 +107,9 @@ def time(draft: Draft, text: Any, what: str, line: int = 0, *, zone: str = "") -
     return at if at > 0 else None
 
 
-def _date(text: str) -> datetime | None:
+def moment(text: str) -> datetime | None:
+    """A date or time as other programs write it, or None if it is none; what has no zone is told without."""
+    text = _ZONE_NAME.sub("", text)
     try:
         return datetime.fromisoformat(text)
     except ValueError:
@@ -119,7 +125,7 @@ def _date(text: str) -> datetime | None:
 
 def day(at: Any) -> str:
     """The day of a time as other programs write it, for the head of a note; empty if it is none."""
-    found = _date(one_line(str(at or "")))
+    found = moment(one_line(str(at or "")))
     return "" if found is None else date(found.year, found.month, found.day).isoformat()
 
 

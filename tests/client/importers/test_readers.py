@@ -316,6 +316,36 @@ def test_a_table_with_tabs_and_rows_longer_than_its_header() -> None:
     assert passed(draft)["`(behind the last column)`"] == 1
 
 
+def test_a_row_of_jira_with_more_labels_than_its_header_has_columns_is_put_right() -> None:
+    text = (
+        "Summary,Issue key,Issue id,Status,Due Date,Votes,Labels,Description,Environment\n"
+        "Wide,X-1,1,To Do,11/May/24,27,label1, label2,the description,specific\n"
+        "Plain,X-2,2,To Do,,3,label3,another,\n"
+    )
+    draft = formats.drafted(doc(text, "x.csv"))
+    wide, plain = found(draft, "Wide"), found(draft, "Plain")
+    assert (wide.members["labels"], wide.members["description"]) == (["label1", "label2"], "the description")
+    assert (plain.members["labels"], plain.members["description"]) == (["label3"], "another")
+    assert [one.text for one in draft.changed.values()] == [
+        "row with more cells than columns, whose surplus is labels here"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "day"),
+    [
+        ("Thu Jun 25 2026 23:00:00 GMT+0000 (GMT+00:00)", 26),  # midnight in London, in summer
+        ("Fri Jun 26 2026 07:00:00 GMT+0000 (Coordinated Universal Time)", 26),  # in California
+        ("Fri Jun 26 2026 00:00:00 GMT+0200 (CEST)", 26),
+        ("2026-06-26", 26),
+    ],
+)
+def test_a_due_date_of_linear_is_the_day_that_its_user_meant(written: str, day: int) -> None:
+    text = f'ID,Team,Title,Status,Due Date,Parent issue\nE-1,Core,Fix,Todo,"{written}",\n'
+    draft = formats.drafted(doc(text, "x.csv"))
+    assert members(draft, "Fix")["due"] == local(2026, 6, day) and not passed(draft).get("`due date`")
+
+
 def test_a_table_of_linear() -> None:
     head = "ID,Team,Title,Description,Status,Estimate,Priority,Project,Assignee,Labels,Completed,Canceled,Due Date,Parent issue,Blocked by,Related to\n"
     text = (
