@@ -63,7 +63,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 TASK = Argument(("task",), "the task, as 3 or #3", {"metavar": "ID"}, "task")
-TASKS = Argument(("tasks",), "one or more tasks, as 3 or #3", {"metavar": "ID", "nargs": "+"}, "task")
+TASKS = Argument(("tasks",), "the tasks: 3, #3, 1,2 or 3-7", {"metavar": "ID", "nargs": "+"}, "task")
 YES = flag("-y", "--yes", text="do not ask first")
 
 COMMON = (

@@ -29,6 +29,7 @@ _READS = frozenset(
 )
 _PAGE = 10_000
 _NEAR = 3
+_MOST_SPANNED = 1_000
 
 
 class Context:
@@ -260,12 +261,22 @@ def _plain(value: "Any") -> "Any":
 
 
 def ids(texts: "Iterable[str] | None") -> list[str] | None:
-    """Tasks as people write them (`3`, `#3`, `1,2`), as the wire wants them; None when none were given.
+    """Tasks as people write them (`3`, `#3`, `1,2`, `3-7`), as the wire wants them; None when none were given.
 
     Raises:
         UsageError: A text names no task: a variable that is not set must not mean "nothing to do".
     """
-    return [one_id(part) for text in texts or () for part in text.rstrip(", ").split(",")] or None
+    return [one for text in texts or () for part in text.rstrip(", ").split(",") for one in _span(part)] or None
+
+
+def _span(text: str) -> list[str]:
+    """The tasks of `3-7`, or the one that is named."""
+    first, dash, last = (part.strip().removeprefix("#") for part in text.partition("-"))
+    if not (dash and first.isascii() and first.isdecimal() and last.isascii() and last.isdecimal()):
+        return [one_id(text)]
+    if not 0 <= int(last[:9]) - int(first[:9]) < _MOST_SPANNED:
+        raise UsageError(f"{text!r} is no range: write 3-7, of at most {_MOST_SPANNED:,} tasks")
+    return [str(number) for number in range(int(first), int(last) + 1)]
 
 
 if TYPE_CHECKING:

@@ -314,8 +314,12 @@ def _facts(task: "Task", style: Style) -> "Iterable[tuple[str, str]]":
     yield "status", str(task.get("status", "")).replace("_", " ")
     for name, member, text in _FACTS:
         value = task.get(member)
+        if member == "open_blockers" and value == task.get("blocked_by"):
+            continue  # all of them are still open
         if value and (member, value) != ("priority", "normal"):
             yield name, text(value)
+    if task.get("created_at"):
+        yield "created", moment(task["created_at"])
     if task.get("waits_for"):
         yield "waits for", gate_wait(task)
     if spent := _spent_ms(task, style.now):

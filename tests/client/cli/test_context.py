@@ -36,6 +36,8 @@ def context(home: Path) -> Generator[Make]:
         (["3"], ["3"]),
         (["#3", "4"], ["3", "4"]),
         (["1,2", " #5 , 6,"], ["1", "2", "5", "6"]),
+        (["3-5", "#8-#9,12"], ["3", "4", "5", "8", "9", "12"]),
+        (["7-7", "a-b"], ["7", "a-b"]),
         ([], None),
         (None, None),
     ],
@@ -53,6 +55,12 @@ def test_one_task_is_named_likewise(text: str | None, meant: str | None) -> None
 def test_a_text_that_names_no_task_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is no task"):
         ids(["3", text])
+
+
+@pytest.mark.parametrize("text", ["5-3", "1-1001", "1-9999999999999999999999"])
+def test_a_range_that_is_none_or_too_long_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is no range"):
+        ids([text])
 
 
 @pytest.mark.parametrize("text", ["", " ", " # "])

@@ -75,3 +75,22 @@ def test_a_box_means_the_same_in_an_import_a_plan_and_an_export(run: Any, punch:
     assert (first["status"], first["priority"], second["status"]) == ("pending", "high", "failed")
     punch("export", str(home / "again.md"))
     assert "- [ ] urgent" in (home / "again.md").read_text() and "- [✗] given up" in (home / "again.md").read_text()
+
+
+def test_a_range_of_tasks_is_one_word(punch: Any) -> None:
+    for title in "abc":
+        punch("add", title)
+    assert punch("done", "1-2").code == 0
+    assert [task["status"] for task in punch("list", "--json").json["tasks"]] == ["completed", "completed", "pending"]
+
+
+def test_what_a_task_waits_for_is_said_once_and_when_it_was_made(punch: Any) -> None:
+    punch("add", "a")
+    punch("add", "b", "-b", "1")
+    shown = punch("show", "2").out
+    assert "blocked by: #1" in shown and "waits for" not in shown and "created: 20" in shown
+
+
+def test_a_title_of_nothing_is_refused_in_words(punch: Any) -> None:
+    assert "the title is empty" in punch("add", "").err
+    assert "the title is empty" in punch("add", " ", "").err

@@ -199,6 +199,8 @@ def _uninstall(context: Context) -> int:
     elif trouble := manager.do("daemon-reload"):
         show_error("manager", f"systemctl --user daemon-reload: {trouble}")
         return REFUSED
+    if not context.args.now and os.path.exists(context.target.socket):
+        context.note("the daemon that runs goes on; to end it: punch daemon stop")
     context.note(f"the lists stay where they are: {context.target.data_dir}")
     return 0
 

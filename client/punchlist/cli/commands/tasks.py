@@ -89,6 +89,8 @@ _TEXTS = ("description", "priority", "owner", "active_form")
 def run_add(context: Context) -> int:
     """Add one task."""
     args = context.args
+    if not any(word.strip() for word in args.title):
+        raise UsageError("the title is empty: say what is to be done, such as punch add Write the lexer")
     result = context.change(
         "task.add",
         title=" ".join(args.title),
