@@ -93,8 +93,9 @@ def test_no_text_of_ours_is_taken_for_a_request_of_roff() -> None:
 def test_what_is_bundled_has_one_exact_version_and_holds_all_dependencies() -> None:
     lines = [(ROOT / f"requirements/{name}.txt").read_text("utf-8").splitlines() for name in ("dist", "dev", "mcp")]
     bundled = {line.lower() for line in lines[0] if line[0] != "#"}
-    pinned = [line.partition("==")[0].lower() for line in (*lines[1], *lines[2]) if "==" in line]
-    assert [name for name in bundled if pinned.count(name) != 1] == []
+    pinned = {line.split(" ")[0].lower() for line in (*lines[1], *lines[2]) if "==" in line}
+    names = [line.partition("==")[0] for line in pinned]
+    assert [name for name in bundled if names.count(name) != 1] == []
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"], *extras["mcp"], *extras["web"], *extras["ui"]]
