@@ -35,6 +35,9 @@ from punchlistd.domain.ordering import between, default_key
 from punchlistd.domain.state import State
 from punchlistd.domain.trace import Change, Taken
 
+SKIPPED = "skipped"
+"""Begins a line that tells what stays as it is."""
+
 
 class Undoing:
     """A run of changes being taken back, newest first. `events` and `lines` are what has come of it.
@@ -71,7 +74,7 @@ class Undoing:
     def skip(self, change: Change, reason: str) -> None:
         """Tell what stays as it is, and why."""
         task = change.after or change.before
-        self.note(f"skipped {name_of(task) if task is not None else 'the list'}: {reason}")
+        self.note(f"{SKIPPED} {name_of(task) if task is not None else 'the list'}: {reason}")
         self.skipped.append((task.id if task is not None else "", change.version, reason))
         self.complete = False
 
@@ -361,7 +364,7 @@ def _stay_away(run: Undoing, taken: Taken) -> None:
     run.leave()
     present = run.state.tasks.get(taken.task.id)
     if present is not None and present.created_at != taken.task.created_at:
-        run.note(f"skipped {name_of(taken.task)}: its id is in use again")
+        run.note(f"{SKIPPED} {name_of(taken.task)}: its id is in use again")
 
 
 def _restored(state: State, taken: Taken, among: Container[str]) -> TaskAdded:
@@ -393,10 +396,10 @@ def _configured(run: Undoing, change: Change) -> None:
         run.apply(back)
         run.note("conversation: title or settings put back")
     if (event.title is not UNSET) != (back.title is not UNSET):
-        run.note("skipped the conversation's title: it changed since")
+        run.note(f"{SKIPPED} the conversation's title: it changed since")
         run.leave()
     if (event.settings is not UNSET) != (back.settings is not UNSET):
-        run.note("skipped the conversation's settings: they changed since")
+        run.note(f"{SKIPPED} the conversation's settings: they changed since")
         run.leave()
 
 

@@ -5,13 +5,14 @@ from random import Random
 import pytest
 
 from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, random_event, replay, tell
 from punchlistd.domain.commands import Decision
 from punchlistd.domain.dependencies import find_cycle
 from punchlistd.domain.evolve import evolve
-from punchlistd.domain.inverse import is_undoable
+from punchlistd.domain.inverse import SKIPPED, is_undoable
 from punchlistd.domain.snapshot import dump_state, load_state
-from punchlistd.domain.state import initial_state
+from punchlistd.domain.state import State, initial_state
 
 SEEDS = range(60)
 UNDO = p.ListUndo(conversation=CONVERSATION)
@@ -127,7 +128,7 @@ def test_undo_takes_the_last_call_back_exactly(seed: int) -> None:
             check_invariants(recorder.state)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [*SEEDS, 73, 294, 379])
 def test_undo_of_everything_gives_the_empty_list(seed: int) -> None:
     random = Random(seed)
     recorder = Recorder()
@@ -139,12 +140,75 @@ def test_undo_of_everything_gives_the_empty_list(seed: int) -> None:
     assert recorder.do(UNDO_ALL).events == ()
 
 
+def _whole(state: State) -> tuple[object, ...]:
+    """All that an undo can bring back; a note that comes back has a new time."""
+    notes = {task.id: [(note.text, note.actor) for note in task.notes] for task in state.tasks.values()}
+    return state.title, state.settings, notes, [{**task, "notes": ()} for task in tell(state)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_undo_and_redo_go_through_the_same_states_in_both_directions(seed: int) -> None:
+    random = Random(seed)
+    recorder = Recorder()
+    recorder.add("first")
+    states = [_whole(recorder.state)]
+    while len(states) < 15:
+        before = len(recorder.history)
+        recorder.call(random_call(random, recorder.state), "ann")
+        if not recorder.state.exists:
+            return
+        told = _whole(recorder.state)
+        if told != states[-1] and any(is_undoable(fact.event) for fact in recorder.history[before].facts):
+            states.append(told)
+        else:
+            states[-1] = told
+    at = len(states) - 1
+    for _ in range(30):
+        redo = at == 0 or (at < len(states) - 1 and random.random() < 0.4)
+        recorder.do(p.ListUndo(conversation=CONVERSATION, of="ann", count=1, redo=redo, whole=True), "ann")
+        at += 1 if redo else -1
+        assert _whole(recorder.state) == states[at], (at, redo)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_redo_among_several_actors_is_the_exact_inverse_of_an_undo_that_left_nothing(seed: int) -> None:
+    random, actors = Random(seed), ("ann", "bob", "cy")
+    recorder = Recorder()
+    recorder.add("first")
+    for _ in range(25):
+        for _ in range(random.randrange(3)):
+            recorder.call(_any_call(random, recorder), random.choice(actors))
+        if not recorder.state.exists:
+            return
+        who, whole, count = random.choice((*actors, None)), random.random() < 0.5, random.choice((1, 1, 2, 3))
+        maker = who or "ann"
+
+        def asked(
+            *, redo: bool, of: str | None = maker, count: int = 1, maker: str = maker, whole: bool = whole
+        ) -> Decision | Rejection:
+            params = p.ListUndo(conversation=CONVERSATION, of=of, count=count, redo=redo, whole=whole)
+            return recorder.call(params, maker)
+
+        before = _whole(recorder.state)
+        taken_back = asked(redo=False, of=who, count=count)
+        check_invariants(recorder.state)
+        if isinstance(taken_back, Rejection) or not taken_back.events:
+            assert _whole(recorder.state) == before
+        elif not any(line.startswith(SKIPPED) for line in taken_back.lines) and random.random() < 0.5:
+            after = _whole(recorder.state)
+            for redo, then in ((True, before), (False, after)):
+                assert isinstance(asked(redo=redo), Decision), taken_back.lines
+                assert _whole(recorder.state) == then, taken_back.lines
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_preview_says_what_the_undo_then_does(seed: int) -> None:
     random = Random(seed)
     recorder = Recorder()
     for _ in range(30):
         recorder.call(_any_call(random, recorder), random.choice(("alice", "bob")))
+    if not recorder.state.exists:
+        return
     preview = recorder.decide(p.ListUndo(conversation=CONVERSATION, actor="bob", preview=True))
     decision = recorder.decide(p.ListUndo(conversation=CONVERSATION, actor="bob"))
     assert isinstance(preview, Decision)

@@ -119,6 +119,13 @@ MUTANTS = (
         ("tests/journeys/test_damage.py",),
     ),
     Mutant(
+        "few long calls of a connection are under way at once",
+        _NET + "connection/__init__.py",
+        "return self._long_under_way < LONG_UNDER_WAY_BYTES and (",
+        "return (",
+        ("tests/daemon/net/connection/test_connection.py",),
+    ),
+    Mutant(
         "the writer waits for no search",
         _ENGINE + "search.py",
         '"""A list is erased: none of its words stays in the file. The writer waits for this."""\n'

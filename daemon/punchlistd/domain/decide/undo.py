@@ -2,11 +2,14 @@
 
 from collections.abc import Generator, Iterable, Sequence
 
+import msgspec
+
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationConfigured, StatusChanged, TaskAdded
+from punchlist_schemas.things import Task
 from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.inverse import Undoing, is_undoable, take_back
+from punchlistd.domain.inverse import SKIPPED, Undoing, is_undoable, take_back
 from punchlistd.domain.lookback import Lookback, Touch, aim
 from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.revert import revert
@@ -78,8 +81,27 @@ def take_back_calls(  # noqa: C901, PLR0911, PLR0912 - the calls in turn, and ev
                 finished.append(-first if first in past.undos else first)
     if len(taken) != count and past.is_cut and params.call is None:
         return None
+    if len(taken) != count and _is_as_it_was(past.state, run):  # all is undone but what only adds up to nothing
+        return Decision(lines=tuple(line for line in run.lines if line.startswith(SKIPPED)))
     is_redo = any(first in past.undos for first in taken)
     return _decision(run, params, tuple(finished) or (() if is_redo else NO_CALL), tuple(taken), None)
+
+
+def _is_as_it_was(state: State, run: Undoing) -> bool:
+    """Whether what was put back and taken again adds up to nothing."""
+    now = run.state
+    if (state.title, state.settings) != (now.title, now.settings):
+        return False
+    return all(
+        _unstamped(state.tasks.get(task)) == _unstamped(now.tasks.get(task))
+        and state.ranks.get(task) == now.ranks.get(task)
+        for task in set(map(named, run.events))
+    )
+
+
+def _unstamped(task: Task | None) -> Task | None:
+    """A task without the stamps that every change moves on."""
+    return None if task is None else msgspec.structs.replace(task, version=0, updated_at=0, status_changed_at=0)
 
 
 def _decision(

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, cast
 
 from punchlist_schemas.errors import Rejection
@@ -19,13 +20,17 @@ from punchlistd.engine.calls import Caller, Stage, Write
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces, Reply
 from punchlistd.engine.subscriptions import Subscription
 from punchlistd.net import jsonrpc
-from punchlistd.net.connection.callers import BatchCaller, Waiting
+from punchlistd.net.connection.callers import BatchCaller, LongCaller, Waiting
 from punchlistd.net.connection.output import BUFFER_BYTES, Output
 from punchlistd.net.connection.protocol import Batch, ServerProtocol
 from punchlistd.net.connections import Connections
 from punchlistd.net.hangup import hung_up
 
 logger = logging.getLogger(__name__)
+
+LONG_UNDER_WAY_BYTES = 512 << 10
+"""A connection's next call is begun only while those of more than `LONG_BYTES` that are under way have fewer bytes
+together: all others wait for what is decided and written before them."""
 
 Begin = Callable[["Connection", Caller, jsonrpc.Call], None]
 """Begins a call, whose caller is answered once, now or later."""
@@ -76,6 +81,7 @@ class Connection(asyncio.Protocol):
         self._metrics = connections.metrics
         self._most_in_flight = limits.in_flight
         self._received = 0
+        self._long_under_way = 0
         self._pauses = 0
         self._batch_caller: BatchCaller | None = None
         self._next_subscription = 1
@@ -191,8 +197,12 @@ class Connection(asyncio.Protocol):
         """Begin received calls as far as the limits allow, then send their answers."""
         protocol = self.protocol
         while (protocol.members or protocol.frames) and self._has_room():
+            size = 0 if protocol.members or not protocol.has_long_frames else len(protocol.frames[0])
             call, batch = protocol.next_call()
             caller = self if batch is None else self._caller_in(batch, call)
+            if size > LONG_BYTES:
+                self._long_under_way += size
+                caller = LongCaller(self, partial(self._end_long, size)) if batch is None else caller
             if type(call) is jsonrpc.Malformed:
                 caller.answer(call.id, call.rejection)
             else:
@@ -204,6 +214,11 @@ class Connection(asyncio.Protocol):
         if self._received and not (protocol.members or protocol.frames):
             self._note_received()
         self.flush()
+
+    def _end_long(self, size: int) -> None:
+        """A long call, or a batch of them, is answered."""
+        if size > LONG_BYTES:
+            self._long_under_way -= size
 
     def _caller_in(self, batch: Batch, call: jsonrpc.Call | jsonrpc.Malformed) -> BatchCaller:
         """Who asks for a call of a batch. From the first one on nothing is pushed until it is answered."""
@@ -233,11 +248,11 @@ class Connection(asyncio.Protocol):
         output, undo = self.output, self.undo
         if output.is_blocked or output.transport is None or (undo is not None and undo.stage is not Stage.ANSWERED):
             return False
+        if self.protocol.members:  # the batch is under way as a whole
+            return True
         in_flight = self.protocol.in_flight
-        return (
-            in_flight < self._most_in_flight
-            or bool(self.protocol.members)
-            or in_flight - len(self.waiting) < self._most_in_flight
+        return self._long_under_way < LONG_UNDER_WAY_BYTES and (
+            in_flight < self._most_in_flight or in_flight - len(self.waiting) < self._most_in_flight
         )
 
     # answers
@@ -253,6 +268,7 @@ class Connection(asyncio.Protocol):
         self.connections.held.take(self.protocol.answer_in(batch, id, outcome))
         if not batch.is_complete:
             return
+        self._end_long(batch.received)
         for reply in batch.replies:
             self.connections.held.give(reply)
         if _is_pushed(batch):

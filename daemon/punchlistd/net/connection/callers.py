@@ -60,6 +60,25 @@ class Behalf:
         return self._caller.admit(outcome)
 
 
+class LongCaller(Behalf):
+    """Who asks for a call of many bytes, of which a connection may have few under way.
+
+    Args:
+        caller: who asked.
+        answered: told of the call's end, once.
+    """
+
+    def __init__(self, caller: Caller, answered: Callable[[], None]) -> None:
+        """A call that has just begun."""
+        super().__init__(caller)
+        self._answered = answered
+
+    def answer(self, id: bytes | None, outcome: Outcome) -> None:
+        """Answer, and make room for the next one."""
+        self._answered()
+        self._caller.answer(id, outcome)
+
+
 class BatchConnection(Caller, Protocol):
     """What the caller of a batch needs to know of its connection."""
 

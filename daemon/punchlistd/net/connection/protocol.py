@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from punchlist_schemas.framing import Framer, FramingError
 from punchlist_schemas.results import Limits
-from punchlistd.engine.replies import Outcome, Pieces
+from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces
 from punchlistd.net import jsonrpc
 
 
@@ -21,15 +21,17 @@ class Batch:
 
     Attributes:
         calls: What the batch asks for.
+        received: How many bytes its frame had.
         replies: The replies so far, each in the pieces that it is made of.
         size: How many bytes they have together.
     """
 
-    __slots__ = ("_missing", "calls", "replies", "size")
+    __slots__ = ("_missing", "calls", "received", "replies", "size")
 
-    def __init__(self, calls: Sequence[jsonrpc.Call | jsonrpc.Malformed]) -> None:
+    def __init__(self, calls: Sequence[jsonrpc.Call | jsonrpc.Malformed], received: int = 0) -> None:
         """A batch of which nothing is answered."""
         self.calls = calls
+        self.received = received
         self.replies: list[tuple[bytes, ...]] = []
         self.size = 0
         self._missing = len(calls)
@@ -73,6 +75,7 @@ class ServerProtocol:
         frames: What came in whole, of which nothing has begun.
         members: The calls of the batch that is coming out.
         framed: Puts a payload into this connection's framing.
+        has_long_frames: Whether one of `frames` may have more than `LONG_BYTES`.
         has_unfinished_frame: Whether a frame has begun of which more has to come.
         unsent_bytes: How many bytes `data_to_send` has.
         fault: Why the bytes that came in can't be read any further, as the last payload to push; empty while they can.
@@ -81,10 +84,12 @@ class ServerProtocol:
     __slots__ = (
         "_framer",
         "_limits",
+        "_most_straight",
         "_out",
         "at_end",
         "fault",
         "framed",
+        "has_long_frames",
         "has_unfinished_frame",
         "frames",
         "in_flight",
@@ -98,8 +103,10 @@ class ServerProtocol:
         self.at_end = False
         self.fault: bytes = b""
         self.unsent_bytes = 0
+        self.has_long_frames = False
         self.has_unfinished_frame = False
         self._limits = limits
+        self._most_straight = min(limits.frame_bytes, LONG_BYTES)
         self._framer = Framer(limits.frame_bytes)
         self.framed = self._framer.encode
         self.frames: deque[bytes] = deque()
@@ -117,12 +124,14 @@ class ServerProtocol:
         except FramingError as error:
             frames = error.frames
             self.fault = jsonrpc.failure(jsonrpc.NULL, error.rejection)
+        if frames:
+            self.has_long_frames = (self.has_long_frames and bool(self.frames)) or max(map(len, frames)) > LONG_BYTES
         self.frames += frames
         self.has_unfinished_frame = self._framer.pending
         return bool(frames)
 
     def receive_call(self, data: bytes) -> jsonrpc.Call | jsonrpc.Malformed | None:
-        """Take bytes that are one whole request on a line, behind which nothing waits; None: nothing was taken.
+        """Take bytes that are one whole short request on a line, behind which nothing waits; None: nothing was taken.
 
         It is what `receive_data` and `next_call` do together, at a third of the price, for what nearly always comes.
         """
@@ -134,7 +143,7 @@ class ServerProtocol:
             or self.members
             or self.at_end
             or not data.startswith(b"{")
-            or not data.find(b"\n") == len(data) - 1 < self._limits.frame_bytes
+            or not data.find(b"\n") == len(data) - 1 < self._most_straight
         ):
             return None
         call = jsonrpc.decode(data, self._limits)
@@ -160,9 +169,10 @@ class ServerProtocol:
         """The next call and the batch that it belongs to; only while there are `members` or `frames`."""
         if self.members:
             return self.members.popleft()
-        decoded = jsonrpc.decode(self.frames.popleft(), self._limits)
+        frame = self.frames.popleft()
+        decoded = jsonrpc.decode(frame, self._limits)
         if isinstance(decoded, list):
-            batch = Batch(decoded)
+            batch = Batch(decoded, len(frame))
             self.in_flight += len(decoded)
             self.members.extend([(each, batch) for each in decoded])
             return self.members.popleft()

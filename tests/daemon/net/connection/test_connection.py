@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+import pytest
 
 from punchlist_schemas.results import Limits
 from punchlist_schemas.system import os_calls
@@ -15,8 +16,8 @@ from punchlistd.net.connection import Connection
 C = "c"
 
 
-def add(title: str) -> dict[str, Any]:
-    return {"conversation": C, "title": title}
+def add(title: str, **more: Any) -> dict[str, Any]:
+    return {"conversation": C, "title": title, **more}
 
 
 def only_session(running: Engine) -> Connection:
@@ -129,6 +130,29 @@ async def test_no_more_calls_are_in_flight_than_the_limit(tmp_path: Path) -> Non
         assert only_session(running).protocol.in_flight == 5
         gate.open()
         assert [(await peer.receive())["id"] for _ in range(20)] == list(range(20))
+
+
+@pytest.mark.parametrize("in_batches", [False, True])
+async def test_few_long_calls_of_a_connection_are_under_way_at_once(tmp_path: Path, in_batches: bool) -> None:
+    log = TouchyLog()
+    async with engine(tmp_path, log) as running:
+        peer, bystander = await running.connect(), await running.connect()
+        gate = log.hold()
+        for number in range(20):
+            params = add(str(number), metadata={"k": "x" * 300_000})
+            call = {"jsonrpc": "2.0", "id": number, "method": "task.add", "params": params}
+            peer.write(peer.frame([call] if in_batches else call))
+        await gate.reached()
+        session = next(each for each in running.connections.live if each.protocol.in_flight)
+        await until(lambda: session.output.transport is not None and not session.output.transport.is_reading())
+        assert session.protocol.in_flight == 2
+        bystander.send("task.add", add("mine"), id="mine")
+        gate.open()
+        answers = [await peer.receive() for _ in range(20)]
+        assert [answer[0]["id"] if in_batches else answer["id"] for answer in answers] == list(range(20))
+        task = (await bystander.answer("mine"))["result"]["task"]
+        assert int(task["id"]) < 8, "whoever comes while they are written waits for those under way alone"
+        await peer.quiet()
 
 
 # batches
