@@ -49,7 +49,7 @@ def is_safe(char: str) -> bool:
     if char in _SPACES:
         return True
     code = ord(char)
-    return char.isprintable() and not any(low <= code <= high for low, high in _IGNORABLE)
+    return char.isprintable() and not _is_within(code, _IGNORABLE)
 
 
 def safe(text: str, keep: str = "") -> str:
@@ -79,7 +79,7 @@ def _is_writing(char: str) -> bool:
 
 
 def _is_selector(char: str) -> bool:
-    return any(low <= ord(char) <= high for low, high in _SELECTORS)
+    return _is_within(ord(char), _SELECTORS)
 
 
 def safe_block(text: str) -> str:
@@ -111,8 +111,15 @@ def task_id(text: str) -> str:
 
 def _is_combining(char: str) -> bool:
     """Whether a character is painted onto the one before it."""
-    code = ord(char)
-    return code >= _MARKS[0][0] and any(low <= code <= high for low, high in _MARKS)
+    return _is_within(ord(char), _MARKS)
+
+
+def _is_within(code: int, ranges: "tuple[tuple[int, int], ...]") -> bool:
+    """Whether a code point lies in one of these ranges, which are in their order."""
+    for low, high in ranges:
+        if code <= high:
+            return code >= low
+    return False
 
 
 def _json_escape(code: int) -> str:
