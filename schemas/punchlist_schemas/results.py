@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from punchlist_schemas.events import Recorded
-from punchlist_schemas.things import Conversation, Counts, Damage, Message, Reason, Row, Task, TaskName
+from punchlist_schemas.things import Conversation, Counts, Damage, Message, Reason, Row, Shared, Task, TaskName
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -270,8 +270,9 @@ class TaskExplainResult(Result, frozen=True, kw_only=True):
 class TaskListResult(Result, frozen=True, kw_only=True):
     """The tasks asked for, and the counts of the whole list. With `fields`, tasks hold only those members.
 
-    `total` is how many tasks matched before `offset` and `limit`. With `damaged` the list is not whole. With `since`,
-    `tasks` is empty; `rows` and `gone` are what changed, or with `reset` the whole list.
+    `total` is how many tasks matched before `offset` and `limit`. With `damaged` the list is not whole; with `shared`
+    its newest changes may be missing here. With `since`, `tasks` is empty; `rows` and `gone` are what changed, or with
+    `reset` the whole list.
     """
 
     tasks: tuple[Task, ...]
@@ -280,6 +281,7 @@ class TaskListResult(Result, frozen=True, kw_only=True):
     seq: int
     total: int
     damaged: Damage | None = None
+    shared: Shared | None = None
     rows: tuple[Row, ...] = ()
     gone: tuple[str, ...] = ()
     reset: bool = False

@@ -115,7 +115,8 @@ class Task(Thing, frozen=True, kw_only=True):
 
     `blocked_by` are the stored edges, `blocks` the same edges from the other side, and `open_blockers` those of
     `blocked_by` that are neither completed nor deleted. `version` is the conversation's version at the last change.
-    While somebody holds a claim of the task, `fence` is the claim's number and `lease_expires_at` the end of its time.
+    While somebody holds a claim of the task, `fence` is the claim's number and `lease_expires_at` the end of its time;
+    in a list that machines share `machine` is the one on which its owner works.
     A task with `not_before` is deferred: it is not ready until then, and then loses this member. `due` changes nothing.
     `notes` are only ever added. `estimate_ms` is how much work somebody thinks it is, and `spent_ms` how long it was in
     progress, up to the last change of its status. A task with a `gate` that somebody completes is paused and
@@ -152,6 +153,7 @@ class Task(Thing, frozen=True, kw_only=True):
     gate: Gate | None = None
     waits_for: Waits | None = None
     spent_ms: int = 0
+    machine: str = ""
 
 
 class Row(Task, frozen=True, kw_only=True):
@@ -269,12 +271,23 @@ class Damage(Thing, frozen=True):
     reason: str
 
 
+class Shared(Thing, frozen=True):
+    """That a list of a space may have changed elsewhere unseen: it is `behind`, or `offline` since then, in ms.
+
+    Other states are the kinds of error that a change is refused with: `diverged`, `upgrade_needed`, …
+    """
+
+    space: str
+    state: str
+    since: int = 0
+
+
 class Conversation(Thing, frozen=True, kw_only=True):
     """A list and what is known about it. `version` counts its events from 1 without holes.
 
     `running` are up to 8 of its tasks in progress, the longest first; `wakes_at` is when the next deferred task becomes
     ready. `metadata` is whatever those who use the list keep with it. With `damaged` only what was before the damage is
-    shown.
+    shown; with `shared` its newest changes may be missing here.
     """
 
     conversation: ConversationId
@@ -291,6 +304,7 @@ class Conversation(Thing, frozen=True, kw_only=True):
     wakes_at: int | None = None
     kind: ListKind = "list"
     metadata: Metadata = {}
+    shared: Shared | None = None
 
 
 TALK = frozenset({"user", "assistant"})

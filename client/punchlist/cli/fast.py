@@ -105,7 +105,8 @@ def _list(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]
         return write(safe_json(result) + "\n")
     style = style_of(env, now=int(time.time() * 1000))
     folded = style.terminal and "all" not in options
-    lines = render.list_lines(conversation, answer["tasks"], answer["counts"], style, folded=folded)
+    note = render.shared_note(answer.get("shared"))
+    lines = render.list_lines(conversation, answer["tasks"], answer["counts"], style, note=note, folded=folded)
     return write("\n".join(lines) + "\n")
 
 

@@ -179,6 +179,16 @@ def step_lines(result: "Any", style: Style) -> "list[str]":
     return [*task_lines(result["task"], style), style.paint("dim", cut(line, style.width, style.glyphs["cut"]))]
 
 
+def shared_note(shared: "Any") -> str:
+    """What is said behind the name of a shared list whose newest changes may be missing here."""
+    if not shared:
+        return ""
+    state, since = str(shared.get("state", "")), shared.get("since")
+    when = f" since {moment(since)}" if since and state == "offline" else ""
+    refused = "" if state == "behind" else ", changes are refused"
+    return f"{safe(str(shared.get('space', '')))}: {safe(state)}{when}{refused}"
+
+
 def list_lines(  # noqa: PLR0913 - what a list can be shown with
     conversation: str,
     tasks: "Sequence[Task]",
@@ -262,7 +272,7 @@ def _annotations(task: "Task", state: str, style: Style) -> str:
     if state == "blocked" or (state == "paused" and task.get("open_blockers")):
         tail += f"  {style.glyphs['arrow']} " + ", ".join(f"#{safe(str(one))}" for one in task["open_blockers"])
     if task.get("owner") and state != "completed":
-        tail += f"  @{safe(str(task['owner']))}"
+        tail += f"  @{safe(str(task['owner']))}" + (f" on {safe(str(task['machine']))}" if task.get("machine") else "")
     if state not in FINISHED:
         tail += "".join(f"  +{safe(str(label))}" for label in task.get("labels", ()))
         tail += f"  due {moment(task['due'])}" if task.get("due") else ""
@@ -344,6 +354,7 @@ def _ids(ids: "list[str]") -> str:
 _FACTS: "tuple[tuple[str, str, Callable[[Any], str]], ...]" = (
     ("priority", "priority", safe),
     ("owner", "owner", safe),
+    ("on", "machine", safe),
     ("doing", "active_form", safe),
     ("attempts", "attempts", str),
     ("parent", "parent", lambda parent: _ids([parent])),

@@ -51,6 +51,11 @@ class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
     keep: bool = False
     keeper: str = ""
 
+    @property
+    def machine(self) -> str:
+        """The machine of its keeper; "" in a list that is not shared."""
+        return self.keeper.rpartition("_")[0]
+
 
 class State:
     """One conversation as of `version`.

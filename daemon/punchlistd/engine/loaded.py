@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import msgspec
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.things import Conversation, Damage, Task
+from punchlist_schemas.things import Conversation, Damage, Shared, Task
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.snapshot import dump_state
 from punchlistd.domain.state import State
@@ -46,8 +46,17 @@ class Lane(Protocol):
         """Where the list was before the first post that the log tells of."""
         ...
 
+    @property
+    def shared(self) -> Shared | None:
+        """What is said of the list while its newest changes may be missing."""
+        ...
+
     def take(self, item: Any) -> None:
         """Take a write, or a read or a barrier that comes behind writes: each goes on when its turn has come."""
+        ...
+
+    async def barrier(self) -> Rejection | None:
+        """Wait until everything that was taken before is answered or waits for a task; why that never is, or None."""
         ...
 
 
@@ -147,6 +156,12 @@ class LoadedConversation:
     def damaged_member(self) -> bytes:
         """What every answer about a list says that is not whole, as a further member of a JSON object."""
         return b"" if self.cut is None else b',"damaged":' + _encode(self.cut)
+
+    @property
+    def shared_member(self) -> bytes:
+        """What answers about a shared list say whose newest changes may be missing, as a further member."""
+        shared = None if self.lane is None else self.lane.shared
+        return b"" if shared is None else b',"shared":' + _encode(shared)
 
     def view(self) -> Conversation:
         """The conversation as answers show it."""

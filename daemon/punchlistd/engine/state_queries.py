@@ -22,7 +22,10 @@ LIST_END = b',"version":%d,"seq":%d,"total":%d}'
 
 def get_conversation(_params: p.Place, opened: LoadedConversation, _head: int) -> Outcome:
     """conversation.get."""
-    return _encode(r.ConversationGetResult(conversation=opened.view()))
+    view, lane = opened.view(), opened.lane
+    if lane is not None and (shared := lane.shared) is not None:
+        view = msgspec.structs.replace(view, shared=shared)
+    return _encode(r.ConversationGetResult(conversation=view))
 
 
 def get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outcome:
@@ -81,7 +84,7 @@ def list_tasks(params: p.TaskList, opened: LoadedConversation, head: int) -> Out
     """task.list, of the present state."""
     if params == p.TaskList(conversation=params.conversation):
         state = opened.state
-        return opened.list_reply(b"{", LIST_END % (state.version, head, len(state.tasks)))
+        return opened.list_reply(b"{", opened.shared_member + LIST_END % (state.version, head, len(state.tasks)))
     return filtered(params, opened.state, head, opened)
 
 
@@ -93,7 +96,7 @@ def filtered(params: p.TaskList, state: State, head: int, opened: LoadedConversa
     end = None if params.limit is None else params.offset + params.limit
     page = found[params.offset : end]
     page = page if opened is None else opened.shown(page)
-    damaged = b"" if opened is None else opened.damaged_member
+    damaged = b"" if opened is None else opened.damaged_member + opened.shared_member
     if params.fields is None:
         return _list_result(_encode(page), state, head, len(found), damaged)
     unknown = [name for name in params.fields if name not in Task.__struct_fields__]

@@ -224,7 +224,7 @@ class Router:
     ) -> None:
         outcome: Outcome = GIVEN_UP
         try:
-            if behind_write and (refused := await self._inbox.barrier()) is not None:
+            if behind_write and (refused := await self._passed(connection)) is not None:
                 outcome = refused
             elif isinstance(caller, WaitingCall):
                 with caller.running():
@@ -246,6 +246,13 @@ class Router:
         # Asked only now: whether the daemon stops decides what a call is told that was given up.
         caller.answer(id, self._connections.given_up if outcome is GIVEN_UP else outcome)
         caller.flush()
+
+    async def _passed(self, connection: Connection) -> Rejection | None:
+        """Wait until the connection's writes are published, those that a lane posts included; why they never are."""
+        refused, write = await self._inbox.barrier(), connection.last_write
+        if refused is None and write is not None and write.stage is Stage.POSTING and write.opened is not None:
+            return None if write.opened.lane is None else await write.opened.lane.barrier()
+        return refused
 
     async def _from_log(self, connection: Connection, row: Row, params: Any) -> Outcome:
         if row.state is not None and (row.from_log is None or not row.from_log(params)):

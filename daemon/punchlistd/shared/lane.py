@@ -18,6 +18,9 @@ from functools import partial
 from typing import NamedTuple
 
 from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import ConversationDeleted
+from punchlist_schemas.things import Shared
+from punchlistd.clock import now_ms
 from punchlistd.engine.calls import Arrival, Barrier, Nobody, Read, Stage, Step, Write
 from punchlistd.engine.claims import Claims
 from punchlistd.engine.conversations import Conversations
@@ -116,6 +119,7 @@ class Lane:
         self._stale = True
         self._forgotten = False
         self._closing = False
+        self._erasing = 0  # before this position everything was deleted here, and is to leave the space
         self._single = 0  # so many calls were too large together: each gets a post of its own
         self._wants: dict[str, float] = {}  # who asked for a turn, in the order of asking, and until when it is kept
         self._work = asyncio.Event()
@@ -156,6 +160,15 @@ class Lane:
         if self.away_since is not None or self._log.link.state != "up":
             return "offline"
         return "behind" if self._stale or self._held or self._partial else "current"
+
+    @property
+    def shared(self) -> Shared | None:
+        """What is said of the list while its newest changes may be missing."""
+        if (state := self.state) == "current":
+            return None
+        away = self.away_since
+        since = 0 if away is None else now_ms() - int((time.monotonic() - away) * 1000)
+        return Shared(self.space, state, since)
 
     def posted(self, posted: Posted) -> None:
         """Somebody posted, perhaps this daemon."""
@@ -219,7 +232,7 @@ class Lane:
                     self._work.clear()
                     await self._work.wait()
 
-    async def _go_on(self) -> float | None:  # noqa: PLR0911 - one state after the other
+    async def _go_on(self) -> float | None:  # noqa: C901, PLR0911 - one state after the other
         """Do what there is to do; how long to wait before the next look, None: until there is work."""
         if self.refused is not None:
             self._refuse_all(self.refused)
@@ -239,6 +252,8 @@ class Lane:
         try:
             if self._stale:
                 await self._catch_up()
+            if self._erasing:
+                await self._erase()
             if not self._queue or self._arriving or self.refused is not None:
                 return None if self._arriving or not self._queue else 0
             return await self._decide_some()
@@ -311,6 +326,14 @@ class Lane:
         if self._forgotten and not self._arriving:
             self._forgotten = False
             self._parts.conversations.follow(await self._parts.conversations.durable(self.conversation))
+
+    async def _erase(self) -> None:
+        """What was before a tombstone of this daemon leaves the space's disks, if this member may do that."""
+        try:
+            await self._log.erase(self.conversation, self._erasing)
+        except Forbidden as error:
+            logger.warning("%s: the space %s keeps what was deleted: %s", self.conversation, self.space, error)
+        self._erasing = 0
 
     async def _reached(self) -> Place | None:
         """Up to where the list goes here; None if it can't be had."""
@@ -474,6 +497,8 @@ class Lane:
         self.counts.posts += 1
         self.counts.calls += len(groups)
         first, newest, behind, steps = draft.first, draft.version, draft.place, draft.steps
+        if any(type(event) is ConversationDeleted for step in groups for event in step.events):
+            self._erasing = position
         reached = Place(position, check_of(body))
         draft.reached(reached)
         received = Post(self._log.member, nonce, first, newest, behind, reached, [], more=False)

@@ -14,6 +14,7 @@ from punchlist.cli.render import (
     header,
     list_lines,
     progress,
+    shared_note,
     since,
     status_line,
     task_lines,
@@ -157,6 +158,24 @@ def test_details_show_every_member_and_keep_lines() -> None:
         "",
         "  result: done",
     ]
+
+
+def test_of_a_shared_list_the_owner_is_shown_with_his_machine() -> None:
+    one = task("3", owner="ada", machine="laptop\x1b-ann", version=4)
+    assert detail_lines(one, Style())[:4] == [
+        "☐ #3 Write  @ada on laptop\\x1b-ann",
+        "  status: pending",
+        "  owner: ada",
+        "  on: laptop\\x1b-ann",
+    ]
+
+
+def test_a_shared_list_that_may_be_old_says_so() -> None:
+    assert shared_note(None) == ""
+    assert shared_note({"space": "team", "state": "behind"}) == "team: behind"
+    away = shared_note({"space": "team", "state": "offline", "since": 1_700_000_000_000})
+    assert away.startswith("team: offline since ") and away.endswith(", changes are refused")
+    assert shared_note({"space": "team", "state": "diverged"}) == "team: diverged, changes are refused"
 
 
 def test_small_words() -> None:

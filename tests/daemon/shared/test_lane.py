@@ -17,6 +17,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import AddedTask, TaskAdded
 from punchlist_testing.machines import Connection, Machine
 from punchlist_testing.memory_space import Faults, MemorySpace
+from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Decision
 from punchlistd.engine.calls import Arrival, Step
 from punchlistd.engine.loaded import Place
@@ -476,8 +477,8 @@ async def test_a_list_that_is_deleted_is_erased_on_every_machine_and_may_be_begu
             assert b"secret" not in kept[0].line
         await b.call(add("new"))
         await a.reaches(LIST, 5)
+        assert [b"secret" in post.body for post in space.posts[LIST]] == [False, False], "the space has it no more"
         c = Machine("eve", space, LIST, data_dir=str(tmp_path))
-        await a.shared.erase(LIST, space.posts[LIST][1].position)
         await c.reaches(LIST, 5)
         assert [t.title for t in (await c.engine.conversations.durable(LIST)).state.ordered()] == ["new"]
         await ended(a, b, c)
@@ -527,3 +528,51 @@ def test_pushes_that_are_lost_or_come_in_any_order_leave_no_hole() -> None:
 
     for seed in range(5):
         together(story, Faults(push_lost=0.3, reader_old=0.2, delays=(0.0, 0.01, 0.1)), seed)
+
+
+def test_who_works_on_a_task_is_shown_with_his_machine_on_all() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        claimed = await a.call(claim("ann"))
+        await b.reaches(LIST, 3)
+        shown = [msgspec.json.decode(bytes(await each.read(p.TaskList(conversation=LIST)))) for each in (a, b)]  # pyright: ignore[reportArgumentType]
+        for task in (claimed["task"], *(one["tasks"][0] for one in shown)):
+            assert (task["owner"], task["machine"], task["fence"]) == ("ann", "ann", 3)
+        await ended(a, b)
+
+    together(story)
+
+
+def test_what_waits_behind_the_writes_of_a_lane_goes_on_when_they_are_answered() -> None:
+    async def story(space: MemorySpace) -> None:
+        a = Machine("ann", space, LIST)
+        await a.call(add("one"))
+        write = a.begin(add("two"))
+        assert await a.engine.inbox.barrier() is None
+        assert not write.done(), "its post is on its way"
+        assert await a.lanes.lanes[LIST].barrier() is None
+        assert write.done()
+        await a.stop()
+
+    together(story)
+
+
+def test_a_list_that_may_be_old_says_so_and_since_when() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        place = p.TaskList(conversation=LIST)
+        assert "shared" not in msgspec.json.decode(bytes(await b.read(place)))  # pyright: ignore[reportArgumentType]
+        b.shared.cut()
+        await asyncio.sleep(5)
+        shown = msgspec.json.decode(bytes(await b.read(place)))["shared"]  # pyright: ignore[reportArgumentType]
+        assert (shown["space"], shown["state"]) == ("team", "offline")
+        assert 4_900 < now_ms() - shown["since"] < 5_200
+        b.shared.heal()
+        await asyncio.sleep(1)
+        assert "shared" not in msgspec.json.decode(bytes(await b.read(place)))  # pyright: ignore[reportArgumentType]
+        await ended(a, b)
+
+    together(story)

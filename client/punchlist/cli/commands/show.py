@@ -9,7 +9,7 @@ from punchlist.cli.context import Context, one_id
 from punchlist.cli.failure import UsageError
 from punchlist.cli.moments import version_at
 from punchlist.cli.next_step import next_step
-from punchlist.cli.render import detail_lines, list_lines, progress, since, status_line, with_counts
+from punchlist.cli.render import detail_lines, list_lines, progress, shared_note, since, status_line, with_counts
 from punchlist.cli.saved_filters import SORTS, saved
 from punchlist.cli.style import Style
 from punchlist.text import safe
@@ -78,7 +78,8 @@ def run_alone(context: Context) -> int:
     """What `punch` does without a command: show the list, and one line of what to do next."""
     result = context.ask("task.list")
     tasks, style = result["tasks"], context.style
-    lines = list_lines(context.conversation, tasks, result["counts"], style, folded=style.terminal)
+    note = shared_note(result.get("shared"))
+    lines = list_lines(context.conversation, tasks, result["counts"], style, note=note, folded=style.terminal)
     return context.answer(
         result, [*lines, style.paint("dim", next_step(tasks, context.ask("task.explain"), context.owner))]
     )
@@ -116,6 +117,7 @@ def run_list(context: Context) -> int:
     note = f"at version {at}" if at is not None else f"{len(tasks)} of {total}" if len(tasks) < total else ""
     if not result["version"] and at is None and context.conversation != OUTSIDE:
         note = "not used yet"
+    note = note or shared_note(result.get("shared"))
     lines = list_lines(
         context.conversation, tasks, result["counts"], style, note=note, folded=folded, flat=bool(args.sort)
     )

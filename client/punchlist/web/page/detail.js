@@ -6,7 +6,7 @@ import { Story, storyOf } from "./history.js";
 import { go, list, mayChange, place, shownRows, task } from "./model.js";
 import { Label, Times } from "./list.js";
 import { durationText, isWeb } from "./members.js";
-import { isDeferred, isFinished, stateOf } from "./rows.js";
+import { isDeferred, isFinished, ownerOf, stateOf } from "./rows.js";
 import { Key, Mark, Since, TaskLink, Text, WORDS } from "./parts.js";
 import { clock, moment, safe, safeBlock } from "./text.js";
 
@@ -40,7 +40,7 @@ export function Detail() {
       <span class=${`pill s-${state}`}><${Mark} state=${state} />${state === "pending" && isDeferred(one) ? "put off" : WORDS[state]}</span>
       <span class="id">#${one.id}</span>
       ${one.priority !== "normal" && html`<span class=${`p-${one.priority}`}>${one.priority}</span>`}
-      ${one.owner && html`<${Text} class="owner" of=${`@${one.owner}`} />`}
+      ${one.owner && html`<${Text} class="owner" of=${ownerOf(one)} />`}
       <${Times} of=${one} />
       ${one.attempts > 1 && html`<span class="hush">attempt ${one.attempts}</span>`}
     </div>

@@ -8,7 +8,7 @@ import { History, TimeBar } from "./history.js";
 import { run } from "./commands.js";
 import { session } from "./link.js";
 import { FILTERS, VIEWS, absent, card, cursor, cursorAt, filter, go, hashOf, isPast, list, marks, mayChange, nameOf, now, place, priorityMark, shownIds, shownRows, task, toggleWord, total, labelWord } from "./model.js";
-import { isDeferred, isFinished, stateOf } from "./rows.js";
+import { isDeferred, isFinished, ownerOf, stateOf } from "./rows.js";
 import { Bar, Key, Mark, Since, Text, WORDS, Windowed } from "./parts.js";
 import { moment, plural, safe } from "./text.js";
 import { GLYPHS } from "./words.js";
@@ -133,6 +133,6 @@ function Row({ one, depth, index, count }) {
     ${!isFinished(one) && one.labels?.length > 0 && html`<span class="labels" aria-hidden="true">${one.labels.slice(0, LABELS).map((label) => html`<span key=${label} class="label" onClick=${(event) => (event.stopPropagation(), toggleWord(labelWord(label)))}><${Text} of=${label} /></span>`)}${one.labels.length > LABELS && html`<span class="hush">+${one.labels.length - LABELS}</span>`}</span>`}
     <${Times} of=${one} />
     ${waits && html`<span class="waits"><span aria-hidden="true">${GLYPHS.arrow} </span><span class="sr">waits for </span>${waits.slice(0, 3).map((id) => `#${id}`).join(" ")}${waits.length > 3 ? ` +${waits.length - 3}` : ""}</span>`}
-    ${one.owner && state !== "completed" && html`<${Text} class="owner" of=${`@${one.owner}`} />`}
+    ${one.owner && state !== "completed" && html`<${Text} class="owner" of=${ownerOf(one)} />`}
   </div>`;
 }

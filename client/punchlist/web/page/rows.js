@@ -1,5 +1,8 @@
 // A list folded from the pushes of the view `rows`, as docs/protocol.md says, and its order as a tree.
 
+/** Who works on a task and, in a list that machines share, where. */
+export const ownerOf = (task) => `@${task.owner}${task.machine ? ` on ${task.machine}` : ""}`;
+
 /** The state as shown: an unfinished task with open blockers is `blocked`. */
 export const stateOf = (task) => (task.status === "pending" && task.open_blockers?.length ? "blocked" : task.status);
 

@@ -167,11 +167,16 @@ class Claims:
         return self.leases.explained(state, rejection)
 
     def shown(self, state: State, tasks: list[Task]) -> list[Task]:
-        """Add to tasks the fences and the ends of leases, which the state does not hold."""
+        """Add to tasks the fences, machines and ends of claims, which the state does not hold."""
         leases = self.leases.of(state.conversation)
         return [
             task
             if (lease := leases.get(task.id)) is None
-            else msgspec.structs.replace(task, lease_expires_at=lease.expires_at(), fence=lease.fence)
+            else msgspec.structs.replace(
+                task,
+                lease_expires_at=lease.expires_at(),
+                fence=lease.fence,
+                machine=state.claims[task.id].machine if task.id in state.claims else "",
+            )
             for task in tasks
         ]

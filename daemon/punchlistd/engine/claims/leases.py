@@ -368,4 +368,4 @@ class Leases:
 
 def _machine(state: State, lease: Lease) -> str:
     """Where a claim is held that a daemon on another machine keeps."""
-    return f" on {state.claims[lease.task].keeper.rpartition('_')[0]}"
+    return f" on {state.claims[lease.task].machine}"

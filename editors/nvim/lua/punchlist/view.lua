@@ -175,7 +175,8 @@ function M:mark(at)
   local said = {}
   if row.fence then
     local till = row.lease_expires_at and os.date(" until %H:%M", math.floor(row.lease_expires_at / 1000)) or ""
-    said[1] = "claimed" .. till
+    local where = (row.machine or "") ~= "" and " on " .. text.safe(row.machine) or ""
+    said[1] = "claimed" .. where .. till
   end
   if row.status == "failed" and (row.fail_reason or "") ~= "" then said[#said + 1] = text.safe(row.fail_reason):sub(1, 120) end
   if row.waits_for then said[#said + 1] = "waits for " .. row.waits_for end
