@@ -14,6 +14,7 @@ from punchlistd.domain.commands import Decision, EndClaims
 from punchlistd.domain.decide import follow_up
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.snapshot import dump_state, load_state
+from punchlistd.engine.access import refused
 from punchlistd.engine.calls import Step, Write
 from punchlistd.engine.loaded import LoadedConversation, Place
 from punchlistd.engine.transaction import Transactor
@@ -94,7 +95,9 @@ class Draft:
         """Decide a call, as it follows from those before it in the post."""
         params, command = write.params, write.command
         self._closed = type(params) in ALONE
-        decision = self._transactor.consider(write, self.loaded)
+        # Again: what another machine posted may have opened it for somebody else.
+        decision = refused(write.caller.user, params.conversation, self.loaded.state)
+        decision = decision or self._transactor.consider(write, self.loaded)
         step = Step((), command.at, command.actor, None, Decision(), write)
         self.steps.append(step)
         if decision is None:

@@ -108,9 +108,9 @@ class Lanes:
     # what is done now and then
 
     async def _beat(self) -> None:
-        """Give a sign of life where claims are kept here."""
+        """Give a sign of life where claims are kept here, and can be: not in a list that is followed no more."""
         while True:
-            kept = tuple(name for name in self.lanes if self._leases.keeps(name))
+            kept = tuple(name for name, lane in self.lanes.items() if not lane.refused and self._leases.keeps(name))
             if kept and self.log.link.state == "up":
                 try:
                     await self.log.beat(Beat(self.log.member, kept))

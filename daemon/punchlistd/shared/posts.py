@@ -147,7 +147,7 @@ def unseal(posted: Posted, behind: Place, version: int) -> Post:
         if envelope.form > FORM or envelope.level > LEVEL:
             raise TooNew(f"{by} is of a later version of punchlist: upgrade this one (punch daemon restart).")
         steps = [_step_of(group, by) for group in _groups.decode(envelope.groups)]
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Diverged(f"{where} is none of punchlist's.") from error
     if not steps or not all(step.events for step in steps):
         raise Diverged(f"{by} holds nothing.")

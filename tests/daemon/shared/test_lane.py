@@ -576,3 +576,63 @@ def test_a_list_that_may_be_old_says_so_and_since_when() -> None:
         await ended(a, b)
 
     together(story)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[" * 200_000,
+        b'{"form":1,"level":1,"by":"x","nonce":"n","version":3,"check":"","groups":' + b"[" * 200_000,
+        b'{"form":1,"level":1,"by":"x","nonce":"n","version":1' + b"0" * 400 + b',"check":"","groups":[]}',
+        b'{"form":1,"level":1,"by":"x","nonce":"n","version":3,"check":"","groups":[{"at":1,"actor":"a","events":[7]}]}',
+        b'{"form":1,"level":1,"by":"x","nonce":"n","version":3,"check":"","groups":[{"at":1,"actor":"a","events":[]}]}',
+    ],
+    ids=["nothing", "no text", "deep", "deep inside", "a huge number", "no event", "an empty group"],
+)
+def test_rubbish_in_a_space_stops_the_list_and_not_the_daemon(body: bytes) -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        assert space.commit(LIST, space.posts[LIST][-1].position, "rubbish", body)
+        for each in (a, b):
+            assert (await each.refused(add("two"))).kind in ("diverged", "upgrade_needed")
+            assert (await each.call(p.TaskAdd(conversation="own", title="one")))["task"]["id"] == "1"
+        await ended(a, b)
+
+    together(story)
+
+
+def test_a_list_that_another_machine_opened_for_a_user_is_nobody_elses_here() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        bound = Connection("eve")
+        bound.user = "eve"
+        b.shared.cut()
+        await a.call(p.ConversationOpen(conversation=LIST, user="ann"))
+        late = b.begin(add("mine"), bound)  # decided when it is known whose the list is
+        await asyncio.sleep(1)
+        b.shared.heal()
+        outcome = await late
+        assert isinstance(outcome, Rejection) and outcome.kind == "not_found"
+        assert await b.version(LIST) == 1
+        await ended(a, b)
+
+    together(story)
+
+
+def test_the_claims_of_a_machine_that_follows_a_list_no_more_are_handed_on() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await a.call(claim("ann", lease_ms=3_000, keep=True))
+        await b.reaches(LIST, 3)
+        a.lanes.lanes[LIST].refused = Rejection("forbidden", "The list was left.", {"what": "list"})
+        began = asyncio.get_running_loop().time()
+        taken = await b.call(claim("bob", wait_ms=60_000))
+        assert taken["task"]["owner"] == "bob" and asyncio.get_running_loop().time() - began < 8
+        await ended(a, b)
+
+    together(story)

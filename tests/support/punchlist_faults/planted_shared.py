@@ -66,7 +66,7 @@ MUTANTS = (
     Mutant(
         "a machine that lives keeps its claims",
         _SHARED + "lanes.py",
-        "kept = tuple(name for name in self.lanes if self._leases.keeps(name))",
+        "kept = tuple(name for name, lane in self.lanes.items() if not lane.refused and self._leases.keeps(name))",
         "kept = ()",
         _LANE,
     ),

@@ -30,6 +30,7 @@ SETTINGS = Settings(socket="", data_dir="", index_delay_s=0.05, grace_s=1.0)
 class Connection(Nobody):
     """A client's connection: it holds what it claims until it is closed."""
 
+    user: str | None = None
     pid = 1
     unsent_bytes = 0
     is_gone = False

@@ -62,10 +62,8 @@ class MemorySpace:
         return likely > 0 and self.random.random() < likely
 
     def commit(self, list: str, expected: int, nonce: str, body: bytes) -> int | None:
-        """Append, if nobody was first; a nonce that is in already is not appended again."""
+        """Append, if nobody was first: the expectation comes before the nonce, so a post that is in conflicts."""
         posts = self.posts.setdefault(list, [])
-        if found := [post for post in posts if post.nonce == nonce]:
-            return found[0].position
         if (posts[-1].position if posts else 0) != expected:
             return None
         self.position += 1
