@@ -15,6 +15,8 @@ from punchlist import Client, connect
 from punchlist_testing.daemon import Running, Spawned, running_daemon
 from punchlist_testing.vscode import Editor, Window, chromium, missing
 
+PICTURES = Path(__file__).parents[2] / "docs/pictures"
+
 pytestmark = [pytest.mark.skipif(missing() is not None, reason=str(missing())), pytest.mark.timeout(300)]
 
 
@@ -354,16 +356,42 @@ def test_a_daemon_that_comes_goes_and_comes_back_loses_nothing(browser: Any, tmp
         process.kill()
 
 
-def test_where_no_daemon_runs_one_is_started(browser: Any, tmp_path: Path) -> None:
+def test_where_no_daemon_runs_one_is_started_and_agent_mode_has_the_tools(browser: Any, tmp_path: Path) -> None:
     env = {"PUNCHLIST_AUTOSTART": "1", "PUNCHLIST_DATA_DIR": str(tmp_path / "data")}
     # VS Code asks a login shell for PATH, where no venv is: the command is found where pipx and uv put it.
     installed = tmp_path / "editor/home/.local/bin/punch"
     installed.parent.mkdir(parents=True)
     installed.symlink_to(Path(sys.executable).with_name("punch"))
-    with Editor(browser, str(tmp_path / "run/daemon.sock"), tmp_path / "editor", env=env) as editor:
+    with Editor(browser, str(tmp_path / "run/daemon.sock"), tmp_path / "editor", env=env, agents=True) as editor:
         window = editor.window()
         window.until("punchlist.connection.connected")
         window.open("website")
         window.run("add", "One")
         window.shows(["pending #1 One"])
+        window.js("void vscode.commands.executeCommand('workbench.mcp.listServer')")
+        window.page.locator(".quick-input-list .monaco-list-row", has_text="punchlist").wait_for()
+        window.page.keyboard.press("Escape")
         window.js("await punchlist.connection.call('daemon.shutdown')")
+
+
+def test_pictures_show_a_list_and_what_a_task_is_about(window: Window, client: Client, project: Path) -> None:
+    plan = client.conversation("handbook")
+    for title in ("Agree on the grammar", "Write the parser", "Print it"):
+        plan.add(title)
+    plan.add("Its tests", parent="2", blocked_by=["1"])
+    plan.add("Fix src/a.py:2", parent="2", priority="high")
+    plan.start("1")
+    plan.complete("1", "as in the draft of May")
+    plan.take("claude-code/7f3c1a")
+    plan.start("3")
+    plan.fail("3", "no paper")
+    plan.edit("2", description="Read src/a.py:2 first: what stands there decides how errors are told.")
+    window.open("handbook")
+    window.sees("no paper")
+    window.run("details", "2")
+    window.until("vscode.window.activeTextEditor?.document.getText().includes('what stands there')")
+    window.page.locator(".view-line", has_text="what stands there decides").wait_for()
+    window.js("await vscode.commands.executeCommand('notifications.clearAll')")
+    if "PICTURES" in os.environ:
+        window.page.screenshot(path=PICTURES / "vscode.png")
+    window.js("await vscode.commands.executeCommand('workbench.action.closeAllEditors')")

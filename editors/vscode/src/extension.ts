@@ -117,7 +117,10 @@ class Window implements Desk {
     if (known) return known;
     const list = new TaskList(this.connection, name, root);
     this.#lists.set(name, list);
-    list.stateChanged.listen(() => this.#told());
+    list.stateChanged.listen(() => {
+      if (list === this.list && !list.ready) this.tree.show(list); // away before its tasks came: nothing is shown
+      this.#told();
+    });
     list.changed.listen((change) => {
       this.#descriptions.update(list, change.before);
       this.#pages.update(list, change.reset ? list.ids() : change.before.keys());

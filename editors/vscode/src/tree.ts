@@ -39,12 +39,15 @@ export class Tree implements vscode.TreeDataProvider<string>, vscode.TreeDragAnd
     this.#dropped = dropped;
   }
 
-  /** Show another list, or none. */
+  /**
+   * Show another list, or none. One whose tasks are on their way is shown when they come: VS Code would gather a second
+   * change for 200 ms, and until then the rows of the old list are no tasks of the new one.
+   */
   show(list: TaskList | null): void {
     this.list = list;
     this.#items.clear();
     this.#shown.clear();
-    this.#changed.fire(undefined);
+    if (!list || list.ready || !list.connection.connected) this.#changed.fire(undefined);
   }
 
   /** Leave finished tasks out, or show them. */

@@ -79,9 +79,12 @@ class Editor:
         socket: Where the daemon listens, or will.
         directory: What the server keeps goes below it.
         env: Further variables of the extension host.
+        agents: Whether agent mode is there.
     """
 
-    def __init__(self, browser: Any, socket: str, directory: Path, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, browser: Any, socket: str, directory: Path, env: dict[str, str] | None = None, *, agents: bool = False
+    ) -> None:
         self._browser = browser
         self._directory = directory
         home = directory / "home"
@@ -94,7 +97,7 @@ class Editor:
             "window.dialogStyle": "custom",
             "security.workspace.trust.enabled": False,
             "telemetry.telemetryLevel": "off",
-            "chat.disableAIFeatures": True,
+            "chat.disableAIFeatures": not agents,
             "workbench.colorTheme": "Default Dark Modern",
         }
         (settings / "settings.json").write_text(json.dumps(quiet))
