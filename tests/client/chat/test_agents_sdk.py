@@ -14,7 +14,17 @@ from punchlist.chat.models.agents_sdk import AgentsSdk
 from punchlist.chat.models.requests import Limits
 from punchlist.chat.thread import Thread
 from punchlist.chat.worker import Worker
-from punchlist_testing.chat import POINTS, SCENARIOS, Deadly, Died, Talk, prepared
+from punchlist_testing.chat import (
+    POINTS,
+    SCENARIOS,
+    Deadly,
+    Died,
+    Talk,
+    prepared,
+    shown_transcript,
+    transcript,
+    with_a_lie,
+)
 from punchlist_testing.daemon import Running
 from punchlist_testing.scripted_model import Script, honest, liar, self_confirming, serving
 
@@ -85,6 +95,11 @@ async def test_a_tool_that_is_not_there_ends_in_an_answer(talk: Talk, script: Sc
     answer = await talk.say("do it")
     assert answer["text"].startswith("Created task: x\nThat did not work: there is no tool")
     assert await talk.open() == ["x"]
+
+
+async def test_the_session_of_the_page_is_what_a_model_makes_in_each_format(talk: Talk, script: Script) -> None:
+    script.profile = with_a_lie
+    assert await transcript(talk) == shown_transcript()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.name)

@@ -13,7 +13,7 @@ from punchlist.chat.models.requests import Limits as Waits
 from punchlist.chat.thread import Thread
 from punchlist.chat.usage import Limits, used
 from punchlist.chat.worker import Worker
-from punchlist_testing.chat import Talk
+from punchlist_testing.chat import Talk, shown_transcript, transcript, with_a_lie
 from punchlist_testing.scripted_model import Profile, Script, honest, liar, results, self_confirming, serving
 
 QUICK = Waits(connect_s=0.5, first_s=0.3, silent_s=0.3)
@@ -323,3 +323,8 @@ async def test_a_turn_of_a_model_has_an_end(talk: Talk, script: Script) -> None:
     script.fault = "stall-mid"
     assert (await talk.say("add b"))["notes"][0].startswith("the model was away (timeout: ")
     assert await talk.open() == ["a", "b"]
+
+
+async def test_the_session_of_the_page_is_what_a_model_of_chat_completions_makes(talk: Talk, script: Script) -> None:
+    script.profile = with_a_lie
+    assert await transcript(talk) == shown_transcript()

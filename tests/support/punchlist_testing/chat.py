@@ -1,6 +1,8 @@
 """A person who talks to a list, and the log as the witness of what is answered."""
 
+import json
 import uuid
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
@@ -9,6 +11,7 @@ from punchlist import AsyncClient
 from punchlist.chat.live import Live, Tell
 from punchlist.chat.thread import Thread
 from punchlist.chat.worker import Worker
+from punchlist_testing.scripted_model import Says, honest, last_user
 
 PATIENCE_S = 30
 
@@ -56,6 +59,46 @@ class Talk:
             assert receipt["seq"] in {event.seq for event in found}, receipt
         assert {receipt["seq"] for receipt in answer.get("receipts", ())} == seqs
         return answer
+
+
+SAID = ("hello, how are you?", "add eggs; flour", "complete task 2", "what is left?", "delete task 1", "yes")
+"""A session that shows what a model may do: talk, call tools, claim what is not so, and ask for what is destroyed."""
+
+PAGE = Path(__file__).parents[3] / "docs/chat.md"
+
+
+def with_a_lie(messages: list[dict[str, Any]]) -> Says:
+    """A model of that session: it is honest but for what is left."""
+    return "You have 7 tasks." if last_user(messages) == "what is left?" else honest(messages)
+
+
+async def transcript(talk: Talk) -> str:
+    """That session as it is written down: calls, results of tools, events of the log, words, and what is answered."""
+    lines: list[str] = []
+    for text in SAID:
+        answer = await talk.say(text)
+        written = await talk.thread.written(talk.turn)
+        words = answer.get("model_text") or (answer["text"] if answer["source"] == "model" else "")
+        spoken = [f"  model  {words}"] if words else []
+        lines += [f"› {text}", *(spoken if answer.get("untrue") else ())]
+        for step in (written[id] for id in sorted(written) if id.startswith("s")):
+            for at, call in enumerate(step["calls"], start=1):
+                who = "rules" if step["source"] == "rules" else "yes" if step["source"] == "answer" else "model"
+                lines.append(f"  {who:6} {call['tool']} {json.dumps(call.get('arguments', {}))}")
+                done = written[f"c1.{at}"]
+                lines.append(f"  tool   {done['text']}")
+                lines += [
+                    f"  log    {one['type']} #{one['task']}" for one in done.get("changes", ()) if one.get("task")
+                ]
+        lines += () if answer.get("untrue") else spoken
+        lines += [f"  note   {note}" for note in answer.get("notes", ())]
+        lines += [f"  answer {line}" for line in answer["text"].splitlines()]
+    return "\n".join([*lines, ""])
+
+
+def shown_transcript() -> str:
+    """The session as docs/chat.md shows it."""
+    return PAGE.read_text("utf-8").partition("```text\n")[2].partition("```")[0]
 
 
 class Died(BaseException):
