@@ -134,6 +134,7 @@ async def test_a_message_of_a_megabyte_is_refused_with_how_much_is_taken(talk: T
 
 async def test_a_megabyte_of_a_model_is_no_answer_and_the_rules_do_what_was_said(client: AsyncClient) -> None:
     with serving(lambda _messages: MEGABYTE) as script:
+        script.piece = 50_000
         talk = Talk(await Thread.open(client, "plan"), Worker(Completions("scripted", script.url)))
         answer = await talk.say("add milk")
     assert (answer["text"], answer["notes"]) == (

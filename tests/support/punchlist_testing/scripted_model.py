@@ -25,6 +25,7 @@ class Script:
         headers: Further headers of the answer.
         fault: `stall` before the head, `stall-mid`, `cut`, `malformed`, `empty`, `endless`, or nothing.
         asked: The bodies of all requests.
+        piece: So many characters of a text are sent at once, in the form of Chat Completions.
         one_id: Whether all calls have the same id, as some servers give them.
         seen: The Authorization headers of all requests.
         began_at: When it sent the first piece of its newest answer, in seconds of the monotonic clock.
@@ -41,6 +42,7 @@ class Script:
         self.seen: list[str] = []
         self.began_at = 0.0
         self.one_id = True
+        self.piece = 9
         self.over = threading.Event()
         self.url = ""
 
@@ -123,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             pieces = [
                 f"data: {json.dumps(one)}\n\n"
-                for one in _completions(script.profile(body["messages"]), one_id=script.one_id)
+                for one in _completions(script.profile(body["messages"]), one_id=script.one_id, piece=script.piece)
             ]
             pieces.append("data: [DONE]\n\n")
         self._send(pieces, fault)
@@ -141,17 +143,20 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             if number == 0:
                 self.script.began_at = time.monotonic()
-            self.wfile.write(piece.encode())
-            self.wfile.flush()
+            try:
+                self.wfile.write(piece.encode())
+                self.wfile.flush()
+            except ConnectionError:  # the reader has had enough
+                return
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
 
 
-def _completions(says: Says, *, one_id: bool) -> Generator[dict[str, Any]]:
+def _completions(says: Says, *, one_id: bool, piece: int) -> Generator[dict[str, Any]]:
     if isinstance(says, str):
-        for at in range(0, len(says), 9):
-            yield {"choices": [{"index": 0, "delta": {"content": says[at : at + 9]}}]}
+        for at in range(0, len(says), piece):
+            yield {"choices": [{"index": 0, "delta": {"content": says[at : at + piece]}}]}
     else:
         for at, (name, arguments) in enumerate(says):
             given = arguments if isinstance(arguments, str) else json.dumps(arguments)
