@@ -24,7 +24,7 @@ class EditorPlugin(NamedTuple):
         name: What `punch setup` calls the editor.
         title: What people call it.
         source: Where the files are in a checkout.
-        place: Where they go, below the user's data directory.
+        place: Where they go, below the user's data directory, or below their Emacs directory.
         then: What is left for the person to do.
     """
 
@@ -35,9 +35,11 @@ class EditorPlugin(NamedTuple):
     then: str
 
     def directory(self, env: Mapping[str, str]) -> str:
-        """Where the files go: below XDG_DATA_HOME, or ~/.local/share."""
+        """Where the files go: below XDG_DATA_HOME, or ~/.local/share; for Emacs where it keeps its packages."""
         xdg = env.get("XDG_DATA_HOME") or ""
         home = env.get("HOME") or os.path.expanduser("~")
+        if self.name == "emacs":
+            return os.path.join(_emacs_directory(home, env), self.place)
         return os.path.join(xdg if os.path.isabs(xdg) else os.path.join(home, ".local/share"), self.place)
 
     def plan(self, directory: str, *, remove: bool = False) -> list[Replacement]:
@@ -88,6 +90,8 @@ class EditorPlugin(NamedTuple):
     def _files(self) -> dict[str, bytes]:
         """The files of the plugin, with the index of its manual, which Neovim makes of plugins' pages when asked."""
         tree = shipped_tree(self.source)
+        if not any(name.startswith("doc/") for name in tree):
+            return tree
         tags = sorted(
             (tag, os.path.basename(name))
             for name, data in tree.items()
@@ -105,7 +109,22 @@ EDITORS = {
         "nvim/site/pack/punchlist/start/punchlist",
         "start nvim in a project and type :Punch; :checkhealth punchlist looks whether all is well",
     ),
+    "emacs": EditorPlugin(
+        "emacs",
+        "Emacs",
+        "editors/emacs",
+        "elpa/punchlist-1.0.0",
+        "start emacs in a project and type M-x punchlist; ? shows the keys",
+    ),
 }
+
+
+def _emacs_directory(home: str, env: Mapping[str, str]) -> str:
+    """Emacs takes ~/.emacs.d if that is there, or else the XDG directory if that is."""
+    old = os.path.join(home, ".emacs.d")
+    xdg = env.get("XDG_CONFIG_HOME") or ""
+    new = os.path.join(xdg if os.path.isabs(xdg) else os.path.join(home, ".config"), "emacs")
+    return new if os.path.isdir(new) and not os.path.isdir(old) else old
 
 
 def _read_manifest(data: bytes | None) -> dict[str, str]:

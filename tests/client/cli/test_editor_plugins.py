@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from punchlist.cli import shipped
+from punchlist_testing import emacs
 from punchlist_testing.nvim import PLUGIN, Editor
 
 PLACE = "share/nvim/site/pack/punchlist/start/punchlist"
@@ -99,3 +100,33 @@ def test_neovim_finds_the_installed_plugin_and_its_manual(run: Any, home: Path, 
         assert nvim.lua("return vim.fn.exists(':Punch')") == 2
         nvim.command("help punchlist-text")
         assert nvim.lua("return vim.fn.expand('%:p')") == str(home / PLACE / "doc/punchlist.txt")
+
+
+def test_the_plugin_of_emacs_is_a_package_of_its_directory(run: Any, home: Path) -> None:
+    (home / ".emacs.d").mkdir()
+    before = sorted(str(path) for path in home.rglob("*"))
+    assert (
+        run("setup", "emacs").lines[-2].startswith("Emacs is set up; start emacs in a project and type M-x punchlist")
+    )
+    files = tree(home / ".emacs.d/elpa/punchlist-1.0.0")
+    assert {name for name in files if not name.startswith(".")} == {path.name for path in emacs.PLUGIN.glob("*.el")}
+    assert run("setup", "emacs").lines == ["Emacs: nothing to change"]
+    assert run("setup", "emacs", "--remove").lines[-1] == "Emacs: removed"
+    assert sorted(str(path) for path in home.rglob("*")) == before
+
+
+def test_where_only_the_xdg_directory_is_there_emacs_gets_its_plugin_there(run: Any, home: Path) -> None:
+    (home / ".config/emacs").mkdir(parents=True, exist_ok=True)
+    assert run("setup", "emacs").code == 0
+    assert (home / ".config/emacs/elpa/punchlist-1.0.0/punchlist.el").exists() and not (home / ".emacs.d").exists()
+
+
+@pytest.mark.skipif(shutil.which("emacs") is None, reason="Emacs is not installed (Debian: emacs-nox).")
+def test_an_installed_plugin_is_found_by_emacs(run: Any, home: Path, tmp_path: Path) -> None:
+    (home / ".emacs.d").mkdir()
+    assert run("setup", "emacs").code == 0
+    load = ("--eval", "(progn (require 'package) (package-initialize))")
+    with emacs.Editor(str(tmp_path / "no.sock"), tmp_path, load=load, home=home) as editor:
+        assert editor.eval("(and (commandp 'punchlist) (autoloadp (symbol-function 'punchlist)))") is True
+        editor.eval("(progn (punchlist) nil)")
+        assert "no daemon listens on" in editor.eval("punchlist--reason")

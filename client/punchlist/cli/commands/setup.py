@@ -41,6 +41,7 @@ COMMANDS = {
             "punch setup vscode --scope project",
             "punch setup codex --remove",
             "punch setup neovim",
+            "punch setup emacs",
             "punch setup vscode-extension",
         ),
     ),

@@ -1,0 +1,252 @@
+"""The plugin in a real Emacs, against a real daemon, while another client changes the list."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from punchlist import Client, connect
+from punchlist_schemas.things import Link
+from punchlist_testing.daemon import Running, Spawned, running_daemon
+from punchlist_testing.domain import HOSTILE_TITLES
+from punchlist_testing.emacs import PLUGIN, Editor
+
+pytestmark = pytest.mark.skipif(shutil.which("emacs") is None, reason="Emacs is not installed (Debian: emacs-nox).")
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with (
+        start_blocking_portal("asyncio") as portal,
+        portal.wrap_async_context_manager(running_daemon(tmp_path_factory.mktemp("emacs"))) as daemon,
+    ):
+        yield daemon
+
+
+@pytest.fixture
+def client(daemon: Running) -> Iterator[Client]:
+    with connect(socket=daemon.socket, autostart=False, name="agent") as client:
+        yield client
+
+
+@pytest.fixture
+def emacs(daemon: Running, tmp_path: Path) -> Iterator[Editor]:
+    with Editor(daemon.socket, tmp_path) as emacs:
+        yield emacs
+
+
+@pytest.fixture
+def plan(request: pytest.FixtureRequest, client: Client) -> Any:
+    name = re.sub(r"[^a-z]+", "-", request.node.name)[:100].strip("-")
+    return client.conversation(f"{name}-{os.urandom(3).hex()}")
+
+
+def opened(emacs: Editor, plan: Any, *titles: str) -> Editor:
+    for title in titles:
+        plan.add(title)
+    show(emacs, plan.id)
+    emacs.until("(= (length (lines)) (car given))", len(titles))
+    return emacs
+
+
+def show(emacs: Editor, name: str) -> None:
+    emacs.eval("(progn (punchlist--show (car given)) nil)", name)
+    emacs.until("(punchlist--list-is-ready punchlist--list)")
+
+
+def test_the_projects_list_opens_and_follows_what_an_agent_does(emacs: Editor, plan: Any, tmp_path: Path) -> None:
+    (tmp_path / ".punchlist.toml").write_text(f'conversation = "{plan.id}"\n')
+    emacs.eval("(progn (punchlist) nil)")
+    emacs.until("(equal (buffer-name) (car given))", f"*punchlist: {plan.id}*")
+    for number in range(50):
+        plan.add(f"Task {number + 1}", parent="1" if number in (3, 4) else None)
+    for number in range(10, 20):
+        plan.complete(str(number))
+    plan.start("30", actor="ann")
+    plan.fail("30", "no paper")
+    rows = [
+        f"[{'x' if 10 <= n < 20 else '!' if n == 30 else ' '}] #{n} Task {n}{'  no paper' if n == 30 else ''}"
+        for n in range(2, 51)
+        if n not in (4, 5)
+    ]
+    emacs.shows(["[ ] #1 Task 1", "  [ ] #4 Task 4", "  [ ] #5 Task 5", *rows])
+    assert emacs.header() == f"{plan.id}  39 of 50 open"
+    assert emacs.eval("(punchlist--mode-line)") == f" {plan.id} 39/50"
+
+
+def test_a_push_draws_the_lines_that_look_different_and_no_other(emacs: Editor, plan: Any) -> None:
+    plan.add_many([f"Task {number + 1}" for number in range(1000)])
+    show(emacs, plan.id)
+    emacs.until("(= (length (lines)) 1000)")
+    lines = emacs.lines()
+
+    def drawn(wanted: list[str]) -> int:
+        emacs.shows(wanted)
+        count = emacs.eval("punchlist-rendered")
+        emacs.eval("(setq punchlist-rendered 0)")
+        return count
+
+    assert drawn(lines) == 1000
+    plan.edit("500", title="n")
+    lines[499] = "[ ] #500 n"
+    assert drawn(lines) == 1
+    plan.add("new", after="500")
+    lines.insert(500, "[ ] #1001 new")
+    assert drawn(lines) == 1
+    plan.delete("2")
+    del lines[1]
+    assert drawn(lines) == 0
+    plan.move("1", after="4")
+    lines[:3] = [*lines[1:3], lines[0]]
+    assert drawn(lines) == 3
+
+
+def test_hostile_titles_are_shown_as_escapes(emacs: Editor, plan: Any) -> None:
+    titles = [title for title in HOSTILE_TITLES if title.strip()] + ["a" * 500, "%s %d 100%", "`x` <b>"]
+    opened(emacs, plan, *titles)
+    shown = "\n".join(emacs.lines())
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u200f\u202e]", shown)
+    assert "\\x1b[31mred" in shown and "\\u202eright to left" in shown and "%s %d 100%" in shown
+    emacs.at("1", "punchlist-delete", False)
+    assert "\x1b" not in emacs.eval("(car asked)")
+
+
+def test_keys_do_what_punch_ui_does(emacs: Editor, plan: Any) -> None:
+    opened(emacs, plan, "One", "Two", "Three")
+    assert emacs.eval('(symbol-name (key-binding (kbd "s")))') == "punchlist-start"
+    emacs.at("1", "punchlist-start")
+    emacs.shows(["[~] #1 One", "[ ] #2 Two", "[ ] #3 Three"])
+    emacs.at("1", "call-interactively #'punchlist-fail", "no paper")
+    emacs.shows(["[!] #1 One  no paper", "[ ] #2 Two", "[ ] #3 Three"])
+    emacs.at("1", "punchlist-reopen")
+    emacs.at("2", "call-interactively #'punchlist-done")
+    emacs.at("2", "call-interactively #'punchlist-edit", "Deux")
+    emacs.at("3", "call-interactively #'punchlist-blockers", "#1 #2")
+    emacs.at("3", "punchlist-raise")
+    emacs.shows(["[ ] #1 One", "[x] #2 Deux", "[ ] #3 Three  !high  <- #1"])
+    emacs.at("3", "punchlist-up")
+    emacs.shows(["[ ] #1 One", "[ ] #3 Three  !high  <- #1", "[x] #2 Deux"])
+    emacs.at("1", "call-interactively #'punchlist-add", "New")
+    emacs.at("1", "call-interactively #'punchlist-note", "seen")
+    emacs.at("2", "punchlist-delete", True)
+    emacs.shows(["[ ] #1 One", "[ ] #4 New", "[ ] #3 Three  !high  <- #1"])
+    emacs.at("4", "punchlist-claim")
+    emacs.until('(equal (plist-get (gethash "4" (punchlist--list-rows punchlist--list)) :owner) punchlist-owner)')
+    emacs.at("4", "punchlist-release")
+    emacs.shows(["[ ] #1 One", "[ ] #4 New", "[ ] #3 Three  !high  <- #1"])
+    emacs.at("3", "punchlist-why")
+    emacs.until('(member "punchlist: blocker: #1 One" said)')
+    assert [note.text for note in plan.get("1").notes] == ["seen"]
+
+
+def test_undo_shows_first_what_it_takes_back_and_the_log_what_happened(emacs: Editor, plan: Any) -> None:
+    opened(emacs, plan, "One")
+    plan.edit("1", title="Uno")
+    emacs.shows(["[ ] #1 Uno"])
+    emacs.at("1", "punchlist-undo", True)
+    emacs.shows(["[ ] #1 One"])
+    assert "Undo?" in emacs.eval("(car asked)")
+    emacs.eval("(punchlist-log)")
+    emacs.until('(string-prefix-p "*punchlist log" (buffer-name))')
+    assert [line.split()[3:5] for line in emacs.lines()] == [
+        ["emacs", "TaskEdited"],
+        ["agent", "TaskEdited"],
+        ["agent", "TaskAdded"],
+        ["agent", "ConversationOpened"],
+    ]
+
+
+def test_a_description_is_saved_and_never_over_somebody_elses(emacs: Editor, plan: Any) -> None:
+    opened(emacs, plan, "One")
+    emacs.at("1", "punchlist-describe")
+    emacs.eval('(progn (insert "Mine\\n") (punchlist-save-description) nil)')
+    emacs.until("(not (buffer-modified-p))")
+    assert plan.get("1").description == "Mine\n"
+    plan.edit("1", description="Theirs")
+    emacs.until('(equal (plist-get (gethash "1" (punchlist--list-rows (car punchlist--task))) :description) "Theirs")')
+    emacs.eval('(insert "More")')
+    with pytest.raises(AssertionError, match="Somebody else changed #1"):
+        emacs.eval("(punchlist-save-description)")
+    assert plan.get("1").description == "Theirs" and emacs.lines() == ["Mine", "More"]
+    emacs.eval("(progn (punchlist-save-description) nil)")
+    emacs.until("(not (buffer-modified-p))")
+    assert plan.get("1").description == "Mine\nMore"
+
+
+def test_places_are_jumped_to_and_a_todo_becomes_a_task(emacs: Editor, plan: Any, tmp_path: Path) -> None:
+    (tmp_path / ".punchlist.toml").write_text(f'conversation = "{plan.id}"\n')
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a.py").write_text("one\ntwo\n# TODO: mend this\n")
+    emacs.eval("(progn (punchlist) nil)")
+    emacs.until("punchlist--list")
+    emacs.eval('(progn (find-file "src/a.py") (forward-line 2) (setq answers (list "Mend this")) nil)')
+    emacs.eval("(progn (call-interactively #'punchlist-add-here) nil)")
+    emacs.until('(member (format "punchlist: #1 in %s" (car given)) said)', plan.id)
+    assert [(task.title, task.links) for task in plan.list()] == [
+        ("Mend this", (Link(kind="path", to="src/a.py:3"),)),
+    ]
+    show(emacs, plan.id)
+    emacs.shows(["[ ] #1 Mend this"])
+    emacs.at("1", "punchlist-visit")
+    assert emacs.eval("(list (file-name-nondirectory buffer-file-name) (line-number-at-pos))") == ["a.py", 3]
+
+
+def test_a_list_of_another_project_is_not_opened(emacs: Editor, plan: Any, tmp_path: Path) -> None:
+    plan.add("theirs")
+    (tmp_path / ".punchlist.toml").write_text(f'conversation = "{plan.id}"\n')
+    emacs.eval("(progn (punchlist) nil)")
+    told = "was not made for this project; to allow it: punch init --trust"
+    emacs.until("(seq-some (lambda (one) (string-search (car given) one)) said)", told)
+    assert emacs.eval("(buffer-name)") == "*scratch*"
+
+
+def test_a_failed_task_of_ours_is_told(emacs: Editor, plan: Any) -> None:
+    opened(emacs, plan, "One", "Two")
+    owner = emacs.eval("punchlist-owner")
+    plan.edit("1", owner=owner)
+    plan.fail("2", "no ink")
+    plan.fail("1", "no paper")
+    emacs.until("said")
+    assert emacs.said() == ["punchlist: #1 failed: One (no paper)"]
+
+
+def test_kills_of_the_daemon_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
+    process = Spawned(tmp_path)
+    kills = int(os.environ.get("KILLS") or 5)
+    try:
+        with Editor(process.socket, tmp_path) as emacs:
+            emacs.eval('(progn (punchlist--show "website") nil)')
+            assert "away: no daemon listens on" in (emacs.header() or "")
+            process.start()
+            emacs.until("(punchlist--list-is-ready punchlist--list)")
+            lines = list[str]()
+            for number in range(1, kills + 1):
+                emacs.until("punchlist--connected")
+                emacs.eval('(punchlist--change punchlist--list "task.add" (list :title (car given)))', f"Task {number}")
+                process.kill()  # before the answer, behind it, or before the push
+                emacs.until("(not punchlist--connected)")
+                assert "away, this is the last picture" in (emacs.header() or "")
+                process.start()
+                lines.append(f"[ ] #{number} Task {number}")
+                emacs.shows(lines)
+            with connect(socket=process.socket, autostart=False) as client:
+                assert len(client.conversation("website").list()) == kills
+            assert emacs.said() == []
+    finally:
+        process.kill()
+
+
+def test_it_compiles_and_its_documentation_is_in_order(tmp_path: Path) -> None:
+    source = tmp_path / "punchlist.el"
+    shutil.copy(PLUGIN / "punchlist.el", source)
+    for form in (f'(byte-compile-file "{source}")', f'(checkdoc-file "{source}")'):
+        done = subprocess.run(
+            ["emacs", "--batch", "-Q", "--eval", form], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0 and "arning" not in done.stderr, done.stderr

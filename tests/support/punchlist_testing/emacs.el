@@ -1,0 +1,26 @@
+;;; emacs.el --- Drives an Emacs without a screen from a test  -*- lexical-binding: t; -*-
+;; Each line of standard input is JSON: a form as text, and what `given' is while it is evaluated.
+(require 'json)
+(defvar given nil)
+(defvar said nil)
+(defvar asked nil)
+(defvar answers nil)
+(advice-add 'message :override (lambda (&rest words) (when (car words) (push (apply #'format words) said))))
+(defun answer (prompt &rest _) (push prompt asked) (pop answers))
+(dolist (one '(read-string completing-read yes-or-no-p)) (advice-add one :override #'answer))
+(defun shown () (set-buffer (window-buffer (selected-window)))) ; as the command loop does
+(defun until (holds)
+  (let ((end (+ (float-time) 30)))
+    (while (and (not (funcall holds)) (< (float-time) end)) (accept-process-output nil 0.005) (shown))
+    (and (funcall holds) t)))
+(defun lines () (split-string (buffer-substring-no-properties (point-min) (point-max)) "\n" t))
+(defun drive ()
+  (let (line)
+    (while (setq line (ignore-errors (read-from-minibuffer "")))
+      (shown)
+      (let* ((asked-for (json-parse-string line :array-type 'list :null-object nil :false-object nil))
+             (given (cadr asked-for))
+             (result (condition-case err (list t (eval (car (read-from-string (car asked-for))) t))
+                       (error (list nil (error-message-string err))))))
+        (send-string-to-terminal
+         (concat (json-encode (list (if (car result) 1 0) (cadr result))) "\n"))))))
