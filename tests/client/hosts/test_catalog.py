@@ -8,6 +8,7 @@ import pytest
 
 from punchlist.cli.commands.setup import COMMANDS
 from punchlist.cli.editor_plugins import EDITORS
+from punchlist.cli.vscode_extension import NAME as EXTENSION
 from punchlist.hosts import jsonc
 from punchlist.hosts.catalog import HOSTS, Host, Place, Scope, hook_command, host_named
 from punchlist.hosts.configure import Configurator
@@ -29,7 +30,11 @@ SERVER = {"command": "/bin/punch", "args": ["agent", "mcp", "--dialect", "native
 
 
 def test_the_command_line_offers_the_hosts_and_editors_there_are() -> None:
-    assert COMMANDS["setup"].arguments[0].options["choices"] == (*(host.name for host in HOSTS), *EDITORS)
+    assert COMMANDS["setup"].arguments[0].options["choices"] == (
+        *(host.name for host in HOSTS),
+        *EDITORS,
+        EXTENSION,
+    )
 
 
 @pytest.mark.parametrize(
