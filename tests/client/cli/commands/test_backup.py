@@ -221,7 +221,7 @@ def test_a_restore_that_was_cut_off_is_told_and_repeated(run: Any, home: Path) -
     )
     places = [str(home / "data"), str(home / "data" / "aside-1"), str(home / "copy.db")]
     assert subprocess.run([sys.executable, "-c", killed, *places], check=False).returncode == 9
-    done = subprocess.run([sys.executable, "-m", "punchlistd"], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-m", "punchlistd"], capture_output=True, text=True, check=False, timeout=50)
     assert done.returncode == 78 and f"punch daemon restore {home}/copy.db" in done.stderr
     assert (home / "data" / "aside-1" / "log.db").exists() and not (home / "data" / "log.db").exists()
     assert run("daemon", "restore", "copy.db").code == 0
