@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Generator, Iterator
 
@@ -22,6 +23,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     What an fsync() means is the matter of tests/crash and of the harnesses that cut the power. TMPDIR is heeded.
     """
+    # A shell starts what runs in its background with this ignored, and the programs of the tests would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if "TMPDIR" not in os.environ and has_room(IN_MEMORY):
         os.environ["TMPDIR"] = tempfile.tempdir = IN_MEMORY
 
