@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 from punchlist import connect
+from punchlist.cli import other_build
+from punchlist.launch import Target
+from punchlist.sync_link import Caller
+from punchlist_testing.daemon import spawned_daemon
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = ("daemon", "client", "schemas")
@@ -68,3 +72,25 @@ def test_an_older_daemon_in_use_is_named_once_and_left_alone(upgraded: Punch, by
         assert upgraded("add", "once more").stderr == ""
     with connect(autostart=False) as client:
         assert client.status().pid == pid
+
+
+def test_a_daemon_of_a_lower_version_is_older_and_one_of_a_higher_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes: list[str] = []
+    with spawned_daemon(tmp_path) as older:
+        target = Target(older.socket, older.data_dir, autostart=True)
+        with Caller(socket=older.socket, data_dir=older.data_dir, autostart=True) as caller:
+            hello = caller.open()
+            monkeypatch.setattr(other_build, "__version__", "0.0.1")
+            other_build.met(caller, hello, target, notes.append)
+            other_build.met(caller, hello, target, notes.append)
+            assert len(notes) == 1 and "runs other code" in notes[0]
+            monkeypatch.setattr(other_build, "__version__", "99.0")
+            other_build.met(caller, hello, target, notes.append)
+            assert len(notes) == 2 and f"replaced the daemon (process {hello.pid}" in notes[1]
+            assert caller.open().pid != hello.pid
+            monkeypatch.setattr(other_build, "__version__", hello.version)
+            other_build.met(caller, caller.open(), target, notes.append)
+            assert len(notes) == 3 and "an older build" not in notes[2]
+            caller.call("daemon.shutdown")

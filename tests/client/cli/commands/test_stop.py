@@ -14,6 +14,12 @@ def test_where_no_daemon_runs_there_is_nothing_to_stop(run: Any) -> None:
     assert (told.code, told.lines) == (0, ["no daemon runs"])
 
 
+def test_a_start_tells_which_daemon_runs(punch: Any) -> None:
+    told = punch("daemon", "start")
+    assert told.code == 0 and f"the daemon runs: process {os.getpid()}, " in told.lines[0]
+    assert punch("daemon", "start", "--json").json["pid"] == os.getpid()
+
+
 def test_a_daemon_has_gone_when_it_is_said(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with spawned_daemon(tmp_path / "d") as daemon:
         other = run("--socket", daemon.socket, "daemon", "stop")
