@@ -1,6 +1,7 @@
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from punchlist import launch, plain_json
 from punchlist.cli import wire
 from punchlist.errors import TimedOut
 from punchlist.launch import Target
+from punchlist_schemas.system import os_calls
 from punchlist_testing.peer import HELLO, Handler, Request, Session, scripted_peer
 
 
@@ -37,7 +39,8 @@ def test_a_daemon_of_another_user_is_not_talked_to(punch: Any, home: Path, monke
     punch("add", "a")
     path = str(home / "run" / "daemon.sock")
     assert wire.call(Target(path), "task.list", {"conversation": "default"}) is not None
-    monkeypatch.setattr(launch, "peer", stranger)
+    # The client's alone: the daemon in this process goes on asking the system.
+    monkeypatch.setattr(launch, "os_calls", SimpleNamespace(connect=os_calls.connect, peer=stranger))
     assert wire.call(Target(path), "task.list", {"conversation": "default"}) is None
 
 
