@@ -63,6 +63,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "punchlistd.backups": ("punchlistd", "punchlist_schemas"),
     "punchlistd.leftovers": (),
     "punchlistd.process": ("punchlist_schemas.system",),
+    "punchlistd.machines": ("punchlistd", "punchlist_schemas"),
     "punchlistd.read_only": ("punchlistd", "punchlist_schemas"),
     "punchlistd.repair": ("punchlistd", "punchlist_schemas"),
     "punchlistd.report": ("punchlistd", "punchlist_schemas"),
@@ -282,12 +283,14 @@ LONG = {
     "punchlist.task_calls": "a method for each call about tasks, most of it what their docstrings tell",
     "punchlist_schemas.params": "the params of every call, one struct each",
     "punchlist_schemas.results": "the result of every call, one struct each",
+    "punchlistd.app": "the parts of a daemon, in the order of their start and of their end",
     "punchlistd.domain.inverse": "one inverse for each kind of event",
     "punchlistd.domain.state": "one object and the sets that follow from it, which change together",
     "punchlistd.engine.subscriptions": "one cursor: live, behind and catching up are its states",
     "punchlistd.engine.transaction": "one draft of a commit, from the first call that joins to the last",
     "punchlistd.net.connection": "one peer: bytes in, calls, answers and pushes out, and its end",
     "punchlistd.shared.lane": "one order of posts for a list, and what becomes of each outcome",
+    "punchlistd.shared.sharing": "what is configured, and what each change of it sets in motion, under one lock",
     "punchlistd.store.reading": "one way to read rows, with the index and without it",
 }
 """Modules of more lines, each with the reason why it is one noun."""

@@ -17,6 +17,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas import results as r
 from punchlist_schemas.changes import MAKES, OF_THE_CALL, TaskChange
 from punchlist_schemas.methods import METHODS
+from punchlist_schemas.spaces import SpaceAdd, SpacePlace, SpaceResult, SpaceView
 from punchlist_schemas.things import Status
 
 R = TypeVar("R")
@@ -116,6 +117,42 @@ class ClientCalls:
             StorageFull: There is no space for it; nothing was left behind.
         """
         return Call("daemon.backup", p.Backup(path=path, check=check), itself)
+
+    def add_space(  # noqa: PLR0913 - one parameter for each member of the wire
+        self,
+        space: str,
+        urls: Iterable[str],
+        *,
+        creds: str | None = None,
+        ca: str | None = None,
+        monitors: Iterable[str] = (),
+        replicas: int | None = None,
+    ) -> Call[SpaceResult]:
+        """Adds a space, where several machines share lists, after trying everything that it needs.
+
+        Args:
+            space: Its name, the same on all machines.
+            urls: Its servers, as `tls://HOST` or `tls://HOST:PORT`.
+            creds: Absolute path of the file that lets this machine in.
+            ca: Absolute path of the authorities that are trusted instead of the system's.
+            monitors: Addresses that tell whether the servers write to their disks before they acknowledge.
+            replicas: How many servers hold each change where the space has to be made; by default three in a cluster.
+
+        Raises:
+            Unreachable: It can't be used; the message says why and what to do.
+            Forbidden: The creds do not suffice.
+        """
+        addresses = (urls,) if isinstance(urls, str) else tuple(urls)
+        params = SpaceAdd(space=space, urls=addresses, creds=creds, ca=ca, monitors=tuple(monitors), replicas=replicas)
+        return Call("space.add", params, itself)
+
+    def spaces(self) -> Call[tuple[SpaceView, ...]]:
+        """The spaces of this daemon: how the way to each stands, and which lists are shared there."""
+        return Call("space.list", p.Nothing(), attrgetter("spaces"))
+
+    def remove_space(self, space: str) -> Call[str]:
+        """Forgets a space in which nothing is shared any more; returns its name."""
+        return Call("space.remove", SpacePlace(space=space), attrgetter("removed"))
 
     def shutdown(self, *, if_idle: bool = False) -> Call[bool]:
         """Asks the daemon to answer what it has taken and to stop; true when it does.

@@ -11,6 +11,7 @@ from punchlist_schemas import results as r
 from punchlist_schemas.changes import ListApply
 from punchlist_schemas.events import Recorded
 from punchlist_schemas.params import NewTask
+from punchlist_schemas.spaces import LeftResult, ListJoin, ListLeave, ListShare, SharedResult
 from punchlist_schemas.things import Conversation as ConversationThing
 from punchlist_schemas.things import (
     ListKind,
@@ -61,6 +62,28 @@ class ConversationCalls(TaskCalls):
         """
         members = {"tasks": new_tasks(tasks), "keep_unfinished": keep_unfinished, "confirm": confirm}
         return Call("list.replace", self._write(p.ListReplace, write, **members), attrgetter("tasks"))
+
+    def share(self, space: str) -> Call[SharedResult]:
+        """Shares the list with its whole history in a space; repeating it goes on where it stopped.
+
+        Raises:
+            Unreachable: The space can't be reached.
+            Forbidden: This machine may not change what is there, or a list of this name is there already.
+        """
+        return Call("list.share", ListShare(conversation=self.id, space=space), itself)
+
+    def join(self, space: str) -> Call[SharedResult]:
+        """Gets the list of this name from a space, and follows it; repeating it goes on where it stopped.
+
+        Raises:
+            NotFound: There is no such list in the space.
+            Forbidden: A list of this name is here already, and not empty.
+        """
+        return Call("list.join", ListJoin(conversation=self.id, space=space), itself)
+
+    def leave(self, *, keep_as: str | None = None) -> Call[LeftResult]:
+        """Follows a shared list no more; its copy here goes, or stays as a list of another name."""
+        return Call("list.leave", ListLeave(conversation=self.id, keep_as=keep_as), itself)
 
     def clear(self, *, confirm: str | None = None, **write: Unpack[Confirming]) -> Call[int]:
         """Removes all tasks and returns how many; numbering restarts at 1. As to `confirm` see `delete`."""

@@ -50,7 +50,7 @@ PAUSES_S = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0)
 MAX_FRAME_BYTES = 1 << 30
 """Longest message taken from the daemon, in bytes: it is our own user's, and a long list is one line."""
 
-_SLOW = {"daemon.backup": 86_400.0}
+_SLOW = {"daemon.backup": 86_400.0, "space.add": 120.0, "list.share": 86_400.0, "list.join": 86_400.0}
 """Methods that may take long before they answer, and for how many seconds; they are not tried again."""
 
 _REPEATABLE_SESSION = frozenset({"daemon.hello", "rpc.discover"})

@@ -224,10 +224,14 @@ class RateLimited(RequestRefused, kind="rate_limited"):
 
 
 class Unreachable(RequestRefused, kind="unreachable"):
-    """The space of a shared list can't be reached, `since` then (milliseconds since 1970 UTC); nothing was written."""
+    """A space can't be reached or used, `since` then (milliseconds since 1970 UTC); nothing was written.
+
+    `reason` is a word for programs where it is known.
+    """
 
     space: str
     since: int
+    reason: str | None
 
 
 class Diverged(RequestRefused, kind="diverged"):

@@ -31,6 +31,7 @@ from punchlistd.engine.maintenance import Maintenance, Totals
 from punchlistd.engine.metrics import Metrics
 from punchlistd.engine.queries import Queries
 from punchlistd.engine.search import Search
+from punchlistd.engine.sharing import Sharing
 from punchlistd.engine.subscriptions import Subscriptions
 from punchlistd.engine.transaction import Transactor
 from punchlistd.engine.undos import Undos
@@ -38,6 +39,7 @@ from punchlistd.engine.writer import Spawn, Writer
 from punchlistd.guards import Faults, Replaced, most_telling, watch
 from punchlistd.leftovers import remove
 from punchlistd.lock import DataLock
+from punchlistd.machines import Machines, wanted
 from punchlistd.net.connection import Connection
 from punchlistd.net.connections import Connections
 from punchlistd.net.listener import (
@@ -149,14 +151,15 @@ class Engine:
         self,
         queries: Queries,
         stop: Callable[[], None],
+        sharing: Sharing,
         *,
         spawn: Spawn,
         lock: FileIdentity | None = None,
         read_only: bool = False,
     ) -> Router:
-        """What brings the calls of connections to these parts, and to `queries`; `stop` makes the daemon stop."""
+        """What brings calls to these parts, to `queries` and `sharing`; `stop` makes the daemon stop."""
         return Router(
-            table(ConnectionMethods(queries, self.confirmer, stop, lock), queries, self.search),
+            table(ConnectionMethods(queries, self.confirmer, stop, lock), queries, self.search, sharing),
             self.connections,
             queries,
             inbox=self.inbox,
@@ -267,7 +270,10 @@ class App:
         faults = Faults(self._ending)
         with faults.noticed():
             async with anyio.create_task_group() as background:
-                engine, router = self._connect(log, background)
+                engine, router, machines = self._connect(log, background)
+                if not self._read_only and await anyio.to_thread.run_sync(wanted, self.settings, os.environ):
+                    await machines.begin()  # before anything is loaded, so that no change passes by its lane
+                background.start_soon(engine.maintenance.recover)
                 background.start_soon(faults.rise)
                 background.start_soon(watch, guarded, self.settings.watch_s)
                 if signals:
@@ -277,13 +283,14 @@ class App:
                 async with anyio.create_task_group() as writing:
                     writing.start_soon(engine.writer.run)
                     await self._accept(engine, router, listening)
+                    await machines.close()
                     engine.inbox.close()
                 engine.close()
                 await self._drain(engine.connections)
                 await engine.search.close()
                 background.cancel_scope.cancel()
 
-    def _connect(self, log: SqliteLog, background: anyio.abc.TaskGroup) -> tuple[Engine, Router]:
+    def _connect(self, log: SqliteLog, background: anyio.abc.TaskGroup) -> tuple[Engine, Router, Machines]:
         """Make the parts and hand them to each other."""
 
         def spawn(work: Coroutine[Any, Any, None]) -> None:
@@ -303,7 +310,8 @@ class App:
             backup=lambda params: back_up(log, params),
             status=lambda user: report(user, self._birth, log, engine.conversations, connections),
         )
-        router = engine.route(queries, self.stop, spawn=spawn, lock=self._lock, read_only=self._read_only)
+        machines = Machines(self.settings, os.environ, engine, spawn, read_only=self._read_only)
+        router = engine.route(queries, self.stop, machines, spawn=spawn, lock=self._lock, read_only=self._read_only)
         if self._read_only:
             engine.idle.close()
             engine.deferrals.close()
@@ -322,8 +330,7 @@ class App:
 
         self._check = check
         background.start_soon(status_file.run)
-        background.start_soon(engine.maintenance.recover)
-        return engine, router
+        return engine, router, machines
 
     async def _accept(self, engine: Engine, router: Router, listening: ListeningSocket) -> None:
         """Serve connections until it is time to stop.

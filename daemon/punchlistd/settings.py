@@ -67,6 +67,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.data_dir}/log.db"
 
     @property
+    def spaces_path(self) -> str:
+        """What configures spaces; see `punchlistd.shared.spaces`."""
+        return f"{self.data_dir}/spaces.json"
+
+    @property
     def lock_path(self) -> str:
         """The file whose lock makes this the only daemon of the data directory; never unlinked."""
         return f"{self.data_dir}/lock"

@@ -54,7 +54,9 @@ _ROWS = (
     ErrorKind(
         "undo_conflict", -32020, "A newer call rests on what would be taken back.", ("call", "newer", "actor", "task")
     ),
-    ErrorKind("unreachable", -32021, "The list's space can't be reached; nothing was written.", ("space", "since")),
+    ErrorKind(
+        "unreachable", -32021, "The space can't be reached or used; nothing was written.", ("space", "since", "reason")
+    ),
     ErrorKind("diverged", -32022, "The shared list is not what this replica follows from.", ("conversation", "space")),
     ErrorKind(
         "upgrade_needed", -32023, "A later version wrote to the shared list; read-only.", ("conversation", "space")

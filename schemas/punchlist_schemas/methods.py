@@ -6,6 +6,7 @@ import msgspec
 
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
+from punchlist_schemas import spaces as s
 from punchlist_schemas.changes import ListApply
 
 PROTOCOL = 1
@@ -81,6 +82,12 @@ _ROWS = (
     Method("event.wait", "read", p.EventWait, r.EventsResult, "Waits for events behind a position."),
     Method("event.subscribe", "session", p.EventSubscribe, r.SubscribeResult, "Pushes every change from a position."),
     Method("event.unsubscribe", "session", p.EventUnsubscribe, r.Acknowledged, "Ends a subscription."),
+    Method("space.add", "session", s.SpaceAdd, s.SpaceResult, "Adds a place where several machines share lists."),
+    Method("space.list", "session", p.Nothing, s.SpaceListResult, "The spaces, their links and their shared lists."),
+    Method("space.remove", "session", s.SpacePlace, s.SpaceRemoved, "Forgets a space in which nothing is shared."),
+    Method("list.share", "session", s.ListShare, s.SharedResult, "Shares a list with its history in a space."),
+    Method("list.join", "session", s.ListJoin, s.SharedResult, "Follows a list of a space."),
+    Method("list.leave", "session", s.ListLeave, s.LeftResult, "Follows a shared list no more."),
 )
 
 METHODS: dict[str, Method] = {row.name: row for row in _ROWS}

@@ -39,6 +39,7 @@ SAMPLES: dict[str, tuple[Any, ...]] = {
     "resolve": ("/tmp",), "confirmation": ("t",), "retract": ("m",),
     "backup": ("/b",), "message": ("m",), "find": ("k",), "note": ("1", "seen"),
     "apply": ([{"method": "task.add", "title": "t"}],), "approve": ("1",), "search": ("x",), "reject": ("1", "no"),
+    "add_space": ("team", ["tls://a"]), "remove_space": ("team",), "share": ("team",), "join": ("team",),
 }  # fmt: skip
 
 

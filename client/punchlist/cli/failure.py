@@ -59,7 +59,7 @@ def _not_found(data: "Facts") -> str:
         return "nothing was changed; the agent that asked gets a new token when it calls its tool again"
     if data.get("deleted"):
         return f"punch log --task {data.get('id')} names the call that deleted it; punch undo CALL brings it back"
-    shows = {"task": "punch list --all", "conversation": "punch list all"}
+    shows = {"task": "punch list --all", "conversation": "punch list all", "space": "punch space list"}
     return f"{shows.get(str(data.get('what')), 'punch list')} shows what there is"
 
 

@@ -77,6 +77,11 @@ SECTIONS = {
         Entry("gate", "gates", "Run the check of each task that needs one before it counts as completed."),
         Entry("confirm", "confirm", "Answer a tool's question with yes: show what it would do, then do it."),
     ),
+    "several machines": (
+        Entry("share", "space", "Share a list with other machines, in a space."),
+        Entry("join", "space", "Get a list that another machine shares, and follow it."),
+        Entry("leave", "space", "Follow a shared list no more."),
+    ),
     "files and settings": (
         Entry("init", "init", "Write the project file .punchlist.toml, which names this directory's list."),
         Entry("import", "import_export", "Add the tasks of a file in one step."),
@@ -111,6 +116,16 @@ GROUPS = {
             ),
             Entry("queue renew", "claim", "Keep claims in force."),
             Entry("queue release", "claim", "Give claimed tasks back.", (), ("release",)),
+        ),
+    ),
+    "space": (
+        "where machines share lists",
+        (
+            Entry("space add", "space", "Add a space, after trying everything that it needs."),
+            Entry("space list", "space", "List the spaces and what is shared in them."),
+            Entry("space status", "space", "Show all that is known about the spaces."),
+            Entry("space remove", "space", "Remove a space in which nothing is shared any more."),
+            Entry("space server", "space", "Write the configuration of a space's server, and creds for its members."),
         ),
     ),
     "agent": (

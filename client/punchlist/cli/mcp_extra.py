@@ -1,4 +1,4 @@
-"""The extras `mcp`, `web` and `ui`: whether what one brings is installed, and how to install it."""
+"""The extras `mcp`, `web`, `ui` and `shared`: whether what one brings is installed, and how to install it."""
 
 import json
 import shlex
@@ -6,10 +6,16 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
-_MODULES = {"mcp": ("mcp", "mcp_types", "uvicorn"), "web": ("starlette", "uvicorn"), "ui": ("textual",)}
+_MODULES = {
+    "mcp": ("mcp", "mcp_types", "uvicorn"),
+    "web": ("starlette", "uvicorn"),
+    "ui": ("textual",),
+    "shared": ("nats", "nkeys"),
+}
 
 MISSING = "the MCP server needs the extra mcp, which is not installed"
 WEB_MISSING = "the web server needs the extra web, which is not installed"
+SHARED_MISSING = "lists on several machines need the extra shared, which is not installed"
 UI_MISSING = "the full screen needs the extra ui, which is not installed"
 
 

@@ -77,5 +77,11 @@ LEFT_OUT = {
     "event.wait": "streams do that",
     "event.subscribe": "streams do that",
     "event.unsubscribe": "streams do that",
+    "space.add": "decides which files and addresses of this machine the daemon uses",
+    "space.list": "belongs to who configures the machine",
+    "space.remove": "belongs to who configures the machine",
+    "list.share": "gives a list out of this machine",
+    "list.join": "belongs to who configures the machine",
+    "list.leave": "belongs to who configures the machine",
 }
 """The methods that have no route, and why."""

@@ -22,6 +22,7 @@ from punchlistd.engine.inbox import Inbox
 from punchlistd.engine.queries import Queries
 from punchlistd.engine.replies import INTERNAL_ERROR, LONG_BYTES, SHUTTING_DOWN, Outcome, Pieces
 from punchlistd.engine.search import Search
+from punchlistd.engine.sharing import Sharing
 from punchlistd.net import jsonrpc
 from punchlistd.net import methods as m
 from punchlistd.net.connection import Connection
@@ -66,11 +67,17 @@ class Row(NamedTuple):
     scope: Callable[[str | None, Mutation], Rejection | None] | None = None
 
 
-def table(own: ConnectionMethods, queries: Queries, search: Search) -> dict[str, Row]:
+def table(own: ConnectionMethods, queries: Queries, search: Search, sharing: Sharing) -> dict[str, Row]:
     """What answers each method of the contract."""
 
     def row(name: str, **answers: Any) -> Row:
         return Row(METHODS[name], **answers)
+
+    def machines(name: str, answer: Callable[[Any], Awaitable[Outcome]]) -> Row:
+        def answered(_connection: Connection, params: Any) -> Awaitable[Outcome]:
+            return answer(params)
+
+        return row(name, log=answered, trusted="decide what other machines get")
 
     rows = (
         row("daemon.hello", at_once=own.hello),
@@ -100,6 +107,12 @@ def table(own: ConnectionMethods, queries: Queries, search: Search) -> dict[str,
         row("event.wait", log=queries.wait_events, waits=True),
         row("event.subscribe", log=own.subscribe),
         row("event.unsubscribe", at_once=m.unsubscribe),
+        machines("space.add", sharing.add_space),
+        machines("space.list", sharing.list_spaces),
+        machines("space.remove", sharing.remove_space),
+        machines("list.share", sharing.share),
+        machines("list.join", sharing.join),
+        machines("list.leave", sharing.leave),
     )
     writes = {method.name: Row(method) for method in METHODS.values() if method.kind == "write"}
     return {**writes, **{each.method.name: each for each in rows}}

@@ -170,9 +170,24 @@ class Lane:
         since = 0 if away is None else now_ms() - int((time.monotonic() - away) * 1000)
         return Shared(self.space, state, since)
 
+    @property
+    def link(self) -> Link:
+        """How the way to the space stands."""
+        return self._log.link
+
+    def hold(self, why: Rejection) -> None:
+        """Take no changes, and follow nothing, until `go_on`."""
+        self.refused = why
+        self._work.set()
+
+    def go_on(self) -> None:
+        """Take changes again, from where the list is now."""
+        self.refused, self._place, self._draft, self._stale = None, None, None, True
+        self._work.set()
+
     def posted(self, posted: Posted) -> None:
         """Somebody posted, perhaps this daemon."""
-        if self._place is None or posted.position <= self._place.position:
+        if self.refused is not None or self._place is None or posted.position <= self._place.position:
             return
         self._held[posted.before] = posted
         if not self._posting:

@@ -40,6 +40,8 @@ class Lanes:
         self.log = log
         self.lanes: dict[str, Lane] = {}
         self.members = Members(log.member)
+        self.link_known = anyio.Event()
+        """Set once the link is up, or it is known why it is not."""
         self._parts = parts
         self._leases = leases
         self._group: anyio.abc.TaskGroup | None = None
@@ -93,6 +95,10 @@ class Lanes:
     def link_changed(self, link: Link) -> None:
         """The way to the space is another one now."""
         logger.info("space %s: %s %s", self.space, link.state, link.reason)
+        if link.state != "connecting":
+            self.link_known.set()
+        if link.state == "up":
+            self.members.heard_of()
         for lane in self.lanes.values():
             lane.link_changed(link)
 

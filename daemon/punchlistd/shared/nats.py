@@ -23,6 +23,7 @@ from punchlistd.shared.port import (
     Listener,
     OutcomeUnknown,
     Posted,
+    SharedLogError,
     TooLarge,
     Unreachable,
 )
@@ -112,6 +113,8 @@ class NatsLog:
                 why = await self._serve(url)
             except Refused as refused:
                 why = refused
+            except SharedLogError:
+                why = Refused("unreachable", where=url, cause="the connection was cut")
             self._show("refused" if why.final else "down", why)
             if time.monotonic() - began > AGAIN_AT_MOST_S:
                 pause = AGAIN_S
@@ -246,11 +249,19 @@ class NatsLog:
     def _bar(self, connection: Connection) -> str:
         return f"{self._names.bar}{connection.user}.{self._member}"
 
-    async def _asked(self, asking: Awaitable[_T]) -> _T:
-        """What a question to the server gives; a run of failures makes the link look elsewhere."""
+    async def _asked(self, asking: Awaitable[_T], *, writes: bool = False) -> _T:
+        """What a question to the server gives; a run of failures makes the link look elsewhere.
+
+        What writes nothing was not answered, whether it arrived or not.
+        """
         try:
             answer = await asking
-        except (Unreachable, OutcomeUnknown):
+        except OutcomeUnknown as error:
+            self._fail()
+            if writes:
+                raise
+            raise Unreachable(str(error)) from error
+        except Unreachable:
             self._fail()
             raise
         self._failing_since = None
@@ -265,7 +276,9 @@ class NatsLog:
             raise TooLarge(len(body), connection.max_payload - 1024)
         headers = {EXPECTED: str(expected), "Nats-Msg-Id": nonce, "Nats-Expected-Stream": self._names.stream}
         asked = time.monotonic()
-        answer = _decode((await self._asked(connection.request(self._names.log + word(list), body, headers))).data)
+        answer = _decode(
+            (await self._asked(connection.request(self._names.log + word(list), body, headers), writes=True)).data
+        )
         error = answer.get("error")
         if error is None:
             self._round_trip_s += (time.monotonic() - asked - self._round_trip_s) / 4

@@ -14,6 +14,7 @@ class Checked(msgspec.Struct, frozen=True):
     """A space that can be used, as a first connection found it; `unchecked` says what nobody could ask."""
 
     space: Space
+    server: str
     server_version: str
     encrypted: bool
     made: bool
@@ -54,7 +55,7 @@ async def prepare(space: Space, member: str, *, make_it: bool) -> Checked:
             check_clock(connection, found)
             done = msgspec.structs.replace(space, replicas=int(found.config.get("num_replicas", replicas)))
             encrypted = url.startswith("tls://")
-            return Checked(done, connection.version, encrypted, made, round(found.skew_s, 3), tuple(unchecked))
+            return Checked(done, url, connection.version, encrypted, made, round(found.skew_s, 3), tuple(unchecked))
         finally:
             await connection.close()
     assert refused is not None, "a space has an address"

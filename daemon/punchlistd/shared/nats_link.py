@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import anyio
-from nats import errors
 from nats.aio.client import Client
 
 from punchlistd.shared.nats_creds import Creds
@@ -102,16 +101,26 @@ class Connection:
         return self._client.max_payload
 
     async def open(self) -> None:
-        """Begin to hear answers."""
-        await self._client.subscribe(f"{self._inbox}.*", cb=self._hear)
+        """Begin to hear answers.
+
+        Raises:
+            Unreachable: The connection has ended.
+        """
+        with _as_unreachable():
+            await self._client.subscribe(f"{self._inbox}.*", cb=self._hear)
 
     async def subscribe(self, subject: str, hear: Callable[[str, Answer], None]) -> None:
-        """Let a function hear every message of a subject, with the subject that it came by."""
+        """Let a function hear every message of a subject, with the subject that it came by.
+
+        Raises:
+            Unreachable: The connection has ended.
+        """
 
         async def take(message: Any) -> None:
             hear(message.subject, Answer(message.headers or {}, message.data))
 
-        await self._client.subscribe(subject, cb=take)
+        with _as_unreachable():
+            await self._client.subscribe(subject, cb=take)
 
     async def flush(self) -> float:
         """Wait until the server has seen everything that was sent; how long that took, in seconds.
@@ -234,9 +243,10 @@ def _not_allowed(subject: str) -> str:
 
 @contextlib.contextmanager
 def _as_unreachable() -> Any:
+    """Whatever the library raises while a connection ends under it means that."""
     try:
         yield
-    except (errors.Error, OSError, TimeoutError) as error:
+    except Exception as error:
         raise Unreachable("The connection to the space was lost.") from error
 
 
@@ -296,7 +306,11 @@ async def connect(space: Space, url: str, creds: Creds | None, name: str) -> Con
         found = connection.version
         await connection.close()
         raise Refused("server_too_old", where=url, version=found)
-    await connection.open()
+    try:
+        await connection.open()
+    except Unreachable:
+        await connection.close()
+        raise Refused("unreachable", where=url, cause="the connection was cut") from None
     return connection
 
 

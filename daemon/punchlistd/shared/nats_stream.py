@@ -108,7 +108,7 @@ async def find(connection: Connection, space: str) -> Found:
     except OutcomeUnknown:
         raise Refused("no_quorum", where=connection.url) from None
     except SharedLogError:
-        raise Refused("no_jetstream", where=connection.url) from None
+        raise _nobody(connection) from None
     middle = (asked + time.time()) / 2
     if (error := answer.get("error")) is not None:
         code = error.get("err_code")
@@ -138,7 +138,7 @@ async def make(connection: Connection, space: str, replicas: int) -> None:
     except OutcomeUnknown:
         raise Refused("no_quorum", where=connection.url) from None
     except SharedLogError:
-        raise Refused("no_jetstream", where=connection.url) from None
+        raise _nobody(connection) from None
     if (error := answer.get("error")) is None:
         return
     code = error.get("err_code")
@@ -149,6 +149,13 @@ async def make(connection: Connection, space: str, replicas: int) -> None:
     if code in _NO_JETSTREAM:
         raise Refused("no_jetstream", where=connection.url)
     raise Refused("no_quorum", where=connection.url)
+
+
+def _nobody(connection: Connection) -> Refused:
+    """Why nobody answered: the connection ended, or the server has no JetStream."""
+    if connection.ended.is_set():
+        return Refused("unreachable", where=connection.url, cause=connection.why)
+    return Refused("no_jetstream", where=connection.url)
 
 
 def differences(config: dict[str, Any], space: str) -> dict[str, str]:

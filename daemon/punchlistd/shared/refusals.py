@@ -1,7 +1,7 @@
 """What a change of a shared list is told that could not be made: whether anything was written, and what to do."""
 
 from punchlist_schemas.errors import Rejection
-from punchlistd.shared.port import Link, TooLarge
+from punchlistd.shared.port import Forbidden, Link, SharedLogError, TooLarge
 from punchlistd.shared.posts import TooNew, Unreadable
 
 
@@ -48,3 +48,83 @@ def unreadable(conversation: str, space: str, error: Unreadable) -> Rejection:
         return Rejection("upgrade_needed", f"{error} Until then the list can be read here, not written.", facts)
     message = f"{error} The list can be read here as it was before, not written: `punch doctor` says how to go on."
     return Rejection("diverged", message, facts)
+
+
+def of(error: SharedLogError, space: str, link: Link) -> Rejection:
+    """What came of a question to the space, where nothing of the list has changed here."""
+    if isinstance(error, Forbidden):
+        return forbidden(space, str(error))
+    message = f"{error} Nothing was changed here; repeat the command once the space is back."
+    return Rejection("unreachable", message, {"space": space, "since": link.since})
+
+
+def no_space(space: str) -> Rejection:
+    """The daemon does not know the space."""
+    message = f"There is no space {space} here. Add it: punch space add {space} tls://HOST --creds FILE"
+    return Rejection("not_found", message, {"what": "space", "id": space})
+
+
+def configured_elsewhere(space: str) -> Rejection:
+    """The environment has it."""
+    message = f"The variable PUNCHLIST_SPACE configures the space {space}: change it there, and restart the daemon."
+    return Rejection("forbidden", message, {"what": "space"})
+
+
+def still_shared(space: str, name: str) -> Rejection:
+    """A space with lists stays."""
+    message = f"The list {name} is in the space {space}, also if it was left: it could not be followed any more."
+    return Rejection("forbidden", message, {"what": "space"})
+
+
+def shared_elsewhere(name: str, space: str) -> Rejection:
+    """A list is in one space."""
+    return Rejection("forbidden", f"The list {name} is shared in the space {space}.", {"what": "space"})
+
+
+def taken(name: str, space: str) -> Rejection:
+    """The space has another list of this name."""
+    message = (
+        f"The space {space} has another list {name} already. Share this one under another name (punch export, then"
+        f" punch import -c NAME), or get that one on a machine that has no list {name}: punch join {name}"
+    )
+    return Rejection("forbidden", message, {"what": "space"})
+
+
+def not_empty(name: str) -> Rejection:
+    """A list of this name is here."""
+    message = f"There is a list {name} here already, and it is not empty. Nothing was changed. Choose another name."
+    return Rejection("forbidden", message, {"what": "conversation"})
+
+
+def not_there(name: str, space: str, lists: list[str]) -> Rejection:
+    """The space has no such list."""
+    there = f"It has: {', '.join(lists[:20])}." if lists else "It has none yet."
+    message = f"The space {space} has no list {name}. {there} To share one: punch share LIST --space {space}"
+    return Rejection("not_found", message, {"what": "space", "id": name})
+
+
+def not_shared(name: str) -> Rejection:
+    """It is in no space."""
+    message = f"The list {name} is not shared: punch space list shows what is."
+    return Rejection("not_found", message, {"what": "space", "id": name})
+
+
+def left(name: str, space: str) -> Rejection:
+    """The list is followed no more."""
+    message = (
+        f"This machine has left the list {name}: it is shown as it was then and takes no changes. To follow it again:"
+        f" punch join {name} --space {space}"
+    )
+    return Rejection("forbidden", message, {"what": "space"})
+
+
+def joined_later(space: str, link: Link) -> Rejection:
+    """It is joined, and its tasks come once the space is back."""
+    message = f"{link.reason or f'The space {space} can not be reached.'} The list is followed as soon as it is back."
+    return Rejection("unreachable", message, {"space": space, "since": link.since})
+
+
+def not_written(data_dir: str, error: OSError) -> Rejection:
+    """What is configured can't be written."""
+    reason = error.strerror or "it failed"
+    return Rejection("storage_full", f"spaces.json in {data_dir} can't be written ({reason}). Nothing was changed.")

@@ -54,13 +54,16 @@ class Space(msgspec.Struct, frozen=True, omit_defaults=True):
 class SharedList(msgspec.Struct, frozen=True, omit_defaults=True):
     """A list of this daemon that is also in a space.
 
-    The first post that the local log does not hold follows the one at `position`, which has `check`.
+    The first post that the local log does not hold follows the one at `position`, which has `check`. While `sharing`
+    its history is still being posted; once it was `left` it is followed no more.
     """
 
     conversation: str
     space: str
     position: int = 0
     check: str = ""
+    sharing: bool = False
+    left: bool = False
 
 
 class Spaces(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -72,11 +75,6 @@ class Spaces(msgspec.Struct, frozen=True, omit_defaults=True):
     def named(self, name: str) -> Space | None:
         """The space of this name."""
         return next((space for space in self.spaces if space.name == name), None)
-
-
-def configured(data_dir: str, env: Mapping[str, str]) -> bool:
-    """Whether there is anything to load."""
-    return bool(env.get(VARIABLES[0])) or os.path.exists(f"{data_dir}/{FILE}")
 
 
 def load(data_dir: str, env: Mapping[str, str]) -> Spaces:

@@ -7,6 +7,7 @@ from punchlist_schemas.methods import METHODS
 from punchlist_testing.engine import TouchyLog, engine
 from punchlistd.engine.queries import Queries
 from punchlistd.engine.search import Search
+from punchlistd.engine.sharing import Sharing
 from punchlistd.net.connection import Connection
 from punchlistd.net.methods import ConnectionMethods
 from punchlistd.net.router import table
@@ -78,7 +79,12 @@ async def test_a_read_behind_a_write_of_its_connection_sees_it(
 
 
 def test_every_method_of_the_contract_has_a_row_that_answers_it() -> None:
-    rows = table(cast(ConnectionMethods, Anything()), cast(Queries, Anything()), cast(Search, Anything()))
+    rows = table(
+        cast(ConnectionMethods, Anything()),
+        cast(Queries, Anything()),
+        cast(Search, Anything()),
+        cast(Sharing, Anything()),
+    )
     assert rows.keys() == METHODS.keys()
     for name, row in rows.items():
         answers = (row.at_once, row.state, row.log)

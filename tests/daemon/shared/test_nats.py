@@ -257,7 +257,7 @@ async def test_a_server_that_is_killed_and_back_is_found_again_with_what_it_ackn
             assert await ann.post("a", first, "n2", b"two") > first
 
 
-async def test_a_server_that_hangs_leaves_the_outcome_unknown_and_the_space_unreachable(
+async def test_a_server_that_hangs_acknowledges_nothing_and_leaves_the_space_unreachable(
     tmp_path: Path, real_times: None
 ) -> None:
     with running_server(tmp_path) as server:
@@ -265,7 +265,7 @@ async def test_a_server_that_hangs_leaves_the_outcome_unknown_and_the_space_unre
             first = await ann.post("a", 0, "n1", b"one")
             server.pause()
             began = time.monotonic()
-            with pytest.raises(OutcomeUnknown):
+            with pytest.raises((OutcomeUnknown, Unreachable)):  # the latter if the link noticed it first
                 await ann.post("a", first, "n2", b"two")
             await hearing.link("down", "unreachable")
             hung_s = time.monotonic() - began
@@ -293,6 +293,26 @@ async def test_a_post_on_its_way_when_the_connection_is_cut_is_of_unknown_outcom
                 await asyncio.sleep(0)
                 server.kill()
             assert isinstance(outcome[0], OutcomeUnknown)
+
+
+async def test_a_question_on_its_way_when_the_connection_is_cut_was_not_answered(tmp_path: Path) -> None:
+    with running_server(tmp_path) as server:
+        async with connected(await made(server)) as (ann, _):
+            server.pause()
+            outcomes: list[Exception] = []
+
+            async def ask(question: Awaitable[object]) -> None:
+                try:
+                    await question
+                except (OutcomeUnknown, Unreachable) as error:
+                    outcomes.append(error)
+
+            async with anyio.create_task_group() as group:
+                for question in (ann.last("a"), ann.read("a", 0), ann.is_current("a", 0), ann.lists()):
+                    group.start_soon(ask, question)
+                await asyncio.sleep(0)
+                server.kill()
+            assert [type(one) for one in outcomes] == [Unreachable] * 4
 
 
 async def test_of_several_addresses_one_that_answers_is_enough(server: NatsServer) -> None:

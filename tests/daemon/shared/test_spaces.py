@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlistd.settings import Misconfigured
+from punchlistd.settings import Misconfigured, resolve
 from punchlistd.shared.spaces import (
     FILE,
     BadAddress,
@@ -14,7 +14,6 @@ from punchlistd.shared.spaces import (
     Space,
     Spaces,
     checked_address,
-    configured,
     load,
     machine_name,
     save,
@@ -35,8 +34,12 @@ def test_what_is_saved_is_loaded_and_its_owner_alone_may_read_it(tmp_path: Path)
     assert os.listdir(tmp_path) == [FILE]
 
 
+def test_the_file_is_where_a_daemon_looks_for_it_before_it_imports_anything_of_spaces(tmp_path: Path) -> None:
+    save(str(tmp_path), Spaces((TEAM,)))
+    assert Path(resolve({}, data=str(tmp_path)).spaces_path).exists()
+
+
 def test_without_file_and_variable_nothing_is_configured(tmp_path: Path) -> None:
-    assert not configured(str(tmp_path), {"PUNCHLIST_SPACE": ""})
     assert load(str(tmp_path), {}) == Spaces()
 
 
@@ -47,7 +50,6 @@ def test_variables_configure_a_space_and_its_lists_and_are_never_written_to_the_
         "PUNCHLIST_SPACE_CREDS": "/run/secrets/team",
         "PUNCHLIST_SPACE_LISTS": "release,other",
     }
-    assert configured(str(tmp_path), env)
     loaded = load(str(tmp_path), env)
     (space,) = loaded.spaces
     assert space.urls == ("tls://a.example.org:4222", "tls://b.example.org:4333")

@@ -13,6 +13,7 @@ import msgspec
 from punchlist_testing.memory_log import MemoryLog
 from punchlistd import app
 from punchlistd.engine.queries import Queries
+from punchlistd.machines import Machines
 from punchlistd.net.connection import Connection
 from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, Loaded, Sealed, StorageFailed, Stored
@@ -268,7 +269,7 @@ class Engine(app.Engine):
             status=self._no_answer,
             backup=self._no_answer,
         )
-        self.router = self.route(self.queries, self.stopping.set, spawn=spawn)
+        self.router = self.route(self.queries, self.stopping.set, Machines(settings, {}, self, spawn), spawn=spawn)
         self.background = background
         self._peers: list[Peer] = []
 

@@ -1,0 +1,281 @@
+"""`punch space`, `punch share`, `punch join` and `punch leave`: lists on several machines."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from punchlist.cli import mcp_extra
+from punchlist.cli.argument_types import positive
+from punchlist.cli.arguments import YES, Argument, Usage, value
+from punchlist.cli.context import Context
+from punchlist.cli.exit_codes import CONFIGURATION, REFUSED
+from punchlist.cli.failure import UsageError, show_error
+from punchlist.cli.render import moment
+from punchlist.cli.style import Style
+from punchlist.text import safe
+
+_NAME = Argument(("name",), "the space, of a-z, 0-9 and -", {"metavar": "SPACE"})
+_LIST = Argument(("list",), "the list (default: this directory's)", {"metavar": "LIST", "nargs": "?"}, "list")
+_SPACE = value("--space", text="the space (default: the only one)", metavar="SPACE")
+
+
+def _repeated(*flags: str, text: str, metavar: str = "NAME", complete: str = "") -> Argument:
+    return value(*flags, text=f"{text}; repeatable", metavar=metavar, complete=complete, action="append", default=[])
+
+
+COMMANDS = {
+    "add": Usage(
+        (
+            _NAME,
+            Argument(("urls",), "a server, as tls://HOST or tls://HOST:PORT", {"metavar": "URL", "nargs": "+"}),
+            value("--creds", text="the file that lets this machine in", metavar="FILE", complete="file"),
+            value(
+                "--ca", text="trust these authorities (PEM) instead of the system's", metavar="FILE", complete="file"
+            ),
+            _repeated(
+                "--monitor", text="ask this monitor whether the server writes before it acknowledges", metavar="URL"
+            ),
+            value(
+                "--replicas", text="hold each change on N servers (default: 3 in a cluster)", metavar="N", type=positive
+            ),
+        ),
+        (
+            "punch space add team tls://lists.example.org --creds team.creds",
+            "punch space add team tls://a.example.org tls://b.example.org tls://c.example.org --creds team.creds",
+        ),
+    ),
+    "list": Usage((), ("punch space list",)),
+    "status": Usage(
+        (Argument(("name",), "the space (default: all)", {"metavar": "SPACE", "nargs": "?"}),),
+        ("punch space status", "punch space status team --json"),
+    ),
+    "remove": Usage((_NAME, YES), ("punch space remove team",)),
+    "server": Usage(
+        (
+            _NAME,
+            _repeated("--host", text="the name by which members reach a server; three keep the space up"),
+            _repeated("--member", text="write creds for somebody who reads and changes"),
+            _repeated("--reader", text="write creds for somebody who only reads"),
+            _repeated("--keeper", text="write creds for a member who may also erase for good"),
+            value(
+                "--to",
+                text="write the files into this directory (default: SPACE-server)",
+                metavar="DIR",
+                complete="file",
+            ),
+        ),
+        (
+            "punch space server team --host lists.example.org --member ann --member ci",
+            "punch space server team --host a.example.org --host b.example.org --host c.example.org --member ann",
+        ),
+    ),
+    "share": Usage((_LIST, _SPACE), ("punch share release-1.0 --space team",)),
+    "join": Usage(
+        (Argument(("list",), "the list, by its name in the space", {"metavar": "LIST"}), _SPACE),
+        ("punch join release-1.0 --space team",),
+    ),
+    "leave": Usage(
+        (
+            _LIST,
+            value("--keep-as", text="keep the tasks as a list of this name, of this machine alone", metavar="NAME"),
+            YES,
+        ),
+        ("punch leave release-1.0", "punch leave release-1.0 --keep-as my-copy"),
+    ),
+}
+
+
+def run_add(context: Context) -> int:
+    """Let the daemon try everything that the space needs, and remember it."""
+    args = context.args
+    files = {name: os.path.abspath(path) for name in ("creds", "ca") if (path := getattr(args, name))}
+    made = context.call(
+        "space.add", space=args.name, urls=args.urls, monitors=args.monitor, replicas=args.replicas, **files
+    )
+    return context.answer(made, _added(made))
+
+
+def _added(made: dict[str, Any]) -> Iterator[str]:
+    space = made["space"]
+    name = safe(space["space"])
+    how = "made" if made.get("made") else "found"
+    encrypted = "TLS" if space.get("server", "").startswith("tls://") else "no TLS, this machine alone"
+    version = safe(space.get("server_version", ""))
+    yield f"added {name}: {how} at {safe(space.get('server', ''))} (NATS {version}, {encrypted})"
+    if "sync_interval" in space.get("unchecked", ()):
+        yield "  not checked: whether the server writes before it acknowledges; --monitor URL lets it be asked"
+    yield f"  to share a list: punch share LIST --space {name}; to get one: punch join LIST --space {name}"
+
+
+def run_list(context: Context) -> int:
+    """One line for each space and each list in it."""
+    result = context.call("space.list")
+    return context.answer(result, _listed(result.get("spaces", []), context.style))
+
+
+def _listed(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]:
+    if not spaces:
+        yield "no space; to add one: punch space add NAME tls://HOST --creds FILE"
+    for space in spaces:
+        yield f"{style.paint('title', safe(space['space']))}  {_state(space, style)}"
+        for one in space.get("lists", ()):
+            yield f"  {safe(one['conversation'])}  {_list_state(one)}"
+
+
+def _state(space: dict[str, Any], style: Style) -> str:
+    if space["state"] == "up":
+        reading = "" if space.get("may_post", True) else ", may only read"
+        return f"up at {safe(space.get('server', ''))}{reading}"
+    return style.paint("fail" if space["state"] == "refused" else "warn", f"{space['state']}") + (
+        f": {safe(space['reason'])}" if space.get("reason") else ""
+    )
+
+
+def _list_state(one: dict[str, Any]) -> str:
+    reason = f": {safe(one['reason'])}" if one.get("reason") else ""
+    told = {"offline": "offline: changes are refused, reading goes on", "behind": "catching up"}
+    return f"version {one.get('version', 0)}, {told.get(one['state'], one['state'])}{reason}"
+
+
+def run_status(context: Context) -> int:
+    """All that is known about spaces."""
+    spaces = context.call("space.list").get("spaces", [])
+    if context.args.name is not None:
+        spaces = [one for one in spaces if one["space"] == context.args.name]
+        if not spaces:
+            show_error(
+                "not_found", f"there is no space {safe(context.args.name)}", "punch space list shows what there is"
+            )
+            return REFUSED
+    return context.answer({"spaces": spaces}, _details(spaces, context.style))
+
+
+def _details(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]:
+    if not spaces:
+        yield from _listed(spaces, style)
+    for space in spaces:
+        yield f"{style.paint('title', safe(space['space']))}  {_state(space, style)}"
+        facts = {
+            "since": moment(space["since"]) if space.get("since") else "",
+            "servers": " ".join(map(safe, space["urls"])),
+            "version": f"NATS {safe(space['server_version'])}" if space.get("server_version") else "",
+            "round trip": f"{space['round_trip_ms']:g} ms"
+            if space["state"] == "up" and "round_trip_ms" in space
+            else "",
+            "this machine": safe(space.get("member", "")),
+            "creds": safe(space.get("creds", "")),
+            "configured by": "the environment" if space.get("source") == "environment" else "",
+            "not checked": ", ".join(map(safe, space.get("unchecked", ()))),
+        }
+        yield from (f"  {name:<13} {fact}" for name, fact in facts.items() if fact)
+        for one in space.get("lists", ()):
+            counts = f"; {one.get('posts', 0)} posts from here, {one.get('conflicts', 0)} behind another's"
+            yield f"  list {safe(one['conversation'])}: {_list_state(one)}{counts}"
+
+
+def run_remove(context: Context) -> int:
+    """Forget a space in which nothing is shared any more."""
+    result = context.call("space.remove", space=context.args.name)
+    return context.answer(
+        result, [f"removed {safe(result['removed'])}; its servers and other machines keep what they have"]
+    )
+
+
+def run_share(context: Context) -> int:
+    """Post the whole list, and from here on every change of it."""
+    name = context.args.list or context.conversation
+    context.check_list(name)
+    made = context.call("list.share", conversation=name, space=_only_space(context))
+    space = safe(made["space"])
+    lines = [
+        f"shared {safe(name)} in {space}, version {made['version']}",
+        f"  on another machine: punch join {safe(name)} --space {space}",
+    ]
+    return context.answer(made, lines)
+
+
+def run_join(context: Context) -> int:
+    """Get a list of a space, and follow it."""
+    name = context.args.list
+    made = context.call("list.join", conversation=name, space=_only_space(context))
+    lines = [f"joined {safe(name)} of {safe(made['space'])}, version {made['version']}: punch list -c {safe(name)}"]
+    return context.answer(made, lines)
+
+
+def run_leave(context: Context) -> int:
+    """Follow a list no more; without `--keep-as` its tasks go from this machine, and from no other."""
+    args = context.args
+    name = args.list or context.conversation
+    if args.keep_as is None and not args.yes:
+        if not context.style.terminal:
+            raise UsageError("leave takes the list off this machine: add --yes, or --keep-as NAME to keep its tasks")
+        if not context.confirmed(f"This takes {safe(name)} off this machine; others keep it. Do it?"):
+            context.note("nothing was changed")
+            return REFUSED
+    left = context.call("list.leave", conversation=name, keep_as=args.keep_as)
+    kept = left.get("kept_as")
+    return context.answer(left, [f"left {safe(name)}" + (f"; its tasks are in {safe(kept)}" if kept else "")])
+
+
+def _only_space(context: Context) -> str:
+    """The space that is meant: the option, or the one that there is."""
+    if context.args.space is not None:
+        return str(context.args.space)
+    names = [one["space"] for one in context.call("space.list").get("spaces", [])]
+    if len(names) == 1:
+        return str(names[0])
+    if not names:
+        raise UsageError("there is no space yet: punch space add NAME tls://HOST --creds FILE")
+    raise UsageError(f"there are several spaces: add --space, one of {', '.join(names)}")
+
+
+def run_server(context: Context) -> int:
+    """Write what a server of the space needs, and creds for its members; nothing that is there is overwritten."""
+    from punchlist.cli.space_server import Server, configuration, login, new_secret
+
+    args = context.args
+    if not mcp_extra.is_installed("shared"):
+        show_error("configuration", mcp_extra.SHARED_MISSING, mcp_extra.install("shared"))
+        return CONFIGURATION
+    if not args.host:
+        raise UsageError("server needs the name by which members reach it: --host lists.example.org")
+    names = [*args.member, *args.reader, *args.keeper]
+    if not names or len(set(names)) != len(names) or not all(map(_is_file_name, names)):
+        raise UsageError(
+            "server needs a member at least, each of another name of letters, digits, - and _: --member ann"
+        )
+    if len(args.host) == 2:  # noqa: PLR2004 - two servers agree on nothing while one is away
+        raise UsageError("two servers are down as soon as one is: give one --host, or three")
+    roles = (("member", args.member), ("reader", args.reader), ("keeper", args.keeper))
+    logins = [login(name, role) for role, of_role in roles for name in of_role]
+    servers = [Server(host) for host in args.host]
+    secret = new_secret()
+    texts = {f"{one.name}.creds": one.creds for one in logins}
+    for number, _ in enumerate(servers):
+        name = "nats.conf" if len(servers) == 1 else f"nats-{number + 1}.conf"
+        texts[name] = configuration(args.name, logins, servers, number, secret)
+    folder = args.to or f"{args.name}-server"
+    for name, text in texts.items():
+        _write_new(folder, name, text)
+    urls = " ".join(f"tls://{host}" for host in args.host)
+    lines = [f"wrote {safe(os.path.join(folder, name))}" for name in texts]
+    lines += [
+        "  give each server its nats.conf, a certificate and its key: /etc/nats/cert.pem, /etc/nats/key.pem",
+        f"  give each member his creds; then: punch space add {args.name} {urls} --creds {names[0]}.creds",
+    ]
+    return context.answer({"directory": os.path.abspath(folder), "files": list(texts)}, lines)
+
+
+def _is_file_name(name: str) -> bool:
+    return name.replace("-", "").replace("_", "").isalnum() and name.isascii()
+
+
+def _write_new(folder: str, name: str, text: str) -> None:
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    path = os.path.join(folder, name)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise UsageError(f"{path} is there: move it away, or choose another directory with --to") from None
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,0 +1,443 @@
+"""What this daemon shares: its spaces, and the lists in them, kept as they are configured.
+
+Configuration is written before anything rests on it: a list that is being shared, joined or left is so again after a
+crash, and the same command goes on where it stopped.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+import msgspec
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.spaces import (
+    LeftResult,
+    ListJoin,
+    ListLeave,
+    ListShare,
+    SharedListView,
+    SharedResult,
+    SpaceAdd,
+    SpaceListResult,
+    SpacePlace,
+    SpaceRemoved,
+    SpaceResult,
+    SpaceView,
+)
+from punchlistd.engine.calls import Arrival, Holder
+from punchlistd.engine.claims.leases import Leases
+from punchlistd.engine.loaded import LoadedConversation, Place
+from punchlistd.shared import history, refusals
+from punchlistd.shared.lane import Lane, Parts
+from punchlistd.shared.lanes import Lanes
+from punchlistd.shared.port import SharedLog, SharedLogError
+from punchlistd.shared.posting import PATIENCE_S
+from punchlistd.shared.posts import TooNew
+from punchlistd.shared.spaces import BadAddress, SharedList, Space, Spaces, checked_address, load, machine_name, save
+
+logger = logging.getLogger(__name__)
+
+RETRY_S = 5.0
+"""How long after a failure a list that was being shared is tried again, in seconds."""
+
+
+class Checked(NamedTuple):
+    """What was found of a space that can be used; see `Adapter.prepare`."""
+
+    space: Space
+    made: bool
+    unchecked: tuple[str, ...]
+    server: str
+    server_version: str
+
+
+class Adapter(NamedTuple):
+    """The engine that orders posts.
+
+    Attributes:
+        open: The log of a space, for a member.
+        prepare: Tries everything that a space needs, and makes it if need be; else why it can't be used.
+    """
+
+    open: Callable[[Space, str], SharedLog]
+    prepare: Callable[[Space, str], Awaitable[Checked | Rejection]]
+
+
+class _Kept(NamedTuple):
+    lanes: Lanes
+    scope: anyio.CancelScope
+
+
+class Sharing:
+    """The spaces of a daemon.
+
+    Args:
+        data_dir: where `spaces.json` is.
+        env: what else configures spaces.
+        parts: the engine.
+        leases: tells which lists have claims.
+        adapter: the engine that orders posts.
+    """
+
+    def __init__(
+        self, data_dir: str, env: Mapping[str, str], *, parts: Parts, leases: Leases, adapter: Adapter
+    ) -> None:
+        """Nothing is read before `load`, and nothing moves before `run`."""
+        self.member = f"{machine_name(env)}_{parts.log.epoch[:8]}"
+        self._data_dir = data_dir
+        self._env = env
+        self._parts = parts
+        self._adapter = adapter
+        self._spaces = Spaces()
+        self._unchecked: dict[str, tuple[str, ...]] = {}
+        self._kept: dict[str, _Kept] = {}
+        self._group: anyio.abc.TaskGroup | None = None
+        self._running = anyio.Event()
+        self._changing = asyncio.Lock()
+        leases.member = self._holder
+        self._leases = leases
+
+    async def load(self) -> None:
+        """Read what is configured, so that no change of a shared list passes by its lane.
+
+        Raises:
+            Misconfigured: It can't be used.
+        """
+        self._spaces = await anyio.to_thread.run_sync(load, self._data_dir, self._env)
+        for space in self._spaces.spaces:
+            for lane in self._prepare(space).lanes.lanes.values():
+                opened = await self._parts.conversations.durable(lane.conversation)
+                if opened.state.version and opened.place == Place() and lane.refused is None:
+                    lane.hold(refusals.not_empty(lane.conversation))  # the environment names a list of this machine's
+
+    async def run(self) -> None:
+        """Keep the ways to all spaces open, until cancelled."""
+        async with anyio.create_task_group() as group:
+            self._group = group
+            self._running.set()
+            for kept in self._kept.values():
+                group.start_soon(self._run, kept)
+            for one in self._spaces.lists:
+                if one.sharing:
+                    group.start_soon(self._finish, one.conversation)
+            await anyio.sleep_forever()
+
+    async def close(self) -> None:
+        """Take no more changes, and see what is on its way to its end."""
+        for kept in self._kept.values():
+            await kept.lanes.close()
+
+    def _prepare(self, space: Space) -> _Kept:
+        lanes = Lanes(space.name, self._adapter.open(space, self.member), self._parts, self._leases)
+        self._kept[space.name] = kept = _Kept(lanes, anyio.CancelScope())
+        for one in self._spaces.lists:
+            if one.space == space.name:
+                self._hold_back(lanes.add(one.conversation, Place(one.position, one.check)), one)
+        return kept
+
+    def _hold_back(self, lane: Lane, one: SharedList) -> None:
+        if one.sharing:
+            lane.hold(refusals.partial(one.space, lane.link))
+        elif one.left:
+            lane.hold(refusals.left(one.conversation, one.space))
+
+    async def _run(self, kept: _Kept) -> None:
+        with kept.scope:
+            await kept.lanes.run()
+
+    def _holder(self, keeper: str, conversation: str) -> Holder | None:
+        kept = next((kept for kept in self._kept.values() if conversation in kept.lanes.lanes), None)
+        return None if kept is None else kept.lanes.members.of(keeper, conversation)
+
+    # spaces
+
+    async def add_space(self, params: SpaceAdd) -> SpaceResult | Rejection:
+        """space.add."""
+        await self._running.wait()
+        async with self._changing:
+            old = self._spaces.named(params.space)
+            if old is not None and old.source == "environment":
+                return refusals.configured_elsewhere(params.space)
+            try:
+                urls = tuple(checked_address(url) for url in params.urls)
+            except BadAddress as error:
+                return Rejection("invalid_params", str(error), {"field": "urls"})
+            asked = Space(
+                params.space,
+                urls,
+                creds=params.creds or "",
+                ca=params.ca or "",
+                replicas=params.replicas or 0,
+                monitor=",".join(params.monitors),
+            )
+            checked = await self._adapter.prepare(asked, self.member)
+            if isinstance(checked, Rejection):
+                return checked
+            others = tuple(one for one in self._spaces.spaces if one.name != params.space)
+            if (refused := await self._save(Spaces((*others, checked.space), self._spaces.lists))) is not None:
+                return refused
+            self._unchecked[params.space] = checked.unchecked
+            if (kept := self._kept.pop(params.space, None)) is not None:
+                await kept.lanes.close()
+                kept.scope.cancel()
+            self._start(self._prepare(checked.space))
+            for name in self._kept[params.space].lanes.lanes:
+                await self._load_anew(name)
+            await self._link_known(params.space)
+            found = {"server": checked.server, "server_version": checked.server_version}
+            return SpaceResult(space=msgspec.structs.replace(self._view(checked.space), **found), made=checked.made)
+
+    def _start(self, kept: _Kept) -> None:
+        assert self._group is not None, "it runs"
+        self._group.start_soon(self._run, kept)
+
+    async def list_spaces(self) -> SpaceListResult:
+        """space.list."""
+        for kept in self._kept.values():
+            for name in kept.lanes.lanes:
+                await self._parts.conversations.durable(name)
+        return SpaceListResult(spaces=tuple(self._view(space) for space in self._spaces.spaces))
+
+    async def remove_space(self, params: SpacePlace) -> SpaceRemoved | Rejection:
+        """space.remove."""
+        async with self._changing:
+            space = self._spaces.named(params.space)
+            if space is None:
+                return refusals.no_space(params.space)
+            if space.source == "environment":
+                return refusals.configured_elsewhere(params.space)
+            shared = [one.conversation for one in self._spaces.lists if one.space == params.space]
+            if shared:
+                return refusals.still_shared(params.space, shared[0])
+            others = tuple(one for one in self._spaces.spaces if one is not space)
+            if (refused := await self._save(Spaces(others, self._spaces.lists))) is not None:
+                return refused
+            kept = self._kept.pop(params.space)
+            kept.scope.cancel()
+            return SpaceRemoved(removed=params.space)
+
+    # lists
+
+    async def share(  # noqa: PLR0911 - one reason against it after the other
+        self, params: ListShare
+    ) -> SharedResult | Rejection:
+        """list.share."""
+        async with self._changing:
+            name = params.conversation
+            if (refused := self._refusal(name, params.space)) is not None:
+                return refused
+            await self._link_known(params.space)
+            known = self._listed(name)
+            opened = await self._parts.conversations.durable(name)
+            if known is not None and known.left:
+                return refusals.left(name, params.space)
+            if known is not None and not known.sharing:
+                return SharedResult(conversation=name, space=params.space, version=opened.state.version, posts=0)
+            if opened.damage is not None:
+                return opened.damage
+            if not opened.state.exists:
+                return Rejection("not_found", f"There is no list {name} here.", {"what": "conversation", "id": name})
+            log = self._kept[params.space].lanes.log
+            try:
+                if known is None and (found := await log.read(name, 0)) and not await self._is_prefix(name, found):
+                    return refusals.taken(name, params.space)
+            except SharedLogError as error:
+                return refusals.of(error, params.space, log.link)
+            if known is None:
+                one = SharedList(name, params.space, sharing=True)
+                refused = await self._save(Spaces(self._spaces.spaces, (*self._spaces.lists, one)))
+                if refused is not None:
+                    return refused
+                await self._add_lane(name, one)
+            return await self._post_history(name, params.space)
+
+    async def _is_prefix(self, name: str, found: list[history.Posted]) -> bool:
+        """Whether the space has nothing but a part of this list's own history, of a share that was cut short."""
+        return await history.matches(self._parts.log, name, found)
+
+    async def _post_history(self, name: str, space: str) -> SharedResult | Rejection:
+        """Post what of a list is not in the space yet, and let changes through behind it."""
+        lanes = self._kept[space].lanes
+        lane = lanes.lanes[name]
+        if not lanes.log.link.may_post:
+            return refusals.forbidden(space, "These creds may only read.")
+        try:
+            place, posts = await history.share(self._parts.log, lanes.log, name)
+        except TooNew as error:
+            return refusals.unreadable(name, space, error)
+        except history.Taken:
+            return refusals.taken(name, space)
+        except SharedLogError as error:
+            return refusals.of(error, space, lanes.log.link)
+        done = SharedList(name, space, place.position, place.check)
+        if (refused := await self._save(self._with(done))) is not None:
+            return refused
+        lane.base = place
+        await self._load_anew(name)
+        lane.go_on()
+        opened = await self._parts.conversations.durable(name)
+        return SharedResult(conversation=name, space=space, version=opened.state.version, posts=posts)
+
+    async def _finish(self, name: str) -> None:
+        """Go on with what a restart cut short."""
+        while (one := self._listed(name)) is not None and one.sharing and one.space in self._kept:
+            async with self._changing:
+                outcome = await self._post_history(name, one.space)
+            if not isinstance(outcome, Rejection):
+                return
+            logger.info("%s is not wholly shared yet: %s", name, outcome.message)
+            await anyio.sleep(RETRY_S)
+
+    async def join(  # noqa: PLR0911 - one reason against it after the other
+        self, params: ListJoin
+    ) -> SharedResult | Rejection:
+        """list.join."""
+        async with self._changing:
+            name, space = params.conversation, params.space
+            if (refused := self._refusal(name, space)) is not None:
+                return refused
+            await self._link_known(space)
+            known = self._listed(name)
+            lanes = self._kept[space].lanes
+            if known is None:
+                if (refused := await self._may_join(name, space, lanes.log)) is not None:
+                    return refused
+                one = SharedList(name, space)
+                refused = await self._save(Spaces(self._spaces.spaces, (*self._spaces.lists, one)))
+                if refused is not None:
+                    return refused
+                await self._add_lane(name, one)
+            elif known.left:
+                again = msgspec.structs.replace(known, left=False)
+                if (refused := await self._save(self._with(again))) is not None:
+                    return refused
+                lanes.lanes[name].go_on()
+            lane = lanes.lanes[name]
+        await lane.barrier()
+        opened = await self._parts.conversations.durable(name)
+        if lane.refused is not None:
+            return lane.refused
+        if lane.away_since is not None:
+            return refusals.joined_later(space, lanes.log.link)
+        return SharedResult(conversation=name, space=space, version=opened.state.version, posts=0)
+
+    async def _may_join(self, name: str, space: str, log: SharedLog) -> Rejection | None:
+        opened = await self._parts.conversations.durable(name)
+        if opened.state.version:
+            return refusals.not_empty(name)
+        try:
+            if await log.last(name):
+                return None
+            return refusals.not_there(name, space, await log.lists())
+        except SharedLogError as error:
+            return refusals.of(error, space, log.link)
+
+    async def leave(self, params: ListLeave) -> LeftResult | Rejection:
+        """list.leave."""
+        async with self._changing:
+            name = params.conversation
+            known = self._listed(name)
+            if known is None:
+                return refusals.not_shared(name)
+            if params.keep_as is not None and (refused := await self._copy(name, params.keep_as)) is not None:
+                return refused
+            if known.left:
+                return LeftResult(conversation=name, kept_as=params.keep_as)
+            gone = msgspec.structs.replace(known, left=True)
+            if (refused := await self._save(self._with(gone))) is not None:
+                return refused
+            if (kept := self._kept.get(known.space)) is not None:
+                kept.lanes.lanes[name].hold(refusals.left(name, known.space))
+            return LeftResult(conversation=name, kept_as=params.keep_as)
+
+    async def _copy(self, name: str, other: str) -> Rejection | None:
+        """Let a list of another name begin with this one's history."""
+        if (await self._parts.conversations.durable(other)).state.version:
+            return refusals.not_empty(other)
+        first = 1
+        async for steps in history.slices(self._parts.log, name, self.member):
+            done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
+            self._parts.inbox.submit(Arrival(other, first, Place(), Place(), steps, done.set_result))
+            if (refused := await done) is not None:
+                return refused
+            first += sum(len(step.events) for step in steps)
+        return None
+
+    # what is common to these
+
+    def _listed(self, name: str) -> SharedList | None:
+        return next((one for one in self._spaces.lists if one.conversation == name), None)
+
+    def _with(self, changed: SharedList) -> Spaces:
+        lists = (changed if one.conversation == changed.conversation else one for one in self._spaces.lists)
+        return Spaces(self._spaces.spaces, tuple(lists))
+
+    async def _link_known(self, space: str) -> None:
+        with anyio.move_on_after(PATIENCE_S):
+            await self._kept[space].lanes.link_known.wait()
+
+    def _refusal(self, name: str, space: str) -> Rejection | None:
+        """Why a list can't be in a space, as far as this daemon knows."""
+        if self._spaces.named(space) is None:
+            return refusals.no_space(space)
+        known = self._listed(name)
+        return None if known is None or known.space == space else refusals.shared_elsewhere(name, known.space)
+
+    async def _add_lane(self, name: str, one: SharedList) -> None:
+        """Let a list's changes take a lane from here on, also those that wait already."""
+        await self._load_anew(name, then=lambda: self._hold_back(self._kept[one.space].lanes.add(name, Place()), one))
+
+    async def _load_anew(self, name: str, then: Callable[[], object] = lambda: None) -> None:
+        """Drop what is loaded of a list while nothing of it is on its way into the log."""
+        while True:
+            await self._parts.inbox.settled()
+            opened: LoadedConversation | None = self._parts.conversations.loaded.get(name)
+            if opened is None or not opened.dirty:
+                break
+        then()
+        self._parts.conversations.drop(name)
+
+    async def _save(self, spaces: Spaces) -> Rejection | None:
+        try:
+            await anyio.to_thread.run_sync(save, self._data_dir, spaces)
+        except OSError as error:
+            return refusals.not_written(self._data_dir, error)
+        self._spaces = spaces
+        return None
+
+    def _view(self, space: Space) -> SpaceView:
+        lanes = self._kept[space.name].lanes
+        return SpaceView(
+            space=space.name,
+            urls=space.urls,
+            replicas=space.replicas,
+            source=space.source,
+            member=self.member,
+            creds=space.creds,
+            ca=space.ca,
+            monitors=tuple(one for one in space.monitor.split(",") if one),
+            unchecked=self._unchecked.get(space.name, ()),
+            lists=tuple(self._list_view(lane) for lane in lanes.lanes.values()),
+            **{name: getattr(lanes.log.link, name) for name in _LINK},
+        )
+
+    def _list_view(self, lane: Lane) -> SharedListView:
+        opened = self._parts.conversations.loaded.get(lane.conversation)
+        one = self._listed(lane.conversation)
+        state = "left" if one is not None and one.left else "sharing" if one is not None and one.sharing else lane.state
+        return SharedListView(
+            conversation=lane.conversation,
+            state=state,  # pyright: ignore[reportArgumentType] - the kinds of refusal are states, too
+            version=0 if opened is None else opened.state.version,
+            posts=lane.counts.posts,
+            conflicts=lane.counts.conflicts,
+            reason="" if lane.refused is None else lane.refused.message,
+        )
+
+
+_LINK = ("state", "kind", "reason", "since", "server", "server_version", "round_trip_ms", "may_post")

@@ -1,0 +1,141 @@
+"""Spaces, where several machines share lists: what may be asked about them, and what is answered."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from punchlist_schemas.params import FilePath, Params, Place
+from punchlist_schemas.results import Result
+from punchlist_schemas.things import ConversationId
+
+SPACE_PATTERN = r"^[a-z0-9][a-z0-9-]{0,31}(?![\s\S])"
+
+SpaceName = Annotated[
+    str,
+    msgspec.Meta(max_length=32, pattern=SPACE_PATTERN, description="1 to 32 of a-z 0-9 -, the same on all machines"),
+]
+Address = Annotated[str, msgspec.Meta(min_length=1, max_length=512, description="tls://HOST or tls://HOST:PORT")]
+Addresses = Annotated[tuple[Address, ...], msgspec.Meta(min_length=1, max_length=16)]
+
+LinkState = Literal["connecting", "up", "down", "refused"]
+SharedState = Literal["current", "behind", "offline", "diverged", "upgrade_needed", "damaged", "sharing", "left"]
+
+
+class SpacePlace(Params, frozen=True, kw_only=True):
+    """Nothing but a space."""
+
+    space: SpaceName
+
+
+class SpaceAdd(Params, frozen=True, kw_only=True):
+    """Adds a space after trying everything it needs; one of this name is changed.
+
+    `creds` is the file that lets this machine in, `ca` one with the authorities that are trusted instead of the
+    system's; the daemon reads both at each connection. `monitors` are asked whether the servers write to their disks
+    before they acknowledge. `replicas` is how many servers hold each change where the space has to be made; left out:
+    three in a cluster, else one.
+    """
+
+    space: SpaceName
+    urls: Addresses
+    creds: FilePath | None = None
+    ca: FilePath | None = None
+    monitors: Annotated[tuple[Address, ...], msgspec.Meta(max_length=16)] = ()
+    replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] | None = None
+
+
+class ListShare(Place, frozen=True, kw_only=True):
+    """Shares a list with its whole history in a space; repeating it goes on where it stopped."""
+
+    space: SpaceName
+
+
+class ListJoin(Place, frozen=True, kw_only=True):
+    """Follows a list of a space from here on, with its whole history; repeating it goes on where it stopped."""
+
+    space: SpaceName
+
+
+class ListLeave(Place, frozen=True, kw_only=True):
+    """Follows a shared list no more: its copy here goes, or stays as a list of another name. Others keep theirs."""
+
+    keep_as: ConversationId | None = None
+
+
+class SharedListView(Result, frozen=True, kw_only=True):
+    """A list in a space, as this machine knows it.
+
+    `state` is `current` where it may be changed; `offline` while the space can't be reached, `behind` until the newest
+    changes are here; `sharing` until its history is in the space, `left` once it is followed no more; else it takes no
+    changes. `reason` says what to do where nothing gets better by itself. `posts` and `conflicts` count what
+    was posted from here since the daemon's start, and how often another machine came first.
+    """
+
+    conversation: str
+    state: SharedState
+    version: int = 0
+    posts: int = 0
+    conflicts: int = 0
+    reason: str = ""
+
+
+class SpaceView(Result, frozen=True, kw_only=True):
+    """A space, and how the way to it stands.
+
+    `kind` and `reason` say why it is not up, for programs and for people. `since` is when this state began,
+    `round_trip_ms` about how long a change takes. `unchecked` names what nobody could find out when it was added.
+    """
+
+    space: str
+    urls: tuple[str, ...]
+    state: LinkState
+    kind: str = ""
+    reason: str = ""
+    since: int = 0
+    server: str = ""
+    server_version: str = ""
+    round_trip_ms: float = 0.0
+    may_post: bool = True
+    replicas: int = 1
+    source: Literal["file", "environment"] = "file"
+    member: str = ""
+    creds: str = ""
+    ca: str = ""
+    monitors: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    lists: tuple[SharedListView, ...] = ()
+
+
+class SpaceResult(Result, frozen=True, kw_only=True):
+    """A space that was added; `made` tells whether it was made at its servers, too."""
+
+    space: SpaceView
+    made: bool = False
+
+
+class SpaceListResult(Result, frozen=True, kw_only=True):
+    """All spaces of this daemon."""
+
+    spaces: tuple[SpaceView, ...] = ()
+
+
+class SpaceRemoved(Result, frozen=True, kw_only=True):
+    """The space that this machine does not know any more."""
+
+    removed: str
+
+
+class SharedResult(Result, frozen=True, kw_only=True):
+    """A list that is shared here now: its version, and how many posts it took to share or to get it."""
+
+    conversation: str
+    space: str
+    version: int
+    posts: int
+
+
+class LeftResult(Result, frozen=True, kw_only=True):
+    """A list that is followed no more; `kept_as` is the local list that its tasks are in now."""
+
+    conversation: str
+    kept_as: str | None = None

@@ -1,0 +1,260 @@
+"""Lists on several machines, end to end: real daemons, a real NATS server, the client that everybody has."""
+
+import os
+import stat
+from collections.abc import Generator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from punchlist import errors
+from punchlist.aio import AsyncClient, connect_async
+from punchlist_testing.daemon import Spawned
+from punchlist_testing.nats_server import NatsServer, needs_server, running_server
+
+PATIENCE_S = 45.0
+
+
+def machine(directory: Path, name: str, **env: str) -> Spawned:
+    """A daemon as on a machine of its own."""
+    return Spawned(directory / name, env={"PUNCHLIST_MACHINE": name, **env})
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsServer]:
+    with running_server(tmp_path_factory.mktemp("nats")) as running:
+        yield running
+
+
+class Machines:
+    """Daemons that end with the test."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.running: list[Spawned] = []
+
+    def start(self, name: str, **env: str) -> Spawned:
+        daemon = machine(self.directory, name, **env)
+        daemon.start()
+        self.running.append(daemon)
+        return daemon
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Generator[Machines]:
+    all_of_them = Machines(tmp_path)
+    yield all_of_them
+    for daemon in all_of_them.running:
+        daemon.kill()
+
+
+def client(daemon: Spawned) -> AsyncClient:
+    return connect_async(socket=daemon.socket, autostart=False, timeout_s=PATIENCE_S)
+
+
+async def follows(one: AsyncClient, name: str, *wanted: str) -> None:
+    """Wait until a list has exactly these tasks."""
+    with anyio.fail_after(PATIENCE_S):
+        async with one.conversation(name).watch(view="list") as lists:
+            async for shown in lists:
+                if [task.title for task in shown] == list(wanted):
+                    return
+
+
+@pytest.fixture
+def space() -> str:
+    """A name that nobody has used."""
+    return f"s{os.urandom(4).hex()}"
+
+
+@needs_server
+async def test_a_list_is_shared_joined_and_changed_on_both_machines_and_a_task_is_taken_once(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
+        made = await ann.add_space(space, [server.url])
+        assert made.made and made.space.server == server.url
+        await ann.conversation("release").add_many(["one", "two"])
+        shared = await ann.conversation("release").share(space)
+        assert (shared.version, shared.posts) == (3, 1)
+        assert (await ann.conversation("release").share(space)).posts == 0
+        assert not (await bob.add_space(space, [server.url])).made
+        assert (await bob.conversation("release").join(space)).version == 3
+        await bob.conversation("release").add("three")
+        await follows(ann, "release", "one", "two", "three")
+        async with ann.conversation("release").claim("ann") as mine:
+            assert mine is not None and mine.id == "1"
+            with pytest.raises(errors.LeaseHeld):
+                async with bob.conversation("release").claim("bob", "1"):
+                    pass
+        (view,) = await bob.spaces()
+        assert (view.state, view.lists[0].conversation, view.unchecked) == ("up", "release", ("sync_interval",))
+
+
+@needs_server
+async def test_a_list_that_was_left_takes_no_changes_its_copy_does_and_joining_again_goes_on(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
+        for one in (ann, bob):
+            await one.add_space(space, [server.url])
+        await ann.conversation("release").add("one")
+        await ann.conversation("release").share(space)
+        await bob.conversation("release").join(space)
+        left = await bob.conversation("release").leave(keep_as="copy")
+        assert left.kept_as == "copy"
+        with pytest.raises(errors.Forbidden, match="punch join release"):
+            await bob.conversation("release").add("nobody sees this")
+        await bob.conversation("copy").add("mine")
+        await ann.conversation("release").add("two")
+        await bob.conversation("release").join(space)
+        await follows(bob, "release", "one", "two")
+        await follows(bob, "copy", "one", "mine")
+        with pytest.raises(errors.Forbidden, match="not empty"):
+            await bob.conversation("release").leave(keep_as="copy")
+
+
+@needs_server
+async def test_what_can_not_be_shared_joined_or_removed_is_refused_with_the_way_out(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
+        assert await ann.spaces() == ()
+        with pytest.raises(errors.NotFound, match="punch space add"):
+            await ann.conversation("release").share(space)
+        with pytest.raises(errors.InvalidParams, match="unencrypted"):
+            await ann.add_space(space, ["nats://192.0.2.1"])
+        for one in (ann, bob):
+            await one.add_space(space, [server.url])
+            await one.conversation("release").add("own")
+        with pytest.raises(errors.NotFound, match="There is no list nothing here"):
+            await ann.conversation("nothing").share(space)
+        with pytest.raises(errors.NotFound, match="has no list other. It has none yet"):
+            await bob.conversation("other").join(space)
+        await ann.conversation("release").share(space)
+        with pytest.raises(errors.Forbidden, match="has another list release already"):
+            await bob.conversation("release").share(space)
+        with pytest.raises(errors.Forbidden, match="not empty"):
+            await bob.conversation("release").join(space)
+        with pytest.raises(errors.Forbidden, match="release is in the space"):
+            await ann.remove_space(space)
+        with pytest.raises(errors.NotFound, match="not shared"):
+            await bob.conversation("release").leave()
+        await bob.conversation("release").add("still mine")
+        assert await bob.remove_space(space) == space
+        with pytest.raises(errors.NotFound):
+            await bob.remove_space(space)
+
+
+@needs_server
+async def test_a_long_history_is_shared_in_several_posts_and_arrives_whole(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
+        for one in (ann, bob):
+            await one.add_space(space, [server.url])
+        wanted = [f"task {number}" for number in range(1, 1301)]
+        for start in range(0, len(wanted), 100):
+            await ann.conversation("release").add_many(wanted[start : start + 100])
+        assert (await ann.conversation("release").share(space)).posts > 1
+        await bob.conversation("release").join(space)
+        await follows(bob, "release", *wanted)
+
+
+@needs_server
+async def test_a_daemon_that_was_killed_goes_on_where_it_was_and_misses_nothing(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    first = machines.start("ann")
+    async with client(machines.start("bob")) as bob:
+        async with client(first) as ann:
+            for one in (ann, bob):
+                await one.add_space(space, [server.url])
+            await ann.conversation("release").add("one")
+            await ann.conversation("release").share(space)
+            await bob.conversation("release").join(space)
+            await ann.conversation("release").add("two")
+        first.kill()
+        await follows(bob, "release", "one", "two")
+        await bob.conversation("release").add("three")
+        first.start()
+        async with client(first) as ann:
+            await follows(ann, "release", "one", "two", "three")
+            await ann.conversation("release").add("four")
+            await follows(bob, "release", "one", "two", "three", "four")
+
+
+@needs_server
+async def test_while_the_server_is_away_lists_are_read_changes_are_refused_and_local_lists_go_on(
+    machines: Machines, tmp_path: Path
+) -> None:
+    with running_server(tmp_path / "nats") as server:
+        async with client(machines.start("ann")) as ann:
+            await ann.add_space("team", [server.url])
+            await ann.conversation("release").add("one")
+            await ann.conversation("release").share("team")
+            server.kill()
+            with pytest.raises(errors.Unreachable, match="Nothing was written") as refused:
+                await ann.conversation("release").add("two", key="the-second")
+            assert refused.value.space == "team"
+            assert [task.title for task in await ann.conversation("release").list()] == ["one"]
+            await ann.conversation("own").add("goes on")
+            server.start()
+            with anyio.fail_after(PATIENCE_S):
+                while True:
+                    try:
+                        await ann.conversation("release").add("two", key="the-second")
+                        break
+                    except errors.Unreachable:
+                        continue
+            assert [task.title for task in await ann.conversation("release").list()] == ["one", "two"]
+
+
+@needs_server
+async def test_variables_configure_a_container_without_any_command(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    async with client(machines.start("ann")) as ann:
+        await ann.add_space(space, [server.url])
+        await ann.conversation("release").add("one")
+        await ann.conversation("release").share(space)
+        env = {"PUNCHLIST_SPACE": f"{server.url}/{space}", "PUNCHLIST_SPACE_LISTS": "release"}
+        runner = machines.start("runner", **env)
+        async with client(runner) as ci:
+            await follows(ci, "release", "one")
+            await ci.conversation("release").add("from CI")
+            await follows(ann, "release", "one", "from CI")
+            with pytest.raises(errors.Forbidden, match="PUNCHLIST_SPACE"):
+                await ci.remove_space(space)
+        assert not (Path(runner.data_dir) / "spaces.json").exists()
+
+
+def test_a_variable_that_makes_no_sense_ends_the_daemon_with_a_sentence(tmp_path: Path) -> None:
+    daemon = machine(tmp_path, "ann", PUNCHLIST_SPACE="lists.example.org")
+    with pytest.raises(RuntimeError, match="names no space: write tls://HOST/NAME"):
+        daemon.start()
+    assert daemon.process is not None and daemon.process.returncode == 78
+
+
+@needs_server
+async def test_what_is_configured_is_readable_by_its_owner_alone(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    daemon = machines.start("ann")
+    async with client(daemon) as ann:
+        await ann.add_space(space, [server.url])
+    assert stat.S_IMODE((Path(daemon.data_dir) / "spaces.json").stat().st_mode) == 0o600
+
+
+@needs_server
+async def test_a_connection_that_is_bound_to_a_user_decides_nothing_about_other_machines(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    async with client(machines.start("ann")) as ann:
+        confined = ann.as_user("guest")
+        async with confined:
+            with pytest.raises(errors.Forbidden, match="bound to a user"):
+                await confined.add_space(space, [server.url])
+            with pytest.raises(errors.Forbidden, match="bound to a user"):
+                await confined.spaces()
