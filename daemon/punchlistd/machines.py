@@ -158,6 +158,6 @@ def _adapter() -> "Adapter":
         except Refused as refused:
             facts = {"space": space.name, "since": now_ms(), "reason": refused.kind}
             return Rejection("unreachable", str(refused), facts)
-        return Checked(found.space, found.made, found.unchecked, found.server, found.server_version)
+        return Checked(found.space, found.made, found.server, found.server_version)
 
     return Adapter(NatsLog, prepared)

@@ -51,7 +51,6 @@ class Checked(NamedTuple):
 
     space: Space
     made: bool
-    unchecked: tuple[str, ...]
     server: str
     server_version: str
 
@@ -94,7 +93,6 @@ class Sharing:
         self._parts = parts
         self._adapter = adapter
         self._spaces = Spaces()
-        self._unchecked: dict[str, tuple[str, ...]] = {}
         self._kept: dict[str, _Kept] = {}
         self._group: anyio.abc.TaskGroup | None = None
         self._running = anyio.Event()
@@ -181,7 +179,6 @@ class Sharing:
             others = tuple(one for one in self._spaces.spaces if one.name != params.space)
             if (refused := await self._save(Spaces((*others, checked.space), self._spaces.lists))) is not None:
                 return refused
-            self._unchecked[params.space] = checked.unchecked
             if (kept := self._kept.pop(params.space, None)) is not None:
                 await kept.lanes.close()
                 kept.scope.cancel()
@@ -421,7 +418,7 @@ class Sharing:
             creds=space.creds,
             ca=space.ca,
             monitors=tuple(one for one in space.monitor.split(",") if one),
-            unchecked=self._unchecked.get(space.name, ()),
+            unchecked=() if space.monitor else ("sync_interval",),
             lists=tuple(self._list_view(lane) for lane in lanes.lanes.values()),
             **{name: getattr(lanes.log.link, name) for name in _LINK},
         )

@@ -71,8 +71,22 @@ async def test_what_reaches_outside_the_scope_is_forbidden(running: Engine) -> N
 # the same words
 
 
+OF_ALL: dict[str, dict[str, Any]] = {
+    "daemon.shutdown": {},
+    "daemon.backup": {"path": "/tmp/x"},
+    "space.add": {"space": "team", "urls": ["tls://a.example.org"]},
+    "space.list": {},
+    "space.remove": {"space": "team"},
+    "list.share": {"conversation": "bob-list", "space": "team"},
+    "list.join": {"conversation": "bob-list", "space": "team"},
+    "list.leave": {"conversation": "bob-list"},
+}
+"""Methods that concern everybody, with params: a connection that is bound to a user may call none of them."""
+
+
 def named_methods() -> list[Method]:
-    return [method for method in METHODS.values() if "conversation" in method.params.__struct_fields__]
+    named = (method for method in METHODS.values() if "conversation" in method.params.__struct_fields__)
+    return [method for method in named if method.name not in OF_ALL]
 
 
 REQUIRED: dict[str, Any] = {
@@ -188,7 +202,8 @@ async def test_a_cursor_of_another_user_shows_nothing_of_theirs(running: Engine)
 
 async def test_what_concerns_everybody_is_not_for_one_user(running: Engine) -> None:
     alice = await running.connect(user="alice")
-    for method, params in [("daemon.shutdown", {}), ("daemon.backup", {"path": "/tmp/x"})]:
+    await bobs(running)
+    for method, params in OF_ALL.items():
         refused = await alice.refusal(method, **params)
         assert (refused["kind"], refused["what"]) == ("forbidden", "daemon")
 

@@ -46,7 +46,7 @@ def machines(tmp_path: Path) -> Generator[Machines]:
     all_of_them = Machines(tmp_path)
     yield all_of_them
     for daemon in all_of_them.running:
-        daemon.kill()
+        daemon.stop()  # a killed one would not say which of its lines ran
 
 
 def client(daemon: Spawned) -> AsyncClient:

@@ -30,7 +30,16 @@ PARTS = {
     # And these the Agents SDK: `make agents-sdk` measures them.
     "agents-sdk": Part(("client/punchlist/chat/models/agents_sdk.py", "client/punchlist/web/chatkit.py"), 80),
     # These talk to a NATS server: `make test` judges them where `make nats-server` has fetched one.
-    "nats": Part(("daemon/punchlistd/shared/nats",), 90),
+    "nats": Part(
+        (
+            "client/punchlist/cli/commands/space.py",
+            "daemon/punchlistd/machines.py",
+            "daemon/punchlistd/shared/history.py",
+            "daemon/punchlistd/shared/nats",
+            "daemon/punchlistd/shared/sharing.py",
+        ),
+        85,
+    ),
 }
 
 

@@ -10,7 +10,7 @@ from punchlist import __version__
 from punchlist.cli.arguments import Usage
 from punchlist.cli.context import Context
 from punchlist.cli.render import with_counts
-from punchlist.errors import DaemonUnavailable, Damaged, PunchlistError
+from punchlist.errors import DaemonUnavailable, Damaged, PunchlistError, RequestRefused
 from punchlist.launch import Target
 from punchlist.sync_link import Caller
 from punchlist.text import one_line, safe
@@ -160,7 +160,7 @@ def _daemon(target: Target) -> Iterator[Finding]:
             client.open()
             hello: dict[str, Any] = client.call("daemon.hello")
             status: dict[str, Any] = client.call("daemon.status")
-            lists = list(_lists(client))
+            lists = [*_lists(client), *_spaces(client)]
     except PunchlistError as error:
         if isinstance(error, DaemonUnavailable) and error.temporary and (pid := holder(target.data_dir)):
             yield _elsewhere(target, pid)
@@ -198,6 +198,27 @@ def _lists(client: Caller) -> Iterator[Finding]:
         yield Finding(
             "lists", "ok", f"the newest {len(names)} can be shown whole; punch daemon verify checks every event"
         )
+
+
+def _spaces(client: Caller) -> Iterator[Finding]:
+    """How the way to each space stands, and what can't be changed in it."""
+    try:
+        spaces: list[dict[str, Any]] = client.call("space.list").get("spaces", [])
+    except RequestRefused:  # a daemon of before there were spaces
+        return
+    for space in spaces:
+        check = f"space {space['space']}"
+        if space["state"] == "up":
+            yield Finding(check, "ok", f"{space['server']}, NATS {space['server_version']}")
+        else:
+            state = "fail" if space["state"] == "refused" else "warn"
+            yield Finding(check, state, space.get("reason") or "not connected yet", "punch space status says more")
+        if space.get("unchecked"):
+            found = "nobody can say whether its servers write a change to the disk before they acknowledge it"
+            yield Finding(check, "warn", found, "name their monitors: punch space add … --monitor URL")
+        for one in space.get("lists", ()):
+            if one["state"] in ("diverged", "upgrade_needed", "damaged", "forbidden"):
+                yield Finding(f"list {one['conversation']}", "fail", one.get("reason") or one["state"])
 
 
 def holder(data_dir: str) -> int | None:

@@ -1,0 +1,96 @@
+"""`punch space`, `share`, `join` and `leave`, against a real daemon and a real NATS server."""
+
+import stat
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist_testing.nats_server import NatsServer, needs_server, running_server
+
+Punch = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsServer]:
+    with running_server(tmp_path_factory.mktemp("nats")) as running:
+        yield running
+
+
+def test_without_a_space_the_list_says_how_to_add_one_and_sharing_is_refused(punch: Punch) -> None:
+    assert "punch space add NAME tls://HOST --creds FILE" in punch("space", "list").out
+    assert punch("space", "status", "--json").json == {"spaces": []}
+    punch("add", "one")
+    told = punch("share")
+    assert told.code != 0 and "there is no space yet" in told.err
+    assert punch("space", "remove", "team").code == 1
+    assert punch("space", "status", "team").code == 1
+
+
+@needs_server
+def test_a_space_is_added_a_list_shared_shown_and_left_with_a_copy(punch: Punch, server: NatsServer) -> None:
+    added = punch("space", "add", "cli", server.url)
+    assert added.code == 0
+    assert f"added cli: made at {server.url} (NATS 2." in added.out and "--monitor URL" in added.out
+    punch("add", "one", "-c", "release")
+    shared = punch("share", "release")
+    assert "shared release in cli, version 2" in shared.out and "punch join release --space cli" in shared.out
+    assert "release  version 2, current" in punch("space", "list").out
+    status = punch("space", "status", "cli").out
+    assert f"servers       {server.url}" in status and "not checked   sync_interval" in status
+    assert punch("space", "status", "cli", "--json").json["spaces"][0]["state"] == "up"
+    assert "release is in the space cli" in punch("space", "remove", "cli").err
+    told = punch("leave", "release")
+    assert told.code != 0 and "--keep-as NAME" in told.err
+    assert "its tasks are in mine" in punch("leave", "release", "--keep-as", "mine").out
+    assert "one" in punch("list", "-c", "mine").out
+    assert "punch join release --space cli" in punch("add", "two", "-c", "release").err
+    assert "joined release of cli" in punch("join", "release").out
+    assert punch("join", "nothing", "--space", "cli").code == 1
+
+
+@needs_server
+def test_an_address_or_a_space_that_can_not_be_used_is_told_with_the_next_step(punch: Punch) -> None:
+    for words, told in (
+        (("team", "nats://192.0.2.1"), "write tls://192.0.2.1"),
+        (("team", "nats://127.0.0.1:1"), "No server answers at nats://127.0.0.1:1"),
+        (("team", "nats://127.0.0.1:1", "--creds", "missing.creds"), "missing.creds can't be read"),
+        (("team", "tls://127.0.0.1:1", "--ca", __file__), "holds no certificates"),
+    ):
+        refused = punch("space", "add", *words)
+        assert refused.code == 1 and told in refused.err and "Errno" not in refused.err
+
+
+def test_the_files_of_a_server_are_written_once_for_their_owner_alone(run: Punch, home: Path) -> None:
+    words = ("space", "server", "team", "--host", "lists.example.org", "--member", "ann", "--reader", "ci")
+    written = run(*words, "--to", "here")
+    assert written.code == 0
+    names = {"nats.conf", "ann.creds", "ci.creds"}
+    assert {path.name for path in (home / "here").iterdir()} == names
+    assert all(stat.S_IMODE((home / "here" / name).stat().st_mode) == 0o600 for name in names)
+    assert "sync_interval: always" in (home / "here" / "nats.conf").read_text()
+    assert "punch space add team tls://lists.example.org --creds ann.creds" in written.out
+    again = run(*words, "--to", "here")
+    assert again.code != 0 and "is there: move it away" in again.err
+
+
+def test_three_servers_get_a_configuration_each_and_two_are_refused(run: Punch, home: Path) -> None:
+    hosts = [word for name in "abc" for word in ("--host", f"{name}.example.org")]
+    assert run("space", "server", "team", *hosts, "--member", "ann").code == 0
+    assert (home / "team-server" / "nats-3.conf").exists()
+    assert "one --host, or three" in run("space", "server", "team", *hosts[:4], "--member", "ann").err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "--host lists.example.org"),
+        (("--host", "a"), "--member ann"),
+        (("--host", "a", "--member", "../ann"), "--member ann"),
+        (("--host", "a", "--member", "ann", "--reader", "ann"), "--member ann"),
+    ],
+)
+def test_what_a_server_needs_is_asked_for(run: Punch, words: tuple[str, ...], told: str) -> None:
+    refused = run("space", "server", "team", *words)
+    assert refused.code != 0 and told in refused.err
