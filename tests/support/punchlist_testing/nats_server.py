@@ -130,8 +130,10 @@ class NatsServer:
             self.process.wait()
 
     def pause(self) -> None:
-        """Let it hang: connections stay open and nothing answers."""
+        """Let it hang: connections stay open and nothing answers. Returns once all its threads have stopped."""
         self._signal(signal.SIGSTOP)
+        assert self.process is not None, "it was sent a signal"
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Let it go on."""
