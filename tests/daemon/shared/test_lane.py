@@ -636,3 +636,16 @@ def test_the_claims_of_a_machine_that_follows_a_list_no_more_are_handed_on() -> 
         await ended(a, b)
 
     together(story)
+
+
+def test_nothing_to_claim_is_never_the_word_of_an_old_state() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(p.ConversationOpen(conversation=LIST))
+        await b.reaches(LIST, 1)
+        await a.call(add("one"))
+        assert await b.version(LIST) == 1, "it has not heard of the task"
+        assert (await b.call(claim("bob")))["task"]["id"] == "1"
+        await ended(a, b)
+
+    together(story, Faults(push_lost=1.0, delays=(0.001,)))

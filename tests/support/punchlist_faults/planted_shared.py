@@ -40,7 +40,7 @@ MUTANTS = (
         _SHARED + "lane.py",
         "current = not asked or await self._log.is_current(self.conversation, place.position)",
         "current = True",
-        _SIMULATION,
+        _LANE,
     ),
     Mutant(
         "what arrives follows the state that it is applied to",
