@@ -320,11 +320,12 @@ TOLD are pairs of rows, before and after."
 
 (defun punchlist--safe (text)
   "TEXT with everything that could steer or deceive made a visible escape."
-  (replace-regexp-in-string
-   punchlist--unsafe
-   (lambda (one) (let ((code (aref one 0)))
-                   (format (cond ((< code 256) "\\x%02x") ((< code 65536) "\\u%04x") (t "\\U%08x")) code)))
-   text t t))
+  (if (not (string-match-p punchlist--unsafe text)) text
+    (replace-regexp-in-string
+     punchlist--unsafe
+     (lambda (one) (let ((code (aref one 0)))
+                     (format (cond ((< code 256) "\\x%02x") ((< code 65536) "\\u%04x") (t "\\U%08x")) code)))
+     text t t)))
 
 (defconst punchlist--looks
   '(("pending" " " nil) ("in_progress" "~" punchlist-running) ("paused" "-" punchlist-finished)
@@ -746,6 +747,11 @@ The region or a TODO on the line gives the title to begin with."
          (punchlist--change (punchlist--list-of name) "task.add"
                             `(:title ,title :links [(:kind "path" :to ,place)])
                             (lambda (result) (message "punchlist: #%s in %s" (plist-get (plist-get result :task) :id) name))))))))
+
+;; Without a compiled file, what each row passes through is compiled here: drawing 1,000 then takes half the time.
+(unless (byte-code-function-p (symbol-function 'punchlist--draw))
+  (mapc #'byte-compile '(punchlist--received punchlist--fold punchlist--before punchlist--tree punchlist--safe
+                         punchlist--line punchlist--draw)))
 
 (provide 'punchlist)
 ;;; punchlist.el ends here
