@@ -277,6 +277,7 @@ class Sharing:
         lane.base = place
         await self._load_anew(name)
         lane.go_on()
+        await lane.barrier()  # so that the list is shown as current, and a change is taken at once
         opened = await self._parts.conversations.durable(name)
         return SharedResult(conversation=name, space=space, version=opened.state.version, posts=posts)
 

@@ -38,7 +38,7 @@ PARTS = {
             "daemon/punchlistd/shared/nats",
             "daemon/punchlistd/shared/sharing.py",
         ),
-        85,
+        80,
     ),
 }
 
