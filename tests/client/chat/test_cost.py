@@ -10,7 +10,7 @@ from punchlist.chat.thread import Thread
 from punchlist.chat.worker import Worker
 from punchlist_testing.chat import Talk
 from punchlist_testing.daemon import Running
-from punchlist_testing.terminal import environment
+from punchlist_testing.unmeasured import unmeasured
 
 CALLS = """
 message.append task.add task.claim message.list task.list message.append
@@ -60,7 +60,7 @@ def test_rules_alone_load_nothing_of_models_of_settings_files_or_of_the_web() ->
         capture_output=True,
         text=True,
         check=True,
-        env=environment(),
+        env=unmeasured(),
     ).stdout.split()
     for name in ("http.client", "tomllib", "starlette", "agents", "punchlist.sync", "punchlist.chat.claims"):
         assert name not in loaded, name
