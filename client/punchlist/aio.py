@@ -247,6 +247,7 @@ class AsyncConversation:
     retract = awaiting(ConversationCalls.retract)
     messages = awaiting(ConversationCalls.messages)
     message = awaiting(ConversationCalls.message)
+    presence = awaiting(ConversationCalls.presence)
     find = awaiting(ConversationCalls.find)
 
     @overload

@@ -222,6 +222,13 @@ class ConversationCalls(TaskCalls):
         params = p.MessageGet(conversation=self.id, message=message)
         return Call("message.get", params, attrgetter("message"))
 
+    def presence(self) -> Call[tuple[r.Present, ...]]:
+        """Who follows this conversation now: the actors whose connections have a subscription to it, first come first.
+
+        `since` is in milliseconds since 1970. A list that nobody has used yet can be followed too.
+        """
+        return Call("conversation.presence", p.Place(conversation=self.id), attrgetter("present"))
+
     def find(self, key: str) -> Call[tuple[Recorded, ...]]:
         """What the mutation with this idempotency key did: its events, none if it changed nothing or never happened."""
         return Call("event.find", p.EventFind(conversation=self.id, key=key), attrgetter("events"))

@@ -193,6 +193,7 @@ class Conversation:
     retract = blocking(ConversationCalls.retract)
     messages = blocking(ConversationCalls.messages)
     message = blocking(ConversationCalls.message)
+    presence = blocking(ConversationCalls.presence)
     find = blocking(ConversationCalls.find)
 
     @overload

@@ -41,6 +41,7 @@ _ROWS = (
     Method("confirmation.get", "read", p.ConfirmationGet, r.ConfirmationResult, "What a confirmation token would do."),
     Method("conversation.open", "write", p.ConversationOpen, r.ConversationResult, "Opens or finds a conversation."),
     Method("conversation.get", "read", p.Place, r.ConversationGetResult, "One conversation."),
+    Method("conversation.presence", "read", p.Place, r.PresenceResult, "Who follows a conversation now."),
     Method("conversation.list", "read", p.ConversationList, r.ConversationListResult, "Conversations, newest first."),
     Method("conversation.resolve", "read", p.ConversationResolve, r.ConversationResolveResult, "A directory's list."),
     Method(

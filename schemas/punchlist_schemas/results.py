@@ -161,6 +161,20 @@ class ConversationGetResult(Result, frozen=True, kw_only=True):
     conversation: Conversation
 
 
+class Present(Result, frozen=True, kw_only=True):
+    """An actor that follows a conversation, over one connection or several, since a time in milliseconds since 1970."""
+
+    actor: str
+    connections: int
+    since: int
+
+
+class PresenceResult(Result, frozen=True, kw_only=True):
+    """The actors whose connections have a subscription to this conversation, in the order in which they came."""
+
+    present: tuple[Present, ...]
+
+
 class ConversationListResult(Result, frozen=True, kw_only=True):
     """One page of conversations; `next_cursor` gets the next one."""
 

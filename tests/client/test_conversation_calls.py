@@ -113,6 +113,7 @@ ASKED: dict[str, tuple[Ask, str, dict[str, Any]]] = {
         "message.retract",
         {"message": "m1", "reason": "a slip"},
     ),
+    "presence": (lambda plan: plan.presence(), "conversation.presence", {}),
     "all messages": (lambda plan: plan.messages(all=True), "message.list", {"all": True}),
     "messages": (
         lambda plan: plan.messages(after="m1", limit=3, order="desc"),

@@ -60,6 +60,7 @@ ROUTES = (
     Route("POST", f"{_LIST}/messages", "message.append", 201),
     Route("POST", f"{_LIST}/messages/{{message}}/retract", "message.retract"),
     Route("GET", f"{_LIST}/events", "event.read"),
+    Route("GET", f"{_LIST}/presence", "conversation.presence"),
     Route("GET", f"{_LIST}/keys/{{key}}", "event.find"),
 )
 

@@ -58,6 +58,14 @@ def refused(user: str | None, name: str, state: State) -> Rejection | None:
     return conversation_not_found(name)
 
 
+def may_meet(user: str | None, other: str | None, state: State) -> bool:
+    """Return True if a caller of `user` who has this list may hear that a connection of `other` follows it.
+
+    Where there is no list yet, whose it will be is open: then a user hears only of the user's own connections.
+    """
+    return other in (None, state.user) if state.exists else user in (None, other)
+
+
 def for_the_trusted(user: str | None, act: str) -> Rejection | None:
     """Return the rejection if a bound connection asks for what concerns all users, else None."""
     return (

@@ -17,6 +17,7 @@ import msgspec
 
 from punchlist_schemas.errors import Rejection, error_object
 from punchlist_schemas.results import EndPush
+from punchlistd.clock import now_ms
 from punchlistd.engine.access import Access
 from punchlistd.engine.conversations import Conversations, damage_of, gap_of
 from punchlistd.engine.replies import Reply, notification
@@ -75,7 +76,8 @@ class Subscription:
 
     `individual` means that it catches up after each commit, since its pushes are not those of the others; `fetching`
     that a piece of the log is on its way; `over` that it has ended. For a view that shows what changed, `stale` are the
-    conversations whose newest state has still to be pushed, complete up to position `known`.
+    conversations whose newest state has still to be pushed, complete up to position `known`. `since` is when it began,
+    in milliseconds since 1970.
     """
 
     __slots__ = (
@@ -88,6 +90,7 @@ class Subscription:
         "over",
         "position",
         "shown",
+        "since",
         "sink",
         "stale",
         "view",
@@ -100,6 +103,7 @@ class Subscription:
         self.id = id
         self.sink = sink
         self.view = view
+        self.since = now_ms()
         self.conversation = conversation
         self.position = position
         self.known = position

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
+from operator import attrgetter
 
 import msgspec
 
@@ -13,6 +14,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import PROTOCOL
 from punchlistd import __version__
 from punchlistd.clock import now_ms
+from punchlistd.engine.access import may_meet
 from punchlistd.engine.confirm import Confirmer
 from punchlistd.engine.queries import Queries
 from punchlistd.engine.replies import Outcome
@@ -108,6 +110,20 @@ class ConnectionMethods:
         """What a token would do."""
         found = self._confirmer.get(connection.user, params.token, now_ms())
         return found if isinstance(found, Rejection) else _encode(found)
+
+    async def presence(self, connection: Connection, params: p.Place) -> Outcome:
+        """Who follows a conversation now: counted when it is asked for, so that no change pays for it."""
+        opened = await self._queries.durable(connection, params.conversation)
+        if isinstance(opened, Rejection):
+            return opened
+        name = opened.state.conversation
+        found: dict[str, list[int]] = {}
+        for each in connection.connections.live:
+            begun = [one.since for one in each.subscriptions.values() if one.conversation == name]
+            if begun and may_meet(connection.user, each.user, opened.state):
+                found.setdefault(each.actor, []).append(min(begun))
+        present = [r.Present(actor=actor, connections=len(begun), since=min(begun)) for actor, begun in found.items()]
+        return _encode(r.PresenceResult(present=tuple(sorted(present, key=attrgetter("since", "actor")))))
 
     async def subscribe(self, connection: Connection, params: p.EventSubscribe) -> Outcome:
         """Position, snapshot and registration happen without a wait between them; the first push follows the answer."""

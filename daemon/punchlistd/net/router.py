@@ -94,6 +94,7 @@ def table(own: ConnectionMethods, queries: Queries, search: Search, sharing: Sha
         row("confirmation.get", at_once=own.confirmation),
         row("conversation.open", scope=foreign_owner),
         row("conversation.get", state=q.get_conversation),
+        row("conversation.presence", log=own.presence),
         row("conversation.list", log=queries.list_conversations, long=True),
         row("conversation.resolve", log=queries.resolve),
         row("task.get", state=q.get_task),

@@ -11,7 +11,7 @@ from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
 from punchlistd.engine.access import own_id
 
 C = "c"
-READS = ("conversation.get", "task.list", "message.list")
+READS = ("conversation.get", "conversation.presence", "task.list", "message.list")
 
 
 async def of(peer: Peer, name: str) -> str:
