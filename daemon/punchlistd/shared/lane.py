@@ -123,6 +123,8 @@ class Lane:
         self._single = 0  # so many calls were too large together: each gets a post of its own
         self._wants: dict[str, float] = {}  # who asked for a turn, in the order of asking, and until when it is kept
         self._work = asyncio.Event()
+        self._unknown: set[str | None] = set()
+        """Keys of calls whose post may still come in: a repetition must not be told that nothing was written."""
 
     # what comes from the writer
 
@@ -291,6 +293,8 @@ class Lane:
                 self._give_back(item)
 
     def _answer(self, write: Write, rejection: Rejection) -> None:
+        if rejection.kind == "unreachable" and write.params.key in self._unknown:
+            rejection = refusals.unknown(self.space, self._log.link.reason)
         self._forgotten = self._forgotten or type(write.caller) is Nobody
         self._left(write)
         self._parts.claims.forget(write)
@@ -386,6 +390,7 @@ class Lane:
     def _hand_over(self, received: Post, own: list[Step]) -> None:
         """Give a post to the writer, with the steps of this daemon's own calls where it made them."""
         self._place, self._version, self._partial = received.place, received.newest, received.more
+        self._unknown.clear()  # what was to stand here is in now, or never will be
         self._wants.pop(received.by, None)
         self._submit(received.version, received.behind, received.place, own or received.steps)
 
@@ -549,6 +554,8 @@ class Lane:
         self._draft, self._stale = None, True
         for step in draft.steps:
             if step.write is not None:
+                if rejection.kind == "outcome_unknown" and step.write.params.key is not None:
+                    self._unknown.add(step.write.params.key)
                 self._answer(step.write, rejection)
 
     async def _turn(self) -> None:

@@ -12,8 +12,9 @@ import time
 
 from punchlistd.shared.port import Conflict, OutcomeUnknown, SharedLog, Unreachable
 
-PATIENCE_S = 10.0
-"""How long a call waits for an engine that does not answer: electing a leader takes six seconds."""
+PATIENCE_S = 6.0
+"""After so long no further attempt is made: electing a leader takes six seconds, the last attempt up to four more, and
+a client waits ten before it gives the daemon up."""
 
 PAUSE_S = 0.1
 """About how long to wait between two attempts."""

@@ -244,3 +244,44 @@ async def test_a_task_is_edited_moved_claimed_and_deleted(plan: AsyncConversatio
         await shown.press("y")
         await shown.until(lambda: "abc" not in shown.text)
     assert [task.title for task in await plan.list()] == ["b"]
+
+
+async def test_a_change_is_repeated_for_all_that_are_marked_and_marks_go_with_a_step_back(
+    plan: AsyncConversation, show: Any
+) -> None:
+    await plan.add_many(["a", "b", "c"])
+    async with show() as shown:
+        await shown.until("#3")
+        await shown.press(".")
+        await shown.until("Nothing was changed here yet.")
+        await shown.press("s")
+        await shown.until("1 in progress")
+        await shown.press("*")
+        await shown.until("3 marked")
+        await shown.press("*")
+        await shown.until(lambda: "marked" not in shown.text)
+        await shown.press("*")
+        await shown.until("3 marked")
+        await shown.press("escape")
+        await shown.until(lambda: "marked" not in shown.text)
+        await shown.press("G", ".")
+        await shown.until("2 in progress")
+    assert [task.status for task in await plan.list()] == ["in_progress", "pending", "in_progress"]
+
+
+async def test_a_task_is_copied_with_its_number_and_title(plan: AsyncConversation, show: Any) -> None:
+    await plan.add("Bake bread")
+    async with show() as shown:
+        await shown.until("#1")
+        await shown.press("y")
+        await shown.until("Copied #1 and its title.")
+        assert shown.app.clipboard == "#1 Bake bread"
+
+
+async def test_keys_that_need_a_task_do_nothing_where_there_is_none(plan: AsyncConversation, show: Any) -> None:
+    async with show() as shown:
+        await shown.until("a adds one")
+        before = shown.text
+        await shown.press("enter", "s", "d", "w", "v", "x", "y", "e", "D", "J", "K", "!", "space", "o", "g", "G")
+        assert shown.text == before
+    assert await plan.list() == []

@@ -257,7 +257,7 @@ def test_a_machine_that_is_cut_off_reads_and_is_refused_what_it_writes() -> None
         began = asyncio.get_running_loop().time()
         refused = await b.refused(add("two", "k"))
         waited = asyncio.get_running_loop().time() - began
-        assert refused.kind == "unreachable" and 9 < waited < 11, (refused, waited)
+        assert refused.kind == "unreachable" and 5 < waited < 7, (refused, waited)
         assert (await b.refused(add("three"))).kind == "unreachable"
         assert asyncio.get_running_loop().time() - began - waited < 0.1, "known to be away: refused at once"
         assert await b.version(LIST) == 2
@@ -268,7 +268,7 @@ def test_a_machine_that_is_cut_off_reads_and_is_refused_what_it_writes() -> None
     together(story)
 
 
-def test_a_server_that_says_nothing_is_unreachable_after_ten_seconds() -> None:
+def test_a_server_that_says_nothing_is_unreachable_before_a_client_gives_the_daemon_up() -> None:
     async def story(space: MemorySpace) -> None:
         a = Machine("ann", space, LIST)
         await a.call(add("one"))
@@ -322,6 +322,8 @@ def test_a_change_whose_outcome_is_unknown_is_there_or_not_and_its_key_says_so()
         outcome = await answer
         assert isinstance(outcome, Rejection)
         kinds.add(outcome.kind)
+        assert (await a.refused(add("two", "k"))).kind == outcome.kind, "a repetition is not told that nothing was written"
+        assert (await a.refused(add("other", "l"))).kind == "unreachable"
         a.shared.heal()
         assert (await a.call(add("two", "k")))["task"]["id"] == "2"
         await b.reaches(LIST, 3)

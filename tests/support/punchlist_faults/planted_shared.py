@@ -8,6 +8,13 @@ _LANE = ("tests/daemon/shared/test_lane.py",)
 
 MUTANTS = (
     Mutant(
+        "a repetition of what may be in is not told that nothing was written",
+        _SHARED + "lane.py",
+        'if rejection.kind == "unreachable" and write.params.key in self._unknown:',
+        "if False:",
+        _LANE,
+    ),
+    Mutant(
         "a post names the position that it was decided on",
         _SHARED + "posting.py",
         "return await log.post(list, expected, nonce, body)",

@@ -261,7 +261,7 @@ def run_server(context: Context) -> int:
     lines = [f"wrote {safe(os.path.join(folder, name))}" for name in texts]
     lines += [
         "  give each server its nats.conf, a certificate and its key: /etc/nats/cert.pem, /etc/nats/key.pem",
-        f"  give each member his creds; then: punch space add {args.name} {urls} --creds {names[0]}.creds",
+        f"  give each member their creds; then: punch space add {args.name} {urls} --creds {names[0]}.creds",
     ]
     return context.answer({"directory": os.path.abspath(folder), "files": list(texts)}, lines)
 
