@@ -273,7 +273,8 @@ def is_passing(error: PunchlistError) -> bool:
         return error.temporary
     if isinstance(error, ConnectionLost):
         return not error.final
-    return isinstance(error, ShuttingDown | OutcomeUnknown)
+    # A daemon whose disk failed ends, and the next one knows; a space that is away may be away for hours.
+    return isinstance(error, ShuttingDown) or (isinstance(error, OutcomeUnknown) and "space" not in error.data)
 
 
 class Profile:

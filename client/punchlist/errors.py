@@ -253,7 +253,12 @@ class StorageFull(RequestRefused, kind="storage_full"):
 
 
 class OutcomeUnknown(RequestRefused, kind="outcome_unknown"):
-    """The write failed, and may have happened all the same. Repeat the call with the same key to find out."""
+    """The write failed, and may have happened all the same. Repeat the call with the same key to find out.
+
+    `space` names the space of a shared list if it was that which did not answer.
+    """
+
+    space: str
 
 
 class Forbidden(RequestRefused, kind="forbidden"):

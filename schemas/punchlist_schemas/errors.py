@@ -35,7 +35,12 @@ _ROWS = (
     ErrorKind("key_conflict", -32007, "The idempotency key was used with other content.", ("key",)),
     ErrorKind("limit_exceeded", -32008, "A limit was broken.", ("limit", "value", "maximum")),
     ErrorKind("storage_full", -32009, "The disk is full; nothing was written, reads go on."),
-    ErrorKind("outcome_unknown", -32010, "The write failed below us; retry with the same key once the daemon is back."),
+    ErrorKind(
+        "outcome_unknown",
+        -32010,
+        "The write failed below us; retry with the same key once the daemon, or the space of a shared list, is back.",
+        ("space",),
+    ),
     ErrorKind("forbidden", -32011, "Outside the connection's user scope, or another's to do.", ("what",)),
     ErrorKind("shutting_down", -32012, "The daemon is stopping; reconnect and retry."),
     ErrorKind(

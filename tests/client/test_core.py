@@ -212,6 +212,7 @@ PASSING = [
     (ConnectionLost("closed by us", final=True), False),
     (ShuttingDown("shutting_down", -32012, "bye"), True),
     (OutcomeUnknown("outcome_unknown", -32010, "who knows"), True),
+    (OutcomeUnknown("outcome_unknown", -32010, "who knows", {"space": "team"}), False),
     (DaemonUnavailable("not there", temporary=True), True),
     (DaemonUnavailable("forbidden"), False),
     (Blocked("blocked", -32004, "no"), False),

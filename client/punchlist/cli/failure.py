@@ -77,7 +77,11 @@ _NEXT: "dict[str, Callable[[Facts], str]]" = {
     "diverged": lambda data: "punch doctor shows what differs and how to go on",
     "upgrade_needed": lambda data: "install the newest punchlist, then: punch daemon restart",
     "storage_full": lambda data: "free some disk space, then try again; reading still works",
-    "outcome_unknown": lambda data: "check whether it was done: punch log -n 5",
+    "outcome_unknown": lambda data: (
+        "see whether it was done once it is up again: punch space list, punch log -n 5"
+        if "space" in data
+        else "check whether it was done: punch log -n 5"
+    ),
     "damaged": lambda data: "to end the daemon: punch daemon stop",
     "gap": lambda data: "punch daemon verify shows what is damaged or missing",
     "internal_error": lambda data: "the daemon's log has the details: punch daemon status names its directory",

@@ -15,7 +15,7 @@ def unreachable(space: str, link: Link) -> Rejection:
 def unknown(space: str, reason: str) -> Rejection:
     """The change may be in."""
     message = f"{reason} The space {space} may have taken the change or not. Retry with the same key: it is done once."
-    return Rejection("outcome_unknown", message)
+    return Rejection("outcome_unknown", message, {"space": space})
 
 
 def stored_elsewhere(space: str, why: Rejection) -> Rejection:

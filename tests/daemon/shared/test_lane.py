@@ -322,7 +322,9 @@ def test_a_change_whose_outcome_is_unknown_is_there_or_not_and_its_key_says_so()
         outcome = await answer
         assert isinstance(outcome, Rejection)
         kinds.add(outcome.kind)
-        assert (await a.refused(add("two", "k"))).kind == outcome.kind, "a repetition is not told that nothing was written"
+        assert (await a.refused(add("two", "k"))).kind == outcome.kind, (
+            "a repetition is not told that nothing was written"
+        )
         assert (await a.refused(add("other", "l"))).kind == "unreachable"
         a.shared.heal()
         assert (await a.call(add("two", "k")))["task"]["id"] == "2"
