@@ -49,6 +49,7 @@ def _play_live(style: Style, home: Home, recording: Recording) -> Player:
 
 def _begin(player: Player, home: Home, recording: Recording) -> None:
     player.client.open()
+    player.call("conversation.open")  # who follows a list that is not there yet is refused
     process = home.spawn("log", "--follow", "--json", "-c", recording.conversation)
     player.witness = Witness(process, player.tell_figures)
 

@@ -5,6 +5,7 @@ from punchlist_demo.home import Home
 from punchlist_demo.play import Player, Recording, load
 from punchlist_demo.witness import Witness
 from punchlist_schemas.methods import METHODS
+from punchlist_testing.blocking import eventually
 
 LONG = "in docs/copy.md, with everything that anybody could ever want to know"
 
@@ -57,8 +58,11 @@ def test_a_recording_is_played_over_a_kill_and_every_acknowledged_call_is_accoun
     with Home() as home:
         player = Player(home, RECORDING, audience)
         player.client.open()
+        player.call("conversation.open")
         player.witness = Witness(home.spawn("log", "--follow", "--json", "-c", "site"), player.tell_figures)
         killed = player.client.status().pid
+        site = player.client.conversation("site")
+        assert eventually(lambda: len(site.presence()) > 0), "the kill comes when the witness follows"
         player.play()
         events = player.call("event.read", after=0)["events"]
         tasks = player.call("task.list")["tasks"]
