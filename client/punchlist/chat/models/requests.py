@@ -36,7 +36,9 @@ class Limits(NamedTuple):
     silent_s: float = 20.0
 
 
-async def stream(url: str, headers: dict[str, str], body: dict[str, Any], limits: Limits) -> AsyncGenerator[Any]:
+async def stream(  # noqa: C901, PLR0915 - one answer after the other, and who ends what was abandoned
+    url: str, headers: dict[str, str], body: dict[str, Any], limits: Limits
+) -> AsyncGenerator[Any]:
     """The events of a streamed answer as JSON values, and None at its regular end.
 
     Raises:
@@ -45,11 +47,24 @@ async def stream(url: str, headers: dict[str, str], body: dict[str, Any], limits
     parts, connection = _connection(url, limits)
     sock: socket.socket | None = None
     response: http.client.HTTPResponse | None = None
+    is_over = False
+
+    def connect() -> None:
+        connection.connect()
+        if is_over:  # nobody waited for it any more, and nobody else closes it
+            connection.close()
+
+    def respond() -> http.client.HTTPResponse:
+        found = connection.getresponse()
+        if is_over:
+            found.close()
+        return found
+
     path = parts.path + (f"?{parts.query}" if parts.query else "")
     sent = {"Content-Type": "application/json", "Accept": "text/event-stream", "User-Agent": "punchlist", **headers}
     try:
         try:
-            await _in_thread(connection.connect)
+            await _in_thread(connect)
         except socket.gaierror:
             raise Away("unreachable", f"the name {parts.hostname} has no address; is --base-url right?") from None
         except ConnectionRefusedError:
@@ -58,7 +73,7 @@ async def stream(url: str, headers: dict[str, str], body: dict[str, Any], limits
         sock.settimeout(limits.first_s)
         data = json.dumps(body).encode("utf-8", "replace")
         await _in_thread(lambda: connection.request("POST", path, data, sent))
-        response = answer = await _in_thread(connection.getresponse)
+        response = answer = await _in_thread(respond)
         if answer.status != _OK:
             told = b"" if answer.status in OF_KEYS else await _in_thread(lambda: answer.read(_MOST_TOLD))
             said = [
@@ -81,6 +96,7 @@ async def stream(url: str, headers: dict[str, str], body: dict[str, Any], limits
                 if text == b"[DONE]":
                     return
     finally:
+        is_over = True
         if sock is not None:
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits for it
