@@ -289,7 +289,7 @@ LONG = {
     "punchlistd.engine.subscriptions": "one cursor: live, behind and catching up are its states",
     "punchlistd.engine.transaction": "one draft of a commit, from the first call that joins to the last",
     "punchlistd.net.connection": "one peer: bytes in, calls, answers and pushes out, and its end",
-    "punchlistd.shared.lane": "one order of posts for a list, and what becomes of each outcome",
+    "punchlistd.shared.lane": "one call after the other from its queue to its answer, whatever became of its post",
     "punchlistd.shared.sharing": "what is configured, and what each change of it sets in motion, under one lock",
     "punchlistd.store.reading": "one way to read rows, with the index and without it",
 }

@@ -82,7 +82,7 @@ class Machines:
         Raises:
             Misconfigured: It can't be used, or the extra is not installed.
         """
-        from punchlistd.shared.lane import Parts  # noqa: PLC0415
+        from punchlistd.shared.replica import Parts  # noqa: PLC0415
         from punchlistd.shared.sharing import Sharing  # noqa: PLC0415
 
         engine = self._engine

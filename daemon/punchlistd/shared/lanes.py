@@ -9,9 +9,10 @@ import anyio
 
 from punchlistd.engine.claims.leases import Leases
 from punchlistd.engine.loaded import Place
-from punchlistd.shared.lane import Lane, Parts
+from punchlistd.shared.lane import Lane
 from punchlistd.shared.members import BEAT_S, Members
 from punchlistd.shared.port import Beat, Link, Posted, SharedLog, SharedLogError
+from punchlistd.shared.replica import Parts
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +117,8 @@ class Lanes:
     async def _beat(self) -> None:
         """Give a sign of life where claims are kept here, and can be: not in a list that is followed no more."""
         while True:
-            kept = tuple(name for name, lane in self.lanes.items() if not lane.refused and self._leases.keeps(name))
+            followed = (name for name, lane in self.lanes.items() if not lane.replica.refused)
+            kept = tuple(name for name in followed if self._leases.keeps(name))
             if kept and self.log.link.state == "up":
                 try:
                     await self.log.beat(Beat(self.log.member, kept))
@@ -129,12 +131,12 @@ class Lanes:
         while True:
             await asyncio.sleep(COMPARE_S)
             for lane in list(self.lanes.values()):
-                if self.log.link.state != "up" or (position := lane.position) is None:
+                if self.log.link.state != "up" or (position := lane.replica.position) is None:
                     continue
                 try:
                     last = await self.log.last(lane.conversation)
                 except SharedLogError as error:
                     logger.info("space %s: %s", self.space, error)
                     break
-                if last != position and lane.position == position:
+                if last != position and lane.replica.position == position:
                     lane.compare()

@@ -33,11 +33,12 @@ from punchlistd.engine.calls import Arrival, Holder
 from punchlistd.engine.claims.leases import Leases
 from punchlistd.engine.loaded import LoadedConversation, Place
 from punchlistd.shared import history, refusals
-from punchlistd.shared.lane import Lane, Parts
+from punchlistd.shared.lane import Lane
 from punchlistd.shared.lanes import Lanes
 from punchlistd.shared.port import SharedLog, SharedLogError
 from punchlistd.shared.posting import PATIENCE_S
 from punchlistd.shared.posts import TooNew
+from punchlistd.shared.replica import Parts
 from punchlistd.shared.spaces import BadAddress, SharedList, Space, Spaces, checked_address, load, machine_name, save
 
 logger = logging.getLogger(__name__)
@@ -110,7 +111,7 @@ class Sharing:
         for space in self._spaces.spaces:
             for lane in self._prepare(space).lanes.lanes.values():
                 opened = await self._parts.conversations.durable(lane.conversation)
-                if opened.state.version and opened.place == Place() and lane.refused is None:
+                if opened.state.version and opened.place == Place() and lane.replica.refused is None:
                     lane.hold(refusals.not_empty(lane.conversation))  # the environment names a list of this machine's
 
     async def run(self) -> None:
@@ -274,7 +275,7 @@ class Sharing:
         done = SharedList(name, space, place.position, place.check)
         if (refused := await self._save(self._with(done))) is not None:
             return refused
-        lane.base = place
+        lane.replica.base = place
         await self._load_anew(name)
         lane.go_on()
         await lane.barrier()  # so that the list is shown as current, and a change is taken at once
@@ -318,9 +319,9 @@ class Sharing:
             lane = lanes.lanes[name]
         await lane.barrier()
         opened = await self._parts.conversations.durable(name)
-        if lane.refused is not None:
-            return lane.refused
-        if lane.away_since is not None:
+        if lane.replica.refused is not None:
+            return lane.replica.refused
+        if lane.replica.away_since is not None:
             return refusals.joined_later(space, lanes.log.link)
         return SharedResult(conversation=name, space=space, version=opened.state.version, posts=0)
 
@@ -427,14 +428,16 @@ class Sharing:
     def _list_view(self, lane: Lane) -> SharedListView:
         opened = self._parts.conversations.loaded.get(lane.conversation)
         one = self._listed(lane.conversation)
-        state = "left" if one is not None and one.left else "sharing" if one is not None and one.sharing else lane.state
+        state = lane.replica.state
+        if one is not None and (one.left or one.sharing):
+            state = "left" if one.left else "sharing"
         return SharedListView(
             conversation=lane.conversation,
             state=state,  # pyright: ignore[reportArgumentType] - the kinds of refusal are states, too
             version=0 if opened is None else opened.state.version,
             posts=lane.counts.posts,
             conflicts=lane.counts.conflicts,
-            reason="" if lane.refused is None else lane.refused.message,
+            reason="" if lane.replica.refused is None else lane.replica.refused.message,
         )
 
 

@@ -633,7 +633,7 @@ def test_the_claims_of_a_machine_that_follows_a_list_no_more_are_handed_on() -> 
         await a.call(add("one"))
         await a.call(claim("ann", lease_ms=3_000, keep=True))
         await b.reaches(LIST, 3)
-        a.lanes.lanes[LIST].refused = Rejection("forbidden", "The list was left.", {"what": "list"})
+        a.lanes.lanes[LIST].replica.refused = Rejection("forbidden", "The list was left.", {"what": "list"})
         began = asyncio.get_running_loop().time()
         taken = await b.call(claim("bob", wait_ms=60_000))
         assert taken["task"]["owner"] == "bob" and asyncio.get_running_loop().time() - began < 8

@@ -65,7 +65,7 @@ MUTANTS = (
     ),
     Mutant(
         "who was cut off ends nobody's claim",
-        _SHARED + "lane.py",
+        _SHARED + "replica.py",
         "            self._returned()  #",
         "            pass  #",
         _LANE,
@@ -73,7 +73,7 @@ MUTANTS = (
     Mutant(
         "a machine that lives keeps its claims",
         _SHARED + "lanes.py",
-        "kept = tuple(name for name, lane in self.lanes.items() if not lane.refused and self._leases.keeps(name))",
+        "kept = tuple(name for name in followed if self._leases.keeps(name))",
         "kept = ()",
         _LANE,
     ),
@@ -87,7 +87,7 @@ MUTANTS = (
     Mutant(
         "pushes that are lost are found by comparing positions",
         _SHARED + "lanes.py",
-        "if last != position and lane.position == position:",
+        "if last != position and lane.replica.position == position:",
         "if False:",
         _LANE,
     ),

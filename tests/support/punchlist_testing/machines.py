@@ -19,8 +19,8 @@ from punchlistd.engine.loaded import Place
 from punchlistd.engine.replies import Outcome
 from punchlistd.engine.state_queries import list_tasks
 from punchlistd.settings import Settings
-from punchlistd.shared.lane import Parts
 from punchlistd.shared.lanes import Lanes
+from punchlistd.shared.replica import Parts
 from punchlistd.store.port import Sealed, StorageFull
 
 METHOD_OF = {method.params: method for method in METHODS.values()}

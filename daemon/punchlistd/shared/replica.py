@@ -1,0 +1,250 @@
+"""This machine's copy of one shared list: which post it ends with, what is missing, and what arrives.
+
+Posts are given to the writer in their order, each behind the one that it follows. One that was pushed too early is
+held; what was lost on the way is read. A post that does not follow stops the list: it is shown, and takes no changes.
+"""
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.things import Shared
+from punchlistd.clock import now_ms
+from punchlistd.engine.calls import Arrival, Step
+from punchlistd.engine.claims import Claims
+from punchlistd.engine.conversations import Conversations
+from punchlistd.engine.inbox import Inbox
+from punchlistd.engine.loaded import LoadedConversation, Place
+from punchlistd.engine.transaction import Transactor
+from punchlistd.shared import refusals
+from punchlistd.shared.port import Link, Posted, SharedLog, Unreachable
+from punchlistd.shared.posts import Diverged, Post, Unreadable, check_of, unseal
+from punchlistd.store.port import EventLog
+
+logger = logging.getLogger(__name__)
+
+
+class Parts(NamedTuple):
+    """What of the engine lanes work with."""
+
+    log: EventLog
+    inbox: Inbox
+    conversations: Conversations
+    transactor: Transactor
+    claims: Claims
+
+
+class Replica:
+    """One list, as far as it is known here.
+
+    Args:
+        conversation: the list.
+        space: where it is shared.
+        base: its place before the first post that the local log tells of.
+        log: the shared log.
+        parts: the engine.
+        followed: called with each post that is given to the writer.
+        settled: called with the steps of one when the writer is done with it, why it refused them, and whether they
+            are in the shared log.
+        returned: called when the shared log is reached again.
+    """
+
+    def __init__(  # noqa: PLR0913 - a list, and who hears of what arrives
+        self,
+        conversation: str,
+        space: str,
+        base: Place,
+        log: SharedLog,
+        parts: Parts,
+        *,
+        followed: Callable[[Post], None],
+        settled: Callable[[Sequence[Step], Rejection | None, bool], None],
+        returned: Callable[[], None],
+    ) -> None:
+        """Nothing is known of the list before the first look at the shared log."""
+        self.conversation = conversation
+        self.space = space
+        self.base = base
+        self.refused: Rejection | None = None
+        """Why the list takes no changes from here until somebody acts."""
+        self.away_since: float | None = time.monotonic()
+        """Since when the shared log was not reached, by the monotonic clock."""
+        self.place: Place | None = None
+        """Up to where posts were given to the writer; None: the list itself has to be asked."""
+        self.partial = False
+        """Whether the last post was a part of a history that is still being shared."""
+        self.arriving = 0
+        """How many posts the writer has not finished with."""
+        self.posting = False
+        """Whether this daemon's own post is on its way: what is pushed meanwhile is held."""
+        self.stale = True
+        """Whether something may be missing that nobody will push."""
+        self._log = log
+        self._parts = parts
+        self._followed = followed
+        self._settled = settled
+        self._returned = returned
+        self._version = 0
+        self._held: dict[int, Posted] = {}  # pushed before the one that they follow, by its position
+
+    @property
+    def position(self) -> int | None:
+        """The position of the last post that was given to the writer, None while that is not known."""
+        return None if self.place is None or self.posting else self.place.position
+
+    @property
+    def state(self) -> str:
+        """How the list stands: current, behind, offline, or why it takes no changes."""
+        if self.refused is not None:
+            return self.refused.kind
+        if self.away_since is not None or self._log.link.state != "up":
+            return "offline"
+        return "behind" if self.stale or self._held or self.partial else "current"
+
+    @property
+    def shared(self) -> Shared | None:
+        """What is said of the list while its newest changes may be missing."""
+        if (state := self.state) == "current":
+            return None
+        away = self.away_since
+        since = 0 if away is None else now_ms() - int((time.monotonic() - away) * 1000)
+        return Shared(self.space, state, since)
+
+    def begin_anew(self) -> None:
+        """Go on from where the list is now."""
+        self.refused, self.place, self.stale = None, None, True
+
+    def link_changed(self, link: Link) -> None:
+        """The way to the space is another one."""
+        if link.state == "up":
+            self.stale = True
+        elif self.away_since is None:
+            self.away_since = time.monotonic()
+
+    def reach_no_more(self) -> None:
+        """The shared log did not answer."""
+        self.away_since = time.monotonic() if self.away_since is None else self.away_since
+        self.stale = True
+
+    def posted(self, posted: Posted) -> None:
+        """Somebody posted, perhaps this daemon."""
+        if self.refused is not None or self.place is None or posted.position <= self.place.position:
+            return
+        self._held[posted.before] = posted
+        if not self.posting:
+            self.take_held()
+            if self._held:
+                self.stale = True  # something between is missing
+
+    async def opened(self) -> LoadedConversation | None:
+        """The list, if it is as far as the posts that were given to the writer."""
+        opened = await self._parts.conversations.durable(self.conversation)
+        if opened.keys is None:
+            opened.keys = set(await self._parts.log.keys(self.conversation))
+            opened = await self._parts.conversations.durable(self.conversation)
+        if self.arriving or opened.place != self.place or opened.keys is None:
+            self.place, self.stale = (self.place, self.stale) if self.arriving else (None, True)
+            return None
+        return opened
+
+    async def catch_up(self) -> None:
+        """Read what is missing.
+
+        Raises:
+            Unreachable: The shared log can't be asked, or answers with an old state.
+        """
+        place = await self._reached()
+        if place is None:
+            return
+        found = await self._log.read(self.conversation, max(0, place.position - 1))
+        if self.away_since is not None:
+            self._returned()  # nothing was heard of the others meanwhile, and proves nothing
+        self.stale, self.away_since = False, None
+        if place.position and not _goes_on(found, place):
+            await self._miss(found, place)
+            return
+        for posted in found:
+            if self.refused is None and self.place is not None and posted.position > self.place.position:
+                self._arrive(posted)
+        self.take_held()
+        self._held.clear()
+
+    async def _miss(self, found: list[Posted], place: Place) -> None:
+        """The shared log does not have the post that this replica ends with: it lost it, or answers from the past."""
+        if found and found[0].position == place.position:
+            self._diverge(f"another post stands at position {place.position}, where this replica ends")
+            return
+        last = await self._log.last(self.conversation)
+        if last < place.position and await self._log.is_current(self.conversation, last):
+            self._diverge(f"the space has lost what came after position {last}")
+            return
+        self.stale = True
+        raise Unreachable(f"{self.space} answers with an old state of {self.conversation}.")
+
+    async def _reached(self) -> Place | None:
+        """Up to where the list goes here; None if it can't be had."""
+        if self.place is None:
+            opened = await self._parts.conversations.durable(self.conversation)
+            if opened.damage is not None:
+                self.refused = opened.damage
+                return None
+            self.place, self._version = opened.place, opened.state.version
+        return self.place
+
+    def take_held(self) -> None:
+        """Let what was held follow, as far as nothing is missing."""
+        while self.place is not None and self.refused is None:
+            posted = self._held.pop(self.place.position, None)
+            if posted is None:
+                break
+            self._arrive(posted)
+        place = self.place
+        self._held = {} if place is None else {b: each for b, each in self._held.items() if b >= place.position}
+
+    def _arrive(self, posted: Posted) -> None:
+        """Give a post of others to the writer."""
+        assert self.place is not None, "it was read behind a place"
+        try:
+            received = unseal(posted, self.place, self._version)
+        except Unreadable as error:
+            self.refused = refusals.unreadable(self.conversation, self.space, error)
+            logger.error("%s: %s", self.conversation, error)
+            return
+        self.follow(received, received.steps)
+
+    def follow(self, received: Post, steps: Sequence[Step]) -> None:
+        """Give a post to the writer, with the steps of this daemon's own calls where it made them."""
+        self.place, self._version, self.partial = received.place, received.newest, received.more
+        self._followed(received)
+        self.submit(received.version, received.behind, received.place, steps)
+
+    def submit(self, first: int, behind: Place, place: Place, steps: Sequence[Step]) -> None:
+        """Give steps to the writer; they are no post if the place stays."""
+        self.arriving += 1
+        arrived = partial(self._arrived, steps, posted=place != behind)
+        self._parts.inbox.submit(Arrival(self.conversation, first, behind, place, list(steps), arrived))
+
+    def _arrived(self, steps: Sequence[Step], refusal: Rejection | None, *, posted: bool) -> None:
+        """The writer is done with a post, or with what needed none."""
+        self.arriving -= 1
+        if refusal is not None:
+            self.place, self.stale = None, True
+        self._settled(steps, refusal, posted)
+
+    def _diverge(self, reason: str) -> None:
+        self.refused = refusals.unreadable(self.conversation, self.space, Diverged(f"{self.space}: {reason}."))
+        logger.error("%s: %s", self.conversation, reason)
+
+
+def _goes_on(found: list[Posted], place: Place) -> bool:
+    """Whether what was read begins with the post that a replica ends with, or with one that erases it."""
+    if not found:
+        return False
+    first = found[0]
+    with contextlib.suppress(Exception):
+        return first.position > place.position or check_of(first.body) == place.check
+    return False
