@@ -54,7 +54,6 @@ _PIECE = {"batch": 512, "max_bytes": 1 << 20}
 
 _T = TypeVar("_T")
 _Posts = list[Posted]
-
 _decode: Callable[[bytes], Any] = msgspec.json.Decoder().decode
 _decode_beat = msgspec.json.Decoder(Beat).decode
 
@@ -85,6 +84,7 @@ class NatsLog:
         self._connection: Connection | None = None
         self._failing_since: float | None = None
         self._listener: Listener | None = None
+        self._alone = False  # one server holds the space
 
     @property
     def member(self) -> str:
@@ -127,6 +127,7 @@ class NatsLog:
         connection = await connect(self._space, url, await self._creds(), f"punchlistd {self._member}")
         try:
             found = await find(connection, self._space.name)
+            self._alone = found.config.get("num_replicas") == 1
             may_post = await self._settle(connection)
             self._connection, self._failing_since = connection, None
             self._show("up", None, connection, may_post)
@@ -290,7 +291,9 @@ class NatsLog:
             raise OutcomeUnknown("The same post is under way.")
         if code in _TOO_LARGE:
             raise TooLarge(len(body), connection.max_payload)
-        raise Unreachable(f"The server of the space can't store now: {error.get('description', code)}.")
+        # Of several servers one may be deposed: its answer came first, and its successor may store the post.
+        certain = Unreachable if self._alone else OutcomeUnknown
+        raise certain(f"The server of the space can't store now: {error.get('description', code)}.")
 
     async def is_current(self, list: str, position: int) -> bool:
         """Whether this is the position of the last post: a stored barrier says so."""

@@ -60,7 +60,8 @@ class SharedLogError(Exception):
 class Conflict(SharedLogError):
     """The engine says that another post follows the expected position.
 
-    A deposed leader may say so wrongly: only who stands there makes it certain.
+    A deposed leader may say so wrongly, even of a post that its successor takes: only who stands there makes it
+    certain.
     """
 
 

@@ -1,16 +1,16 @@
 """Posts until it is known whether a post is in: the one loop that every adapter is called through.
 
 What an engine answers about one attempt is not the end of it. A time-out leaves open whether the post is in, and a
-deposed leader may say "conflict" although nobody was first. So after either the log itself is asked who stands behind
-the expected position, by the nonce. A post that is not there is made again with the same expectation: it can't get in
-twice, and an earlier attempt that comes in late is the same post.
+deposed leader may say "conflict" of a post that its successor takes: while both are there, both hear it. So after
+either the log itself is asked who stands behind the expected position, by the nonce. A post that is not there is made
+again with the same expectation: it can't get in twice, and an earlier attempt that comes in late is the same post.
 """
 
 import asyncio
 import random
 import time
 
-from punchlistd.shared.port import Conflict, OutcomeUnknown, SharedLog, Unreachable
+from punchlistd.shared.port import Conflict, Forbidden, OutcomeUnknown, SharedLog, Unreachable
 
 PATIENCE_S = 6.0
 """After so long no further attempt is made: electing a leader takes six seconds, the last attempt up to four more, and
@@ -49,21 +49,19 @@ async def post(  # noqa: C901 - one answer after the other
         except OutcomeUnknown as error:
             failed = unknown = error
         except Conflict as error:
-            failed = error
-        except Unreachable as error:
+            failed, unknown = error, OutcomeUnknown(f"{error} Nobody could say which one.")
+        except (Unreachable, Forbidden) as error:
             if unknown is None:
                 raise
             failed = error
         try:
             behind = await log.read(list, expected)
-        except Unreachable:
+        except (Unreachable, Forbidden):
             behind = []
         if behind:
             if behind[0].nonce == nonce:
                 return behind[0].position
             raise Conflict(f"Another post to {list} came first.") from failed
         if time.monotonic() >= until:
-            if unknown is not None:
-                raise unknown
-            raise Unreachable(str(failed)) from failed
+            raise unknown
         await asyncio.sleep(PAUSE_S * (0.5 + random.random()))  # noqa: S311 - chance, no secret

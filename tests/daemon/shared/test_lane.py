@@ -337,6 +337,26 @@ def test_a_change_whose_outcome_is_unknown_is_there_or_not_and_its_key_says_so()
     assert kinds == {"outcome_unknown", "unreachable"}
 
 
+def test_a_conflict_that_a_deposed_leader_invents_is_no_word_that_nothing_was_written() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        space.faults = Faults(conflict_kept=1.0, late_s=1.0, delays=(0.01,))
+        answer = a.begin(add("two", "k"))
+        await asyncio.sleep(0.015)  # the answer is here, and who is behind the expected post is asked
+        a.shared.cut(noticed=False)
+        outcome = await answer
+        assert isinstance(outcome, Rejection) and outcome.kind == "outcome_unknown", outcome
+        await b.reaches(LIST, 3)
+        space.faults = Faults()
+        a.shared.heal()
+        assert (await a.call(add("two", "k")))["version"] == 3, "the first attempt was kept"
+        await ended(a, b)
+
+    together(story, Faults())
+
+
 def test_a_member_that_may_only_read_is_told_so_at_once() -> None:
     async def story(space: MemorySpace) -> None:
         a, b = Machine("ann", space, LIST), Machine("bob", space, LIST, may_post=False)

@@ -31,8 +31,8 @@ MUTANTS = (
     Mutant(
         "a post whose outcome is unknown is not taken for one that is not in",
         _SHARED + "posting.py",
-        "                raise unknown\n",
-        "                raise Unreachable(str(unknown))\n",
+        "            raise unknown\n",
+        "            raise Unreachable(str(unknown))\n",
         (*_LANE, *_SIMULATION),
     ),
     Mutant(
@@ -41,6 +41,13 @@ MUTANTS = (
         "            if behind[0].nonce == nonce:\n",
         "            if False:\n",
         (*_LANE, *_SIMULATION),
+    ),
+    Mutant(
+        "a conflict that nobody confirmed is not told as nothing written",
+        _SHARED + "posting.py",
+        '            failed, unknown = error, OutcomeUnknown(f"{error} Nobody could say which one.")\n',
+        "            raise Unreachable(str(error)) from error\n",
+        _LANE,
     ),
     Mutant(
         "what changes nothing rests on the newest state",

@@ -40,6 +40,7 @@ FAULTS = Faults(
     post_lost=0.03,
     post_late=0.03,
     conflict_invented=0.05,
+    conflict_kept=0.03,
     reader_old=0.1,
     barrier_lost=0.03,
     push_lost=0.1,

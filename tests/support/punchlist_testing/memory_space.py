@@ -29,6 +29,7 @@ class Faults(NamedTuple):
     post_lost: float = 0.0
     post_late: float = 0.0
     conflict_invented: float = 0.0
+    conflict_kept: float = 0.0
     reader_old: float = 0.0
     barrier_lost: float = 0.0
     push_lost: float = 0.0
@@ -156,6 +157,9 @@ class MemorySharedLog:
         faults, chance = self._space.faults, self._space.chance
         if chance(faults.conflict_invented):
             raise Conflict("A leader that was deposed says so.")
+        if chance(faults.conflict_kept):
+            self._space.later(self._space.random.random() * faults.late_s, list, expected, nonce, body)
+            raise Conflict("A leader that was deposed says so, of what its successor takes.")
         if chance(faults.post_lost):
             raise OutcomeUnknown("No answer came.")
         if chance(faults.post_late):
