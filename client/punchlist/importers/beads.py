@@ -1,5 +1,6 @@
-"""beads: `.beads/issues.jsonl`, `bd list --json`, and tables of its Dolt database (`dolt dump -r csv`)."""
+"""beads: `bd export`, `.beads/issues.jsonl`, and tables of its Dolt database (`.beads/backup`, `dolt dump -r csv`)."""
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -22,18 +23,19 @@ _READ = frozenset(
 _COUNTED = frozenset("content_hash dependency_count dependent_count comment_count blocked_by_count updated_at".split())
 """Follow from the rest: nothing is lost with them."""
 
-_TABLES = ("dependencies", "labels", "comments")
+TABLES = ("dependencies", "labels", "comments")
+"""What stands beside the issues in tables of their own; each row names its issue as `issue_id`."""
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """The issues of a file, or of the tables of a Dolt dump.
+    """The issues of a file, or of the tables of a Dolt database.
 
     Raises:
         FormatError: It is not JSON, has no issues, or dependencies go in a circle.
     """
     main = next((one for one in documents if one.stem == "issues"), documents[0])
     draft = Draft("beads", main.name)
-    beside = {one.stem: [dict(record) for _, record in rows(one)] for one in documents if one.stem in _TABLES}
+    beside = {one.stem: _by_issue(one) for one in documents if one.stem in TABLES}
     found: list[tuple[Item, dict[str, Any]]] = []
     for line, issue in _issues(main):
         if "title" not in issue and issue.get("_type") not in (None, "issue"):
@@ -41,14 +43,24 @@ def read(documents: Sequence[Document]) -> Draft:
             continue
         ident = text_of(issue.get("id"))
         for name, records in beside.items():
-            issue[name] = [one for one in records if one.get("issue_id") == ident]
-        if text_of(issue.get("status")) == "tombstone" or issue.get("deleted_at"):
+            issue[name] = records.get(ident, [])
+        if issue.get("ephemeral") in (True, "1", "true"):  # bd's own export leaves them out as well
+            draft.pass_over("ephemeral issues", line)
+        elif text_of(issue.get("status")) == "tombstone" or issue.get("deleted_at"):
             draft.pass_over("deleted issues", line)
         elif (item := _add(draft, issue, ident, line)) is not None:
             found.append((item, issue))
     for item, issue in found:
         _relate(draft, item, issue)
     return draft.finish()
+
+
+def _by_issue(document: Document) -> dict[str, list[dict[str, Any]]]:
+    """The rows of a table beside the issues, by the issue that each names."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for _, record in rows(document) if document.suffix == ".csv" else json_lines(document):
+        found.setdefault(text_of(record.get("issue_id")), []).append(dict(record))
+    return found
 
 
 def _issues(document: Document) -> Iterable[tuple[int, dict[str, Any]]]:
@@ -91,10 +103,20 @@ def _add(draft: Draft, issue: dict[str, Any], ident: str, line: int) -> Item | N
         not_before=defer,
         estimate_ms=round(float(minutes) * 60_000) if text_of(minutes).replace(".", "", 1).isdecimal() else None,
         links=[(kind_of_link, reference)],
-        metadata=issue["metadata"] if isinstance(issue.get("metadata"), dict) else {},
+        metadata=_metadata(issue.get("metadata")),
         status=state["status"],
         labels=[*labels, *([kind] if kind not in ("", "task") else []), *state.get("labels", ())],
     )
+
+
+def _metadata(value: Any) -> dict[str, Any]:
+    """A table holds it as a text."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value or "{}")
+        except ValueError:
+            return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _relate(draft: Draft, item: Item, issue: dict[str, Any]) -> None:

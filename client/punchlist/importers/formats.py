@@ -22,7 +22,7 @@ class Form(NamedTuple):
 FORMS: dict[str, Form] = {
     "markdown": Form("markdown", "read", "check lists and plans"),
     "json": Form("export", "read", "punch export"),
-    "beads": Form("beads", "read", ".beads/issues.jsonl, bd list --json, tables of its Dolt database"),
+    "beads": Form("beads", "read", "bd export, .beads/issues.jsonl, tables of its Dolt database"),
     "taskwarrior": Form("taskwarrior", "read", "task export"),
     "taskmaster": Form("taskmaster", "read", ".taskmaster/tasks/tasks.json"),
     "claude": Form("claude", "read", "~/.claude/tasks, or the folder of one session"),
@@ -67,11 +67,15 @@ def documents(path: str) -> list[Document]:
     """
     if path == "-" or not os.path.isdir(path):
         return [read(path)]
+    from punchlist.importers.beads import TABLES
+
+    for suffix in (".jsonl", ".csv"):
+        tables = [os.path.join(path, f"{stem}{suffix}") for stem in ("issues", *TABLES)]
+        there = [table for table in tables if os.path.isfile(table)]
+        if there[:1] == tables[:1] and (there[1:] or suffix == ".csv"):
+            return [read(table) for table in there]
     if (inside := [one for one in _INSIDE if os.path.isfile(os.path.join(path, one))]) and inside != ["tasks.json"]:
         return [read(os.path.join(path, inside[0]))]
-    names = _names(path, ".csv")
-    if "issues.csv" in names:
-        return [read(os.path.join(path, name)) for name in ("issues.csv", *(set(names) - {"issues.csv"}))]
     files = [os.path.join(path, name) for name in _names(path, ".json")]
     for folder in sorted(os.scandir(path), key=lambda one: one.name):
         if folder.is_dir() and not folder.name.startswith("."):
@@ -112,7 +116,7 @@ def drafted(found: Sequence[Document], name: str = "") -> Draft:
 
 
 def _of_folder(found: Sequence[Document]) -> str:
-    return "beads" if found[0].suffix == ".csv" else "claude"
+    return "claude" if found[0].suffix == ".json" else "beads"
 
 
 def detected(document: Document) -> str:  # noqa: PLR0911 - a table of tests in their order

@@ -23,7 +23,7 @@ FILES = {
     "PLAN.md": "- [ ] a\n",
 }
 PIPED = {
-    "bd list --json": '[{"id":"bd-1","title":"a","status":"open"}]',
+    "bd export": '{"id":"bd-1","title":"a","status":"open"}\n',
     "task export": '[{"uuid":"1","description":"a","status":"pending"}]',
     "gh issue list": '[{"number":1,"title":"a","state":"OPEN"}]',
 }

@@ -3,6 +3,7 @@
 
 import json
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,6 +128,24 @@ def test_tables_of_the_database_of_beads() -> None:
     first = found(draft, "A")
     assert (first.blocked_by, first.members["labels"], first.members["priority"]) == (["b"], ["x", "y"], "high")
     assert found(draft, "B").notes == ["2026-01-01 ann: Hm"]
+
+
+def test_a_backup_of_the_database_of_beads(tmp_path: Path) -> None:
+    issue = {"status": "open", "ephemeral": 0, "metadata": '{"pr": 7}', "title": "A", "id": "a", "issue_type": "task"}
+    wisp = {**issue, "id": "w", "title": "Patrol", "ephemeral": 1}
+    edge = {"issue_id": "a", "depends_on_id": "b", "type": "blocks"}
+    for name, rows in {
+        "issues": [issue, {**issue, "id": "b", "title": "B", "metadata": "{half"}, wisp],
+        "dependencies": [edge, {**edge, "issue_id": "gone"}],
+        "labels": [{"issue_id": "a", "label": "ui"}],
+        "events": [{"issue_id": "a", "event_type": "created"}],
+    }.items():
+        (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    draft = formats.drafted(formats.documents(str(tmp_path)))
+    assert (draft.source, titles(draft), passed(draft)) == ("beads", ["A", "B"], {"ephemeral issues": 1})
+    first = found(draft, "A")
+    assert (first.blocked_by, first.members["labels"]) == (["b"], ["ui"])
+    assert first.members["metadata"]["pr"] == 7
 
 
 EXPORT = """[
