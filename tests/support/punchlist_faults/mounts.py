@@ -21,36 +21,39 @@ _EXT4_SHUTDOWN = 0x8004587D
 _WITHOUT_LOG = 2
 
 
-def why_not(*programs: str) -> str:
+def why_not(*programs: str, network: bool = False) -> str:
     """Why this machine can't mount or lacks a program; "" if it can."""
     if os.getuid() != 0:
         return "needs root, to mount"
     missing = [name for name in ("unshare", "mount", "umount", *programs) if shutil.which(name) is None]
     if missing:
         return f"needs {', '.join(missing)}"
-    probe = [*_NAMESPACE, "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/mnt"]
+    probe = [*_namespace(network), "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/mnt"]
     tried = subprocess.run(probe, check=False, capture_output=True, text=True)
     return f"mounting is not allowed: {tried.stderr.strip()}" if tried.returncode else ""
 
 
-_NAMESPACE = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc")
+def _namespace(network: bool) -> list[str]:
+    words = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    return [*words, "--net"] if network else words
 
 
-def enter(*programs: str) -> None:
-    """Run this program again inside namespaces of its own, unless it does already.
+def enter(*programs: str, network: bool = False) -> None:
+    """Run this program again inside namespaces of its own, that of the network too if asked, unless it does already.
 
     Raises:
         Unavailable: this machine can't.
     """
     if os.environ.get(_INSIDE):
         return
-    if said := why_not(*programs):
+    if said := why_not(*programs, network=network):
         raise Unavailable(said)
     module = sys.modules["__main__"].__spec__
     assert module is not None, "run it with python -m"
     sys.stdout.flush()
     os.environ[_INSIDE] = "1"
-    os.execvp(_NAMESPACE[0], [*_NAMESPACE, sys.executable, "-m", module.name])
+    command = [*_namespace(network), sys.executable, "-m", module.name]
+    os.execvp(command[0], command)
 
 
 def _do(*command: str) -> None:

@@ -22,6 +22,22 @@ MUTANTS = (
         _SIMULATION,
     ),
     Mutant(
+        "the position that a post names is that of the state it was decided on",
+        _SHARED + "lane.py",
+        """        opened = await self.replica.opened()
+        if opened is None:
+            return 0
+        draft = self._draft
+        if draft is None or draft.place != opened.place or draft.steps:
+            draft = self._draft = Draft(opened, self._parts.transactor, self._log.member)
+""",
+        """        opened = await self._parts.conversations.durable(self.conversation)
+        draft = self._draft = Draft(opened, self._parts.transactor, self._log.member)
+        draft.place = self.replica.place or draft.place
+""",
+        _SIMULATION,
+    ),
+    Mutant(
         "a post whose outcome is unknown is not taken for done",
         _SHARED + "posting.py",
         "            failed = unknown = error\n",

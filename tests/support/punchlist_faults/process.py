@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -32,7 +32,8 @@ class Ended(Exception):
 class Daemon:
     """Everything of it is below `directory`; `data` may put the log elsewhere.
 
-    `tracer` is put before the command, `plant` are arguments of `punchlist_faults.launch`, `options` the daemon's own.
+    `tracer` is put before the command and stays its parent, `host` becomes it; `plant` are arguments of
+    `punchlist_faults.launch`, `options` and `env` the daemon's own.
     """
 
     def __init__(self, directory: Path, data: Path | None = None) -> None:
@@ -42,6 +43,8 @@ class Daemon:
         self.tracer: Sequence[str] = ()
         self.plant: Sequence[str] = ()
         self.options: Sequence[str] = ()
+        self.host: Sequence[str] = ()
+        self.env: Mapping[str, str] = {}
         self.process: subprocess.Popen[bytes] | None = None
         self._links: list[Raw] = []
 
@@ -59,9 +62,9 @@ class Daemon:
         began = time.monotonic()
         read, write = os.pipe()
         module = ["punchlist_faults.launch", *self.plant, "--"] if self.plant else ["punchlistd"]
-        command = [*self.tracer, *DIE_WITH_US, sys.executable, "-m", *module]
+        command = [*self.host, *self.tracer, *DIE_WITH_US, sys.executable, "-m", *module]
         options = ["--socket", self.socket, "--data-dir", str(self.data), "--ready-fd", str(write), *self.options]
-        path = os.pathsep.join(entry for entry in sys.path if entry)
+        path = os.pathsep.join(entry for entry in (self.env.get("PYTHONPATH", ""), *sys.path) if entry)
         with open(self.directory / "said", "wb") as said:
             self.process = subprocess.Popen(
                 [*command, *options],
@@ -69,7 +72,13 @@ class Daemon:
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
-                env={**installed(), "PYTHONPATH": path, "COVERAGE_PROCESS_START": "", "PUNCHLIST_SOCKET": self.socket},
+                env={
+                    **installed(),
+                    **self.env,
+                    "PYTHONPATH": path,
+                    "COVERAGE_PROCESS_START": "",
+                    "PUNCHLIST_SOCKET": self.socket,
+                },
             )
         os.close(write)
         with open(read, "rb") as ready:

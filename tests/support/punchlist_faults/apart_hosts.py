@@ -1,0 +1,72 @@
+"""Hosts of a network of their own: namespaces on one bridge, which can be cut off from each other.
+
+Everything is inside the harness's own namespaces (`mounts.enter`), and gone with them.
+"""
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+NET = "10.9.0"
+OUTSIDE = f"{NET}.1"
+"""The harness's own address."""
+
+
+def _do(*command: str, check: bool = True) -> None:
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if check and done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+class Hosts:
+    """Hosts with an address each. Every host sees every other one until they are cut apart."""
+
+    def __init__(self) -> None:
+        """The bridge, and no host yet."""
+        self.address: dict[str, str] = {}
+        Path("/run/netns").mkdir(exist_ok=True)
+        _do("mount", "-t", "tmpfs", "none", "/run/netns")
+        _do("ip", "link", "set", "lo", "up")
+        _do("ip", "link", "add", "bridge0", "type", "bridge")
+        _do("ip", "address", "add", f"{OUTSIDE}/24", "dev", "bridge0")
+        _do("ip", "link", "set", "bridge0", "up")
+
+    def add(self, name: str) -> str:
+        """One more host; its address."""
+        address = self.address[name] = f"{NET}.{10 + len(self.address)}"
+        _do("ip", "netns", "add", name)
+        _do("ip", "link", "add", f"to-{name}", "type", "veth", "peer", "name", "eth0", "netns", name)
+        _do("ip", "link", "set", f"to-{name}", "master", "bridge0", "up")
+        _do("ip", "-n", name, "address", "add", f"{address}/24", "dev", "eth0")
+        _do("ip", "-n", name, "link", "set", "lo", "up")
+        _do("ip", "-n", name, "link", "set", "eth0", "up")
+        return address
+
+    def end(self) -> None:
+        """Take all of it down: nothing runs there any more."""
+        for name in self.address:
+            _do("ip", "netns", "delete", name, check=False)
+        _do("ip", "link", "delete", "bridge0", check=False)
+        _do("umount", "/run/netns", check=False)
+
+    def command(self, name: str) -> tuple[str, ...]:
+        """The words that make a command run on a host; it keeps its process id."""
+        return ("nsenter", f"--net=/run/netns/{name}", "--")
+
+    def cut(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Let nothing through between these hosts, either way; connections stay open and hear nothing."""
+        for one, other in pairs:
+            _do("ip", "-n", one, "route", "replace", "blackhole", f"{self.address[other]}/32")
+            _do("ip", "-n", other, "route", "replace", "blackhole", f"{self.address[one]}/32")
+
+    def join(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Let everything through again."""
+        for one, other in pairs:
+            _do("ip", "-n", one, "route", "del", "blackhole", f"{self.address[other]}/32", check=False)
+            _do("ip", "-n", other, "route", "del", "blackhole", f"{self.address[one]}/32", check=False)
+
+    def delay(self, name: str, milliseconds: int) -> bool:
+        """Hold back what a host sends, 0 for no longer; False where the kernel can't."""
+        rule = ["replace", "root", "netem", "delay", f"{milliseconds}ms"] if milliseconds else ["del", "root"]
+        command = ["tc", "-n", name, "qdisc", rule[0], "dev", "eth0", *rule[1:]]
+        return subprocess.run(command, check=False, capture_output=True).returncode == 0

@@ -1,0 +1,210 @@
+"""The world of `apart`: three servers, as `punch space server` sets them up, and three daemons, each on its own host.
+
+Servers keep what they hold on disks whose power can be cut.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import threading
+import time
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from punchlist.cli.space_server import Server, configuration, login, new_secret
+from punchlist_faults.apart_hosts import Hosts
+from punchlist_faults.apart_work import LIST
+from punchlist_faults.mounts import Disk
+from punchlist_faults.options import Violation, need
+from punchlist_faults.process import Daemon, eventually
+from punchlist_testing.authority import Authority
+from punchlist_testing.daemon import Raw
+from punchlist_testing.nats_server import NatsServer
+
+SPACE = "team"
+SERVERS = ("n1", "n2", "n3")
+MACHINES = ("ann", "bob", "eve")
+START_S = 40.0
+
+
+class World:
+    """Servers and machines, not started yet.
+
+    Args:
+        place: a directory of its own.
+        tree: a copy of the daemon's sources that is run instead, with a bug in it.
+    """
+
+    def __init__(self, place: Path, tree: Path | None = None) -> None:
+        self.place = place
+        self.hosts = Hosts()
+        addresses = [self.hosts.add(name) for name in SERVERS]
+        for name in MACHINES:
+            self.hosts.add(name)
+        authority = Authority(place / "ca")
+        logins = {name: login(name, "member") for name in (*MACHINES, "judge")}
+        self._disks: dict[str, Disk] = {}
+        servers: list[Server] = []
+        for name, address in zip(SERVERS, addresses, strict=True):
+            (place / name).mkdir()
+            self._disks[name] = Disk(place / name)
+            self._disks[name].mount()
+            cert, key = authority.sign(name, address)
+            ca, store = str(authority.certificate), str(self._disks[name].place / "js")
+            servers.append(Server(address, str(cert), str(key), ca, store))
+        secret = new_secret()
+        self.servers: dict[str, NatsServer] = {}
+        for number, (name, address) in enumerate(zip(SERVERS, addresses, strict=True)):
+            text = configuration(SPACE, list(logins.values()), servers, number, secret)
+            text = text.replace('http: "127.0.0.1:8222"', f'http: "{address}:8222"')
+            self.servers[name] = NatsServer(
+                place / name / "nats", text, host=address, whole=True, wrap=self.hosts.command(name)
+            )
+        self.ca, self.creds = str(authority.certificate), dict[str, str]()
+        for name, one in logins.items():
+            path = place / f"{name}.creds"
+            path.touch(0o600)
+            path.write_text(one.creds)
+            self.creds[name] = str(path)
+        self.daemons: dict[str, Daemon] = {}
+        for name in MACHINES:
+            (place / name).mkdir()
+            daemon = self.daemons[name] = Daemon(place / name)
+            daemon.host = self.hosts.command(name)
+            daemon.options = ("--grace", "1")
+            daemon.env = {"PUNCHLIST_MACHINE": name} | ({"PYTHONPATH": str(tree / "daemon")} if tree else {})
+
+    def urls(self, first: int = 0) -> tuple[str, ...]:
+        """Where the servers are; each machine begins at another one."""
+        names = SERVERS[first:] + SERVERS[:first]
+        return tuple(f"tls://{self.hosts.address[name]}" for name in names)
+
+    def start(self) -> None:
+        """Start everything, and share a list on all machines."""
+        starting = [threading.Thread(target=server.start) for server in self.servers.values()]
+        for thread in starting:
+            thread.start()
+        for thread in starting:
+            thread.join()
+        for number, name in enumerate(MACHINES):
+            self.daemons[name].start()
+            given = {"space": SPACE, "urls": self.urls(number), "creds": self.creds[name], "ca": self.ca}
+            self._insist(name, "space.add", **given)
+            if not number:
+                self._insist(name, "task.add", conversation=LIST, title="the first one", key="first")
+            self._insist(name, "list.join" if number else "list.share", conversation=LIST, space=SPACE)
+
+    def _insist(self, name: str, method: str, **params: Any) -> None:
+        """Ask until servers that are just electing let it succeed."""
+        deadline = time.monotonic() + START_S
+        while True:
+            with contextlib.closing(Raw(self.daemons[name].socket)) as link:
+                link.sock.settimeout(START_S)
+                answer = link.call(method, **params)
+            if "result" in answer:
+                return
+            need(time.monotonic() < deadline, f"{method} at {name}: {answer}")
+            time.sleep(0.2)
+
+    def leader(self) -> str | None:
+        """The server that leads the space, if one says so."""
+        for name in SERVERS:
+            url = f"http://{self.hosts.address[name]}:8222/jsz?streams=true"
+            with contextlib.suppress(OSError, ValueError), urllib.request.urlopen(url, timeout=0.5) as answer:
+                for account in json.load(answer).get("account_details", ()):
+                    for stream in account.get("stream_detail", ()):
+                        led = stream.get("cluster", {}).get("leader", "")
+                        if stream["name"] == f"punch-{SPACE}" and led:
+                            return SERVERS[int(led.rpartition("-")[2]) - 1]
+        return None
+
+    def served_by(self, server: str) -> list[str]:
+        """The machines that are connected to a server."""
+        found: list[str] = []
+        for name, daemon in self.daemons.items():
+            with contextlib.suppress(OSError, EOFError, KeyError), contextlib.closing(Raw(daemon.socket)) as link:
+                link.sock.settimeout(1)
+                (space,) = link.call("space.list")["result"]["spaces"]
+                if self.hosts.address[server] in space["server"]:
+                    found.append(name)
+        return found
+
+    # what happens to them
+
+    def kill(self, name: str) -> None:
+        """SIGKILL."""
+        (self.servers.get(name) or self.daemons[name]).kill()
+
+    def revive(self, name: str) -> None:
+        """Start again what was killed."""
+        (self.servers.get(name) or self.daemons[name]).start()
+
+    def pause(self, name: str) -> None:
+        """SIGSTOP, until `resume`."""
+        os.kill(self.pid(name), signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid(name), os.WSTOPPED | os.WNOWAIT)
+
+    def resume(self, name: str) -> None:
+        """SIGCONT."""
+        os.kill(self.pid(name), signal.SIGCONT)
+
+    def pid(self, name: str) -> int:
+        """Its process."""
+        process = (self.servers.get(name) or self.daemons[name]).process
+        assert process is not None, "start it first"
+        return process.pid
+
+    def power_off(self, *names: str) -> None:
+        """Cut the power of servers: nothing of them runs any more when their disks forget what was not flushed."""
+        for name in names:
+            self.pause(name)
+        for name in names:
+            self._disks[name].cut()
+        for name in names:
+            self.servers[name].kill()
+
+    def power_on(self, *names: str) -> None:
+        """Switch servers on again."""
+        for name in names:
+            self._disks[name].unmount()
+            self._disks[name].mount()
+            self.servers[name].start()
+
+    def look(self) -> None:
+        """Everything that should run does.
+
+        Raises:
+            Violation: something ended by itself.
+        """
+        for name in (*SERVERS, *MACHINES):
+            process = (self.servers.get(name) or self.daemons[name]).process
+            if process is None or process.poll() is not None:
+                said = self.servers[name].log() if name in self.servers else self.daemons[name].said()
+                raise Violation(f"{name} ended by itself: {process and process.returncode}\n{said[-3000:]}")
+
+    def end(self) -> None:
+        """Kill everything that is left."""
+        for each in (*self.servers.values(), *self.daemons.values()):
+            each.kill()
+        for disk in self._disks.values():
+            with contextlib.suppress(Exception):
+                disk.unmount()
+        self.hosts.end()
+
+
+@contextmanager
+def world(place: Path, tree: Path | None = None) -> Generator[World]:
+    """A world that has been started, and ends with the block."""
+    made = World(place, tree)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.end()
+
+
+__all__ = ["MACHINES", "SERVERS", "SPACE", "World", "eventually", "world"]
