@@ -22,6 +22,7 @@ local function change(model, method, params, done)
   params.conversation = model.name
   transport.change(method, params, function(err, result)
     if err then return complain(err) end
+    model:made(result)
     if done then done(result) end
   end)
 end
@@ -107,8 +108,8 @@ end
 
 --- The unfinished tasks as a quickfix list: at the places that they name, else in the list itself.
 local function quickfix(model)
-  local view = vim.tbl_values(model.views)[1]
-  local items = {}
+  local view, items = nil, {}
+  for _, one in pairs(model.views) do view = one.place and one or view end
   for _, id in ipairs(model.order) do
     local row = model.by_id[id]
     if row.status ~= "completed" then
@@ -132,6 +133,36 @@ local function go(model, row)
   local place = under[1] or links.of_task(row, model.root)[1]
   if not place then return say(("#%s names no file that is there"):format(row.id)) end
   links.jump(place)
+end
+
+--- Let a task wait for the tasks of these numbers alone.
+local function block(model, row, given)
+  local was = row.blocked_by or {}
+  vim.ui.input({ prompt = "Waits for (#1 #2): ", default = given ~= "" and given or table.concat(was, " ") }, function(answer)
+    if not answer then return end
+    local now = {}
+    for id in answer:gmatch("%d+") do now[#now + 1] = id end
+    local function without(list, other)
+      return vim.tbl_filter(function(id) return not vim.tbl_contains(other, id) end, list)
+    end
+    local more, less = without(now, was), without(was, now)
+    if #more + #less > 0 then
+      change(model, "task.edit", {
+        task = row.id, add_blocked_by = #more > 0 and more or nil, remove_blocked_by = #less > 0 and less or nil,
+      })
+    end
+  end)
+end
+
+local function visit(model, rest)
+  vim.cmd("edit " .. vim.fn.fnameescape(("punchlist://%s/%s"):format(model.name, rest)))
+end
+
+local function at(model, _, given)
+  ask("Version: ", given, tostring(model.version), function(version)
+    if not version:find("^%d+$") then return say("a version is a number; :Punch log shows them", vim.log.levels.ERROR) end
+    visit(model, "@" .. version)
+  end)
 end
 
 local function why(model, row)
@@ -161,6 +192,8 @@ M.actions = {
   end },
   add = { "a", "add a task behind this one", false, add },
   edit = { "e", "edit the title", true, edit },
+  describe = { "E", "edit the description", true, function(model, row) visit(model, row.id) end },
+  block = { "b", "what it waits for", true, block },
   note = { "m", "write a note", true, function(model, row, given)
     ask("Note: ", given, nil, function(said) change(model, "task.note", { task = row.id, text = said }) end)
   end },
@@ -175,6 +208,8 @@ M.actions = {
   lower = { "-", "less urgent", true, reprioritize(-1) },
   why = { "w", "why it can't start", true, why },
   undo = { "u", "undo, after a look at it", false, undo },
+  log = { "l", "what happened", false, function(model) visit(model, "log") end },
+  at = { "@", "the list as it was at a version", false, at },
   quickfix = { "q", "unfinished tasks as a quickfix list", false, quickfix },
   go = { "g", "go to the file that the task names", true, go },
 }

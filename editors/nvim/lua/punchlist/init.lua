@@ -6,6 +6,7 @@ M.config = {
   actor = "nvim", -- who the history says made a change
   owner = "nvim/" .. (vim.env.USER or "me"), -- whose claims are ours
   autostart = true, -- whether a daemon is started where none runs
+  notify = "mine", -- of whose tasks you are told that they failed or can start: "mine", "all" or "off"
 }
 
 local last -- the list that was opened last
@@ -27,11 +28,17 @@ function M.open(name, root)
   return model
 end
 
---- Fill a buffer `punchlist://NAME`: what `:edit` calls.
+--- Fill a buffer `punchlist://NAME`, or one of a list's further pages: what `:edit` calls.
 function M.read(buffer, file)
-  local name = file:match("^punchlist://([%w][%w%._:%-]*)$")
-  if not name then return say("no list can have this name: " .. file, vim.log.levels.ERROR) end
+  local name, page = file:match("^punchlist://([%w][%w%._:%-]*)/?(.*)$")
+  local id, version = (page or ""):match("^%d+$"), (page or ""):match("^@(%d+)$")
+  if not name or not (page == "" or page == "log" or id or version) then
+    return say("no list can have this name: " .. file, vim.log.levels.ERROR)
+  end
   last = require("punchlist.model").of(name)
+  if id then return require("punchlist.description").open(buffer, last, id) end
+  if page == "log" then return require("punchlist.history").log(buffer, last) end
+  if version then return require("punchlist.history").at(buffer, name, tonumber(version)) end
   require("punchlist.view").open(buffer, last)
 end
 
@@ -71,20 +78,40 @@ function M.pick()
   end)
 end
 
---- Open the list of the directory of the current file; where it means none, choose one.
-function M.project()
+--- Call `done` with the name and the root of the list that the current file's directory means; with nil if it means none.
+local function of_project(done)
   local here = vim.bo.buftype == "" and vim.fn.expand("%:p:h") or ""
   local path = here:sub(1, 1) == "/" and here or vim.fn.getcwd()
   when_connected(function()
     require("punchlist.transport").request("conversation.resolve", { path = path }, function(err, result)
       if err then return say(err.message, vim.log.levels.ERROR) end
-      if not result.conversation then return M.pick() end
-      if not result.allowed then
+      if result.conversation and not result.allowed then
         local why = "%s names the list %s, which was not made for this project; to allow it: punch init --trust"
         return say(why:format(result.file or path, result.conversation), vim.log.levels.WARN)
       end
-      M.open(result.conversation, result.root)
+      done(result.conversation, result.root)
     end)
+  end)
+end
+
+--- Open the list of the directory of the current file; where it means none, choose one.
+function M.project()
+  of_project(function(name, root)
+    if name then M.open(name, root) else M.pick() end
+  end)
+end
+
+--- Make a task of lines of the current file, with a link to the first one: of a TODO, or of the text itself.
+local function add_from_code(first, given)
+  local file, line = vim.fn.expand("%:p"), vim.fn.getline(first)
+  if file == "" then return say("this buffer has no file", vim.log.levels.ERROR) end
+  local title = line:match("TODO[%s:%(%)%w]-[:%s]%s*(.+)$") or vim.trim(line)
+  of_project(function(name, root)
+    local model = name and require("punchlist.model").of(name) or last
+    if not model then return say("this directory means no list: punch init makes it one, :Punch open NAME takes another", vim.log.levels.ERROR) end
+    model.root = model.root or root
+    if root and file:sub(1, #root + 1) == root .. "/" then file = file:sub(#root + 2) end
+    require("punchlist.actions").run("add", model, nil, given, { to = ("%s:%d"):format(file, first), title = title })
   end)
 end
 
@@ -105,16 +132,11 @@ function M.command(options)
   local actions = require("punchlist.actions")
   if not actions.actions[name] then return say(("there is no :Punch %s; see :help punchlist"):format(name), vim.log.levels.ERROR) end
   local view = require("punchlist.view").of(0)
-  local place
   if options.range > 0 and name == "add" and not view then
-    local todo = vim.fn.getline(options.line1):match("TODO[%s:%(%)%w]-[:%s]%s*(.+)$")
-    local file = vim.fn.expand("%:p")
-    local root = last and last.root
-    if root and file:sub(1, #root + 1) == root .. "/" then file = file:sub(#root + 2) end
-    place = { to = ("%s:%d"):format(file, options.line1), title = todo }
+    return add_from_code(options.line1, table.concat(vim.list_slice(words, 2), " "))
   end
   local id = actions.actions[name][3] and (words[2] or ""):match("^#?(%d+)$") or nil
-  actions.run(name, view and view.model or last, id, table.concat(vim.list_slice(words, id and 3 or 2), " "), place)
+  actions.run(name, view and view.model or last, id, table.concat(vim.list_slice(words, id and 3 or 2), " "))
 end
 
 --- What completes `:Punch`: its subcommands, then numbers of tasks or names of lists.

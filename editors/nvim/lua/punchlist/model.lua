@@ -1,4 +1,5 @@
 --- A list as it is, kept by folding the pushes of view "rows"; each costs what changed.
+local news = require("punchlist.news")
 local transport = require("punchlist.transport")
 
 local M = {}
@@ -24,7 +25,7 @@ end
 function M.of(name)
   local model = models[name]
   if not model then
-    model = setmetatable({ name = name, by_id = {}, order = {}, counts = {}, version = 0, views = {} }, M)
+    model = setmetatable({ name = name, by_id = {}, order = {}, counts = {}, version = 0, views = {}, own = {}, before = {} }, M)
     models[name] = model
     transport.open()
     if transport.connected then model:subscribe() end
@@ -65,6 +66,7 @@ function M:fold(push)
   end
   for _, row in ipairs(push.rows) do
     local known = rows[row.id]
+    if known and not self.coming then self.before[row.id] = self.before[row.id] or known end
     same_order = same_order and known and known.rank == row.rank and known.parent == row.parent
     rows[row.id] = row
     changed[row.id] = true
@@ -72,19 +74,27 @@ function M:fold(push)
   self.moved = self.moved or not same_order
   self.changed = vim.tbl_extend("force", self.changed or {}, changed)
   if push.more then return end
+  local is_whole = self.coming ~= nil
   self.by_id, self.coming = rows, nil
   if self.moved then
     self.order = vim.tbl_values(rows)
     table.sort(self.order, before)
     self.order = vim.tbl_map(function(row) return row.id end, self.order)
   end
-  self.counts, self.version, self.seq = push.counts, push.version, push.seq
+  local was, was_open = self.before, self:open_count()
+  self.before, self.counts, self.version, self.seq = {}, push.counts, push.version, push.seq
   self.damaged = push.damaged
   self.ready = true
   local ids = self.changed
   local moved = self.moved
   self.changed, self.moved = nil, nil
   self:tell(ids, moved)
+  if not is_whole then news.tell(self, was, was_open) end
+end
+
+--- Note the result of a change of ours: what it did is no news.
+function M:made(result)
+  for _, task in ipairs(result.tasks or { result.task }) do self.own[task.id] = task.version end
 end
 
 function M:tell(ids, moved)
@@ -92,7 +102,7 @@ function M:tell(ids, moved)
   vim.cmd("redrawstatus!")
 end
 
---- The lines of the list: ids with their depth, children below their parent.
+--- The lines of the list: ids with their depth and their parent ("" for none), children below it.
 function M:tree()
   local children, lines = {}, {}
   for _, id in ipairs(self.order) do
@@ -103,7 +113,7 @@ function M:tree()
   end
   local function walk(above, depth)
     for _, id in ipairs(children[above] or {}) do
-      lines[#lines + 1] = { id = id, depth = depth }
+      lines[#lines + 1] = { id = id, depth = depth, parent = above }
       walk(id, depth + 1)
     end
   end

@@ -34,7 +34,7 @@ local function read_all(view, lines)
   local items, seen, above = {}, {}, {}
   for at, line in ipairs(lines) do
     if line:find("%S") then
-      local known = line:match("^ *%[.%] #(%d+) ")
+      local known = text.id_of(line)
       local task, why = text.read(line)
       if not task then return refuse(at, why) end
       if task.id and not view.text[task.id] then return refuse(at, ("there is no task #%s here"):format(task.id)) end
@@ -156,13 +156,7 @@ function M.plan(view, lines, force)
     return params
   end
   local parents, statuses, ties, count = {}, {}, {}, 0
-  for at, item in ipairs(view.tree) do
-    local above
-    for index = at - 1, 1, -1 do
-      if view.tree[index].depth < item.depth then above = view.tree[index].id break end
-    end
-    parents[item.id] = above or ""
-  end
+  for _, item in ipairs(view.tree) do parents[item.id] = item.parent end
   for _, item in ipairs(items) do
     local was = item.id and text.read(view.text[item.id])
     local is_new_title = not item.is_same and not (was and was.title == item.task.title)
@@ -261,6 +255,7 @@ local function run(view, plan)
     if not vim.api.nvim_buf_is_loaded(view.buffer) or view.saving ~= saving then return end
     if not err then
       saving.version = result.version
+      view.model:made(result)
       if view.model.version >= result.version then view:saved() end
       return
     end

@@ -9,28 +9,6 @@ local signs = vim.api.nvim_create_namespace("punchlist")
 local banners = vim.api.nvim_create_namespace("punchlist_banner")
 local DEFAULT_UNDO = -123456 -- "as the global option says"
 
-local SYNTAX = [[
-syntax clear
-syntax match punchlistPending /^ *\[ \] #\d\+/
-syntax match punchlistRunning /^ *\[\~\] #\d\+/
-syntax match punchlistPaused /^ *\[-\] #\d\+/
-syntax match punchlistFailed /^ *\[!\] #\d\+/
-syntax match punchlistDone /^ *\[x\].*/
-syntax match punchlistPriority /  \zs!\(low\|normal\|high\|urgent\)\>/
-syntax match punchlistOwner /[ ]\zs@\S\+\ze\( <-.*\)\?$/
-syntax match punchlistBlockers /<- #[#0-9, ]*$/
-syntax match punchlistPlace /[^ :]\+:\d\+/
-highlight default link punchlistPending Identifier
-highlight default link punchlistRunning Todo
-highlight default link punchlistPaused WarningMsg
-highlight default link punchlistFailed ErrorMsg
-highlight default link punchlistDone Comment
-highlight default link punchlistPriority Special
-highlight default link punchlistOwner Type
-highlight default link punchlistBlockers Comment
-highlight default link punchlistPlace Underlined
-]]
-
 --- The view of a buffer, or nil.
 function M.of(buffer)
   return views[buffer ~= 0 and buffer or vim.api.nvim_get_current_buf()]
@@ -53,7 +31,6 @@ function M.open(buffer, model)
       buffer = buffer,
       callback = function() views[buffer], model.views[buffer] = nil, nil end,
     })
-    vim.api.nvim_buf_call(buffer, function() vim.cmd(SYNTAX) end)
     require("punchlist.actions").map(buffer)
   end
   view.saving = nil
@@ -94,7 +71,7 @@ end
 
 --- The id of the task in a line, from 1; nil where the line shows none.
 function M:id_at(line)
-  return (vim.api.nvim_buf_get_lines(self.buffer, line - 1, line, false)[1] or ""):match("^ *%[.%] #(%d+) ")
+  return text.id_of(vim.api.nvim_buf_get_lines(self.buffer, line - 1, line, false)[1] or "")
 end
 
 function M:line_of(id, depth)

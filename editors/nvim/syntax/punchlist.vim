@@ -1,0 +1,21 @@
+" Lists of punchlist: a box, a number, a title, and what stands behind it.
+if exists('b:current_syntax') | finish | endif
+syntax match punchlistPending /^ *\[ \] #\d\+/
+syntax match punchlistRunning /^ *\[\/\] #\d\+/
+syntax match punchlistPaused /^ *\[=\] #\d\+/
+syntax match punchlistFailed /^ *\[✗\] #\d\+/
+syntax match punchlistDone /^ *\[x\].*/
+syntax match punchlistPriority /  \zs!\(low\|normal\|high\|urgent\)\>/
+syntax match punchlistOwner /[ ]\zs@\S\+\ze\( <-.*\)\?$/
+syntax match punchlistBlockers /<- #[#0-9, ]*$/
+syntax match punchlistPlace /[^ :]\+:\d\+/
+highlight default link punchlistPending Identifier
+highlight default link punchlistRunning Todo
+highlight default link punchlistPaused WarningMsg
+highlight default link punchlistFailed ErrorMsg
+highlight default link punchlistDone Comment
+highlight default link punchlistPriority Special
+highlight default link punchlistOwner Type
+highlight default link punchlistBlockers Comment
+highlight default link punchlistPlace Underlined
+let b:current_syntax = 'punchlist'
