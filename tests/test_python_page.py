@@ -34,6 +34,7 @@ def test_the_blocks_of_the_python_page_run(
         "task 99",
         "7 TaskAdded",
         "Counts(pending=2, in_progress=0, paused=0, completed=1, failed=0, blocked=0, ready=2)",
+        "['python']",
         "working on Publish",
         "working on Tell everybody",
         "3",

@@ -21,13 +21,13 @@ from punchlist.aio_watch import AsyncWatch
 from punchlist.calls import Call, ClientCalls
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.core import Profile, Request, Retry, failure, is_passing, result_of
-from punchlist.cursor import Change, Cursor, EventsView, ListView, RowsView, TaskList, Until, condition
+from punchlist.cursor import Change, Cursor, EventsView, ListView, PresenceView, RowsView, TaskList, Until, condition
 from punchlist.errors import PunchlistError, TimedOut
 from punchlist.forks import on_fork
 from punchlist.options import Options
 from punchlist.work import FOLLOW_MS, AsyncClaim, AsyncWork, Terms
 from punchlist_schemas.jsonrpc import Reply
-from punchlist_schemas.results import HelloResult
+from punchlist_schemas.results import HelloResult, Present
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -258,9 +258,16 @@ class AsyncConversation:
     @overload
     def watch(self, *, view: Literal["list", "rows"]) -> "AsyncWatch[TaskList]": ...
 
+    @overload
+    def watch(self, *, view: Literal["presence"]) -> "AsyncWatch[tuple[Present, ...]]": ...
+
     def watch(
-        self, *, view: Literal["events", "list", "rows"] = "events", after: int | None = None, epoch: str | None = None
-    ) -> "AsyncWatch[Change] | AsyncWatch[TaskList]":
+        self,
+        *,
+        view: Literal["events", "list", "rows", "presence"] = "events",
+        after: int | None = None,
+        epoch: str | None = None,
+    ) -> "AsyncWatch[Change] | AsyncWatch[TaskList] | AsyncWatch[tuple[Present, ...]]":
         """What happens to this list from now on, for `async for`: every change, or with view `list` the newest list.
 
         The watch reconnects by itself, without gap or repeat. View `list` delivers the list at once and then after
@@ -268,9 +275,12 @@ class AsyncConversation:
 
         Args:
             view: `events`, `list`, or `rows`: the same lists as `list`, but only what changed comes over the wire.
+                `presence`: who follows the list, as `presence` tells it, at once and when somebody comes or goes.
             after: Begin after this position instead of now: the `seq` of a change or of a list.
             epoch: Raise `WrongEpoch` if `after` belongs to another log (`(await client.open()).epoch`).
         """
+        if view == "presence":
+            return self.client.follow(Cursor(self.id, PresenceView()))
         if view != "events":
             return self.client.follow(Cursor(self.id, ListView() if view == "list" else RowsView()))
         return self.client.follow(Cursor(self.id, EventsView(), after, epoch))

@@ -22,6 +22,8 @@ from punchlist_schemas.results import (
     EndPush,
     EventsPush,
     ListPush,
+    PresencePush,
+    Present,
     RowsPush,
     SubscribeResult,
     TaskListResult,
@@ -116,12 +118,12 @@ def condition(until: Until) -> Callable[[TaskList], bool]:
 
 
 class View(ABC, Generic[T]):
-    """What a subscription delivers: events one by one, or (`shows_lists`) the newest list.
+    """What a subscription delivers: events one by one, or (`shows_lists`) the newest state.
 
     With `resumes` it continues from a position.
     """
 
-    name: Literal["events", "list", "rows", "board"]
+    name: Literal["events", "list", "rows", "board", "presence"]
     resumes = True
     shows_lists = False
     repeats = False
@@ -269,6 +271,27 @@ class BoardView(View[BoardPush | BoardStart]):
     def position(self, item: BoardPush | BoardStart) -> int:
         """The position up to which every card was told: several that come together share it."""
         return item.seq
+
+
+class PresenceView(View[tuple[Present, ...]]):
+    """Who follows a list, at first and each time that this changes; after a reconnect it is told again."""
+
+    name = "presence"
+    shows_lists = True
+    resumes = False
+    repeats = True
+
+    def first(self, result: SubscribeResult) -> list[tuple[Present, ...]]:
+        """Nothing: who is there comes as a notification."""
+        return []
+
+    def items(self, params: msgspec.Raw) -> list[tuple[Present, ...]]:
+        """All who are there."""
+        return [decode(params, PresencePush).present]
+
+    def position(self, item: tuple[Present, ...]) -> int:
+        """None: who is there is not in the log."""
+        return 0
 
 
 class Cursor(Generic[T]):

@@ -21,7 +21,7 @@ from punchlist.errors import TimedOut
 from punchlist.options import Options
 from punchlist.portal import portal, post
 from punchlist.work import AsyncClaim, AsyncWork
-from punchlist_schemas.results import HelloResult
+from punchlist_schemas.results import HelloResult, Present
 from punchlist_schemas.things import Task
 
 P = ParamSpec("P")
@@ -204,9 +204,16 @@ class Conversation:
     @overload
     def watch(self, *, view: Literal["list", "rows"]) -> "Watch[TaskList]": ...
 
+    @overload
+    def watch(self, *, view: Literal["presence"]) -> "Watch[tuple[Present, ...]]": ...
+
     def watch(
-        self, *, view: Literal["events", "list", "rows"] = "events", after: int | None = None, epoch: str | None = None
-    ) -> "Watch[Change] | Watch[TaskList]":
+        self,
+        *,
+        view: Literal["events", "list", "rows", "presence"] = "events",
+        after: int | None = None,
+        epoch: str | None = None,
+    ) -> "Watch[Change] | Watch[TaskList] | Watch[tuple[Present, ...]]":
         """What happens to this list from now on, for a `for` loop: every change, or with view `list` the newest list.
 
         The watch reconnects by itself, without gap or repeat. View `list` delivers the list at once and then after
@@ -214,9 +221,12 @@ class Conversation:
 
         Args:
             view: `events`, `list`, or `rows`: the same lists as `list`, but only what changed comes over the wire.
+                `presence`: who follows the list, as `presence` tells it, at once and when somebody comes or goes.
             after: Begin after this position instead of now: the `seq` of a change or of a list.
             epoch: Raise `WrongEpoch` if `after` belongs to another log (`client.open().epoch`).
         """
+        if view == "presence":
+            return Watch(self._face.watch(view=view))
         if view != "events":
             return Watch(self._face.watch(view=view))
         return Watch(self._face.watch(after=after, epoch=epoch))

@@ -38,6 +38,7 @@ _PUSHES = {
     "list": "To subscribers with view `list`: the newest list.",
     "rows": "To subscribers with view `rows`: the tasks that look different, in pieces.",
     "board": "To subscribers with view `board`: a conversation that changed, in a line.",
+    "presence": "To subscribers with view `presence`: who follows the conversation now.",
     "end": "A subscription is over, and why.",
 }
 

@@ -98,6 +98,7 @@ NOTIFICATIONS: dict[str, type[Any]] = {
     "list": r.ListPush,
     "rows": r.RowsPush,
     "board": r.BoardPush,
+    "presence": r.PresencePush,
     "end": r.EndPush,
 }
 """What the daemon sends unasked: method name to params."""

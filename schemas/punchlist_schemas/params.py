@@ -563,12 +563,12 @@ class EventSubscribe(Params, frozen=True, kw_only=True):
     """Pushes every event behind `after` (default: from now), or what the `view` shows on each change.
 
     `list` is the whole list; `rows` are the tasks of one conversation that look different since `after` (default: all);
-    `board` is each conversation in a line.
+    `board` is each conversation in a line; `presence` is who follows one conversation.
     """
 
     conversation: ConversationId | None = None
     after: Position | None = None
-    view: Literal["events", "list", "rows", "board"] = "events"
+    view: Literal["events", "list", "rows", "board", "presence"] = "events"
     epoch: ShortText | None = None
 
 

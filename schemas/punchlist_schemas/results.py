@@ -469,6 +469,17 @@ class BoardPush(Result, frozen=True, kw_only=True):
     gone: bool = False
 
 
+class PresencePush(Result, frozen=True, kw_only=True):
+    """The `presence` notification: who follows the conversation now, in the order in which they came.
+
+    The first follows the answer. Of what comes and goes within a twentieth of a second only the outcome is told.
+    """
+
+    subscription: str
+    conversation: str
+    present: tuple[Present, ...]
+
+
 class EndPush(Result, frozen=True, kw_only=True):
     """The `end` notification: the subscription is over because of `error`, and where to resume from."""
 

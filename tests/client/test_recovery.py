@@ -73,6 +73,45 @@ def test_a_call_begun_while_the_daemon_is_away_ends_when_it_is_back(process: Spa
         assert [task.title for task in plan.list()] == ["one", "two"]
 
 
+_FOLLOW = """
+import sys
+from punchlist import connect
+for tasks in connect(socket=sys.argv[1], name=sys.argv[2], autostart=False).conversation("c").watch(view="list"):
+    pass
+"""
+
+
+def test_presence_tells_who_was_killed_and_is_told_again_by_the_next_daemon(
+    process: Spawned, open_client: Connect
+) -> None:
+    def follow(name: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", _FOLLOW, process.socket, name], stdout=subprocess.PIPE)
+
+    with open_client(process.socket, name="watching") as client:
+        with client.conversation("c").watch(view="presence") as watch:
+
+            def wait_for(**connections: int) -> None:
+                while {one.actor: one.connections for one in watch.next(30)} != connections:
+                    pass
+
+            wait_for(watching=1)
+            followers = [follow(name) for name in ("ann", "ann", "bob")]
+            try:
+                wait_for(watching=1, ann=2, bob=1)
+                followers[0].kill()
+                wait_for(watching=1, ann=1, bob=1)
+                process.kill()
+                followers[1].kill()
+                process.start()
+                wait_for(watching=1, bob=1)
+            finally:
+                for each in followers:
+                    each.kill()
+                    each.communicate()
+            wait_for(watching=1)
+        assert [one.actor for one in client.conversation("c").presence()] == []
+
+
 def test_a_stopped_daemon_that_is_told_to_finish_hands_over_to_the_next(process: Spawned, open_client: Connect) -> None:
     with open_client(process.socket) as client:
         plan = client.conversation("c")

@@ -28,4 +28,4 @@ def test_a_method_is_found_under_its_name_and_says_what_it_does(name: str) -> No
 
 
 def test_the_notifications_are_those_of_the_contract() -> None:
-    assert set(NOTIFICATIONS) == {"events", "list", "rows", "board", "end"}
+    assert set(NOTIFICATIONS) == {"events", "list", "rows", "board", "presence", "end"}

@@ -20,6 +20,7 @@ from punchlist_schemas.results import EndPush
 from punchlistd.clock import now_ms
 from punchlistd.engine.access import Access
 from punchlistd.engine.conversations import Conversations, damage_of, gap_of
+from punchlistd.engine.presence import Presence
 from punchlistd.engine.replies import Reply, notification
 from punchlistd.engine.views import View
 from punchlistd.settings import Settings
@@ -37,6 +38,11 @@ class PublishedEvent(msgspec.Struct, frozen=True, gc=False):
 
 class Sink(Protocol):
     """The part of a connection that subscriptions use."""
+
+    @property
+    def actor(self) -> str | None:
+        """The name by which others see it; None: they don't."""
+        ...
 
     @property
     def user(self) -> str | None:
@@ -138,6 +144,7 @@ class _Commit(NamedTuple):
 class _Once:
     """Takes one push, and only that there was one."""
 
+    actor = None
     paused = False
     framing = ""
 
@@ -167,6 +174,9 @@ class Subscriptions:
         access: which events a user may see.
         settings: sizes of pieces and of what is kept in memory.
         spawn: runs a coroutine beside everything else.
+
+    Attributes:
+        presence: Who follows which conversation.
     """
 
     def __init__(
@@ -189,6 +199,7 @@ class Subscriptions:
         self._groups: dict[str | None, _Group] = {}
         self._delivering = False
         self._pausing: list[Subscription] = []
+        self.presence = Presence(self._show_presence)
         self.head = log.head
 
     # who listens
@@ -197,6 +208,7 @@ class Subscriptions:
         """Register a subscription; let it `catch_up` once its answer is in the outgoing bytes."""
         if subscription.individual:
             self._group(subscription).individual[subscription] = None
+        self.presence.come(subscription)
 
     def remove(self, subscription: Subscription) -> None:
         """Forget a subscription."""
@@ -206,6 +218,14 @@ class Subscriptions:
         group.individual.pop(subscription, None)
         if not (group.individual or group.live):
             del self._groups[subscription.conversation]
+        self.presence.go(subscription)
+
+    def _show_presence(self, conversation: str) -> None:
+        group = self._groups.get(conversation)
+        for subscription in [] if group is None else list(group.individual):
+            if subscription.view == "presence":
+                subscription.stale[conversation] = None
+                self.catch_up(subscription)
 
     @property
     def subscribed(self) -> int:

@@ -1,14 +1,16 @@
 """How the views of a subscription show a conversation that changed.
 
 A view owes a subscriber the newest there is, never what it was in between. So it keeps no queue: `rows` keeps a
-position and the ids of what did not fit into the last piece, the others nothing. What `push` makes goes to subscription
-`id`; `behind` is the position up to which that subscriber has been told of every conversation.
+position and the ids of what did not fit into the last piece, `presence` what it told last, the others nothing. What
+`push` makes goes to subscription `id`; `behind` is the position up to which that subscriber has been told of every
+conversation.
 """
 
 import msgspec
 
 from punchlist_schemas.results import BoardPush
 from punchlistd.engine.loaded import LoadedConversation
+from punchlistd.engine.presence import Presence
 from punchlistd.engine.replies import Reply, notification
 
 
@@ -88,13 +90,40 @@ class Boards:
         return notification("board", _encode(push)), False
 
 
-View = Lists | Rows | Boards
+class Present:
+    """Who follows the conversation, each time that this looks different.
+
+    Args:
+        presence: knows that.
+        user: whom the subscriber is bound to.
+    """
+
+    __slots__ = ("_presence", "_told", "_user")
+
+    def __init__(self, presence: Presence, user: str | None) -> None:
+        self._presence = presence
+        self._user = user
+        self._told = b""
+
+    def push(self, id: str, opened: LoadedConversation, behind: int) -> tuple[Reply | None, bool]:
+        """The notification, if there is one, and whether more has to follow."""
+        present = self._presence.present(self._user, opened.state)
+        if present == self._told:
+            return None, False
+        self._told = present
+        head = _encode({"subscription": id, "conversation": opened.state.conversation})
+        return notification("presence", b'%b,"present":%b}' % (head[:-1], present)), False
 
 
-def view(name: str, after: int | None, piece: int) -> View | None:
-    """The view of this name; None: of the events themselves. For the arguments see `Rows`."""
+View = Lists | Rows | Boards | Present
+
+
+def view(name: str, after: int | None, piece: int, presence: Presence, user: str | None) -> View | None:  # noqa: PLR0913
+    """The view of this name; None: of the events themselves. For the arguments see `Rows` and `Present`."""
     if name == "rows":
         return Rows(after, piece)
+    if name == "presence":
+        return Present(presence, user)
     return {"list": Lists(), "board": Boards()}.get(name)
 
 

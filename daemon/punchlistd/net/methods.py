@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Callable
-from operator import attrgetter
 
 import msgspec
 
@@ -14,7 +13,6 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import PROTOCOL
 from punchlistd import __version__
 from punchlistd.clock import now_ms
-from punchlistd.engine.access import may_meet
 from punchlistd.engine.confirm import Confirmer
 from punchlistd.engine.queries import Queries
 from punchlistd.engine.replies import Outcome
@@ -33,9 +31,10 @@ FEATURES = (
     "claims",
     "rows",
     "board",
+    "presence",
 )
 
-_OF_ONE = {"rows": True, "board": False}
+_OF_ONE = {"rows": True, "presence": True, "board": False}
 """Whether a view is of one conversation or of all; the others are of either."""
 
 HUNG_UP = Rejection("cancelled", "The connection was closed before the subscription began.")
@@ -75,6 +74,7 @@ class ConnectionMethods:
         if params.client is not None:
             connection.client = params.client.name
             connection.actor = params.client.name
+            connection.connections.subscriptions.presence.renamed(connection.subscriptions.values())
         connection.confirm = connection.confirm or params.confirm
         return _encode(
             r.HelloResult(
@@ -112,18 +112,11 @@ class ConnectionMethods:
         return found if isinstance(found, Rejection) else _encode(found)
 
     async def presence(self, connection: Connection, params: p.Place) -> Outcome:
-        """Who follows a conversation now: counted when it is asked for, so that no change pays for it."""
+        """Who follows a conversation now."""
         opened = await self._queries.durable(connection, params.conversation)
         if isinstance(opened, Rejection):
             return opened
-        name = opened.state.conversation
-        found: dict[str, list[int]] = {}
-        for each in connection.connections.live:
-            begun = [one.since for one in each.subscriptions.values() if one.conversation == name]
-            if begun and may_meet(connection.user, each.user, opened.state):
-                found.setdefault(each.actor, []).append(min(begun))
-        present = [r.Present(actor=actor, connections=len(begun), since=min(begun)) for actor, begun in found.items()]
-        return _encode(r.PresenceResult(present=tuple(sorted(present, key=attrgetter("since", "actor")))))
+        return b'{"present":%b}' % connection.connections.subscriptions.presence.present(connection.user, opened.state)
 
     async def subscribe(self, connection: Connection, params: p.EventSubscribe) -> Outcome:
         """Position, snapshot and registration happen without a wait between them; the first push follows the answer."""
@@ -136,18 +129,20 @@ class ConnectionMethods:
         name = await self._queries.position(connection, params.conversation, params.after, params.epoch)
         if isinstance(name, Rejection):
             return name
-        showing = name is not None and params.view == "list"
-        opened = await self._queries.durable(connection, name) if name is not None and showing else None
+        opened = await self._queries.durable(connection, name) if name is not None and params.view == "list" else None
         if isinstance(opened, Rejection):
             return opened
         if connection.is_gone:
             return HUNG_UP
         shared = connection.connections
-        position = shared.subscriptions.head if params.after is None or showing else params.after
-        shown = view(params.view, params.after, shared.settings.chunk_bytes)
+        anew = params.after is None or opened is not None or params.view == "presence"
+        position = shared.subscriptions.head if anew else params.after or 0
+        presence = shared.subscriptions.presence
+        shown = view(params.view, params.after, shared.settings.chunk_bytes, presence, connection.user)
         subscription = Subscription(connection.new_subscription_id(), connection, params.view, name, position, shown)
-        if params.view == "rows" and name is not None:
+        if params.view == "rows":
             position = params.after or 0
+        if name is not None and _OF_ONE.get(params.view):
             subscription.stale[name] = None
         connection.subscriptions[subscription.id] = subscription
         shared.subscriptions.add(subscription)
@@ -206,7 +201,7 @@ def _misplaced(params: p.EventSubscribe) -> Rejection | None:
     is_of_one = _OF_ONE.get(params.view)
     if is_of_one is None or is_of_one == (params.conversation is not None):
         return None
-    message = "The view rows is of one conversation." if is_of_one else "The view board is of all conversations."
+    message = f"The view {params.view} is of {'one conversation' if is_of_one else 'all conversations'}."
     return Rejection("invalid_params", message, {"field": "conversation"})
 
 

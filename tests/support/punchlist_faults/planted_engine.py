@@ -518,4 +518,25 @@ MUTANTS = (
         "        except ZeroDivisionError as damaged:\n",
         ("tests/journeys/test_damage_everywhere.py",),
     ),
+    Mutant(
+        "who comes or goes is pushed to those who watch",
+        _ENGINE + "presence.py",
+        "        if roster.watchers:\n",
+        "        if False:\n",
+        ("tests/daemon/engine/test_presence.py", "tests/client/test_recovery.py"),
+    ),
+    Mutant(
+        "a user is pushed nobody of other users",
+        _ENGINE + "presence.py",
+        "        if may_meet(user, follower.sink.user, state):\n",
+        "        if True:\n",
+        ("tests/daemon/engine/test_presence.py",),
+    ),
+    Mutant(
+        "names of one list's owner are not told to the next one's",
+        _ENGINE + "presence.py",
+        "(True, state.user) if",
+        "(True, None) if",
+        ("tests/daemon/engine/test_presence.py",),
+    ),
 )

@@ -208,6 +208,7 @@ class Client:
 class Sink:
     """A watcher's connection to one daemon; closed, it takes no pushes."""
 
+    actor = None
     user = None
     framing = "lines"
 
