@@ -103,7 +103,8 @@ def test_a_daemon_that_never_comes_back_is_given_up_in_time(tmp_path: Path, open
         scripted_peer(tmp_path, lambda session, request: session.hang_up()) as peer,
         open_client(peer.socket, timeout_s=0.3) as client,
     ):
-        with pytest.raises(ConnectionLost):
+        # The deadline comes between two attempts or cuts the last of them.
+        with pytest.raises((ConnectionLost, TimedOut)):
             client.conversation("c").list()
         assert len(peer.seen) > 1
 
