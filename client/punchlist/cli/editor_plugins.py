@@ -88,8 +88,8 @@ class EditorPlugin(NamedTuple):
             remove_empty((folder,))
 
     def _files(self) -> dict[str, bytes]:
-        """The files of the plugin, with the index of its manual, which Neovim makes of plugins' pages when asked."""
-        tree = shipped_tree(self.source)
+        """The files of the plugin but its tests, with the index of its manual, which Neovim makes only when asked."""
+        tree = {name: data for name, data in shipped_tree(self.source).items() if not name.endswith("-tests.el")}
         if not any(name.startswith("doc/") for name in tree):
             return tree
         tags = sorted(

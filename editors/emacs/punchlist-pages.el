@@ -1,0 +1,118 @@
+;;; punchlist-pages.el --- Descriptions and the log of punchlist  -*- lexical-binding: t; -*-
+
+;;; Commentary:
+
+;; A description is edited in a buffer of its own; the log is read in one.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'diff)
+(require 'punchlist-model)
+
+(defvar punchlist--list)
+(declare-function punchlist--row "punchlist")
+(declare-function punchlist--read "punchlist")
+
+(defvar-local punchlist--task nil "The task whose description this buffer holds: (LIST ID TEXT).")
+
+(defun punchlist-describe ()
+  "Edit the description of the task at point.
+\\<punchlist-description-mode-map>\\[punchlist-save-description] keeps it."
+  (interactive)
+  (let* ((row (punchlist--row)) (list punchlist--list) (id (plist-get row :id)) (text (or (plist-get row :description) "")))
+    (pop-to-buffer (format "*punchlist %s #%s*" (punchlist--list-name list) id))
+    (text-mode)
+    (punchlist-description-mode)
+    (erase-buffer)
+    (insert text)
+    (set-buffer-modified-p nil)
+    (setq punchlist--task (list list id text))))
+
+(defun punchlist-save-description ()
+  "Save the description.
+What somebody else wrote meanwhile is shown and never overwritten."
+  (interactive)
+  (pcase-let* ((`(,list ,id ,base) punchlist--task) (name (punchlist--list-name list)) (buffer (current-buffer))
+               (text (buffer-substring-no-properties (point-min) (point-max))) (tries 5) (ask nil))
+    (unless punchlist--connected (user-error "The daemon is away; nothing was saved, and your text stays"))
+    (cl-labels
+        ((refuse (err) (message "punchlist: %s (nothing was saved, and your text stays)"
+                                (punchlist--safe (or (plist-get err :message) (plist-get err :kind)))))
+         (compare (theirs)
+           (when (buffer-live-p buffer)
+             (with-current-buffer buffer (setq punchlist--task (list list id theirs)))
+             (punchlist--show-difference buffer (format "*punchlist %s #%s: theirs*" name id) theirs)
+             (message "punchlist: somebody else changed #%s: look at the difference, then save again" id)))
+         (saved ()
+           (when (buffer-live-p buffer)
+             (with-current-buffer buffer
+               (setq punchlist--task (list list id text))
+               (when (equal text (buffer-string)) (set-buffer-modified-p nil)))))
+         ;; The version is asked first: whatever comes between it and the change refuses the change.
+         (save (version row)
+           (let ((theirs (or (plist-get row :description) "")))
+             (if (not (or (equal theirs base) (equal theirs text))) (compare theirs)
+               (punchlist--change list "task.edit" `(:task ,id :description ,text :expect_version ,version)
+                                  (lambda (_) (saved))
+                                  (lambda (err)
+                                    (if (and (equal (plist-get err :kind) "version_conflict") (> (cl-decf tries) 0))
+                                        (funcall ask)
+                                      (refuse err))))))))
+      (setq ask
+            (lambda ()
+              (punchlist--request
+               "conversation.get" `(:conversation ,name)
+               (lambda (err found)
+                 (if err (refuse err)
+                   (punchlist--request
+                    "task.get" `(:conversation ,name :task ,id)
+                    (lambda (gone got)
+                      (if gone (refuse gone)
+                        (save (plist-get (plist-get found :conversation) :version) (plist-get got :task))))))))))
+      (funcall ask))))
+
+(defun punchlist--show-difference (buffer name theirs)
+  "Show the difference of BUFFER and THEIRS, put into a buffer of this NAME."
+  (with-current-buffer (get-buffer-create name)
+    (erase-buffer)
+    (insert theirs)
+    (display-buffer (diff-no-select (current-buffer) buffer nil 'no-async))))
+
+(defvar punchlist-description-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-c") #'punchlist-save-description)
+    map)
+  "Keys of a description.")
+(define-minor-mode punchlist-description-mode "The description of a task." :lighter " punchlist")
+
+(defun punchlist-log ()
+  "Show what happened to the list, the newest first."
+  (interactive)
+  (let ((list punchlist--list) lines)
+    (cl-labels
+        ((page (after)
+           (with-temp-buffer
+             (setq punchlist--list list)
+             (punchlist--read "event.read" (list :after after) #'show)))
+         (show (result)
+           (dolist (one (plist-get result :events))
+             (let* ((event (plist-get one :event)) (task (plist-get event :task)) (is-row (consp task)))
+               (push (format "%s %5d  %-16s %-18s %s" (format-time-string "%F %T" (/ (plist-get one :at) 1000))
+                             (plist-get one :version) (punchlist--safe (plist-get one :actor)) (plist-get event :type)
+                             (cond (is-row (format "#%s %s" (plist-get task :id) (punchlist--safe (plist-get task :title))))
+                                   (task (format "#%s %s" task (or (plist-get event :to) ""))) (t "")))
+                     lines)))
+           (if (plist-get result :events)
+               (page (plist-get result :next))
+             (with-current-buffer (get-buffer-create (format "*punchlist log: %s*" (punchlist--list-name list)))
+               (let ((inhibit-read-only t))
+                 (erase-buffer)
+                 (insert (string-join lines "\n"))
+                 (goto-char (point-min)))
+               (special-mode)
+               (pop-to-buffer (current-buffer))))))
+      (page 0))))
+
+(provide 'punchlist-pages)
+;;; punchlist-pages.el ends here
