@@ -30,7 +30,11 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("--socket", metavar="PATH", help="where to listen (default: see `punch daemon status`)")
-    made.add_argument("--data-dir", metavar="DIR", help="where the log lives (default: ~/.local/share/punchlist)")
+    made.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        help="where the log lives (default: PUNCHLIST_DATA_DIR, else punchlist in XDG_DATA_HOME or ~/.local/share)",
+    )
     made.add_argument("--ready-fd", metavar="N", type=int, help="write a line to this descriptor once serving")
     made.add_argument("--idle-exit", metavar="S", type=float, help="stop after S seconds without any connection")
     made.add_argument(

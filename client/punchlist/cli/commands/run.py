@@ -108,7 +108,7 @@ async def _run(context: Context) -> int:
         finally:
             show.close()
     if args.json:
-        context.json({"completed": lanes.done, "failed": lanes.failed, "waiting": lanes.waiting})
+        context.json({"completed": lanes.done, "failed": len(lanes.failed), "waiting": lanes.waiting})
     if lanes.was_stopped:
         return INTERRUPTED
     return REFUSED if lanes.failed else 0

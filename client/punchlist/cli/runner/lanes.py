@@ -62,7 +62,7 @@ class Lanes:
     """A run of the command over a list.
 
     Attributes:
-        failed: How many tasks have failed.
+        failed: The tasks whose last try failed.
         done: How many were completed.
         waiting: How many were completed and wait at their gate.
     """
@@ -82,7 +82,7 @@ class Lanes:
         self._turned = asyncio.Event()
         self._finishing = False
         self._stopped = False
-        self.failed = 0
+        self.failed: set[str] = set()
         self.done = 0
         self.waiting = 0
 
@@ -115,12 +115,12 @@ class Lanes:
         info = await self._conversation.info()
         counts = info.counts
         left = counts.pending + counts.in_progress + counts.paused - self.waiting
-        parts = [f"{self.done} done", f"{self.failed} failed" if self.failed else ""]
+        parts = [f"{self.done} done", f"{len(self.failed)} failed" if self.failed else ""]
         parts += [f"{self.waiting} waiting for approval" if self.waiting else "", f"{left} left" if left > 0 else ""]
         said = ", ".join(part for part in parts if part)
         why = await self._why() if left > 0 and not self._stopped else ""
         self._show.note(f"{'' if self.done or self.failed or self.waiting else 'nothing to do: '}{said}{why}")
-        facts = {"conversation": self._conversation.id, "done": self.done, "failed": self.failed}
+        facts = {"conversation": self._conversation.id, "done": self.done, "failed": len(self.failed)}
         self._notifier.deliver("finished", {**facts, "waiting": self.waiting, "left": max(left, 0), "counts": counts})
         await self._notifier.drained()
 
@@ -280,6 +280,7 @@ class Lanes:
             return work.release()
         if ending.code == 0 and not ending.timed_out:
             self.done += 1
+            self.failed.discard(task.id)
             self._show.ended(task, "completed", ending.out.rpartition("\n")[2])
             return work.complete(ending.out or None)
         reason = ending.reason(self._plan.timeout_ms)
@@ -300,7 +301,7 @@ class Lanes:
         self._notifier.deliver(event, {"conversation": self._conversation.id, "task": task, **facts})
 
     def _fail(self, work: AsyncWork, task: Task, reason: str, log: str = "") -> Coroutine[Any, Any, None]:
-        self.failed += 1
+        self.failed.add(task.id)
         self._notify("failed", task, reason=reason)
         self._show.ended(task, "failed", reason)
         if log:

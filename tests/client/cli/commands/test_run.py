@@ -142,7 +142,8 @@ def test_a_serial_list_runs_in_order_with_retries(punch: Any, home: Path) -> Non
     for title in "abc":
         punch("add", title)
     script = 'echo $PUNCHLIST_TASK.$PUNCHLIST_ATTEMPT >> "$0"; test "$PUNCHLIST_TASK" != 2'
-    assert punch("run", "--json", "--", "sh", "-c", script, str(home / "order")).code == 1
+    done = punch("run", "--json", "--", "sh", "-c", script, str(home / "order"))
+    assert done.code == 1 and json.loads(done.lines[-1])["failed"] == 1, "a task that failed twice is one"
     assert (home / "order").read_text().split() == ["1.1", "2.1", "2.2", "3.1"]
     assert statuses(punch) == ["completed", "failed", "completed"]
 

@@ -87,6 +87,15 @@ def test_uninstall_takes_away_what_install_made_and_nothing_else(run: Any, units
     assert run("daemon", "service", "uninstall").lines == ["nothing is installed"]
 
 
+def test_uninstall_says_that_the_daemon_goes_on_and_how_to_end_it(punch: Any, units: Path) -> None:
+    hint = "the daemon that runs goes on; to end it: punch daemon stop"
+    punch("daemon", "service", "install")
+    assert hint in punch("daemon", "service", "uninstall").err
+    assert punch("list").code == 0, "it does"
+    punch("daemon", "stop")
+    assert hint not in punch("daemon", "service", "uninstall").err
+
+
 def test_install_now_starts_the_socket_and_restarts_the_service_by_the_manager(run: Any, asked: Path) -> None:
     done = run("daemon", "service", "install", "--now")
     assert done.code == 0
