@@ -4,8 +4,22 @@ import asyncio
 from collections import deque
 
 from punchlist_schemas.errors import Rejection
-from punchlistd.engine.calls import Barrier, Item
+from punchlist_schemas.params import ConversationAttach, ConversationDelete, ConversationDetach, ListUndo
+from punchlistd.engine.calls import Arrival, Barrier, Item, Write
 from punchlistd.engine.replies import SHUTTING_DOWN
+
+ALONE = frozenset({ListUndo, ConversationAttach, ConversationDetach, ConversationDelete})
+"""Calls that are a transaction of their own: they look at the log or change where names lead, not only one state."""
+
+_MAY_BE_ALONE = ALONE | {type(None)}
+"""What the params of calls are like that have to be looked at for whether they must be alone."""
+
+
+def is_alone(item: Item) -> bool:
+    """Whether a call must be a transaction of its own."""
+    if type(item.params) not in _MAY_BE_ALONE:
+        return False
+    return type(item) is Write or (type(item) is Arrival and item.is_alone)
 
 
 class Signal:
@@ -65,6 +79,16 @@ class Inbox:
             return
         self.queue.append(item)
         self.work.give()
+
+    def take_more(self, items: list[Item], room: int) -> None:
+        """Take what waits behind a call up to `room` items together, up to the next one that must be alone."""
+        queue = self.queue
+        kinds: list[object] = [type(item.params) for item in queue]
+        if len(queue) < room and _MAY_BE_ALONE.isdisjoint(kinds):  # as nearly always
+            items += queue
+            queue.clear()
+        while queue and len(items) < room and not is_alone(queue[0]):
+            items.append(queue.popleft())
 
     async def barrier(self) -> Rejection | None:
         """Wait until everything submitted earlier is published. Return the rejection if that never happens, or None."""

@@ -131,6 +131,11 @@ class LoadedConversation:
         if len(self.replies) > REPLIES_KEPT:
             del self.replies[next(iter(self.replies))]
 
+    @property
+    def tells_keys(self) -> bool:
+        """Whether it knows all keys that were used in it, and no session came to it from another list."""
+        return self.keys is not None and not self.state.origins
+
     def forget_replies(self) -> None:
         """The conversation is erased: no key of it was ever used, and no answer of it is kept."""
         self.replies.clear()

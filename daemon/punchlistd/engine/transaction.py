@@ -49,8 +49,11 @@ OWING_BYTES = 4 * REPLY_BYTES
 """While answers of so many bytes wait for a commit, further reads are answered behind it."""
 
 
-class _Wire(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """An event in its place, as it is stored and pushed. The event comes last: a tombstone is known by its end."""
+class _Wire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """An event in its place, as it is stored and pushed. The event comes last: a tombstone is known by its end.
+
+    `call`, `undoes` and `reverts_to` are left out where they say nothing.
+    """
 
     seq: int
     conversation: str
@@ -60,7 +63,7 @@ class _Wire(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
     call: int = 0
     undoes: tuple[int, ...] = ()
     reverts_to: int | None = None
-    event: AnyEvent
+    event: AnyEvent | None = None  # always given: what stands behind a default needs one
 
 
 class Transaction:
@@ -103,9 +106,9 @@ class Transaction:
         """
         state = opened.state
         if len(events) == 1 and type(events[0]) not in _CONFIGURES and not has_follow_ups(state):  # as nearly always
-            owner, event = state.user, events[0]
+            event = events[0]
             self._happen(event, opened, command.at)
-            self._seal(event, opened, command, self.head, 0, side, state.user or owner, 0, decision)
+            self._seal(event, opened, command, self.head, 0, side, state.user, 0, decision)
             return events
         work = self.appending(events, opened, command, side, params, decision)
         while True:
@@ -140,11 +143,18 @@ class Transaction:
             happened.append(event)
             yield
         owner = state.user or owner  # of an opened one and of a deleted one too
-        call, left = state.version - len(happened) + 1, len(happened)
+        call, left, first = 0, len(happened), state.version - len(happened) + 1
         for event in happened:
             left -= 1
-            self._seal(event, opened, command, self.head - left, left, side, owner, call, decision)
-            side = None
+            beside = side
+            if type(event) is ConversationDeleted:
+                self.deleted.append(state.conversation)
+                opened.forget_replies()
+                beside = msgspec.structs.replace(side or _NO_SIDE, owner=owner) if owner else side
+            elif type(event) is ConversationConfigured:
+                self.sessions.append((state.conversation, event))
+            self._seal(event, opened, command, self.head - left, left, beside, owner, call, decision)
+            call, side, decision = first, None, _UNMARKED  # the first one has said it
             yield
         return happened
 
@@ -171,41 +181,21 @@ class Transaction:
     ) -> None:
         """Add the bytes of an event at `seq`, behind which `left` more of its group come.
 
-        `call` is the version of the group's first event. The first one has what is kept beside the group in `side`,
-        and says what the group takes back.
+        `call` is the version of the group's first event, 0 of that one itself. The first one has what is kept beside
+        the group in `side`, and says what the group takes back.
         """
-        state = opened.state
-        version = state.version - left
-        is_first = version == call or not call
+        name, version = opened.state.conversation, opened.state.version - left
         if left:
             side = msgspec.structs.replace(side or _NO_SIDE, left=left)
         elif self.place is not None:
             side = msgspec.structs.replace(side or _NO_SIDE, position=self.place.position, chain=self.place.check)
-        deleted = type(event) is ConversationDeleted
-        if deleted and owner:
-            side = msgspec.structs.replace(side or _NO_SIDE, owner=owner)
-        name = state.conversation
         wire = _encode(
-            _Wire(
-                seq=seq,
-                conversation=name,
-                version=version,
-                at=command.at,
-                actor=command.actor,
-                call=0 if is_first else call,
-                undoes=decision.touches if is_first else (),
-                reverts_to=decision.reverts_to if is_first else None,
-                event=event,
-            )
+            _Wire(seq, name, version, command.at, command.actor, call, decision.touches, decision.reverts_to, event)
         )
         line, opened.check = seal(opened.check, wire, side)
-        self.entries.append(Sealed(name, version, line, "" if side is None else side.key, deleted))
+        key = "" if side is None else side.key
+        self.entries.append(Sealed(name, version, line, key, type(event) is ConversationDeleted))
         self.lines.append(PublishedEvent(name, wire, left, owner))
-        if deleted:
-            self.deleted.append(name)
-            opened.forget_replies()
-        elif type(event) is ConversationConfigured:
-            self.sessions.append((name, event))
 
 
 class Transactor:
@@ -249,8 +239,22 @@ class Transactor:
 
     # before its turn
 
-    async def prepare(self, items: Sequence[Item]) -> None:
-        """Load what these calls need, so that deciding never waits."""
+    def prepare(self, items: Sequence[Item]) -> list[Item]:
+        """Find what these calls need; the ones for which it has to be loaded, since deciding never waits."""
+        late: list[Item] = []
+        for item in items:
+            if (type(item) is not Write and type(item) is not Read) or type(item.params) in _LOOK_FURTHER:
+                late.append(item)
+                continue
+            found = self._access.find(item.caller.user, item.params.conversation)
+            if found is None or (type(item) is Write and item.params.key is not None and not found.tells_keys):
+                late.append(item)
+            else:
+                item.opened, item.outcome = found, None
+        return late
+
+    async def load(self, items: Sequence[Item]) -> None:
+        """Load what these calls need."""
         for item in items:
             if type(item) is Barrier:
                 continue
@@ -275,7 +279,7 @@ class Transactor:
 
     async def _keyed(self, item: Write, key: str, opened: LoadedConversation) -> LoadedConversation:
         """The list that a call with a key is about: one that its session has left since, if the key was used there."""
-        if opened.keys is not None and not opened.state.origins:
+        if opened.tells_keys:
             return opened
         session, hashed = item.params.conversation, key_hash(key)
         lists, seen = [opened], {opened.state.conversation}
@@ -296,49 +300,52 @@ class Transactor:
 
     # in its turn
 
-    def decide(self, item: Item, transaction: Transaction) -> bool:  # noqa: C901, PLR0911, PLR0912 - one rule after the other
+    def decide(self, item: Item, transaction: Transaction) -> bool:
         """Make a call part of the transaction: set its outcome or its stage, and append its events.
 
         Returns:
             Whether the outcome holds already: it rests on nothing that is not in the log yet.
         """
-        if type(item) is Barrier:
-            return False
-        if type(item) is Arrival:
-            self._arrive(item, transaction)
-            return False
-        opened = item.opened
-        if opened is not None and item.caller.user is not None:
-            # Again: a call before it in the transaction may have opened it for somebody else.
-            item.outcome = refused(item.caller.user, item.params.conversation, opened.state)
-        if type(item) is Read:
-            lane = None if opened is None else opened.lane
-            if lane is not None and item.lane is not lane:
-                item.lane = lane  # writes of the connection may be on their way there
-                return False
-            item.lane = None
-            return opened is not None and item.outcome is None and self._answer_read(item, opened, transaction)
+        if type(item) is not Write:
+            return self._decide_other(item, transaction)
+        opened, params, user = item.opened, item.params, item.caller.user
+        if opened is not None and user is not None:  # again: a call before it may have opened it for somebody else
+            item.outcome = refused(user, params.conversation, opened.state)
         if item.outcome is not None:
             item.to(Stage.DECIDED)
             self._claims.forget(item)
         elif opened is None:
             item.to(Stage.READING_PAST)
-        elif item.params.key is None or not self._was_used(item, item.params.key, opened):
-            if opened.lane is not None and opened.damage is None:
-                item.to(Stage.POSTING)
-                return False
-            decision = (self.consider if type(item.params) is TaskClaim else self._decision)(item, opened)
-            if decision is None:
-                item.to(Stage.PARKED)
-                return False
+        elif params.key is not None and self._was_used(item, params.key, opened):
+            pass  # its outcome or its stage is set
+        elif opened.lane is not None and opened.damage is None:
+            item.to(Stage.POSTING)
+        elif (decision := (self.consider if type(params) is TaskClaim else self._decision)(item, opened)) is None:
+            item.to(Stage.PARKED)
+        else:
             item.to(Stage.DECIDED)
             if type(decision) is Rejection:
                 item.outcome = self._alike(item, opened, decision)
-            elif type(item.params) is ListUndo:
+            elif type(params) is ListUndo:
                 self.unfinished = self._recording(item, decision, opened, transaction)
             else:
                 self._record(item, decision, opened, transaction)
         return False
+
+    def _decide_other(self, item: Read | Barrier | Arrival, transaction: Transaction) -> bool:
+        if type(item) is Arrival:
+            self._arrive(item, transaction)
+        if type(item) is not Read:
+            return False
+        opened, user = item.opened, item.caller.user
+        if opened is not None and user is not None:
+            item.outcome = refused(user, item.params.conversation, opened.state)  # again, as for a write
+        lane = None if opened is None else opened.lane
+        if lane is not None and item.lane is not lane:
+            item.lane = lane  # writes of the connection may be on their way there
+            return False
+        item.lane = None
+        return opened is not None and item.outcome is None and self._answer_read(item, opened, transaction)
 
     def consider(self, item: Write, opened: LoadedConversation) -> Decision | Rejection | None:
         """What follows from a call on a state, which stays as it is; None if it is a claim that has to wait."""
@@ -428,11 +435,9 @@ class Transactor:
         if opened.damage is not None:
             return opened.damage
         try:
-            decision = self._claims.admit(item, state) if state.claims or type(params) in CLAIMS else None
-            if decision is None and type(params) is ConversationAttach:
-                decision = self._session_refusal(item, params) or self._move_refusal(item, params, opened)
-            if decision is None and state.settings.rate_limit:
-                decision = self._rates.refusal(state, params, item.command.actor)
+            decision = None
+            if state.claims or state.settings.rate_limit or type(params) in _ASKED_BEFORE:
+                decision = self._refused_before(item, opened)
             if decision is None:
                 decision = decide(state, item.command)
             if type(decision) is Rejection:
@@ -446,6 +451,16 @@ class Transactor:
             raise
         except Exception:
             return _fault(item)
+
+    def _refused_before(self, item: Write, opened: LoadedConversation) -> Decision | Rejection | None:
+        """What a call comes to that is not decided, because a claim, a name or a rate stands in its way."""
+        state, params = opened.state, item.params
+        decision = self._claims.admit(item, state)
+        if decision is None and type(params) is ConversationAttach:
+            decision = self._session_refusal(item, params) or self._move_refusal(item, params, opened)
+        if decision is None and state.settings.rate_limit:
+            decision = self._rates.refusal(state, params, item.command.actor)
+        return decision
 
     def _session_refusal(self, item: Write, params: ConversationAttach) -> Rejection | None:
         """Why a session can't be attached; what others call by this name is no reason, nor told."""
@@ -549,8 +564,12 @@ _NO_SIDE = Side()
 _NOTHING = Mutation(conversation="")
 OVERTAKEN = Rejection("version_conflict", "Another post came first.")
 """Why what was decided for a shared list is not appended: its replica is further, or not so far. No client sees it."""
-_CONFIGURES = frozenset({ConversationOpened, ConversationConfigured})
-"""Events behind which something may follow that could not follow before."""
+_CONFIGURES = frozenset({ConversationOpened, ConversationConfigured, ConversationDeleted})
+"""Events behind which something may follow that could not follow before, or which change where names lead."""
+_LOOK_FURTHER = frozenset({ListUndo, ConversationAttach})
+"""Calls that need more than their conversation: its past, or where a session leads."""
+_ASKED_BEFORE = CLAIMS | {ConversationAttach}
+"""Calls that are looked at before they are decided, whatever the list is like."""
 _CONFIRMABLE = frozenset(Confirmable.__subclasses__())
 _WITH_LEASES = (ClaimResult, TaskResult)
 

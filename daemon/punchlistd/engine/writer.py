@@ -19,7 +19,7 @@ from typing import Any
 import anyio
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.params import ConversationAttach, ConversationDelete, ConversationDetach, ListUndo, TaskClaim
+from punchlist_schemas.params import ListUndo, TaskClaim
 from punchlistd.domain.state import State
 from punchlistd.engine.access import Access
 from punchlistd.engine.calls import Arrival, Barrier, Caller, Item, Read, Stage, Write
@@ -27,7 +27,7 @@ from punchlistd.engine.claims import Claims
 from punchlistd.engine.conversations import Conversations, damage_of
 from punchlistd.engine.history import SLICE_EVENTS, History
 from punchlistd.engine.idempotency import Replays
-from punchlistd.engine.inbox import Inbox, Signal
+from punchlistd.engine.inbox import Inbox, Signal, is_alone
 from punchlistd.engine.maintenance import Maintenance
 from punchlistd.engine.metrics import Metrics
 from punchlistd.engine.replies import OUTCOME_UNKNOWN, STORAGE_FULL
@@ -35,9 +35,6 @@ from punchlistd.engine.subscriptions import Subscriptions
 from punchlistd.engine.transaction import Transaction, Transactor
 from punchlistd.engine.undos import Undos
 from punchlistd.store.port import Damaged, EventLog, StorageFailed, StorageFull
-
-ALONE = frozenset({ListUndo, ConversationAttach, ConversationDetach, ConversationDelete})
-"""Calls that are a transaction of their own: they look at the log or change where names lead, not only one state."""
 
 LAST_WORDS_S = 0.1
 """How long a writer whose log failed still answers calls that were on their way, in seconds."""
@@ -161,22 +158,20 @@ class Writer:
             # Those who were answered together ask again together: one turn of the loop lets them share a flush.
             await asyncio.sleep(0)
         self._last_size = len(queue)
-        first = queue[0]
-        alone = type(first.params) in ALONE or (type(first) is Arrival and first.is_alone)
+        alone = is_alone(queue[0])
         if alone:
             await self._drained()
         items = self._deciding = [queue.popleft()]
-        room = 1 if alone else self._batch_calls - len(self._forming.items)
-        while queue and len(items) < room and type((following := queue[0]).params) not in ALONE:
-            if type(following) is Arrival and following.is_alone:
-                break
-            items.append(queue.popleft())
-        await self._transactor.prepare(items)
+        if queue and not alone:
+            self._inbox.take_more(items, self._batch_calls - len(self._forming.items))
+        late = self._transactor.prepare(items)
+        if late:
+            await self._transactor.load(late)
         self._deciding = []
         forming = self._forming
         for index, item in enumerate(items):
-            if type(item) is not Barrier and item.opened is not None and item.opened.dropped:  # by a refused append
-                queue.extendleft(reversed(items[index:]))
+            if late and type(item) is not Barrier and item.opened is not None and item.opened.dropped:
+                queue.extendleft(reversed(items[index:]))  # an append was refused meanwhile
                 break
             holds = self._transactor.decide(item, forming)
             while self._transactor.unfinished is not None:  # an undo, which is alone: nothing is committed meanwhile
@@ -303,7 +298,7 @@ class Writer:
         callers: dict[Caller, None] = {}
         claimed: list[State] = []
         for item in items:
-            if type(item) is Write and type(item.params) is TaskClaim:
+            if type(item.params) is TaskClaim and type(item) is Write:
                 self._claims.published(item)
                 if item.opened is not None:
                     claimed.append(item.opened.state)
@@ -311,8 +306,8 @@ class Writer:
                 item.reached()
             elif type(item) is Arrival:
                 claimed += self._answer_arrival(item, callers)
-            elif item.outcome is not None:
-                item.answer(item.outcome)
+            elif (outcome := item.outcome) is not None:
+                item.answer(outcome)
                 callers[item.caller] = None
             else:
                 self._go_on(item)

@@ -42,7 +42,10 @@ class Malformed(msgspec.Struct, frozen=True, gc=False):
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
+_PLAIN = frozenset({str, bool})
+"""What a member of params may be whatever its value is; of numbers some are not read alike by all."""
 _MEMBERS = frozenset({"jsonrpc", "id", "method", "params"})
+_MEMBERS_OF_A_CALL = len(_MEMBERS)
 _NOT_GIVEN: dict[str, Any] = {}
 
 
@@ -60,8 +63,8 @@ def plain_call(frame: bytes) -> Call | None:
         value = _decode(frame)
         id, method, params = value["id"], value["method"], value["params"]
         if (
-            frame.count(b":") != len(_MEMBERS) + len(params)
-            or len(value) != len(_MEMBERS)
+            frame.count(b":") != _MEMBERS_OF_A_CALL + len(params)
+            or len(value) != _MEMBERS_OF_A_CALL
             or value["jsonrpc"] != "2.0"
             or method.__class__ is not str
             or params.__class__ is not dict
@@ -69,10 +72,10 @@ def plain_call(frame: bytes) -> Call | None:
             or not -MAX_INTEGER <= id <= MAX_INTEGER
         ):
             return None
-        for member in params.values():
-            kind = member.__class__
-            if kind is not str and kind is not bool and (kind is not int or not -MAX_INTEGER <= member <= MAX_INTEGER):
-                return None
+        if not _PLAIN.issuperset(map(type, params.values())):
+            for member in params.values():
+                if type(member) not in _PLAIN and (type(member) is not int or abs(member) > MAX_INTEGER):
+                    return None
         return Call(b"%d" % id, method, params) if frame.isascii() or frame.decode() else None
     except Exception:  # noqa: BLE001 - whatever it is, the strict reading says what is wrong
         return None

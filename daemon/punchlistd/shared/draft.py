@@ -16,9 +16,9 @@ from punchlistd.domain.evolve import evolve
 from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.engine.access import refused
 from punchlistd.engine.calls import Step, Write
+from punchlistd.engine.inbox import ALONE
 from punchlistd.engine.loaded import LoadedConversation, Place
 from punchlistd.engine.transaction import Transactor
-from punchlistd.engine.writer import ALONE
 from punchlistd.shared.posts import Post
 from punchlistd.store.port import Side
 

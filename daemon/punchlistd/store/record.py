@@ -57,8 +57,11 @@ def seal(check: str, wire: bytes, side: Side | None) -> tuple[bytes, str]:
     Returns:
         The line and the new head of the chain.
     """
-    beside = b"" if side is None else _encode(side)
-    content = b"%b\t%b" % (wire, b"" if beside == _NO_SIDE else beside)
+    if side is None:
+        content = wire + b"\t"
+    else:
+        beside = _encode(side)
+        content = b"%b\t%b" % (wire, b"" if beside == _NO_SIDE else beside)
     head = _link(check, content, wire)
     return b"%b\t%b" % (content, head.encode()), head
 

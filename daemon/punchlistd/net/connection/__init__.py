@@ -124,7 +124,8 @@ class Connection(asyncio.Protocol):
                 self.answer(call.id, call.rejection)
             else:
                 self._begin(self, self, call)
-            self.flush()
+            if self.protocol.unsent_bytes:  # a change is answered behind its commit
+                self.flush()
             return
         finished = self.protocol.receive_data(data)
         self._work()

@@ -138,7 +138,7 @@ class ServerProtocol:
         framer = self._framer
         if (
             framer.kind != "lines"
-            or framer.held
+            or self.has_unfinished_frame
             or self.frames
             or self.members
             or self.at_end
