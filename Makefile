@@ -26,7 +26,7 @@ WORKERS ?= 3
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test check bench bench-quick ui conformance race drain crash chat chat-figures agents-sdk powercut faults damage full fuzz simulate simulate-shared apart soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
+.PHONY: help setup demo test check bench bench-quick ui conformance race drain crash chat chat-figures agents-sdk powercut faults damage full fuzz simulate simulate-shared apart apart-figures soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
 	nats-server editors faces figures pictures fmt vendor page dist dist-test clean
 
 help: ## Show this list.
@@ -121,6 +121,9 @@ simulate-shared: $(READY) ## Run SIZE=200 seeds of three machines that share a l
 
 apart: $(READY) $(NATS) ## Share a list on three machines and servers under all faults, SIZE=3 times for SECONDS=60 each: nothing acknowledged is lost, no answer is wrong (BUG=words plants one; root, iproute2, openssl).
 	@SECONDS='$(SECONDS)' BUG='$(BUG)' $(HARNESS).apart
+
+apart-figures: $(READY) $(NATS) ## Measure lists on several machines, and write the table of docs/many-machines.md.
+	@PYTHONPATH=tests/support:tests/bench $(BIN)/python tests/bench/apart.py --write $(FIGURES)
 
 simulate: $(READY) ## Run SIZE=500 seeds of the engine in virtual time over a disk that forgets.
 	@$(HARNESS).simulate

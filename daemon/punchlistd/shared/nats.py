@@ -152,7 +152,7 @@ class NatsLog:
         try:
             await connection.flush()
             await self._last(connection, "-")
-            await connection.flush()
+            self._round_trip_s = await connection.flush()
             if any(f"{self._names.new}>".lower() in text for text in connection.denied):
                 raise Forbidden
         except Forbidden:
@@ -280,9 +280,8 @@ class NatsLog:
         answer = _decode(
             (await self._asked(connection.request(self._names.log + word(list), body, headers), writes=True)).data
         )
-        error = answer.get("error")
-        if error is None:
-            self._round_trip_s += (time.monotonic() - asked - self._round_trip_s) / 4
+        self._round_trip_s += (time.monotonic() - asked - self._round_trip_s) / 4
+        if (error := answer.get("error")) is None:
             return int(answer["seq"])
         code = error.get("err_code")
         if code in _WRONG_LAST:

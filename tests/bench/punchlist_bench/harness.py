@@ -105,6 +105,10 @@ class Bench:
         """Our daemon, over an empty log if no other is named."""
         return self._keep(Daemon(data or self.fresh("daemon"), self.socket()))
 
+    def stop_last(self) -> None:
+        """Stop what was started last."""
+        self._servers.pop().stop()
+
     def redis(self, *, durable: bool) -> Redis | None:
         """Redis, or None where it is not installed."""
         if not shutil.which("redis-server"):

@@ -15,6 +15,7 @@ import pytest
 
 from punchlist.cli.space_server import Login, Server, configuration, login
 from punchlist_testing.authority import Authority, needs_openssl
+from punchlist_testing.distance import Distance
 from punchlist_testing.nats_server import NatsServer, needs_server, own_address, running_cluster, running_server
 from punchlistd.shared.nats import NatsLog
 from punchlistd.shared.nats_check import prepare
@@ -321,6 +322,24 @@ async def test_of_several_addresses_one_that_answers_is_enough(server: NatsServe
     assert (await prepare(both, "test", make_it=False)).made is False
     async with connected(both) as (ann, _):
         assert ann.link.server == server.url
+
+
+async def test_a_far_member_knows_how_far_it_is_before_its_first_post_and_lets_no_conflict_hide_it(
+    server: NatsServer,
+) -> None:
+    far = Distance(server.host, 4222, 20)
+    far.start()
+    try:
+        space = await made(server)
+        async with connected(space) as (ann, _), connected(Space(space.name, (far.url,)), "bob_2") as (bob, _):
+            assert bob.round_trip_s >= 0.04 > ann.round_trip_s, "turns are as long as a post of his takes"
+            position = await ann.post("a", 0, "n1", b"one")
+            for number in range(8):
+                with pytest.raises(Conflict):
+                    await bob.post("a", position + 1, f"n{number}", b"two")
+            assert 0.04 <= bob.round_trip_s < 1
+    finally:
+        far.end()
 
 
 async def test_a_stream_that_is_deleted_under_us_is_not_made_again_silently(tmp_path: Path) -> None:

@@ -80,6 +80,13 @@ MUTANTS = (
         _LANE,
     ),
     Mutant(
+        "a push is taken only behind the post that it follows",
+        _SHARED + "replica.py",
+        "        self._held[posted.before] = posted\n",
+        "        self._held[self.place.position] = posted\n",
+        _LANE,
+    ),
+    Mutant(
         "a post that does not follow is refused",
         _SHARED + "posts.py",
         "if envelope.check != _link(behind.check, envelope.version, bytes(envelope.groups), fresh=fresh):",
@@ -91,6 +98,13 @@ MUTANTS = (
         _SHARED + "replica.py",
         "            self._returned()  #",
         "            pass  #",
+        _LANE,
+    ),
+    Mutant(
+        "what was not heard while cut off proves nothing",
+        _SHARED + "members.py",
+        "        for member in self._members.values():\n",
+        "        for member in list[Member]():\n",
         _LANE,
     ),
     Mutant(

@@ -1,0 +1,356 @@
+"""What lists on several machines cost: beside local lists and bare posts, over distance, and when something dies.
+
+Three NATS servers on loopback that flush before they acknowledge, real daemons, load from C. Prints the table and exits
+with 1 if a target is missed; `--write` puts it into docs/many-machines.md. `make apart-figures`.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import statistics
+import sys
+import time
+import urllib.request
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from punchlist_bench import table
+from punchlist_bench.harness import Bench, Load, middle, ratio, running
+from punchlist_bench.requests import TITLE, call
+from punchlist_bench.servers import Client, Daemon
+from punchlist_bench.table import Row, absolute, compared, micros
+from punchlist_schemas.events import AddedTask, ConversationOpened, TaskAdded
+from punchlist_testing.distance import Distance
+from punchlist_testing.nats_server import NatsServer, program, running_cluster
+from punchlistd.domain.commands import Decision
+from punchlistd.engine.calls import Step
+from punchlistd.shared.nats import NatsLog
+from punchlistd.shared.port import Beat, Link, Posted
+from punchlistd.shared.posts import check_of, seal
+from punchlistd.shared.spaces import Space
+
+PAGE = Path(__file__).parents[2] / "docs/many-machines.md"
+BEGIN, END = "<!-- figures -->\n", "<!-- /figures -->"
+SPACE = "team"
+AWAY_MS = 20.0
+LEASE_MS = 3_000
+JOINED = 10_000
+LAST_S = 4.0
+"""How long several machines work against each other, in seconds."""
+
+
+class Listener:
+    """Waits for the way to be up."""
+
+    def __init__(self) -> None:
+        self.up = asyncio.Event()
+
+    def posted(self, post: Posted) -> None:
+        """Nothing is done."""
+
+    def link_changed(self, link: Link) -> None:
+        """Note that the way is up."""
+        if link.state == "up":
+            self.up.set()
+
+    def beat(self, beat: Beat) -> None:
+        """Nothing is done."""
+
+    def wanted(self, list: str, member: str, round_trip_s: float) -> None:
+        """Nothing is done."""
+
+
+async def bare_posts(url: str, name: str, bodies: list[bytes]) -> list[float]:
+    """Post one after the other through the adapter alone; microseconds of each."""
+    log, hearing = NatsLog(Space(SPACE, (url,)), "bench_1"), Listener()
+    link = asyncio.create_task(log.run(hearing))
+    took: list[float] = []
+    try:
+        await asyncio.wait_for(hearing.up.wait(), 30)
+        position = await log.last(name)
+        for number, body in enumerate(bodies):
+            began = time.perf_counter()
+            position = await log.post(name, position, f"{name}-{position}-{number}", body)
+            took.append((time.perf_counter() - began) * 1e6)
+    finally:
+        link.cancel()
+        await asyncio.gather(link, return_exceptions=True)
+    return took
+
+
+class Machines:
+    """Daemons in one space.
+
+    Args:
+        bench: the run.
+        servers: the space's.
+    """
+
+    def __init__(self, bench: Bench, servers: list[NatsServer]) -> None:
+        self.bench = bench
+        self.servers = servers
+        urls = [server.url for server in servers]
+        self.three = [self.add(*urls[number:], *urls[:number]) for number in range(3)]
+
+    def add(self, *urls: str) -> Daemon:
+        """One more machine."""
+        daemon = self.bench.daemon()
+        with Client(daemon.socket) as client:
+            answer = None
+            for _ in range(100):
+                answer = client.call("space.add", space=SPACE, urls=urls, refused=True)
+                if "kind" not in answer.get("data", ()):
+                    return daemon
+                time.sleep(0.2)  # the servers elect
+        raise RuntimeError(f"the space can't be added: {answer}")
+
+    @staticmethod
+    def share(name: str, first: Daemon, *others: Daemon) -> None:
+        """Make a list on one machine, and follow it on others."""
+        with Client(first.socket) as client:
+            client.call("task.add", conversation=name, title="the first one")
+            client.call("list.share", conversation=name, space=SPACE)
+        for other in others:
+            with Client(other.socket) as client:
+                client.call("list.join", conversation=name, space=SPACE)
+
+    def at_once(self, name: str, daemons: list[Daemon], clients: int) -> list[Load]:
+        """Load on one list through several machines at the same time."""
+        usual, self.bench.seconds = self.bench.seconds, LAST_S
+
+        def load(daemon: Daemon) -> Load:
+            return self.bench.load(daemon, [added(name)], clients)
+
+        try:
+            with ThreadPoolExecutor(len(daemons)) as pool:
+                return list(pool.map(load, daemons))
+        finally:
+            self.bench.seconds = usual
+
+    def leader(self) -> NatsServer:
+        """The server that leads the space.
+
+        Raises:
+            RuntimeError: none says so.
+        """
+        for server in self.servers:
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{server.monitor}/jsz?streams=true") as answer:
+                for account in json.load(answer).get("account_details", ()):
+                    for stream in account["stream_detail"]:
+                        return self.servers[int(stream["cluster"]["leader"][1:])]
+        raise RuntimeError("no server leads the space")
+
+
+def added(name: str) -> str:
+    """A call that adds a task."""
+    return call("task.add", conversation=name, title=TITLE + " {g}")
+
+
+def speed(machines: Machines) -> list[Row]:
+    """One machine: a shared list beside a local one and bare posts, sampled in turn."""
+    bench, daemon, rows = machines.bench, machines.three[0], list[Row]()
+    body = b"x" * 300
+    posts = 150 if bench.quick else 400
+    for clients, target in ((1, ""), (8, ""), (64, "≥ 0.45 ×")):
+        shared, local = f"shared-{clients}", f"local-{clients}"
+        machines.share(shared, daemon)
+        taken = bench.in_turn(
+            {
+                "local": lambda name=local, n=clients: bench.load(daemon, [added(name)], n),
+                "shared": lambda name=shared, n=clients: bench.load(daemon, [added(name)], n),
+            }
+        )
+        if clients == 1:
+            raw = bench.in_turn(
+                {
+                    "raw": lambda: statistics.median(
+                        asyncio.run(bare_posts(machines.servers[0].url, "bare", [body] * posts))
+                    ),
+                    "shared": lambda: bench.load(daemon, [added("shared-1")], 1).p50,
+                }
+            )
+            beside = ratio(raw["shared"], raw["raw"])
+            figure, anchor = micros(middle(raw["shared"])), f"a bare post {micros(middle(raw['raw']))}"
+            rows.append(compared("task.add, 1 client, p50", figure, anchor, beside, "≤ 1.7 ×"))
+        ours, theirs = ([load.rate for load in taken[which]] for which in ("shared", "local"))
+        figure, anchor = f"{table.count(middle(ours))}/s", f"a local list {table.count(middle(theirs))}/s"
+        rows.append(compared(f"task.add, {table.clients(clients)}", figure, anchor, ratio(ours, theirs), target))
+    return rows
+
+
+def local(machines: Machines) -> list[Row]:
+    """What a local list pays for a space that is configured."""
+    bench, without = machines.bench, machines.bench.daemon()
+    taken = bench.in_turn(
+        {
+            "with": lambda: bench.load(machines.three[0], [added("local")], 8),
+            "without": lambda: bench.load(without, [added("local")], 8),
+        },
+        rounds=3 * bench.rounds,
+    )
+    ours, theirs = ([load.rate for load in taken[which]] for which in ("with", "without"))
+    figure, anchor = f"{table.count(middle(ours))}/s", f"without a space {table.count(middle(theirs))}/s"
+    return [compared("a local list, 8 clients", figure, anchor, ratio(ours, theirs), "≥ 0.98 ×")]
+
+
+def against_each_other(machines: Machines) -> list[Row]:
+    """Three machines that want one list at once, near and far."""
+    machines.share("three", *machines.three)
+    near = [load.rate for load in machines.at_once("three", machines.three, 8)]
+    mean = statistics.mean(near)
+    rows = [
+        compared(
+            "three machines on one list, 8 clients each: the slowest",
+            f"{table.count(min(near))}/s",
+            f"their mean {table.count(mean)}/s",
+            min(near) / mean,
+            "≥ 0.7 ×",
+        )
+    ]
+    distance = Distance(machines.servers[2].host, 4222, AWAY_MS)
+    distance.start()
+    try:
+        far = machines.add(distance.url)
+        machines.share("far", *machines.three[:2], far)
+        trip = statistics.median(asyncio.run(bare_posts(distance.url, "bare", [b"x" * 300] * 20)))
+        load = machines.at_once("far", [*machines.three[:2], far], 8)[2]
+    finally:
+        far_end(machines, distance)
+    what = f"the same, one of them {AWAY_MS:.0f} ms away: its p99"
+    anchor = f"a round trip {micros(trip)}; {table.count(load.rate)}/s"
+    return [*rows, compared(what, micros(load.p99), anchor, load.p99 / trip, "≤ 10 ×")]
+
+
+def far_end(machines: Machines, distance: Distance) -> None:
+    """Take the far machine away, and the way to it."""
+    machines.bench.stop_last()
+    distance.end()
+
+
+def seen_elsewhere(machines: Machines) -> list[Row]:
+    """From a call on one machine to the push on another."""
+    one, other = machines.three[:2]
+    machines.share("seen", one, other)
+    took: list[float] = []
+    with (
+        Client(one.socket) as writer,
+        contextlib.closing(socket.socket(socket.AF_UNIX)) as link,
+        link.makefile("rb") as lines,
+    ):
+        link.settimeout(30)
+        link.connect(str(other.socket))
+        asked = call("event.subscribe", conversation="seen").replace("{id}", "1")
+        link.sendall(asked.encode() + b"\n")
+        lines.readline()
+        for number in range(200):
+            began = time.perf_counter()
+            writer.call("task.add", conversation="seen", title=f"{number}")
+            assert b'"events"' in lines.readline()
+            took.append((time.perf_counter() - began) * 1e6)
+            time.sleep(0.005)
+    figure, target = statistics.median(took), "≤ 5 ms"
+    return [absolute("from a call to the push on another machine, p50", micros(figure), figure / 1000, target)]
+
+
+def leader_killed(machines: Machines) -> list[Row]:
+    """The longest time without an answer when the leader is killed, over some kills, and what was refused meanwhile."""
+    machines.share("led", machines.three[0])
+    worst, refused = 0.0, 0
+    with Client(machines.three[0].socket) as client:
+        for _ in range(2 if machines.bench.quick else 3):
+            client.call("task.add", conversation="led", title="before")
+            leader = machines.leader()
+            leader.kill()
+            last = killed = time.monotonic()
+            while time.monotonic() < killed + 12:
+                answer = client.call("task.add", conversation="led", title="after", refused=True)
+                now = time.monotonic()
+                refused += "task" not in answer
+                if "task" in answer:
+                    worst, last = max(worst, now - last), now
+            leader.start()
+            time.sleep(3)
+    return [
+        absolute("the leader is killed: longest time without an answer", f"{worst:.1f} s", worst, "≤ 10 s"),
+        absolute("calls refused meanwhile", str(refused), refused, "≤ 0 calls"),
+    ]
+
+
+def handed_on(machines: Machines) -> list[Row]:
+    """How long after the death of a machine another one has what was claimed there."""
+    worst = 0.0
+    for number in range(1 if machines.bench.quick else 3):
+        name, dead = f"handed-{number}", machines.add(machines.servers[1].url)
+        machines.share(name, dead, machines.three[0])
+        with Client(dead.socket) as owner, Client(machines.three[0].socket) as heir:
+            owner.call("task.claim", conversation=name, owner="ann", lease_ms=LEASE_MS)
+            os.kill(dead.pid, signal.SIGKILL)
+            died = time.monotonic()
+            got = heir.call("task.claim", conversation=name, owner="bob", wait_ms=30_000)
+            assert got["task"]["owner"] == "bob"
+            worst = max(worst, time.monotonic() - died)
+    limit = f"≤ {LEASE_MS / 1000 + 2:.0f} s"
+    what = f"a machine dies: its claim of {LEASE_MS / 1000:.0f} s is another's after"
+    return [absolute(what, f"{worst:.1f} s", worst, limit)]
+
+
+def joined(machines: Machines) -> list[Row]:
+    """A machine that joins a long list of single posts."""
+    name, check = "long", ""
+    bodies: list[bytes] = []
+    for version in range(1, JOINED + 1):
+        event = ConversationOpened() if version == 1 else TaskAdded(AddedTask(str(version - 1), f"{TITLE} {version}"))
+        step = Step((event,), 1_763_600_000_000 + version, "bench", None, Decision())
+        bodies.append(seal("bench_1", f"{name}-{version}", version, check, [step]))
+        check = check_of(bodies[-1])
+    asyncio.run(bare_posts(machines.leader().url, name, bodies))
+    with Client(machines.add(machines.servers[0].url).socket) as client:
+        began = time.monotonic()
+        found = client.call("list.join", conversation=name, space=SPACE)
+        took = time.monotonic() - began
+        assert found["version"] == JOINED, found
+    what = f"joining a list of {JOINED:,} posts"
+    return [absolute(what, f"{took:.2f} s", took, "≤ 2 s", f"{JOINED / took:,.0f} events/s")]
+
+
+SECTIONS = (speed, local, against_each_other, seen_elsewhere, leader_killed, handed_on, joined)
+
+
+@contextmanager
+def machines_in(*, quick: bool) -> Generator[Machines]:
+    """Three machines and three servers."""
+    with running(quick=quick) as bench, running_cluster(bench.fresh("nats"), "http_port: 8222\n") as servers:
+        yield Machines(bench, servers)
+
+
+def main() -> int:
+    """Measure, print, and write if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="put the table into docs/many-machines.md")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    parser.add_argument("--only", default="", metavar="SECTION", help=", ".join(each.__name__ for each in SECTIONS))
+    options = parser.parse_args()
+    if program() is None:
+        print("apart-figures: skipped: make nats-server fetches a server")
+        return 0
+    rows: list[Row] = []
+    with machines_in(quick=options.quick) as machines:
+        for section in SECTIONS:
+            if options.only in section.__name__:
+                table.progress(section.__name__)
+                rows += section(machines)
+    print(table.terminal(rows, colours=sys.stdout.isatty()))
+    if options.write:
+        head, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+        PAGE.write_text(head + BEGIN + table.markdown(rows) + END + rest.partition(END)[2], "utf-8")
+    return int(any(row.met is False for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
