@@ -199,8 +199,9 @@ vscode: $(EDITORS) ## Make editors/vscode/punchlist.vsix from its sources (npm),
 	@cat $$(build/editors/venv/bin/python tests/support/punchlist_testing/vscode_sources.py) | sha256sum | cut -c 1-64 > $(EXTENSION)/sources.sha256
 
 .PHONY: editor-figures
-editor-figures: $(EDITORS) $(VSCODE) ## Measure the extension of VS Code and write the table of docs/editors.md (KILLS=200).
-	@PYTHONPATH=tests/support KILLS='$(KILLS)' build/editors/venv/bin/python tests/bench/vscode.py
+editor-figures: $(EDITORS) ## Measure the plugins in the real editors and write the tables of docs/editors.md (KILLS=200).
+	@PYTHONPATH=tests/support KILLS='$(KILLS)' build/editors/venv/bin/python tests/bench/editors.py
+	@$(MAKE) $(VSCODE) && PYTHONPATH=tests/support KILLS='$(KILLS)' build/editors/venv/bin/python tests/bench/vscode.py
 
 figures: ## Measure the faces and write each run into docs/faces.md (RUNS=3).
 	@$(MAKE) $(FACES) && PYTHONPATH=tests/support $(BIN)/python -m punchlist_testing.figures --forget

@@ -175,6 +175,20 @@ def test_keys_do_what_punch_ui_does(nvim: Editor, plan: Any) -> None:
     assert nvim.said() == []
 
 
+def test_a_mark_stays_with_its_task(nvim: Editor, plan: Any) -> None:
+    opened(nvim, plan, "One", "Two", "Three")
+    plan.fail("2", "no paper")
+    nvim.until("vim.fn.getline(2) == '[✗] #2 Two'")
+    marks = """return vim.tbl_map(function(mark) return { mark[2], mark[4].virt_text[1][1] } end,
+        vim.api.nvim_buf_get_extmarks(0, vim.api.nvim_create_namespace("punchlist"), 0, -1, { details = true }))"""
+    plan.move("2", after="3")
+    nvim.shows(["[ ] #1 One", "[ ] #3 Three", "[✗] #2 Two"])
+    assert nvim.lua(marks) == [[2, "  no paper"]]
+    nvim.write(["[✗] #2 Two", "[ ] New", "[ ] #1 One", "[ ] #3 Three"])
+    nvim.shows(["[✗] #2 Two", "[ ] #4 New", "[ ] #1 One", "[ ] #3 Three"])
+    assert nvim.lua(marks) == [[0, "  no paper"]]
+
+
 def test_undo_shows_first_what_it_takes_back(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, "One", "Two")
     nvim.lua("_G.answers = {'Cancel', 'Undo'}")
@@ -396,7 +410,7 @@ def test_a_description_is_never_saved_over_somebody_elses_and_nothing_is_lost(nv
     assert nvim.lines() == ["Mine"]
     nvim.command("write")
     nvim.until("#vim.api.nvim_list_wins() == 2 and #_G.said == 2")
-    assert "somebody else changed #1" in nvim.said()[1]
+    assert "not saved: theirs of #1 is beside yours" in nvim.said()[1]
     windows = """return vim.tbl_map(function(window)
         return { vim.wo[window].diff, vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(window), 0, -1, false) }
     end, vim.api.nvim_list_wins())"""

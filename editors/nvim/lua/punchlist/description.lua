@@ -6,6 +6,7 @@ local M = {}
 M.__index = M
 local descriptions = {} -- by buffer
 local TRIES = 5
+local banners = vim.api.nvim_create_namespace("punchlist_banner")
 
 local function say(message, level)
   vim.notify("punchlist: " .. message, level or vim.log.levels.WARN)
@@ -41,8 +42,8 @@ function M.open(buffer, model, id)
 end
 
 function M:show(text)
-  self.base = text
-  vim.bo[self.buffer].undolevels = vim.bo[self.buffer].undolevels
+  self.base, self.told = text, nil
+  vim.api.nvim_buf_clear_namespace(self.buffer, banners, 0, -1)
   vim.api.nvim_buf_set_lines(self.buffer, 0, -1, false, lines_of(text))
   vim.bo[self.buffer].modified = false
 end
@@ -56,9 +57,17 @@ function M:update()
     self:show(theirs)
   elseif theirs ~= (self.told or self.base) or (not row and self.told ~= false) then
     self.told = row and theirs or false
-    say(row and ("#%s was changed meanwhile; :w shows both"):format(self.id)
+    self:warn(row and ("#%s was changed meanwhile; :w shows both"):format(self.id)
       or ("#%s is not in %s; what you write here stays, and can't be saved"):format(self.id, self.model.name))
   end
+end
+
+--- Tell, and keep it on the first line until the buffer is saved: who types may not see a message.
+function M:warn(message)
+  say(message)
+  vim.api.nvim_buf_clear_namespace(self.buffer, banners, 0, -1)
+  local notice = { { "  " .. message, "WarningMsg" } }
+  vim.api.nvim_buf_set_extmark(self.buffer, banners, 0, 0, { virt_text = notice, virt_text_pos = "right_align" })
 end
 
 --- `:w`: save, unless somebody else changed the description since it was shown; with `force` in any case.
@@ -91,6 +100,7 @@ function M:save(force, tries)
         self.saving, self.base, self.told = false, text, nil
         self.model:made(result)
         if not vim.api.nvim_buf_is_loaded(self.buffer) then return end
+        vim.api.nvim_buf_clear_namespace(self.buffer, banners, 0, -1)
         if tick == vim.api.nvim_buf_get_changedtick(self.buffer) then vim.bo[self.buffer].modified = false end
       end)
     end)
@@ -100,7 +110,8 @@ end
 --- Show theirs beside ours, as a diff. From here on the person knows it, so the next `:w` saves what stands here.
 function M:compare(theirs)
   self.base, self.told = theirs, theirs
-  say(("somebody else changed #%s: theirs is beside yours; :w again saves yours. Nothing was saved"):format(self.id))
+  vim.api.nvim_buf_clear_namespace(self.buffer, banners, 0, -1)
+  say(("not saved: theirs of #%s is beside yours; :w again saves yours"):format(self.id))
   local window = vim.fn.win_findbuf(self.buffer)[1]
   if not window then return end
   vim.api.nvim_win_call(window, function()

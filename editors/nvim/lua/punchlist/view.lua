@@ -67,6 +67,9 @@ function M:saved()
   self.lines = vim.api.nvim_buf_get_lines(self.buffer, 0, -1, false)
   self.waiting = 0
   self:draw({}, true)
+  -- Typing has moved the marks.
+  vim.api.nvim_buf_clear_namespace(self.buffer, signs, 0, -1)
+  for at = 1, #self.tree do self:mark(at) end
 end
 
 --- The id of the task in a line, from 1; nil where the line shows none.
@@ -88,6 +91,7 @@ function M:write(first, last, lines)
   local options = vim.bo[self.buffer]
   local modifiable = options.modifiable
   options.modifiable, options.undolevels = true, -1
+  vim.api.nvim_buf_clear_namespace(self.buffer, signs, first, last) -- they would move to the line behind
   vim.api.nvim_buf_set_lines(self.buffer, first, last, false, lines)
   options.undolevels, options.modified, options.modifiable = DEFAULT_UNDO, false, modifiable
   self.redrawn = self.redrawn + #lines

@@ -1,0 +1,216 @@
+"""Measure the plugins in a real Neovim and a real Emacs: `make editor-figures` writes the table of docs/editors.md."""
+
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from punchlist import Client, connect
+from punchlist_testing import emacs, nvim
+from punchlist_testing.daemon import Spawned
+from punchlist_testing.editor_screens import Emacs, Neovim
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "editors.md"
+BEGIN, END = "<!-- figures of Neovim and Emacs -->\n", "<!-- end of the figures of Neovim and Emacs -->\n"
+
+LISTS, TASKS, KEPT, ROUNDS = 5, 1000, 10_000, 100
+KILLS = int(os.environ.get("KILLS") or 200)
+
+LONGEST_IN_NEOVIM = """
+    local uv = vim.uv or vim.loop
+    local function used()
+        local now = uv.getrusage()
+        return (now.utime.sec + now.stime.sec) * 1e3 + (now.utime.usec + now.stime.usec) / 1e3
+    end
+    local last = used()
+    _G.longest = 0
+    uv.new_timer():start(0, 1, function()
+        local now = used()
+        _G.longest, last = math.max(_G.longest, now - last), now
+    end)
+"""
+"""Keeps the most processor time, in milliseconds, between two turns of the loop."""
+
+MEMORY_IN_NEOVIM = """
+    collectgarbage() collectgarbage()
+    return collectgarbage("count") * 1024"""
+
+LONGEST_IN_EMACS = """(progn
+    (setq longest 0 depth 0)
+    (dolist (name '(punchlist--received punchlist--draw-on punchlist--show))
+      (advice-add name :around
+        (lambda (do &rest with)
+          (let ((began (float-time (get-internal-run-time))))
+            (setq depth (1+ depth))
+            (unwind-protect (apply do with)
+              (setq depth (1- depth))
+              (when (= depth 0)
+                (let ((took (- (float-time (get-internal-run-time)) began)))
+                  (setq longest (max longest (* 1000 took))))))))))
+    nil)"""
+"""Keeps the most processor time, in milliseconds, that the connection, a slice or the opening took in one piece."""
+
+MEMORY_IN_EMACS = """(let ((bytes 0))
+    (garbage-collect)
+    (dolist (kind (garbage-collect)) (setq bytes (+ bytes (* (nth 1 kind) (nth 2 kind)))))
+    bytes)"""
+
+
+def fill(client: Client, name: str, count: int) -> None:
+    """Make a list of so many tasks, each with a title of its own."""
+    plan = client.conversation(name)
+    for first in range(0, count, 1000):
+        plan.add_many([f"{name} {first + at}" for at in range(min(1000, count - first))])
+
+
+def on_the_screen(editor: type[Neovim | Emacs], socket: str, directory: Path, client: Client) -> tuple[float, float]:
+    """Milliseconds from the key to the first paint, and from an agent's answer to the screen; the medians."""
+    painted: list[float] = []
+    for number in range(LISTS):
+        shown = editor(socket, directory / f"{editor.__name__}-{number}")
+        try:
+            shown.open(f"opened-{number}")
+            began = time.time()
+            shown.type("\r")
+            painted.append((shown.shows(f"#5 opened-{number} 4") - began) * 1000)
+        finally:
+            shown.close()
+    pushed: list[float] = []
+    shown = editor(socket, directory / f"{editor.__name__}-pushed")
+    try:
+        shown.open("opened-0")
+        shown.type("\r")
+        shown.shows("#5 opened-0 4")
+        plan = client.conversation("opened-0")
+        for _ in range(ROUNDS):
+            title = f"{random.randrange(1 << 64):016x}"
+            plan.edit("2", title=title)
+            answered = time.time()
+            pushed.append((shown.shows(f"#2 {title}") - answered) * 1000)
+        plan.edit("2", title="opened-0 1")
+    finally:
+        shown.close()
+    return statistics.median(painted), statistics.median(pushed)
+
+
+def in_neovim(socket: str, directory: Path, client: Client) -> tuple[float, float, float]:
+    """The longest call in milliseconds, the lines written for one push, and bytes for each task."""
+    longest: list[float] = []
+    lines = 0
+    with nvim.Editor(socket, directory / "neovim") as editor:
+        editor.lua(LONGEST_IN_NEOVIM)
+        for number in range(LISTS):
+            editor.lua("_G.longest = 0")
+            editor.command(f"edit punchlist://opened-{number}")
+            editor.until("vim.api.nvim_buf_line_count(0) == given[1]", TASKS)
+            longest.append(editor.lua("return _G.longest"))
+        before = editor.lua("return require('punchlist.view').of(0).redrawn")
+        client.conversation(f"opened-{LISTS - 1}").edit("500", title="pushed")
+        editor.until("vim.fn.getline(500):find('pushed', 1, true)")
+        lines = editor.lua("return require('punchlist.view').of(0).redrawn") - before
+    with nvim.Editor(socket, directory / "neovim") as editor:
+        before = editor.lua(MEMORY_IN_NEOVIM)
+        editor.lua("require('punchlist.model').of('kept')")
+        editor.until("require('punchlist.model').of('kept').ready")
+        return statistics.median(longest), lines, (editor.lua(MEMORY_IN_NEOVIM) - before) / KEPT
+
+
+def in_emacs(socket: str, directory: Path, client: Client) -> tuple[float, float, float]:
+    """The longest call in milliseconds, the lines written for one push, and bytes for each task."""
+    longest: list[float] = []
+    with emacs.Editor(socket, directory / "emacs") as editor:
+        editor.eval(LONGEST_IN_EMACS)
+        for number in range(LISTS):
+            editor.eval("(progn (setq longest 0) (punchlist--show (car given)) nil)", f"opened-{number}")
+            editor.until("(= (length (lines)) (car given))", TASKS)
+            longest.append(editor.eval("longest"))
+        editor.eval("(setq punchlist-rendered 0)")
+        client.conversation(f"opened-{LISTS - 1}").edit("500", title="pushed again")
+        editor.until('(string-search "pushed again" (buffer-string))')
+        lines = editor.eval("punchlist-rendered")
+    with emacs.Editor(socket, directory / "emacs") as editor:
+        before = editor.eval(MEMORY_IN_EMACS)
+        editor.eval('(progn (punchlist--list-of "kept") nil)')
+        editor.until('(punchlist--list-is-ready (punchlist--list-of "kept"))')
+        return statistics.median(longest), lines, (editor.eval(MEMORY_IN_EMACS) - before) / KEPT
+
+
+def over_kills(test: str) -> str:
+    """0, the number of lost and of repeated changes that a test lets through; it fails otherwise."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-n0",
+        "--timeout=3600",
+        "-k",
+        "kills",
+        test,
+    ]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "KILLS": str(KILLS)}, check=False)
+    assert done.returncode == 0, f"{test} failed"
+    return "0"
+
+
+def main() -> None:
+    """Measure, and write."""
+    columns: list[list[str]] = []
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        daemon = Spawned(directory / "daemon")
+        daemon.start()
+        try:
+            with connect(socket=daemon.socket, autostart=False, name="agent") as client:
+                for number in range(LISTS):
+                    fill(client, f"opened-{number}", TASKS)
+                fill(client, "kept", KEPT)
+                measures: list[
+                    tuple[type[Neovim | Emacs], Callable[[str, Path, Client], tuple[float, float, float]], str]
+                ]
+                measures = [(Neovim, in_neovim, "test_nvim"), (Emacs, in_emacs, "test_emacs")]
+                for editor, measure, test in measures:
+                    painted, pushed = on_the_screen(editor, daemon.socket, directory, client)
+                    longest, lines, memory = measure(daemon.socket, directory, client)
+                    kills = over_kills(f"tests/editors/{test}.py")
+                    columns.append(
+                        [
+                            f"{painted:.0f} ms",
+                            f"{longest:.0f} ms",
+                            f"{pushed:.0f} ms",
+                            f"{lines:g}",
+                            f"{memory:,.0f} bytes",
+                            kills,
+                        ]
+                    )
+        finally:
+            daemon.kill()
+    what = [
+        ("opening 1,000 tasks: the first lines on the terminal's screen", "200 ms"),
+        ("the longest call then (processor time)", "50 ms"),
+        ("an agent's change on the screen after its answer, half of them", "50 ms"),
+        ("lines drawn for a push that changes one task", "1"),
+        (f"memory of the list for each of {KEPT:,} tasks", "1,024 bytes"),
+        (f"lost or repeated changes over {KILLS} kills of the daemon", "0"),
+    ]
+    table = "| what | Neovim | Emacs | at most |\n|---|---|---|---|\n" + "".join(
+        f"| {text} | {one} | {two} | {most} |\n" for (text, most), one, two in zip(what, *columns, strict=True)
+    )
+    load = f"{os.getloadavg()[0]:.0f}"
+    table += f"\nThe machine has {os.cpu_count()} processors; its load was {load} at the end of this run.\n"
+    print(table, end="")
+    page = PAGE.read_text("utf-8")
+    head, _, rest = page.partition(BEGIN)
+    PAGE.write_text(head + BEGIN + "\n" + table + "\n" + END + rest.partition(END)[2], "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Neovim and Emacs as a person sees them: on a terminal, with the plugin and no other configuration."""
+
+import os
+from pathlib import Path
+
+from punchlist_testing import emacs, nvim
+from punchlist_testing.screen import Screen
+
+SIZE = {"columns": 96, "rows": 22}
+
+
+def _environment(socket: str, directory: Path) -> dict[str, str]:
+    home = directory / "home"
+    home.mkdir(parents=True, exist_ok=True)
+    return {
+        "HOME": str(home),
+        "PATH": os.environ["PATH"],
+        "LANG": "C.UTF-8",
+        "USER": "ann",
+        "PUNCHLIST_SOCKET": socket,
+        "PUNCHLIST_AUTOSTART": "0",
+    }
+
+
+class Neovim(Screen):
+    """A Neovim on a terminal."""
+
+    def __init__(self, socket: str, directory: Path) -> None:
+        """Start it."""
+        colours = ["--cmd", "set termguicolors background=light"]
+        words = ["nvim", "--clean", "-n", "--cmd", f"set runtimepath^={nvim.PLUGIN}", *colours]
+        super().__init__(words, _environment(socket, directory), **SIZE)
+        self.shows("[No Name]")
+
+    def open(self, name: str) -> None:
+        """Ask for a list, but for the last key."""
+        self.type(f":edit punchlist://{name}")
+        self.shows(f":edit punchlist://{name}")
+
+
+class Emacs(Screen):
+    """An Emacs on a terminal."""
+
+    def __init__(self, socket: str, directory: Path) -> None:
+        """Start it."""
+        words = ["emacs", "-nw", "-Q", "-L", str(emacs.PLUGIN), "-l", "punchlist", "--eval", "(menu-bar-mode -1)"]
+        super().__init__(words, _environment(socket, directory), **SIZE)
+        self.shows("*scratch*")
+
+    def open(self, name: str) -> None:
+        """Ask for a list, but for the last key."""
+        self.type(f'\x1b:(punchlist--show "{name}")')
+        self.shows(f'(punchlist--show "{name}")')
