@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from punchlist.cli.render import cells, cut, cut_painted
+from punchlist.cli.render import FACTS, cells, cut, cut_painted
 from punchlist.cli.style import Style
 from punchlist.text import clip, one_line, safe
 
@@ -110,8 +110,21 @@ def _added(event: Event, style: Style) -> str:
 
 
 def _edited(event: Event, style: Style) -> str:
-    names = [name for name in event if name not in ("type", "task")]
-    return "edited " + ", ".join(f"{safe(name)} {_short(event[name]) or '(cleared)'}" for name in names)
+    words: list[str] = []
+    for member in event:
+        if member in ("type", "task"):
+            continue
+        name, form = _FORMS.get(member, (safe(member), str))
+        value = event[member]
+        told = (
+            "none"
+            if value is None
+            else clip(one_line(form(value)), _SHOWN_VALUE)
+            if member in _FORMS
+            else _short(value)
+        )
+        words.append(f"{name} {told or '(cleared)'}")
+    return "edited " + ", ".join(words)
 
 
 def _moved(event: Event, style: Style) -> str:
@@ -150,6 +163,16 @@ def _short(value: Any) -> str:
         safe(one_line(value) if isinstance(value, str) else "none" if value is None else str(value)), _SHOWN_VALUE
     )
 
+
+def _links(links: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{safe(str(one['kind']))} {safe(str(one['to']))}" for one in links)
+
+
+_FORMS: dict[str, tuple[str, Callable[[Any], str]]] = {
+    **{member: (name, form) for name, member, form in FACTS},
+    "links": ("links", _links),
+}
+"""How an edited member is called and shown: as `punch show` does it."""
 
 _SENTENCES: dict[str, Callable[[Event, Style], str]] = {
     "ConversationOpened": _opened,

@@ -47,6 +47,8 @@ def _nearest(data: "Facts") -> str:
 
 
 def _possible(data: "Facts") -> str:
+    if data.get("running"):
+        return f"punch pause {data['running']} makes room for it"
     return (
         f"from here it can go to: {', '.join(data['allowed'])}"
         if data.get("allowed")

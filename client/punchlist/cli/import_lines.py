@@ -28,12 +28,17 @@ def remark_lines(draft: Draft, style: Style) -> list[str]:
     """What was passed over and what was read in another way, with the first lines of each."""
     lines: list[str] = []
     for head, table in (("passed over", draft.passed), ("read otherwise", draft.changed)):
-        members = [f"{one.text.strip('`')} {one.count:,}" for one in table.values() if one.text.startswith("`")]
+        members = [f"{one.text.strip('`')} {one.count:,}" for one in table.values() if _is_member(one)]
         if members:
             lines.append(style.paint("dim", f"  {head}: members without a place here: {safe(', '.join(members))}"))
-        for remark in (one for one in table.values() if not one.text.startswith("`")):
+        for remark in (one for one in table.values() if not _is_member(one)):
             lines.append(style.paint("dim", cut(f"  {head}: {_remark(remark)}", style.width)))
     return lines
+
+
+def _is_member(remark: Remark) -> bool:
+    """Whether it says no more than the name of a member: `created_at`."""
+    return remark.text[:1] == "`" == remark.text[-1:]
 
 
 def change_lines(draft: Draft, comparison: Comparison, style: Style) -> list[str]:

@@ -139,7 +139,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
             parser, rest = of_group(found), ["--help"]
     args, unknown = parser.parse_known_args(front + rest)
     if unknown:
-        parser.error(f"unknown arguments: {' '.join(unknown)}")
+        options = {name: name for name in parser._option_string_actions}  # noqa: SLF001 - argparse tells them nowhere else
+        near = next((_nearest(word.partition("=")[0], options, "") for word in unknown if word.startswith("--")), "")
+        parser.error(f"unknown arguments: {' '.join(unknown)}{near and '; ' + near}")
     args.command, args.former = command, former
     return args
 

@@ -221,6 +221,12 @@ def since(ms: int) -> str:
     return f"{seconds}s"
 
 
+def duration(ms: int) -> str:
+    """A duration in its two largest units: `1h 30m`."""
+    rest = ms % next((size for size in (86_400_000, 3_600_000, 60_000) if ms >= size), 1_000)
+    return since(ms) + (f" {since(rest)}" if rest >= 1_000 else "")  # noqa: PLR2004 - a second
+
+
 def with_counts(errors: "Iterable[str]") -> "Iterable[str]":
     """Errors in the order in which they first came, each with how often it came."""
     times: dict[str, int] = {}
@@ -322,7 +328,7 @@ def _gate(gate: "dict[str, Any]") -> str:
 
 def _facts(task: "Task", style: Style) -> "Iterable[tuple[str, str]]":
     yield "status", str(task.get("status", "")).replace("_", " ")
-    for name, member, text in _FACTS:
+    for name, member, text in FACTS:
         value = task.get(member)
         if member == "open_blockers" and value == task.get("blocked_by"):
             continue  # all of them are still open
@@ -333,7 +339,7 @@ def _facts(task: "Task", style: Style) -> "Iterable[tuple[str, str]]":
     if task.get("waits_for"):
         yield "waits for", gate_wait(task)
     if spent := _spent_ms(task, style.now):
-        yield "spent", since(spent)
+        yield "spent", duration(spent)
     for link in task.get("links", ()):
         yield safe(str(link["kind"])), safe(str(link["to"]))
     if style.now:
@@ -351,7 +357,7 @@ def _ids(ids: "list[str]") -> str:
     return ", ".join(f"#{safe(str(one))}" for one in ids)
 
 
-_FACTS: "tuple[tuple[str, str, Callable[[Any], str]], ...]" = (
+FACTS: "tuple[tuple[str, str, Callable[[Any], str]], ...]" = (
     ("priority", "priority", safe),
     ("owner", "owner", safe),
     ("on", "machine", safe),
@@ -364,8 +370,8 @@ _FACTS: "tuple[tuple[str, str, Callable[[Any], str]], ...]" = (
     ("due", "due", moment),
     ("not before", "not_before", moment),
     ("labels", "labels", lambda labels: ", ".join(map(safe, labels))),
-    ("estimate", "estimate_ms", since),
+    ("estimate", "estimate_ms", duration),
     ("counts as done after", "gate", _gate),
     ("metadata", "metadata", lambda metadata: ", ".join(safe(f"{key}={value}") for key, value in metadata.items())),
 )
-"""What `punch show` tells of a task: name, member and form."""
+"""What `punch show` and `punch log` tell of a task: name, member and form."""

@@ -87,8 +87,7 @@ class Draft:
             FormatError: Too many tasks.
         """
         if len(self.items) >= MOST_TASKS:
-            message = f"more than {MOST_TASKS:,} tasks, which is the most that one import takes; split the file"
-            raise FormatError(message, self.name, line)
+            raise too_many(self.name, line)
         text = clean(title if isinstance(title, str) else str(title or ""))
         shown = text if exact and len(text.splitlines()) == 1 else one_line(text)
         if not shown.strip():
@@ -268,6 +267,13 @@ def _without_parent(item: Item, _ref: str) -> None:
 def clean(text: str) -> str:
     """The text with halves of characters, which JSON can hold and UTF-8 can't, replaced."""
     return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+def too_many(name: str, line: int) -> FormatError:
+    """What to raise for a file with more tasks than one import takes."""
+    return FormatError(
+        f"more than {MOST_TASKS:,} tasks, which is the most that one import takes; split the file", name, line
+    )
 
 
 def sections(first: str, **others: Any) -> str:

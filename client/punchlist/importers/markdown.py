@@ -8,11 +8,12 @@ written into an HTML comment at the item's end.
 import json
 import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, cast
 
 from punchlist.importers.document import Document
-from punchlist.importers.draft import Draft, Item
-from punchlist.importers.outline import Entry, outline
+from punchlist.importers.draft import MOST_TASKS, Draft, Item, too_many
+from punchlist.importers.outline import ANY_BOX, Entry, outline
 from punchlist.importers.wrong import FormatError
 from punchlist.text import one_line
 
@@ -60,6 +61,8 @@ def read(documents: Sequence[Document]) -> Draft:
         FormatError: A comment of ours is broken, tasks wait for each other in a circle, or there are none.
     """
     document = documents[0]
+    if beyond := next(islice(ANY_BOX.finditer(document.text), MOST_TASKS, None), None):  # parsing it takes a minute
+        raise too_many(document.name, document.text.count("\n", 0, beyond.start()) + 1)
     draft = Draft("markdown", document.name)
     found = outline(document.text)
     is_kiro = bool(_KIRO.search(document.text))

@@ -18,7 +18,9 @@ BOX_LINE = re.compile(
 )
 """A whole line with a box: what stands before it, in it and behind it."""
 
-_ANY_BOX = re.compile(r"^[ \t>|]*(?:[-*+]|\d{1,9}[.)])?[ \t|]*\[[^\]\n]\](?:[ \t\u00a0]|$)", re.MULTILINE)
+ANY_BOX = re.compile(r"^[ \t>|]*(?:[-*+]|\d{1,9}[.)])?[ \t|]*\[[^\]\n]\](?:[ \t\u00a0]|$)", re.MULTILINE)
+"""What looks like a box, wherever it stands."""
+
 _TIGHT = re.compile(r"^([ \t]*(?:[-*+]|\d{1,9}[.)]))(?=\[[^\]\n]\][ \t])", re.MULTILINE)
 _MARKER = re.compile(r"^([ \t]*)(?:[-*+]|\d{1,9}[.)])(?=[ \t]|$)")
 _FRONT = re.compile(r"\A---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
@@ -88,7 +90,7 @@ def outline(text: str, *, boxes_only: bool = False) -> Outline:
     )
     written = sum(bool(line.strip()) for line in lines[blanked:])
     boxes = sum(entry.box is not None for entry in entries)
-    hidden = max(0, sum(1 for _ in _ANY_BOX.finditer(text)) - boxes)
+    hidden = max(0, sum(1 for _ in ANY_BOX.finditer(text)) - boxes)
     return Outline(entries, has_boxes, title, max(0, written - used - (title >= 0)), hidden, blanked)
 
 

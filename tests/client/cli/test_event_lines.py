@@ -6,10 +6,10 @@ import pytest
 
 from punchlist.cli import event_lines
 from punchlist.cli.event_lines import EventFormatter
-from punchlist.cli.render import cells
+from punchlist.cli.render import cells, moment
 from punchlist.cli.style import Style
 from punchlist_schemas import events as e
-from punchlist_schemas.things import Settings
+from punchlist_schemas.things import Gate, Link, Settings
 
 
 def recorded(event: Any, **members: Any) -> dict[str, Any]:
@@ -23,6 +23,7 @@ def told(event: Any, **members: Any) -> str:
     return text
 
 
+NOON = 1_795_435_200_000
 ADDED = e.TaskAdded(e.AddedTask(id="3", title="Write", blocked_by=("1",)))
 
 
@@ -38,6 +39,17 @@ ADDED = e.TaskAdded(e.AddedTask(id="3", title="Write", blocked_by=("1",)))
         (e.ConversationDeleted(), "erased"),
         (ADDED, "#3 added  Write  ← #1"),
         (e.TaskEdited("3", owner="ada", parent=None), "#3 edited owner ada, parent none"),
+        (e.TaskEdited("3", estimate_ms=5_400_000, labels=("ui", "ops")), "#3 edited labels ui, ops, estimate 1h 30m"),
+        (
+            e.TaskEdited("3", due=1_795_435_200_000, owner=""),
+            f"#3 edited owner (cleared), due {moment(1_795_435_200_000)}",
+        ),
+        (
+            e.TaskEdited("3", links=(Link(kind="url", to="https://x"),), parent="1"),
+            "#3 edited parent #1, links url https://x",
+        ),
+        (e.TaskEdited("3", gate=Gate(check="tests")), "#3 edited counts as done after the check tests"),
+        ({"type": "TaskEdited", "task": "3", "title": "a\x1bb"}, "#3 edited title a\\x1bb  a\\x1bb"),
         (e.TaskMoved(task="3", before="1", rank="a"), "#3 moved in front of #1"),
         (e.TaskMoved(task="3", rank="a"), "#3 moved to the end"),
         (e.StatusChanged("3", "pending", "completed"), "#3 pending → completed"),

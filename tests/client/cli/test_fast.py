@@ -204,3 +204,8 @@ def test_a_change_whose_answer_was_lost_happens_once(punch: Any, monkeypatch: py
     monkeypatch.setattr(wire, "_exchange", lost)
     assert punch("add", "once").code == 0
     assert [task["title"] for task in punch("list", "--json").json["tasks"]] == ["once"]
+
+
+def test_the_key_of_a_command_that_was_given_up_is_not_the_next_ones(punch: Any) -> None:
+    punch("add", "")
+    assert punch("list", "--ready", "--json").code == 0

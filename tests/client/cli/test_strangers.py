@@ -77,6 +77,37 @@ def test_a_box_means_the_same_in_an_import_a_plan_and_an_export(run: Any, punch:
     assert "- [ ] urgent" in (home / "again.md").read_text() and "- [✗] given up" in (home / "again.md").read_text()
 
 
+def test_a_date_that_does_not_exist_is_told_as_a_sentence_of_its_own(punch: Any, home: Path) -> None:
+    (home / "issues.jsonl").write_text('{"id":"a","title":"A","status":"open","due_at":"2026-02-30","creator":"x"}\n')
+    lines = punch("import", "issues.jsonl").lines
+    assert "  passed over: members without a place here: creator 1" in lines
+    assert "  passed over: 1 × `due_at` that is no date (“2026-02-30”) (line 1)" in lines
+
+
+def test_the_log_shows_dates_labels_and_estimates_as_show_does(punch: Any) -> None:
+    punch("add", "a")
+    punch("edit", "1", "--due", "2026-12-24 18:00", "--estimate", "90m", "--label", "ui", "--link", "path=a.py:1")
+    line = next(line for line in punch("log").lines if "edited" in line)
+    for told in ("due 2026-12-24 18:00", "estimate 1h 30m", "labels ui", "links path a.py:1"):
+        assert told in line
+    assert "estimate: 1h 30m" in punch("show", "1").out
+
+
+def test_a_mistyped_option_is_told_with_the_one_that_was_meant(punch: Any) -> None:
+    assert (
+        "unknown arguments: --prioritty high; did you mean '--priority'?"
+        in punch("add", "a", "--prioritty", "high").err
+    )
+    assert punch("add", "a", "--zzz").err.splitlines()[0].endswith("unknown arguments: --zzz")
+
+
+def test_a_serial_list_that_is_busy_says_what_makes_room(punch: Any) -> None:
+    punch("set", "execution=serial")
+    for title in "ab":
+        punch("add", title)
+    assert "punch pause 1 makes room for it" in punch("start", "2").err
+
+
 def test_a_range_of_tasks_is_one_word(punch: Any) -> None:
     for title in "abc":
         punch("add", title)

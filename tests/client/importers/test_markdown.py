@@ -1,11 +1,12 @@
 import random
+import time
 from typing import Any
 
 import pytest
 
 from punchlist.importers import markdown
 from punchlist.importers.document import Document
-from punchlist.importers.draft import Draft
+from punchlist.importers.draft import MOST_TASKS, Draft
 from punchlist.importers.matching import compare
 from punchlist.importers.wrong import FormatError
 from punchlist_schemas.things import PRIORITIES, STATUSES
@@ -218,3 +219,11 @@ def test_a_written_list_reads_back_whole() -> None:
             back["notes"] = [{"text": text} for text in back.get("notes", ())]
             for member in (*members, *others):
                 assert (back.get(member) or None) == (task.get(member) or None), (member, text)
+
+
+def test_more_boxes_than_an_import_takes_are_refused_with_the_line_before_they_are_parsed() -> None:
+    text = "# A plan\n" + "- [ ] a\n" * (MOST_TASKS + 1)
+    began = time.process_time()
+    with pytest.raises(FormatError, match=f"^f:{MOST_TASKS + 2}: more than 100,000 tasks"):
+        markdown.read([Document("f", text)])
+    assert time.process_time() - began < 2, "parsing takes 5 s"
