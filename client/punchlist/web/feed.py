@@ -41,7 +41,10 @@ _TRUTH = {"1": True, "true": True, "0": False, "false": False}
 
 
 class Wish(NamedTuple):
-    """What a stream shows. `after` are the positions behind which it begins, by view, in the log of `epoch`."""
+    """What a stream shows. `after` are the positions behind which it begins, by view, in the log of `epoch`.
+
+    `presence`: also who follows the list of `rows`.
+    """
 
     board: bool
     rows: str | None
@@ -50,6 +53,7 @@ class Wish(NamedTuple):
     once: bool
     epoch: str | None
     after: dict[str, int]
+    presence: bool = False
 
 
 class Streams:
@@ -69,14 +73,17 @@ class Streams:
         self.open = 0
 
     async def feed(self, request: Request) -> "Stream":
-        """A stream of the board, of one list's rows, or of both."""
-        query = _query(request, {"board", "rows", "once", "after"})
+        """A stream of the board, of one list's rows and who follows it, or of both."""
+        query = _query(request, {"board", "rows", "presence", "once", "after"})
         epoch, positions = _position(request, query)
-        board, rows = _truth(query, "board"), query.get("rows")
+        board, rows, presence = _truth(query, "board"), query.get("rows"), _truth(query, "presence")
         if not board and rows is None:
             raise Refused("invalid_params", "Ask for board=1, rows=LIST or both.", field="board")
+        if presence and rows is None:
+            raise Refused("invalid_params", "presence=1 is about the list of rows=LIST.", field="presence")
         after = {view: at for view, at in zip(("board", "rows"), positions, strict=False) if at is not None}
-        return await self._stream(request, Wish(board, rows, False, None, _truth(query, "once"), epoch, after))
+        once = _truth(query, "once")
+        return await self._stream(request, Wish(board, rows, False, None, once, epoch, after, presence))
 
     async def events(self, request: Request) -> "Stream":
         """A stream of every event, of one list or of all."""
@@ -188,6 +195,8 @@ class Stream:
             views.append(EventSubscribe(view="board", after=after.get("board"), epoch=wish.epoch))
         if wish.rows is not None:
             views.append(EventSubscribe(view="rows", conversation=wish.rows, after=after.get("rows"), epoch=wish.epoch))
+        if wish.presence:
+            views.append(EventSubscribe(view="presence", conversation=wish.rows))
         if wish.events:
             views.append(EventSubscribe(conversation=wish.conversation, after=after.get("events"), epoch=wish.epoch))
         return views
@@ -212,6 +221,8 @@ class Stream:
         if notice.method == "events":
             self._positions["events"] = msgspec.json.decode(data, type=_Events).events[-1].seq
             return b"%bevent: change\ndata: %b\n\n" % (self._id(), data)
+        if notice.method == "presence":  # not in the log, so no position goes on behind it
+            return b"event: presence\ndata: %b\n\n" % data
         self._positions[notice.method] = msgspec.json.decode(data, type=_Placed).seq
         return b"%bevent: %b\ndata: %b\n\n" % (self._id(), notice.method.encode(), data)
 

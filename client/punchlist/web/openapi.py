@@ -18,7 +18,7 @@ from punchlist.web.routes import API, ROUTES, Route
 from punchlist_schemas.discover import definitions
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.methods import METHODS, PROTOCOL
-from punchlist_schemas.results import BoardPush, EventsPush, RowsPush
+from punchlist_schemas.results import BoardPush, EventsPush, PresencePush, RowsPush
 
 _SCHEMAS = "#/components/schemas/"
 _PARAMETERS = "#/components/parameters/"
@@ -27,8 +27,9 @@ _FILE = Path("schemas/json/openapi.json")
 
 _STREAMS = {
     f"{API}/feed": (
-        "The board and one list's rows, as they change. `id` is EPOCH.BOARD.ROWS; send it as Last-Event-ID to go on.",
-        ("board", "rows", "once", "after"),
+        "The board, one list's rows and who follows it, as they change. `id` is EPOCH.BOARD.ROWS; send it as "
+        "Last-Event-ID to go on.",
+        ("board", "rows", "presence", "once", "after"),
     ),
     f"{API}/events": ("Every event, of one list or of all.", ("conversation", "after")),
     f"{API}/conversations/{{conversation}}/events/stream": ("Every event of one list.", ("after",)),
@@ -60,7 +61,7 @@ def openapi() -> dict[str, Any]:
     """The document as a value."""
     params = {METHODS[name].params for row in ROUTES for name in (row.method, row.many) if name}
     results = {METHODS[name].result for row in ROUTES for name in (row.method, row.many) if name}
-    kinds = sorted([*params, *results, EventsPush, RowsPush, BoardPush], key=lambda kind: kind.__name__)
+    kinds = sorted([*params, *results, EventsPush, PresencePush, RowsPush, BoardPush], key=lambda kind: kind.__name__)
     schemas = definitions(kinds, _SCHEMAS)
     # What a call needs may come from the path, so each route says itself what its body needs.
     needed: dict[str, list[str]] = {kind.__name__: schemas[kind.__name__].pop("required", []) for kind in params}

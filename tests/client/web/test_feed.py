@@ -137,6 +137,7 @@ WRONG: list[tuple[str, dict[str, str], int, str]] = [
     ("/api/v1/feed", {}, 422, "invalid_params"),
     ("/api/v1/feed?board=2", {}, 422, "invalid_params"),
     ("/api/v1/feed?rows=a&rows=b", {}, 422, "invalid_params"),
+    ("/api/v1/feed?board=1&presence=1", {}, 422, "invalid_params"),
     ("/api/v1/feed?rows=plan&x=1", {}, 422, "invalid_params"),
     ("/api/v1/feed?rows=a%20b", {}, 422, "invalid_params"),
     ("/api/v1/feed?rows=plan", {"Last_Event_ID": "zzz"}, 422, "invalid_params"),
@@ -225,3 +226,16 @@ async def test_a_daemon_that_is_killed_three_times_under_a_stream_loses_no_row(t
             assert (await web.ask("POST", f"{PLAN}/tasks", {"title": "the last"})).status == 201
             shown = await rows.upto(await web.stream("/api/v1/feed?rows=plan", Last_Event_ID=rows.id), 5)
             assert [row["title"] for row in shown] == ["round 0", "round 1", "round 2", "the last"]
+
+
+async def test_a_feed_tells_who_follows_its_list_where_it_is_asked_to(web: Web) -> None:
+    await web.ask("PUT", PLAN, {})
+    asking = await web.stream("/api/v1/feed?rows=plan&presence=1")
+    first = {event.event: event for event in (await asking.next(), await asking.next())}
+    ((name, connections),) = [(one["actor"], one["connections"]) for one in first["presence"].data["present"]]
+    assert connections == 1
+    assert first["presence"].id == "", "the stream goes on behind the rows"
+    other = await web.stream("/api/v1/feed?rows=plan")
+    assert [(one["actor"], one["connections"]) for one in (await asking.next()).data["present"]] == [(name, 2)]
+    await other.stream.aclose()
+    assert (await asking.next()).data["present"][0]["connections"] == 1

@@ -8,7 +8,7 @@ import { PastBanner } from "./history.js";
 import { listen } from "./keys.js";
 import { List } from "./list.js";
 import { awaySince, session, signIn, state } from "./link.js";
-import { boardFilter, card, cards, filter, go, isPast, marks, mayChange, nameOf, needsYou, now, place, said, say } from "./model.js";
+import { boardFilter, card, cards, filter, go, isPast, marks, mayChange, nameOf, needsYou, now, others, place, said, say } from "./model.js";
 import { Key } from "./parts.js";
 import { safe, since } from "./text.js";
 
@@ -17,6 +17,12 @@ const WORDS = { opening: "opening", live: "live", away: "away", asleep: "paused"
 function Status() {
   const now_ = state.value;
   return html`<span class=${`status is-${now_}`} role="status"><i aria-hidden="true"></i>${WORDS[now_]}</span>`;
+}
+
+/** "with nvim, claude-code ×2". */
+function Others() {
+  const names = others.value.map((one) => safe(one.actor) + (one.connections > 1 ? ` ×${one.connections}` : "")).join(", ");
+  return names && html`<span class="present" title=${`Also at this list: ${names}`}>with <bdi>${names}</bdi></span>`;
 }
 
 function Top() {
@@ -29,7 +35,7 @@ function Top() {
         onKeyDown=${(event) => event.key === "Enter" && (event.currentTarget.blur(), run("first"))} /><${Key} of="/" /></label>
     <span class="room"></span>
     ${session.value.scope.mode === "ro" && html`<span class="pill">read only</span>`}
-    <${Status} />
+    <${Others} /><${Status} />
     <button class="round" aria-label="Find a list or a command" onClick=${() => run("palette")}>⌘</button>
     <button class="round" aria-label="Keys" onClick=${() => run("help")}>?</button>
   </header>`;

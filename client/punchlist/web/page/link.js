@@ -170,7 +170,7 @@ export class Link {
 
   async #stream(board, once, stop) {
     const rows = this.#rows;
-    const query = new URLSearchParams({ ...(board && { board: 1 }), ...(rows && { rows }), ...(once && { once: 1 }) });
+    const query = new URLSearchParams({ ...(board && { board: 1 }), ...(rows && { rows, presence: 1 }), ...(once && { once: 1 }) });
     const headers = { Authorization: `Bearer ${session.value.token}` };
     const { epoch, ...at } = this.#positions;
     if (epoch && (at.board !== "-" || at.rows !== "-")) headers["Last-Event-ID"] = `${epoch}.${board ? at.board : "-"}.${rows ? at.rows : "-"}`;

@@ -80,6 +80,7 @@ export const past = signal(null); // { version, rows } while an old version is s
 export const isPast = computed(() => past.value !== null);
 export const mayChange = computed(() => session.value?.scope.mode !== "ro" && !isPast.value);
 export const shownRows = computed(() => past.value?.rows ?? list.value?.rows ?? null);
+export const others = signal([]); // who else follows the open list
 export const filter = signal("");
 export const marks = signal(new Set());
 export const cursor = computed(() => place.value.task);
@@ -149,6 +150,7 @@ effect(() => {
 
 // The stream.
 
+const SELF = "punch web"; // the name of our server's connections, of which this tab's stream is one
 let due = 0;
 const dirty = { cards: false, list: false };
 function showSoon(what) {
@@ -170,6 +172,7 @@ export const link = new Link({
   begin() {
     comingCards = null;
     rows.begin();
+    others.value = [];
   },
   refused(problem, name) {
     if (name === place.value.name) absent.value = problem;
@@ -190,6 +193,8 @@ export const link = new Link({
       for (const watch of watchers) watch(data.card, before);
       showSoon("cards");
       if (absent.value && data.card.conversation === place.value.name && !data.gone) reopen();
+    } else if (event === "presence") {
+      if (data.conversation === place.value.name) others.value = data.present.map((one) => (one.actor === SELF ? { ...one, connections: one.connections - 1 } : one)).filter((one) => one.connections);
     } else if (event === "rows" && data.conversation === place.value.name && rows.take(data)) showSoon("list");
   },
 });
@@ -212,7 +217,7 @@ effect(() => {
   opened = name;
   rows = new Rows();
   batch(() => {
-    [list.value, past.value, absent.value, filter.value, marks.value] = [null, null, null, "", new Set()];
+    [list.value, past.value, absent.value, filter.value, marks.value, others.value] = [null, null, null, "", new Set(), []];
   });
   link.follow(name);
 });
