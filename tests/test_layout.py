@@ -271,6 +271,16 @@ def test_no_module_is_imported_by_what_it_imports(package: str) -> None:
     graphlib.TopologicalSorter(graph).prepare()
 
 
+def test_no_module_of_the_extension_is_imported_by_what_it_imports() -> None:
+    sources = {path.name: path.read_text("utf-8") for path in (ROOT / "editors/vscode/src").glob("*.ts")}
+    graph = {
+        name: set(re.findall(r'^import .* from "\./(.*)";$', text, re.MULTILINE)) for name, text in sources.items()
+    }
+    assert graph["extension.ts"] > {"actions.ts", "tree.ts"}, "also types are imported by such lines"
+    assert set().union(*graph.values()) <= set(sources)
+    graphlib.TopologicalSorter(graph).prepare()
+
+
 def test_a_circle_of_imports_is_found() -> None:
     with pytest.raises(graphlib.CycleError):
         graphlib.TopologicalSorter({"a": {"b"}, "b": {"c"}, "c": {"a"}}).prepare()

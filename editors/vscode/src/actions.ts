@@ -2,12 +2,11 @@
 
 import * as path from "node:path";
 import * as vscode from "vscode";
-import { summary } from "./board.ts";
 import { type Desk, OWNER, change, complain, confirmed } from "./desk.ts";
 import { descriptionUri, detailsUri, historyUri, pastUri } from "./documents.ts";
 import type { TaskList } from "./model.ts";
 import { type Place, named, placesOf } from "./places.ts";
-import { label, plain, safe, stateOf, withoutIcons } from "./text.ts";
+import { label, plain, safe, stateOf, summary, withoutIcons } from "./text.ts";
 import type { Priority, Row, Status } from "./wire.ts";
 
 const CLAIM_MS = 2 * 60 * 60 * 1000;

@@ -2,14 +2,8 @@
 
 import * as vscode from "vscode";
 import type { Board } from "./model.ts";
-import { safe } from "./text.ts";
-import { type Card, openCount, wholeCount } from "./wire.ts";
-
-/** "2 of 5 open  #3 @ann". */
-export function summary(card: Card): string {
-  const running = (card.running ?? []).map((task) => `#${task.id}${task.owner ? ` @${safe(task.owner)}` : ""}`);
-  return [`${openCount(card.counts)} of ${wholeCount(card.counts)} open`, ...running].join("  ");
-}
+import { safe, summary } from "./text.ts";
+import { openCount } from "./wire.ts";
 
 export class BoardTree implements vscode.TreeDataProvider<string> {
   readonly #board: Board;

@@ -5,16 +5,19 @@ import { drop, offerCommand, registerActions } from "./actions.ts";
 import { BoardTree } from "./board.ts";
 import { type Desk, OWNER, complain } from "./desk.ts";
 import { Descriptions, Pages, registerDocuments } from "./documents.ts";
-import { Decorations, registerMarks } from "./marks.ts";
-import { Board, TaskList, resolve } from "./model.ts";
+import { RowColors, registerMarks } from "./marks.ts";
+import { Board, Presence, TaskList, resolve } from "./model.ts";
 import { punch, registerMcpServer, startDaemon } from "./punch.ts";
 import { Notifier, StatusBar } from "./status.ts";
-import { safe } from "./text.ts";
+import { present, safe } from "./text.ts";
 import { Connection } from "./transport.ts";
 import { Tree } from "./tree.ts";
 
 /** Why no list is shown: `none` the folder means no list, `untrusted` its file names one that was not made for it. */
 type Reason = "none" | "untrusted" | "away" | "";
+
+/** By which name the history and others know this window. */
+const ACTOR = "vscode";
 
 const set = (key: string, value: unknown): Thenable<unknown> => vscode.commands.executeCommand("setContext", `punchlist.${key}`, value);
 
@@ -24,11 +27,12 @@ class Window implements Desk {
   readonly own = new Map<string, number>();
   readonly tree: Tree;
   list: TaskList | null = null;
+  presence: Presence | null = null;
   readonly #memory: vscode.Memento;
   readonly #view: vscode.TreeView<string>;
   readonly #status = new StatusBar();
   readonly #notifier = new Notifier(this);
-  readonly #decorations = new Decorations(this);
+  readonly #colors = new RowColors(this);
   readonly #descriptions: Descriptions;
   readonly #pages: Pages;
   readonly #lists = new Map<string, TaskList>();
@@ -38,7 +42,7 @@ class Window implements Desk {
 
   constructor(context: vscode.ExtensionContext) {
     const { version } = context.extension.packageJSON as { version: string };
-    this.connection = new Connection({ client: "vscode", version, start: startDaemon });
+    this.connection = new Connection({ client: ACTOR, version, start: startDaemon });
     this.board = new Board(this.connection);
     this.#memory = context.workspaceState;
     this.tree = new Tree(OWNER, (ids, target) => void drop(this, ids, target).catch(complain));
@@ -63,7 +67,7 @@ class Window implements Desk {
       vscode.workspace.onDidChangeWorkspaceFolders(() => void this.#find()),
       ...registerActions(this),
       ...registerDocuments(this.#descriptions, this.#pages),
-      ...registerMarks(this, this.#decorations),
+      ...registerMarks(this, this.#colors),
       ...registerMcpServer(version),
       ...this.#windowCommands(),
       { dispose: () => this.#close() },
@@ -126,7 +130,7 @@ class Window implements Desk {
       this.#pages.update(list, change.reset ? list.ids() : change.before.keys());
       if (list !== this.list) return;
       this.tree.update(change);
-      this.#decorations.update(list, change);
+      this.#colors.update(list, change);
       this.#notifier.update(list, change);
       this.#told();
     });
@@ -142,7 +146,10 @@ class Window implements Desk {
   #shown(list: TaskList | null): void {
     this.list = list;
     this.tree.show(list);
-    this.#decorations.refresh();
+    this.presence?.dispose();
+    this.presence = list && new Presence(this.connection, list.name, ACTOR);
+    this.presence?.stateChanged.listen(() => this.#told());
+    this.presence?.follow();
     this.#told();
   }
 
@@ -152,7 +159,8 @@ class Window implements Desk {
     const list = this.list;
     const away = connected ? null : reason;
     this.#status.show(list, away);
-    this.#view.description = list?.name;
+    const others = present(this.presence?.others ?? []);
+    this.#view.description = list ? [list.name, others && `with ${others}`].filter(Boolean).join(" · ") : undefined;
     this.#view.badge = list?.open ? { value: list.open, tooltip: `${list.open} open tasks` } : undefined;
     const said = [
       away !== null && list?.ready ? `Away, this is the last picture: ${away}.` : "",
@@ -160,9 +168,11 @@ class Window implements Desk {
       list?.trouble ? `${safe(list.trouble)}.` : "",
       list?.damaged ? `The log of this list is damaged behind change ${list.damaged.seq}; it is shown as it was before. Run: punch daemon verify` : "",
     ];
-    this.#view.message = said.filter(Boolean).join(" ") || undefined;
+    // VS Code takes each message for a change, and gathers the rows that change in the 200 ms after one.
+    const message = said.filter(Boolean).join(" ") || undefined;
+    if (this.#view.message !== message) this.#view.message = message;
     void set("state", list?.ready ? "ready" : away !== null ? (punch() ? "away" : "missing") : list ? "ready" : this.#reason);
-    if (this.#wasConnected !== connected) this.#decorations.refresh();
+    if (this.#wasConnected !== connected) this.#colors.refresh();
     this.#wasConnected = connected;
   }
 
@@ -199,6 +209,7 @@ class Window implements Desk {
 
   #close(): void {
     for (const list of this.#lists.values()) list.dispose();
+    this.presence?.dispose();
     this.board.dispose();
     this.connection.close();
   }

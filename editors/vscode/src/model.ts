@@ -2,7 +2,7 @@
 
 import { Rows } from "../../../client/punchlist/web/page/rows.js";
 import type { Connection, Listener } from "./transport.ts";
-import { type Card, type CallError, type Counts, type Damage, type Resolved, type Row, type RowsPush, openCount, wholeCount } from "./wire.ts";
+import { type Card, type CallError, type Counts, type Damage, type Present, type Resolved, type Row, type RowsPush, openCount, wholeCount } from "./wire.ts";
 
 const AGAIN_MS = 1000;
 const CARDS = 1000;
@@ -199,6 +199,38 @@ export class TaskList extends Followed {
       if (old) groups.add(this.parent(row.id));
       groups.add(row.parent ?? undefined);
     }
+  }
+}
+
+/** Who else follows a list, by the names that they gave. */
+export class Presence extends Followed {
+  others: Present[] = [];
+  readonly #name: string;
+  readonly #self: string;
+
+  constructor(connection: Connection, name: string, self: string) {
+    super(connection);
+    [this.#name, this.#self] = [name, self];
+  }
+
+  override away(): void {
+    this.others = [];
+    super.away();
+  }
+
+  protected params(): object {
+    return { conversation: this.#name, view: "presence" };
+  }
+
+  protected subscribed(): void {}
+
+  protected refused(): void {} // an older daemon does not know who is there
+
+  /** Our own connection is one of those of our name. */
+  protected take(push: { present: Present[] }): void {
+    const others = push.present.map((one) => (one.actor === this.#self ? { ...one, connections: one.connections - 1 } : one));
+    this.others = others.filter((one) => one.connections > 0);
+    this.stateChanged.tell();
   }
 }
 

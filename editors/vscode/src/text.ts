@@ -1,17 +1,18 @@
 // Tasks in words: everything of others is made harmless before it is shown.
 
+import { ownerOf } from "../../../client/punchlist/web/page/rows.js";
 import { safe, safeBlock } from "../../../client/punchlist/web/page/text.js";
-import type { Row, Status } from "./wire.ts";
+import { type Card, type Present, type Row, type Status, openCount, wholeCount } from "./wire.ts";
 
-export { safe, safeBlock };
+export { safe };
 
 /** The state as shown: an unfinished task with open blockers is blocked. */
 export type State = Status | "blocked";
 export const stateOf = (row: Row): State => (row.status === "pending" && row.open_blockers?.length ? "blocked" : row.status);
 export const isFinished = (row: Row): boolean => row.status === "completed" || row.status === "failed";
 
-/** The icon of each state, by its name in VS Code, and its colour. */
-export const ICONS: Record<State, [icon: string, color?: string]> = {
+/** By its name in VS Code, and its colour. */
+const ICONS: Record<State, [icon: string, color?: string]> = {
   pending: ["circle-large-outline"],
   in_progress: ["play-circle", "charts.blue"],
   paused: ["debug-pause", "charts.yellow"],
@@ -19,6 +20,8 @@ export const ICONS: Record<State, [icon: string, color?: string]> = {
   completed: ["pass-filled", "charts.green"],
   failed: ["error", "errorForeground"],
 };
+/** The icon of a state, also of one that only newer daemons know. */
+export const iconOf = (state: State): [icon: string, color?: string] => ICONS[state] ?? ["question"];
 
 /** "#3 Write the parser". */
 export const label = (row: Row): string => `#${row.id} ${safe(row.title)}`;
@@ -27,7 +30,7 @@ export const label = (row: Row): string => `#${row.id} ${safe(row.title)}`;
 export function description(row: Row): string {
   const words: string[] = [];
   if (row.priority && row.priority !== "normal") words.push(`!${row.priority}`);
-  if (row.owner) words.push(`@${safe(row.owner)}`);
+  if (row.owner) words.push(safe(ownerOf(row)));
   if (row.open_blockers?.length) words.push(`waits for ${row.open_blockers.map((id) => `#${id}`).join(", ")}`);
   for (const name of row.labels ?? []) words.push(`+${safe(name)}`);
   if (row.status === "failed" && row.fail_reason) words.push(safe(row.fail_reason));
@@ -43,7 +46,7 @@ export function details(row: Row): string {
   const lines: [name: string, value: string | undefined][] = [
     ["status", stateOf(row).replace("_", " ")],
     ["priority", row.priority],
-    ["owner", row.owner && safe(row.owner) + (row.lease_expires_at ? `, claimed until ${at(row.lease_expires_at)}` : "")],
+    ["owner", row.owner && safe(ownerOf(row)) + (row.lease_expires_at ? `, claimed until ${at(row.lease_expires_at)}` : "")],
     ["part of", row.parent ? `#${row.parent}` : undefined],
     ["blocked by", row.blocked_by?.length ? ids(row.blocked_by) : undefined],
     ["waits for", row.open_blockers?.length ? ids(row.open_blockers) : undefined],
@@ -60,6 +63,15 @@ export function details(row: Row): string {
   const blocks = [label(row), shown.join("\n"), safeBlock(row.description ?? ""), notes.join("\n")];
   return blocks.filter(Boolean).join("\n\n") + "\n";
 }
+
+/** "2 of 5 open  #3 @ann". */
+export function summary(card: Card): string {
+  const running = (card.running ?? []).map((task) => `#${task.id}${task.owner ? ` ${safe(ownerOf(task))}` : ""}`);
+  return [`${openCount(card.counts)} of ${wholeCount(card.counts)} open`, ...running].join("  ");
+}
+
+/** Who is there, in words: "claude-code ×2, nvim". */
+export const present = (some: Present[]): string => some.map((one) => safe(one.actor) + (one.connections > 1 ? ` ×${one.connections}` : "")).join(", ");
 
 /** A text for a message of VS Code, which reads `[label](address)` as a link. */
 export const plain = (text: string): string => safe(text).replaceAll("](", "] (");

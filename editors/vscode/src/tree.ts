@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 import type { Change, TaskList } from "./model.ts";
-import { ICONS, description, details, isFinished, label, stateOf } from "./text.ts";
+import { description, details, iconOf, isFinished, label, stateOf } from "./text.ts";
 import type { Row } from "./wire.ts";
 
 const MIME = "application/vnd.code.tree.punchlist.tasks";
@@ -148,7 +148,7 @@ export class Tree implements vscode.TreeDataProvider<string>, vscode.TreeDragAnd
   #draw(row: Row, parts: boolean): vscode.TreeItem {
     this.drawn++;
     const state = stateOf(row);
-    const [icon, color] = ICONS[state];
+    const [icon, color] = iconOf(state);
     const { Checked, Unchecked } = vscode.TreeItemCheckboxState;
     const { Expanded, None } = vscode.TreeItemCollapsibleState;
     const item = new vscode.TreeItem(label(row), parts ? Expanded : None);

@@ -26,6 +26,8 @@ export interface Row {
   priority?: Priority;
   description?: string;
   owner?: string;
+  /** Where its owner works, in a list that machines share. */
+  machine?: string;
   parent?: string | null;
   blocked_by?: string[];
   open_blockers?: string[];
@@ -65,7 +67,13 @@ export interface Card {
   version: number;
   updated_at: number;
   counts: Counts;
-  running?: { id: string; title: string; owner?: string }[];
+  running?: { id: string; title: string; owner?: string; machine?: string }[];
+}
+
+/** Who follows a list, over how many connections. */
+export interface Present {
+  actor: string;
+  connections: number;
 }
 
 /** What a directory means. */

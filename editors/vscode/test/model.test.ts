@@ -5,7 +5,7 @@ import * as fs from "node:fs";
 import * as net from "node:net";
 import * as path from "node:path";
 import { after, before, test } from "node:test";
-import { Board, type Change, TaskList, resolve } from "../src/model.ts";
+import { Board, type Change, Presence, TaskList, resolve } from "../src/model.ts";
 import { news } from "../src/news.ts";
 import { Connection, socketPath } from "../src/transport.ts";
 import type { CallError } from "../src/wire.ts";
@@ -64,6 +64,42 @@ test("a list follows what an agent does, and each push names what it changed", a
   await agent.change("task.delete", { conversation: "website", task: "5" });
   await until(() => !list.get("5"));
   assert.ok(changes.at(-1)?.groups.has("2"));
+});
+
+test("who else is at a list is told, also by the next daemon", async () => {
+  const daemon = await new Daemon().start();
+  const connection = daemon.connection();
+  const presence = new Presence(connection, "crowd", "vscode");
+  const names = (): string => presence.others.map((one) => `${one.actor} ${one.connections}`).join();
+  presence.follow();
+  for (const name of ["nvim", "vscode", "vscode"]) {
+    const other = daemon.connection(name);
+    other.listeners.add({ connected: () => void other.call("event.subscribe", { conversation: "crowd" }) });
+    other.open();
+  }
+  await until(() => names().split(",").sort().join() === "nvim 1,vscode 2");
+  await daemon.kill();
+  await until(() => names() === "");
+  await daemon.start();
+  await until(() => names().split(",").sort().join() === "nvim 1,vscode 2");
+  presence.dispose();
+  await daemon.end();
+});
+
+test("a daemon that is too old to know who is there is not asked again, and the list goes on", async () => {
+  class Unknown extends Presence {
+    protected override params(): object {
+      return { conversation: "old", view: "of a newer version" };
+    }
+  }
+  const connection = daemon.connection();
+  const presence = new Unknown(connection, "old", "vscode");
+  const list = new TaskList(connection, "old");
+  list.follow();
+  presence.follow();
+  await add("old", "One");
+  await until(() => list.size === 1);
+  assert.deepEqual([presence.others, presence.trouble, list.trouble], [[], null, null]);
 });
 
 test("the board knows every list and what is in progress on it", async () => {

@@ -6,8 +6,8 @@ import * as os from "node:os";
 import * as path from "node:path";
 import { test } from "node:test";
 import { mentions, named, placesOf } from "../src/places.ts";
-import { description, details, label, plain, withoutIcons } from "../src/text.ts";
-import type { Row } from "../src/wire.ts";
+import { description, details, iconOf, label, plain, present, summary, withoutIcons } from "../src/text.ts";
+import type { Row, Status } from "../src/wire.ts";
 
 const row = (more: Partial<Row>): Row => ({ id: "3", title: "Write", status: "pending", rank: "a", version: 1, created_at: 0, updated_at: 0, ...more });
 
@@ -22,6 +22,18 @@ test("hostile titles are shown as escapes", () => {
 test("what stands behind a title tells priority, owner, blockers and how it ended", () => {
   assert.equal(description(row({ priority: "high", owner: "ann", open_blockers: ["1", "2"], labels: ["web"] })), "!high  @ann  waits for #1, #2  +web");
   assert.equal(description(row({ status: "failed", fail_reason: "no paper", priority: "normal" })), "no paper");
+});
+
+test("who works where, and who is there, is told in words", () => {
+  const shared = row({ status: "in_progress", owner: "ann", machine: "laptop-ann\x1b" });
+  assert.equal(description(shared), "@ann on laptop-ann\\x1b");
+  assert.match(details(shared), /owner +@ann on laptop-ann\\x1b/);
+  assert.equal(summary({ conversation: "c", version: 1, updated_at: 0, counts: { in_progress: 1 }, running: [{ id: "3", title: "t", owner: "ann", machine: "m" }] }), "1 of 1 open  #3 @ann on m");
+  assert.equal(present([{ actor: "claude\u202e", connections: 2 }, { actor: "nvim", connections: 1 }]), "claude\\u202e ×2, nvim");
+});
+
+test("a state that only a newer daemon knows has an icon", () => {
+  assert.deepEqual([iconOf("failed"), iconOf("frozen" as Status)], [["error", "errorForeground"], ["question"]]);
 });
 
 test("places are found in texts and links, below the project and absolute", () => {

@@ -242,6 +242,24 @@ class Window:
         row.wait_for()
         return row
 
+    def drag(self, text: str, onto: str) -> None:
+        """Drag one row onto another, once no row has changed for longer than VS Code gathers changes."""
+        source, target = self.sees(text), self.sees(onto)
+        self.page.evaluate(
+            """() => new Promise((done) => {
+                let timer;
+                const observer = new MutationObserver(() => restart());
+                const restart = () => {
+                    clearTimeout(timer);
+                    timer = setTimeout(() => (observer.disconnect(), done()), 500);
+                };
+                const all = { subtree: true, childList: true, attributes: true };
+                observer.observe(document.querySelector('.sidebar'), all);
+                restart();
+            })"""
+        )
+        source.drag_to(target)
+
     def close(self) -> None:
         """Close the window."""
         self._answers.close()
