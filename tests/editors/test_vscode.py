@@ -237,6 +237,18 @@ def test_a_description_is_a_file_and_is_never_saved_over_somebody_elses(window: 
     assert plan.get("1").description == "# Evil\n"
     window.page.get_by_role("button", name="Overwrite").first.click()
     window.until("punchlist.list.get('1').description === 'typed # Else\\n'")
+    # VS Code itself notices a text of another size before it asks us.
+    window.js(
+        "const document = vscode.workspace.textDocuments.find((one) => one.uri.scheme === 'punchlist');"
+        "const edit = new vscode.WorkspaceEdit();"
+        "edit.insert(document.uri, new vscode.Position(0, 0), 'again ');"
+        "await vscode.workspace.applyEdit(edit);"
+    )
+    plan.edit("1", description="# Longer than before\n")
+    window.until("punchlist.list.get('1').description === '# Longer than before\\n'")
+    window.js("void vscode.workspace.textDocuments.find((one) => one.uri.scheme === 'punchlist').save()")
+    window.page.get_by_text("The content of the file is newer", exact=False).first.wait_for()
+    assert plan.get("1").description == "# Longer than before\n"
     window.js(
         "await vscode.commands.executeCommand('workbench.action.revertAndCloseActiveEditor');"
         "await vscode.commands.executeCommand('notifications.clearAll')"
@@ -382,7 +394,9 @@ def test_where_no_daemon_runs_one_is_started_and_agent_mode_has_the_tools(browse
         window.js("await punchlist.connection.call('daemon.shutdown')")
 
 
-def test_pictures_show_a_list_and_what_a_task_is_about(window: Window, client: Client, project: Path) -> None:
+def test_pictures_show_a_list_who_is_there_and_what_a_task_is_about(
+    daemon: Running, window: Window, client: Client, project: Path
+) -> None:
     plan = client.conversation("handbook")
     for title in ("Agree on the grammar", "Write the parser", "Print it"):
         plan.add(title)
@@ -400,6 +414,9 @@ def test_pictures_show_a_list_and_what_a_task_is_about(window: Window, client: C
     window.until("vscode.window.activeTextEditor?.document.getText().includes('what stands there')")
     window.page.locator(".view-line", has_text="what stands there decides").wait_for()
     window.js("await vscode.commands.executeCommand('notifications.clearAll')")
-    if "PICTURES" in os.environ:
-        window.page.screenshot(path=PICTURES / "vscode.png")
+    with connect(socket=daemon.socket, autostart=False, name="claude-code") as agent:
+        with agent.conversation("handbook").watch():
+            window.page.get_by_text("handbook · with claude-code").first.wait_for()
+            if "PICTURES" in os.environ:
+                window.page.screenshot(path=PICTURES / "vscode.png")
     window.js("await vscode.commands.executeCommand('workbench.action.closeAllEditors')")

@@ -272,3 +272,13 @@ def test_a_browser_without_a_session_is_told_how_to_get_one_and_a_used_link_is_r
     page.goto("about:blank")
     page.goto(link)
     expect(page.locator(".door .bad")).to_contain_text("used already")
+
+
+def test_the_page_tells_who_else_follows_its_list(planned: Stage, open_page: Open) -> None:
+    page, other = open_page(planned, "#/list/inbox"), open_page(planned, "#/list/inbox")
+    expect(page.locator(".present")).to_have_text("with punch web")
+    with planned.by("ann").conversation("inbox").watch():
+        expect(page.locator(".present")).to_contain_text("ann")
+        other.evaluate("location.hash = '#/'")
+        expect(page.locator(".present")).to_have_text("with ann")
+    expect(page.locator(".present")).to_have_count(0)
