@@ -2,15 +2,18 @@
 
 import gc
 import time
+import tracemalloc
 
 import msgspec
 import pytest
 
 from punchlist_schemas.framing import Framer, FramingError
 from punchlist_schemas.results import Limits
+from punchlist_schemas.strict_json import MOST_VALUES
 from punchlist_testing import malformed
 from punchlist_testing.malformed import FINE
 from punchlistd.net import jsonrpc
+from punchlistd.net.connection.protocol import ServerProtocol
 from punchlistd.net.jsonrpc import Call, Malformed
 
 LIMITS = Limits()
@@ -98,3 +101,38 @@ def processor_s(frame: bytes) -> float:
         return time.process_time() - began
     finally:
         gc.enable()
+
+
+def edited(metadata: bytes) -> bytes:
+    call = b'{"jsonrpc":"2.0","id":1,"method":"task.edit","params":{"conversation":"c","task":"1","metadata":%b}}'
+    return call % metadata
+
+
+def repeated(piece: bytes, count: int) -> bytes:
+    return edited(b'{"k":[' + b",".join([piece] * count) + b"]}")
+
+
+@pytest.mark.parametrize("piece", [b"1", b"{}", b"[]", b'""', b'"\\\\"', b'{"a":1}', b"[[[]]]", b'{"a":[{}]}'])
+def test_a_frame_that_would_make_very_many_values_is_refused_before_it_is_read(piece: bytes) -> None:
+    frame = repeated(piece, LIMITS.frame_bytes // (len(piece) + 1) - 100)
+    protocol = ServerProtocol(LIMITS)
+    protocol.receive_data(frame + b"\n")
+    tracemalloc.start()
+    decoded, _ = protocol.next_call()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 24 * LIMITS.frame_bytes, "its objects and arrays alone would take more"
+    assert len(frame) <= LIMITS.frame_bytes and isinstance(decoded, Malformed)
+    assert decoded.rejection.kind == "limit_exceeded" and decoded.rejection.data["limit"] == "values"
+
+
+def test_as_many_values_as_a_frame_may_hold_are_read_and_one_more_is_refused() -> None:
+    others = 4 + 3 + 1  # members of the call, of its params and of the metadata
+    assert isinstance(jsonrpc.decode(repeated(b'"ab"', MOST_VALUES - others), LIMITS), Call)
+    assert isinstance(jsonrpc.decode(repeated(b'"ab"', MOST_VALUES - others + 1), LIMITS), Malformed)
+
+
+@pytest.mark.parametrize("text", [b",", b"{", b"[1,{", b'\\",', b"\\\\,"])
+def test_a_text_may_hold_what_stands_between_values(text: bytes) -> None:
+    frame = edited(b'{"k":"' + text * (1_000_000 // len(text)) + b'"}')
+    assert isinstance(jsonrpc.decode(frame, LIMITS), Call)

@@ -35,6 +35,27 @@ MUTANTS = (
         ("tests/daemon/net/test_jsonrpc.py",),
     ),
     Mutant(
+        "a frame full of values is refused before it is read",
+        _NET + "connection/protocol.py",
+        "jsonrpc.decode_strictly if self.has_long_frames else jsonrpc.decode",
+        "jsonrpc.decode",
+        ("tests/daemon/net/test_malformed.py",),
+    ),
+    Mutant(
+        "others have their turn between long calls",
+        _NET + "connection/__init__.py",
+        "            self._received_now < TURN_BYTES\n            and ",
+        "            ",
+        ("tests/daemon/net/connection/test_connection.py",),
+    ),
+    Mutant(
+        "a frame holds no more values than it may",
+        "schemas/punchlist_schemas/strict_json.py",
+        'opened + frame.count(b",") > MOST_VALUES:',
+        "False:",
+        ("tests/daemon/net/test_malformed.py",),
+    ),
+    Mutant(
         "a name that stands twice is no plain call",
         _NET + "jsonrpc.py",
         'frame.count(b":") != _MEMBERS_OF_A_CALL + len(params)',
@@ -121,8 +142,8 @@ MUTANTS = (
     Mutant(
         "few long calls of a connection are under way at once",
         _NET + "connection/__init__.py",
-        "return self._long_under_way < LONG_UNDER_WAY_BYTES and (",
-        "return (",
+        "            and self._long_under_way < LONG_UNDER_WAY_BYTES\n",
+        "",
         ("tests/daemon/net/connection/test_connection.py",),
     ),
     Mutant(

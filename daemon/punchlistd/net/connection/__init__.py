@@ -32,6 +32,10 @@ LONG_UNDER_WAY_BYTES = 512 << 10
 """A connection's next call is begun only while those of more than `LONG_BYTES` that are under way have fewer bytes
 together: all others wait for what is decided and written before them."""
 
+TURN_BYTES = 256 << 10
+"""After so many bytes of one connection all others have their turn: what they ask for can take tens of milliseconds,
+and a loop may read 32 times from one socket before it looks at the next one."""
+
 Begin = Callable[["Connection", Caller, jsonrpc.Call], None]
 """Begins a call, whose caller is answered once, now or later."""
 
@@ -82,6 +86,7 @@ class Connection(asyncio.Protocol):
         self._most_in_flight = limits.in_flight
         self._received = 0
         self._long_under_way = 0
+        self._received_now = 0  # in this turn
         self._pauses = 0
         self._batch_caller: BatchCaller | None = None
         self._next_subscription = 1
@@ -128,6 +133,11 @@ class Connection(asyncio.Protocol):
                 self.flush()
             return
         finished = self.protocol.receive_data(data)
+        if self._received_now < TURN_BYTES <= self._received_now + len(data):
+            # In the turn of the loop after the next one: it looks at all sockets in between.
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self._begin_turn)
+        self._received_now += len(data)
         self._work()
         if self.protocol.fault:
             self._end_with(self.protocol.fault)
@@ -210,7 +220,7 @@ class Connection(asyncio.Protocol):
                 self._begin(self, caller, call)
             if protocol.unsent_bytes > BUFFER_BYTES:
                 self.output.send(protocol.unsent_bytes, protocol.data_to_send())
-        if protocol.frames and self.output.transport is not None:
+        if (protocol.frames or self._received_now >= TURN_BYTES) and self.output.transport is not None:
             self.output.transport.pause_reading()
         if self._received and not (protocol.members or protocol.frames):
             self._note_received()
@@ -252,8 +262,10 @@ class Connection(asyncio.Protocol):
         if self.protocol.members:  # the batch is under way as a whole
             return True
         in_flight = self.protocol.in_flight
-        return self._long_under_way < LONG_UNDER_WAY_BYTES and (
-            in_flight < self._most_in_flight or in_flight - len(self.waiting) < self._most_in_flight
+        return (
+            self._received_now < TURN_BYTES
+            and self._long_under_way < LONG_UNDER_WAY_BYTES
+            and (in_flight < self._most_in_flight or in_flight - len(self.waiting) < self._most_in_flight)
         )
 
     # answers
@@ -286,10 +298,15 @@ class Connection(asyncio.Protocol):
         elif protocol.at_end and protocol.is_done:
             self.close()
 
+    def _begin_turn(self) -> None:
+        self._received_now = 0
+        self._resume()
+
     def _resume(self) -> None:
         self._work()
         output, protocol = self.output, self.protocol
-        if output.transport is not None and not (protocol.frames or output.is_blocked or protocol.at_end):
+        waits = protocol.frames or output.is_blocked or protocol.at_end or self._received_now >= TURN_BYTES
+        if output.transport is not None and not waits:
             output.transport.resume_reading()
 
     def turn(self) -> AbstractAsyncContextManager[None]:

@@ -170,7 +170,8 @@ class ServerProtocol:
         if self.members:
             return self.members.popleft()
         frame = self.frames.popleft()
-        decoded = jsonrpc.decode(frame, self._limits)
+        # A long one may hold so much that it has to be looked at before it is read, and may not be read twice.
+        decoded = (jsonrpc.decode_strictly if self.has_long_frames else jsonrpc.decode)(frame, self._limits)
         if isinstance(decoded, list):
             batch = Batch(decoded, len(frame))
             self.in_flight += len(decoded)

@@ -155,6 +155,22 @@ async def test_few_long_calls_of_a_connection_are_under_way_at_once(tmp_path: Pa
         await peer.quiet()
 
 
+async def test_all_others_have_their_turn_between_long_calls_though_many_come_at_once(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        await peer.result("task.list", conversation=C)
+        session = only_session(running)
+        calls = [
+            {"jsonrpc": "2.0", "id": number, "method": "no.such", "params": {"k": "x" * 150_000}} for number in range(8)
+        ]
+        for call in calls:  # as a loop reads again and again from a socket that has more
+            session.data_received(msgspec.json.encode(call) + b"\n")
+        assert len(session.protocol.frames) == 7, "one is refused at once, the others wait"
+        assert session.output.transport is not None and not session.output.transport.is_reading()
+        assert [(await peer.receive())["id"] for _ in calls] == list(range(8))
+        await until(session.output.transport.is_reading)
+
+
 # batches
 
 
