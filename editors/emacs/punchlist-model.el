@@ -54,6 +54,7 @@ The rule is that of punchlist/text.py."
 
 (cl-defstruct (punchlist--list (:constructor punchlist--new-list (name)))
   name subscription epoch seq version counts root trouble damaged is-ready changed is-moved coming told tree
+  watching present
   (rows (make-hash-table :test 'equal)) (own (make-hash-table :test 'equal)) order)
 
 (defvar punchlist--lists (make-hash-table :test 'equal) "The lists that are followed, by name.")
@@ -94,7 +95,8 @@ REFUSED takes the error, which is told without it."
   (pcase what
     ('connected (maphash (lambda (_ list) (punchlist--subscribe list)) punchlist--lists))
     ('away (maphash (lambda (_ list)
-                      (setf (punchlist--list-subscription list) nil)
+                      (setf (punchlist--list-subscription list) nil (punchlist--list-watching list) nil
+                            (punchlist--list-present list) nil)
                       (punchlist--tell list))
                     punchlist--lists))
     ('pushed (punchlist--pushed method params))))
@@ -119,7 +121,8 @@ REFUSED takes the error, which is told without it."
        (cond ((not err)
               (setf (punchlist--list-subscription list) (plist-get result :subscription)
                     (punchlist--list-epoch list) (plist-get result :epoch)
-                    (punchlist--list-trouble list) nil))
+                    (punchlist--list-trouble list) nil)
+              (unless (punchlist--list-watching list) (punchlist--watch list)))
              ((member (plist-get err :kind) '("wrong_epoch" "gap"))
               (setf (punchlist--list-seq list) nil)
               (punchlist--subscribe list))
@@ -127,17 +130,36 @@ REFUSED takes the error, which is told without it."
               (setf (punchlist--list-trouble list) (plist-get err :message))
               (punchlist--tell list)))))))
 
+(defun punchlist--watch (list)
+  "Be told who has LIST open; an older daemon refuses that, and nobody is shown."
+  (punchlist--request "event.subscribe" `(:conversation ,(punchlist--list-name list) :view "presence")
+                      (lambda (err result)
+                        (unless err (setf (punchlist--list-watching list) (plist-get result :subscription))))))
+
+(defun punchlist--others (list)
+  "Who else has LIST open, as a text."
+  (punchlist--safe
+   (mapconcat (lambda (one) (plist-get one :actor))
+              (seq-remove (lambda (one) (and (equal (plist-get one :actor) punchlist-actor)
+                                             (< (plist-get one :connections) 2)))
+                          (punchlist--list-present list))
+              ", ")))
+
 (defun punchlist--pushed (method params)
   "Take the notification METHOD with PARAMS."
-  (when-let ((list (seq-find (lambda (each) (equal (punchlist--list-subscription each) (plist-get params :subscription)))
-                             (hash-table-values punchlist--lists))))
-    (pcase method
-      ("rows" (punchlist--fold list params))
-      ("end" (setf (punchlist--list-subscription list) nil (punchlist--list-seq list) nil
+  (let ((subscription (plist-get params :subscription)))
+    (dolist (list (hash-table-values punchlist--lists))
+      (cond ((equal subscription (punchlist--list-watching list))
+             (setf (punchlist--list-present list) (plist-get params :present))
+             (punchlist--tell list))
+            ((not (equal subscription (punchlist--list-subscription list))))
+            ((equal method "rows") (punchlist--fold list params))
+            ((equal method "end")
+             (setf (punchlist--list-subscription list) nil (punchlist--list-seq list) nil
                    (punchlist--list-trouble list) (plist-get (plist-get params :error) :message))
-       (punchlist--tell list)
-       (run-at-time 1 nil (lambda () (when (and punchlist--connected (not (punchlist--list-subscription list)))
-                                       (punchlist--subscribe list))))))))
+             (punchlist--tell list)
+             (run-at-time 1 nil (lambda () (when (and punchlist--connected (not (punchlist--list-subscription list)))
+                                             (punchlist--subscribe list)))))))))
 
 (defun punchlist--fold (list push)
   "Take PUSH, the news of LIST."

@@ -86,8 +86,10 @@
   "Draw the lines that came, went or moved, and those of changed tasks.
 Of many lines a slice is drawn at once, and the next one a moment later."
   (let* ((list punchlist--list) (inhibit-read-only t) (gc-cons-threshold punchlist--gc-threshold)
-         (rows (punchlist--list-rows list)) (here (get-text-property (point) 'punchlist-id)) (column (current-column))
-         (drawn (make-hash-table :test 'equal)))
+         (rows (punchlist--list-rows list)) (drawn (make-hash-table :test 'equal))
+         (here (punchlist--spot (point)))
+         (windows (mapcar (lambda (window) (cons window (punchlist--spot (window-point window))))
+                          (get-buffer-window-list nil nil t))))
     (unless (eq punchlist--lines (punchlist--list-tree list)) (punchlist--draw-slice drawn))
     (dolist (id (punchlist--list-changed list))
       (when-let ((at (and (not (gethash id drawn)) (gethash id punchlist--places))))
@@ -96,15 +98,25 @@ Of many lines a slice is drawn at once, and the next one a moment later."
         (delete-region (point) (progn (forward-line 1) (point)))
         (punchlist--insert (gethash id rows) (cdr (aref punchlist--lines at)))))
     (set-buffer-modified-p nil)
-    (when-let ((at (and here (gethash here punchlist--places))))
-      (punchlist--go-to-line at)
-      (move-to-column column)
-      (dolist (window (get-buffer-window-list nil nil t)) (set-window-point window (point))))
-    (unless here (goto-char (point-min)))
+    (pcase-dolist (`(,window . ,spot) windows)
+      (punchlist--go-to-spot spot)
+      (set-window-point window (point)))
+    (punchlist--go-to-spot here)
     (setq header-line-format (punchlist--header))
     (unless (eq punchlist--is-dimmed (not punchlist--connected))
       (setq punchlist--is-dimmed (not punchlist--connected))
       (if punchlist--is-dimmed (face-remap-set-base 'default '(:inherit punchlist-away)) (face-remap-reset-base 'default)))))
+
+(defun punchlist--spot (position)
+  "The task at POSITION, and how far in its line that is."
+  (save-excursion
+    (goto-char position)
+    (cons (get-text-property (point) 'punchlist-id) (current-column))))
+
+(defun punchlist--go-to-spot (spot)
+  "Go to SPOT, wherever its task stands now; to the first line if it is gone."
+  (punchlist--go-to-line (or (and punchlist--places (gethash (car spot) punchlist--places)) 0))
+  (move-to-column (cdr spot)))
 
 (defun punchlist--draw-slice (drawn)
   "Replace the lines between those that stay at both ends, and note in DRAWN whose.
@@ -138,10 +150,11 @@ What is more than a slice is left to the next drawing."
 
 (defun punchlist--header ()
   "What stands in the first line of the window."
-  (let* ((list punchlist--list) (count (punchlist--open-count list)))
+  (let* ((list punchlist--list) (count (punchlist--open-count list)) (others (punchlist--others list)))
     (replace-regexp-in-string
      "%" "%%"
      (concat (format "%s  %d of %d open" (punchlist--list-name list) (car count) (cdr count))
+             (unless (string-empty-p others) (concat "  also here: " others))
              (unless punchlist--connected
                (format "  away%s: %s" (if (punchlist--list-is-ready list) ", this is the last picture" "") punchlist--reason))
              (when (punchlist--list-trouble list) (concat "  " (punchlist--safe (punchlist--list-trouble list))))

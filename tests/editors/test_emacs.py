@@ -17,7 +17,7 @@ from punchlist import Client, connect
 from punchlist.importers.markdown import BOX_OF
 from punchlist.text import safe
 from punchlist_schemas.things import Link
-from punchlist_testing.daemon import Running, Spawned, running_daemon
+from punchlist_testing.daemon import Raw, Running, Spawned, running_daemon
 from punchlist_testing.domain import HOSTILE_TITLES
 from punchlist_testing.emacs import PLUGIN, Editor
 
@@ -258,6 +258,30 @@ def test_a_person_is_told_what_they_asked_for_and_not_what_they_did(emacs: Edito
     plan.fail("1", "no ink")
     emacs.until('(string-search "no ink" (buffer-string))')
     assert emacs.said() == []
+
+
+def test_who_else_has_the_list_open_is_shown(emacs: Editor, daemon: Running, plan: Any) -> None:
+    opened(emacs, plan, "One")
+    assert emacs.header() == f"{plan.id}  1 of 1 open"
+    peer = Raw(daemon.socket)
+    try:
+        peer.result("daemon.hello", client={"name": "claude\x1b 100%"})
+        peer.result("event.subscribe", conversation=plan.id, view="rows")
+        emacs.until("(equal header-line-format (car given))", f"{plan.id}  1 of 1 open  also here: claude\\x1b 100%%")
+    finally:
+        peer.close()
+    emacs.until("(equal header-line-format (car given))", f"{plan.id}  1 of 1 open")
+
+
+def test_each_window_stays_at_its_task(emacs: Editor, plan: Any) -> None:
+    opened(emacs, plan, "One", "Two", "Three")
+    emacs.at("3", "split-window")
+    emacs.eval("(progn (set-window-point (next-window) (point-min)) nil)")
+    plan.add("New", before="1")
+    plan.edit("3", title="Drei")
+    emacs.shows(["[ ] #4 New", "[ ] #1 One", "[ ] #2 Two", "[ ] #3 Drei"])
+    spots = "(vconcat (mapcar (lambda (window) (line-number-at-pos (window-point window))) (get-buffer-window-list)))"
+    assert emacs.eval(spots) == [4, 2]
 
 
 def test_places_in_titles_are_buttons(emacs: Editor, plan: Any, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from anyio.from_thread import start_blocking_portal
 from punchlist import Client, connect
 from punchlist.importers.markdown import BOX_OF
 from punchlist.text import safe
-from punchlist_testing.daemon import Running, Spawned, running_daemon
+from punchlist_testing.daemon import Raw, Running, Spawned, running_daemon
 from punchlist_testing.nvim import PLUGIN, Editor
 
 pytestmark = pytest.mark.skipif(shutil.which("nvim") is None, reason="Neovim is not installed (Debian: neovim).")
@@ -173,6 +173,22 @@ def test_keys_do_what_punch_ui_does(nvim: Editor, plan: Any) -> None:
     nvim.command("Punch done 3")
     nvim.until("vim.fn.getline(4) == '[x] #3 Three  @nvim/ann'")
     assert nvim.said() == []
+
+
+def test_who_else_has_the_list_open_is_shown(nvim: Editor, daemon: Running, plan: Any) -> None:
+    opened(nvim, plan, "One")
+    assert nvim.lua("return require('punchlist').presence()") == ""
+    peer = Raw(daemon.socket)
+    try:
+        peer.result("daemon.hello", client={"name": "claude\x1b 100%"})
+        peer.result("event.subscribe", conversation=plan.id, view="rows")
+        nvim.until("require('punchlist').presence() == given[1]", "claude\\x1b 100%%")
+        banner = """return vim.api.nvim_buf_get_extmarks(0, vim.api.nvim_create_namespace("punchlist_banner"), 0, -1,
+            { details = true })[1][4].virt_text[2][1]"""
+        assert nvim.lua(banner) == "  also here: claude\\x1b 100%"
+    finally:
+        peer.close()
+    nvim.until("require('punchlist').presence() == ''")
 
 
 def test_a_mark_stays_with_its_task(nvim: Editor, plan: Any) -> None:
@@ -350,6 +366,42 @@ def test_what_others_changed_meanwhile_stays_and_both_is_left_to_the_person(nvim
     assert plan.get("3").status == "pending"
     nvim.command("write!")
     nvim.shows(["[/] #1 Eins", "[ ] #2 Zwei", "[x] #3 Three", "[ ] #4 Four"])
+
+
+def test_two_editors_on_one_list_keep_each_others_work_and_each_window_its_task(
+    nvim: Editor, daemon: Running, plan: Any, tmp_path: Path
+) -> None:
+    opened(nvim, plan, "One", "Two", "Three")
+    nvim.command("split")
+    nvim.lua("vim.api.nvim_win_set_cursor(0, {3, 4})")
+    with Editor(daemon.socket, tmp_path) as other:
+        other.command(f"edit punchlist://{plan.id}")
+        other.shows(["[ ] #1 One", "[ ] #2 Two", "[ ] #3 Three"])
+        other.type(["[ ] #1 One", "[ ] Between", "[ ] #2 Two", "[/] #3 Three"])
+        nvim.write(["[ ] #1 Eins", "[ ] #2 Two", "[ ] #3 Three"])
+        nvim.shows(["[ ] #1 Eins", "[ ] #2 Two", "[ ] #3 Three"])
+        nvim.lua("vim.api.nvim_win_set_cursor(0, {3, 4})")
+        other.until(NOTICED, "others changed the list")
+        other.command("write")
+        for editor in (other, nvim):
+            editor.shows(["[ ] #1 Eins", "[ ] #4 Between", "[ ] #2 Two", "[/] #3 Three"])
+        assert other.said() == nvim.said() == []
+    rows = "return vim.tbl_map(function(w) return vim.api.nvim_win_get_cursor(w)[1] end, vim.api.nvim_list_wins())"
+    assert nvim.lua(rows) == [4, 1]
+
+
+def test_ten_thousand_tasks_open_and_one_line_of_them_is_saved(nvim: Editor, plan: Any) -> None:
+    for first in range(0, 10_000, 1000):
+        plan.add_many([f"Task {first + at}" for at in range(1000)])
+    nvim.command(f"edit punchlist://{plan.id}")
+    nvim.until(COUNT, 10_000)
+    lines = nvim.lines()
+    nvim.lua("vim.api.nvim_buf_set_lines(0, 4999, 5000, false, {'[x] #5000 done', '[ ] New'})")
+    before = nvim.lua("return require('punchlist.view').of(0).redrawn")
+    nvim.command("write")
+    nvim.shows([*lines[:4999], "[x] #5000 done", "[ ] #10001 New", *lines[5000:]])
+    assert nvim.lua("return require('punchlist.view').of(0).redrawn") - before == 1
+    assert nvim.said() == []
 
 
 def test_a_change_that_nobody_has_seen_yet_refuses_the_save(nvim: Editor, plan: Any, tmp_path: Path) -> None:

@@ -123,6 +123,12 @@ function M.statusline()
   return ("%s %d/%d%s"):format(last.name, open, all, away) -- a list's name has no % that a statusline would read
 end
 
+--- "claude-code, emacs": who else has the list open that was opened last, for a winbar or a statusline.
+function M.presence()
+  if not last then return "" end
+  return (require("punchlist.text").safe(table.concat(last:others(), ", ")):gsub("%%", "%%%%"))
+end
+
 --- `:Punch`: open the project's list, another one, or do something to a task.
 function M.command(options)
   local words = options.fargs

@@ -25,7 +25,7 @@ end
 function M.of(name)
   local model = models[name]
   if not model then
-    model = setmetatable({ name = name, by_id = {}, order = {}, counts = {}, version = 0, views = {}, own = {}, before = {} }, M)
+    model = setmetatable({ name = name, by_id = {}, order = {}, counts = {}, version = 0, views = {}, own = {}, before = {}, present = {} }, M)
     models[name] = model
     transport.open()
     if transport.connected then model:subscribe() end
@@ -52,7 +52,22 @@ function M:subscribe()
       return self:tell()
     end
     self.subscription, self.epoch, self.trouble = result.subscription, result.epoch, nil
+    if self.watching then return end
+    -- An older daemon refuses this view; then nobody is shown.
+    transport.request("event.subscribe", { conversation = self.name, view = "presence" }, function(refused, watching)
+      self.watching = not refused and watching.subscription or nil
+    end)
   end)
+end
+
+--- Who else has the list open: names of programs, sorted, and ours if another one has it.
+function M:others()
+  local names, own = {}, require("punchlist").config.actor
+  for _, one in ipairs(self.present) do
+    if one.actor ~= own or one.connections > 1 then names[#names + 1] = one.actor end
+  end
+  table.sort(names)
+  return names
 end
 
 --- Take a push. Views are told which ids look different, or nil if tasks came, went or moved.
@@ -129,7 +144,7 @@ end
 
 local function of_subscription(params)
   for _, model in pairs(models) do
-    if model.subscription == params.subscription then return model end
+    if params.subscription == model.subscription or params.subscription == model.watching then return model end
   end
 end
 
@@ -140,7 +155,7 @@ table.insert(transport.listeners, {
   end,
   away = function()
     for _, model in pairs(models) do
-      model.subscription = nil
+      model.subscription, model.watching, model.present = nil, nil, {}
       model:tell()
     end
   end,
@@ -148,6 +163,14 @@ table.insert(transport.listeners, {
     local model = of_subscription(params)
     if not model then return end
     if method == "rows" then return model:fold(params) end
+    if method == "presence" then
+      model.present = params.present
+      return model:tell()
+    end
+    if method == "end" and params.subscription == model.watching then
+      model.watching, model.present = nil, {}
+      return model:tell()
+    end
     if method == "end" then
       model.subscription, model.seq, model.trouble = nil, nil, params.error and params.error.message or "it ended"
       model:tell()

@@ -189,8 +189,10 @@ end
 function M:banner()
   local said = self:notices()
   vim.api.nvim_buf_clear_namespace(self.buffer, banners, 0, -1)
-  if #said > 0 then
+  local others = text.safe(table.concat(self.model:others(), ", "))
+  if #said > 0 or others ~= "" then
     local notice = { { "  " .. table.concat(said, "; "), "WarningMsg" } }
+    if others ~= "" then notice[2] = { "  also here: " .. others, "Comment" } end
     vim.api.nvim_buf_set_extmark(self.buffer, banners, 0, 0, { virt_text = notice, virt_text_pos = "right_align" })
   end
   vim.b[self.buffer].punchlist_notices = said
