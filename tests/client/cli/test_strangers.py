@@ -26,6 +26,29 @@ def test_resuming_somebody_elses_task_takes_nothing_from_them(punch: Any) -> Non
     assert punch("resume", "1", "--json").json["task"]["owner"] == "ann"
 
 
+@pytest.mark.parametrize("end", ["pause", "done", "fail"])
+def test_who_starts_what_another_has_paused_or_ended_has_it(punch: Any, end: str) -> None:
+    punch("add", "a")
+    punch("start", "1", "--actor", "ann")
+    punch(end, "1", "--actor", "ann")
+    assert punch("start", "1", "--actor", "bob").code == 0
+    task = punch("show", "1", "--json").json["task"]
+    assert (task["status"], task["owner"], task["fence"] > 0) == ("in_progress", "bob", True)
+    assert punch("done", "1", "--actor", "ann").code == 1, "it is bob's now"
+    assert punch("done", "1", "--actor", "bob").code == 0
+
+
+def test_what_was_put_back_to_work_in_somebodys_name_can_be_taken(punch: Any) -> None:
+    punch("add", "a")
+    punch("start", "1", "--actor", "ann")
+    punch("pause", "1")
+    punch("resume", "1", "--actor", "bob")
+    refused = punch("start", "1", "--actor", "bob")
+    assert refused.code == 1 and "punch pause 1 takes it away from ann; punch start 1 takes it then" in refused.err
+    punch("pause", "1", "--actor", "bob")
+    assert punch("start", "1", "--actor", "bob").code == 0
+
+
 def test_a_deleted_task_is_told_from_one_that_never_was(punch: Any) -> None:
     punch("add", "a")
     punch("rm", "1")

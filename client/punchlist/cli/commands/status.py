@@ -93,6 +93,8 @@ def run_start(context: Context) -> int:
         except LeaseHeld as error:
             code = REFUSED
             way = f"punch queue release {task} --owner {error.owner} gives it back in their name"
+            if not error.data.get("expires_at"):  # it was put back to work in their name, and nobody claimed it
+                way = f"punch pause {task} takes it away from {error.owner}; punch start {task} takes it then"
             show_error(error.kind, error.message, way)
         except RequestRefused as error:
             code = show_refusal(error, "start")
@@ -109,7 +111,10 @@ def _claimed(context: Context, task: str) -> dict[str, Any]:
     except IllegalTransition as error:
         if error.from_ not in _GO_ON:
             raise
-        context.change("task.set_status", task=task, status="in_progress")
+        now = context.change("task.set_status", task=task, status="in_progress")["task"]
+        if now.get("owner", context.owner) != context.owner:
+            # The claim ended when the task was paused or finished: who starts it now has it.
+            context.change("task.edit", task=task, owner=context.owner)
         return context.change("task.claim", task=task, **how)
     except LeaseHeld as error:
         if error.owner != context.owner:
