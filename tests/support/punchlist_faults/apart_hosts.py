@@ -45,6 +45,7 @@ class Hosts:
     def end(self) -> None:
         """Take all of it down: nothing runs there any more."""
         for name in self.address:
+            _do("ip", "link", "delete", f"to-{name}", check=False)  # with the namespace it would go some time later
             _do("ip", "netns", "delete", name, check=False)
         _do("ip", "link", "delete", "bridge0", check=False)
         _do("umount", "/run/netns", check=False)
@@ -54,16 +55,20 @@ class Hosts:
         return ("nsenter", f"--net=/run/netns/{name}", "--")
 
     def cut(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Let nothing through between these hosts, either way; connections stay open and hear nothing."""
+        """Let nothing through between these hosts, either way; connections stay open and hear nothing.
+
+        Each sends to an interface of the other that is not there.
+        """
         for one, other in pairs:
-            _do("ip", "-n", one, "route", "replace", "blackhole", f"{self.address[other]}/32")
-            _do("ip", "-n", other, "route", "replace", "blackhole", f"{self.address[one]}/32")
+            for host, to in ((one, other), (other, one)):
+                lost = ("lladdr", "02:00:00:00:00:ff", "nud", "permanent", "dev", "eth0")
+                _do("ip", "-n", host, "neighbour", "replace", self.address[to], *lost)
 
     def join(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Let everything through again."""
         for one, other in pairs:
-            _do("ip", "-n", one, "route", "del", "blackhole", f"{self.address[other]}/32", check=False)
-            _do("ip", "-n", other, "route", "del", "blackhole", f"{self.address[one]}/32", check=False)
+            for host, to in ((one, other), (other, one)):
+                _do("ip", "-n", host, "neighbour", "delete", self.address[to], "dev", "eth0", check=False)
 
     def delay(self, name: str, milliseconds: int) -> bool:
         """Hold back what a host sends, 0 for no longer; False where the kernel can't."""

@@ -2,8 +2,9 @@
 
 It is a program of its own, with nothing but the standard library, so that it can be killed like any agent:
 
-    python -S apart_work.py SOCKET NAME SEED UNTIL NOTES
+    python -S apart_work.py SOCKET NAME ROLE SEED UNTIL NOTES
 
+One of the role `taker` adds nothing and finishes at once what it got: where there is nothing, its daemon posts nothing.
 UNTIL is by the monotonic clock. Each line of NOTES is one call with all its attempts. A call has a key; where its
 outcome is open, or nothing was written, it is mostly made again with the same key.
 """
@@ -77,8 +78,9 @@ class Link:
 class Worker:
     """Works until the time is over."""
 
-    def __init__(self, path: str, name: str, seed: str, until: float, notes: str) -> None:
+    def __init__(self, path: str, name: str, role: str, seed: str, until: float, notes: str) -> None:  # noqa: PLR0913 - its arguments
         self.until = until
+        self.adds = role != "taker"
         self.random = random.Random(seed)
         self._link, self._name = Link(path), name
         self._notes = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -124,25 +126,28 @@ class Worker:
     def work(self) -> None:
         """One round: perhaps a new task, perhaps a look, a claim, and the end of what was claimed."""
         chance: Callable[[], float] = self.random.random
-        if chance() < 0.35:
+        if self.adds and chance() < 0.2:
             self.call("add", "task.add", title=f"{self._name} {self._calls}")
+        if self.adds and chance() < 0.03:  # for a while there is something to claim, so that "nothing" would be wrong
+            self.call("add", "task.add_many", tasks=[{"title": f"{self._name} {number}"} for number in range(10)])
         if chance() < 0.3:
             self.look()
         wait = {"wait_ms": self.random.choice((100, 400))} if chance() < 0.5 else {}
         got = self.call("claim", "task.claim", owner=self._name, lease_ms=LEASE_MS, **wait)
         if got is None or got["task"] is None:
             return
-        if chance() < 0.02:  # for longer than the lease: each call of this connection keeps it
-            for _ in range(self.random.randrange(4, 9)):
-                time.sleep(0.8)
-                self.look()
+        if self.adds and chance() < 0.015:  # for much longer than the lease: each call of this connection keeps it
+            for _ in range(self.random.randrange(8, 18)):
+                if time.monotonic() < self.until:
+                    time.sleep(0.8)
+                    self.look()
         self.call("complete", "task.set_status", task=got["task"]["id"], status="completed", fence=got["fence"])
 
 
 def main() -> None:
     """Work until the time is over."""
-    path, name, seed, until, notes = sys.argv[1:]
-    worker = Worker(path, name, seed, float(until), notes)
+    path, name, role, seed, until, notes = sys.argv[1:]
+    worker = Worker(path, name, role, seed, float(until), notes)
     while time.monotonic() < worker.until:
         worker.work()
         time.sleep(worker.random.random() * 0.06)
