@@ -1,4 +1,6 @@
-"""`kill -9` again and again under load: eight clients keep a journal and ask again, and nothing answered may be lost.
+"""`kill -9` again and again under load: nine clients keep a journal and ask again, and nothing answered may be lost.
+
+One client is bound to a user. Subscribers to every view, of this user and unbound, resume behind what they have.
 
 SIZE counts kills.
 """
@@ -9,6 +11,7 @@ from punchlist_faults import judge
 from punchlist_faults.load import Follower, workers
 from punchlist_faults.options import Figures, Options, Violation, main, need, workplace
 from punchlist_faults.process import daemon_in, eventually
+from punchlist_faults.viewers import USER, WATCHED, Viewer, judge_all
 
 CLIENTS = 8
 
@@ -20,7 +23,12 @@ def run(options: Options) -> Figures:
     with workplace() as place, daemon_in(place) as daemon:
         starts.append(daemon.start())
         follower = Follower(daemon.socket)
-        with workers(daemon.socket, CLIENTS, random) as crowd:
+        viewers = [Viewer(daemon.socket, options.random(each), *each) for each in WATCHED]
+        with (
+            workers(daemon.socket, CLIENTS, random) as anybody,
+            workers(daemon.socket, 1, random, first=CLIENTS, user=USER) as bound,
+        ):
+            crowd = [*anybody, *bound]
             for _ in range(options.size):
                 time.sleep(random.uniform(0.02, 0.3))
                 daemon.kill()
@@ -41,10 +49,20 @@ def run(options: Options) -> Figures:
             raise Violation("the subscriber failed") from follower.failure
         need(follower.seqs == list(range(1, head + 1)), "the subscriber missed events or got some twice")
         daemon.stop()
+        events = judge.stored_events(daemon.log)
+        daemon.start()
+        try:
+            judge_all(daemon, viewers, head, events)
+        finally:
+            for viewer in viewers:
+                viewer.close()
+        daemon.stop()
         return {
             "kills": options.size,
             **judge.final(daemon, journal),
             "gaps or repeats at the subscriber": 0,
+            "views that resumed": len(viewers),
+            "times": sum(viewer.resumed for viewer in viewers),
             "slowest start, ms": round(max(starts) * 1000),
         }
 

@@ -42,10 +42,11 @@ class Entry:
 
 
 class Worker:
-    """One client in a thread of its own. Its journal is complete once `join` has returned."""
+    """One client in a thread of its own, bound to a user if there is one. Its journal is complete after `join`."""
 
-    def __init__(self, socket: str, number: int, random: Random, pace_s: float = 0.0) -> None:
+    def __init__(self, socket: str, number: int, random: Random, pace_s: float = 0.0, user: str | None = None) -> None:
         self.number = number
+        self._user = user
         self.journal: list[Entry] = []
         self.failure: BaseException | None = None
         self.again = AGAIN
@@ -105,7 +106,8 @@ class Worker:
     def _new(self) -> Entry:
         number = len(self.journal)
         room = number // CALLS_IN_ONE
-        name = self._random.choice((f"own{self.number}.{room}", f"shared.{room}"))
+        own = f"own{self.number}.{room}"
+        name = own if self._user else self._random.choice((own, f"shared.{room}"))
         key = f"{self.number}-{number}"
         params: dict[str, Any] = {"conversation": name, "key": key}
         choice = self._random.random()
@@ -162,6 +164,8 @@ class Worker:
     def _connected(self) -> Raw:
         if self._link is None:
             self._link = Raw(self._socket)
+            if self._user:
+                self._link.result("daemon.hello", user=self._user)
         return self._link
 
     def _hang_up(self) -> None:
@@ -218,10 +222,10 @@ class Follower:
 
 @contextmanager
 def workers(
-    socket: str, number: int, random: Random, *, first: int = 0, pace_s: float = 0.0
+    socket: str, number: int, random: Random, *, first: int = 0, pace_s: float = 0.0, user: str | None = None
 ) -> Generator[list[Worker]]:
     """Clients that begin at once, numbered from `first`; those still at work at the end of the block give up."""
-    crowd = [Worker(socket, first + each, Random(random.random()), pace_s) for each in range(number)]
+    crowd = [Worker(socket, first + each, Random(random.random()), pace_s, user) for each in range(number)]
     try:
         yield crowd
     finally:

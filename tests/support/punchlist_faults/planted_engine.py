@@ -163,6 +163,13 @@ MUTANTS = (
         ("tests/daemon/engine/test_search.py",),
     ),
     Mutant(
+        "rows that a restarted daemon can't tell one by one are told anew",
+        _ENGINE + "views.py",
+        "return (True, opened.state.ids(), []) if found is None else (False, *found)",
+        "return (False, *(found or ([], [])))",
+        ("tests/daemon/engine/test_views.py", CRASH),
+    ),
+    Mutant(
         "what a killed daemon left unindexed is in the first answers",
         _ENGINE + "access.py",
         '"""Return the ids of a user\'s conversations."""\n        await self._conversations.recover()\n',
