@@ -178,7 +178,8 @@ class Run:
         """One more worker on a machine."""
         self._born += 1
         name = f"w{self._born}"
-        role = "taker" if machine == self._only else "adder"
+        holds = not any(where == machine for where, _ in self._workers.values())
+        role = "taker" if machine == self._only else "holder" if holds else "adder"
         given = [name, role, str(self.random.randrange(1 << 30)), str(self.until), str(self._notes(name, machine))]
         command = [sys.executable, "-S", apart_work.__file__, self.world.daemons[machine].socket, *given]
         self._workers[name] = machine, subprocess.Popen(command)

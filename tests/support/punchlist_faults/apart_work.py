@@ -4,9 +4,8 @@ It is a program of its own, with nothing but the standard library, so that it ca
 
     python -S apart_work.py SOCKET NAME ROLE SEED UNTIL NOTES
 
-One of the role `taker` adds nothing and finishes at once what it got: where there is nothing, its daemon posts nothing.
-UNTIL is by the monotonic clock. Each line of NOTES is one call with all its attempts. A call has a key; where its
-outcome is open, or nothing was written, it is mostly made again with the same key.
+ROLE is one of `ROLES`, UNTIL is by the monotonic clock. Each line of NOTES is one call with all its attempts. A call
+has a key; where its outcome is open, or nothing was written, it is mostly made again with the same key.
 """
 
 import json
@@ -17,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 LIST = "release"
 PATIENCE_S = 20.0
@@ -28,6 +27,18 @@ OPEN = ("lost", "outcome_unknown", "shutting_down", "internal_error")
 """Ends of an attempt that leave open whether it was written."""
 
 LEASE_MS = 3_000
+
+
+class Role(NamedTuple):
+    """How likely it is in each round that a worker adds a task, adds many, and holds what it claimed for long."""
+
+    adds: float = 0.0
+    adds_many: float = 0.0
+    holds: float = 0.0
+
+
+ROLES = {"adder": Role(0.2, 0.03, 0.015), "holder": Role(0.2, 0.03, 1.0), "taker": Role()}
+"""Where there are takers alone and nothing to claim, a daemon posts nothing, and answers from what it has."""
 
 
 class Lost(Exception):
@@ -80,7 +91,7 @@ class Worker:
 
     def __init__(self, path: str, name: str, role: str, seed: str, until: float, notes: str) -> None:  # noqa: PLR0913 - its arguments
         self.until = until
-        self.adds = role != "taker"
+        self.role = ROLES[role]
         self.random = random.Random(seed)
         self._link, self._name = Link(path), name
         self._notes = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -126,9 +137,9 @@ class Worker:
     def work(self) -> None:
         """One round: perhaps a new task, perhaps a look, a claim, and the end of what was claimed."""
         chance: Callable[[], float] = self.random.random
-        if self.adds and chance() < 0.2:
+        if chance() < self.role.adds:
             self.call("add", "task.add", title=f"{self._name} {self._calls}")
-        if self.adds and chance() < 0.03:  # for a while there is something to claim, so that "nothing" would be wrong
+        if chance() < self.role.adds_many:  # for a while there is something to claim, so that "nothing" would be wrong
             self.call("add", "task.add_many", tasks=[{"title": f"{self._name} {number}"} for number in range(10)])
         if chance() < 0.3:
             self.look()
@@ -136,7 +147,7 @@ class Worker:
         got = self.call("claim", "task.claim", owner=self._name, lease_ms=LEASE_MS, **wait)
         if got is None or got["task"] is None:
             return
-        if self.adds and chance() < 0.015:  # for much longer than the lease: each call of this connection keeps it
+        if chance() < self.role.holds:  # for much longer than the lease: each call of this connection keeps it
             for _ in range(self.random.randrange(8, 18)):
                 if time.monotonic() < self.until:
                     time.sleep(0.8)
