@@ -152,7 +152,7 @@ def run_move(context: Context) -> int:
     args = context.args
     places = {"before": one_id(args.before), "after": one_id(args.after), "to_end": args.to_end or None}
     if sum(place is not None for place in places.values()) != 1:
-        raise UsageError("say where to: one of --before, --after, --to-end")
+        raise UsageError("name the place: one of --before, --after, --to-end")
     result = context.change("task.move", task=one_id(args.task), **places)
     return context.answer(result, task_lines(result["task"], context.style))
 
