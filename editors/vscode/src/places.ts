@@ -23,7 +23,8 @@ function absolute(name: string, root: string | null): string | null {
 export function mentions(text: string, root: string | null): (Place & { start: number; end: number })[] {
   const found = [];
   for (const match of text.matchAll(MENTION)) {
-    const file = absolute(match[1] ?? "", root);
+    const [, name = ""] = match;
+    const file = /[a-z_]/i.test(name) ? absolute(name, root) : null; // 12:36 is a time
     if (file) found.push({ file, line: Math.max(1, Number(match[2])), start: match.index, end: match.index + match[0].length });
   }
   return found;

@@ -47,6 +47,7 @@ test("places are found in texts and links, below the project and absolute", () =
     { file: path.join(home, "c.txt"), line: 4 },
   ]);
   assert.deepEqual(mentions("a.py:1", null), []);
+  assert.deepEqual(mentions("at 12:36:53", "/p"), []);
   assert.deepEqual([named("/p/src/a.py", 3, "/p"), named("/q/a.py", 3, "/p")], ["src/a.py:3", "/q/a.py:3"]);
 });
 
