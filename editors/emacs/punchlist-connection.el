@@ -92,7 +92,7 @@ Each collection would cost more than the work.")
      (unless (equal (plist-get err :kind) "connection")
        (setq punchlist--connected t punchlist--reason nil punchlist--pause punchlist--first-pause)
        (dolist (request (reverse punchlist--pending))
-         (when (nth 2 request) (process-send-string punchlist--process (nth 1 request))))
+         (when (nth 2 request) (punchlist--write (nth 1 request))))
        (run-hook-with-args 'punchlist--connection-functions 'connected)
        (let ((waiting (nreverse punchlist--when-connected)))
          (setq punchlist--when-connected nil)
@@ -151,13 +151,20 @@ Reads fail, keyed changes wait for the next one."
           (funcall (nth 3 request) (append (plist-get err :data) (list :message (plist-get err :message))) nil)
         (funcall (nth 3 request) nil (plist-get message :result))))))
 
+(defun punchlist--write (text)
+  "Send TEXT.
+A daemon that was killed a moment ago is a lost connection, and no error."
+  (when punchlist--process
+    (condition-case err (process-send-string punchlist--process text)
+      (file-error (punchlist--lost (error-message-string err))))))
+
 (defun punchlist--send (method params done)
   "Send a request for METHOD with PARAMS now; DONE takes the error and the result."
   (let* ((id (cl-incf punchlist--next-id))
          (message `(:jsonrpc "2.0" :id ,id :method ,method :params ,params))
          (text (concat (encode-coding-string (json-serialize message) 'utf-8) "\n")))
     (push (list id text (plist-get params :key) done) punchlist--pending)
-    (process-send-string punchlist--process text)))
+    (punchlist--write text)))
 
 (defun punchlist--request (method params done)
   "Call METHOD with PARAMS; DONE takes the error and the result, later."

@@ -304,6 +304,21 @@ def test_ten_thousand_tasks_are_drawn_in_slices_and_keys_work_meanwhile(emacs: E
     assert (len(lines), lines[0]) == (10_000, "[/] #1 Task 0")
 
 
+def test_a_change_made_before_emacs_knows_that_the_daemon_is_dead_is_made_by_the_next_one(tmp_path: Path) -> None:
+    process = Spawned(tmp_path)
+    try:
+        process.start()
+        with Editor(process.socket, tmp_path) as emacs:
+            show(emacs, "website")
+            process.kill()
+            emacs.eval('(progn (punchlist--change punchlist--list "task.add" (list :title "One")) nil)')
+            process.start()
+            emacs.shows(["[ ] #1 One"])
+            assert emacs.said() == []
+    finally:
+        process.kill()
+
+
 def test_the_pieces_hold_by_themselves(tmp_path: Path) -> None:
     done = subprocess.run(
         ["emacs", "--batch", "-Q", "-L", PLUGIN, "-l", "punchlist-tests", "-f", "ert-run-tests-batch-and-exit"],

@@ -37,8 +37,14 @@ class Editor:
         loaded = load or ("-L", str(PLUGIN), "-l", "punchlist")
         driver = Path(__file__).with_suffix(".el")
         command = ["emacs", "--batch", "-Q", *loaded, "-l", str(driver), "-f", "drive"]
+        # Without a screen Emacs leaves SIGPIPE as it finds it; with one it ignores the signal, as here.
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=directory, env=variables
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=directory,
+            env=variables,
+            restore_signals=False,
         )
         self._unread = b""
 
