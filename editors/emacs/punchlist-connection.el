@@ -156,7 +156,7 @@ Reads fail, keyed changes wait for the next one."
 A daemon that was killed a moment ago is a lost connection, and no error."
   (when punchlist--process
     (condition-case err (process-send-string punchlist--process text)
-      (file-error (punchlist--lost (error-message-string err))))))
+      (error (punchlist--lost (error-message-string err))))))
 
 (defun punchlist--send (method params done)
   "Send a request for METHOD with PARAMS now; DONE takes the error and the result."
