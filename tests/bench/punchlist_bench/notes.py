@@ -13,8 +13,14 @@ call: the flush of the disk, and a processor that has cooled down meanwhile.
 Microseconds of a processor per call: each step alone, and a real daemon under 64 clients. The daemon's whole exceeds
 the sum by the event loop, the connection's bookkeeping, and the index that follows behind the log. Redis's whole call
 takes little more than socket, commit and decoding take here together: to be as quick, the domain, the checksum and the
-answer would have to cost next to nothing. A change that shares its commit makes about a hundred calls of functions
+answer would have to cost next to nothing. A change that shares its commit makes about eighty calls of functions
 (`tests/journeys/test_costs.py` counts them, so that no more come unnoticed): what is left is the interpreter's speed.
+Where there is a Python 3.14, install punchlist with that; `punch doctor` says so.
+
+Each commit looks whether its files are still what they were, and notes how far the log has come before it is answered.
+Watching names by inotify, or noting it behind the answer, would save a client that is alone a few microseconds; the
+first does not see a write through a memory map, and with the second a kill could leave an answered change without its
+note.
 
 """,
     "reads": """\

@@ -1,6 +1,7 @@
 """`punch doctor`: looks at everything a daemon needs and says what to change. Starts no daemon, changes nothing."""
 
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ _MIN_FREE_BYTES = 256 << 20
 _LARGE_LOG_BYTES = 1 << 30
 _LARGE_WAL_BYTES = 64 << 20
 _NEEDED_PYTHON = (3, 11)
+_QUICKEST_PYTHON = (3, 14)
 _MIB = 1 << 20
 _OTHERS = 0o077
 
@@ -120,6 +122,9 @@ def _python() -> Finding:
     text = f"{sys.version.split()[0]} at {sys.executable}"
     if sys.version_info < _NEEDED_PYTHON:
         return Finding("python", "fail", text, "punchlist needs Python 3.11 or newer")
+    quicker = f"python{_QUICKEST_PYTHON[0]}.{_QUICKEST_PYTHON[1]}"
+    if sys.version_info < _QUICKEST_PYTHON and (found := shutil.which(quicker)) is not None:
+        return Finding("python", "ok", text, f"{found} runs the daemon faster: install punchlist with it")
     return Finding("python", "ok", text)
 
 

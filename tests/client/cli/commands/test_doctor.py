@@ -33,6 +33,23 @@ def test_a_healthy_place_is_all_ok(punch: Any) -> None:
     assert "  ok  daemon: punchlistd " in shown.out
 
 
+def test_a_faster_interpreter_on_the_path_is_named_and_is_no_fault(
+    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = home / "programs"
+    folder.mkdir()
+    faster = folder / "python3.14"
+    faster.write_text("#!/bin/sh\n")
+    faster.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    monkeypatch.setattr(doctor.sys, "version_info", (3, 13, 0))
+    outcome = punch("doctor")
+    assert outcome.code == 0
+    assert f"{faster} runs the daemon faster: install punchlist with it" in outcome.out
+    monkeypatch.setattr(doctor.sys, "version_info", (3, 14, 0))
+    assert "runs the daemon faster" not in punch("doctor").out
+
+
 def test_a_project_file_that_may_not_choose_its_list_is_a_fault(
     punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
