@@ -12,9 +12,11 @@ import time
 
 from punchlistd.shared.port import Conflict, Forbidden, OutcomeUnknown, SharedLog, Unreachable
 
-PATIENCE_S = 6.0
-"""After so long no further attempt is made: electing a leader takes six seconds, the last attempt up to four more, and
-a client waits ten before it gives the daemon up."""
+PATIENCE_S = 8.0
+"""After so long a change is given up: electing a leader takes six to seven seconds, mostly, and people wait ten."""
+
+LEAST_S = 1.5
+"""A post has at least so long, however long its call waited before."""
 
 PAUSE_S = 0.1
 """About how long to wait between two attempts."""
@@ -40,28 +42,30 @@ async def post(  # noqa: C901 - one answer after the other
         Forbidden: This member may not post.
         TooLarge: It is not in.
     """
-    until = time.monotonic() + PATIENCE_S if until is None else until
+    left_s = PATIENCE_S if until is None else max(LEAST_S, until - time.monotonic())
     unknown: OutcomeUnknown | None = None
-    while True:
-        failed: Exception
-        try:
-            return await log.post(list, expected, nonce, body)
-        except OutcomeUnknown as error:
-            failed = unknown = error
-        except Conflict as error:
-            failed, unknown = error, OutcomeUnknown(f"{error} Nobody could say which one.")
-        except (Unreachable, Forbidden) as error:
-            if unknown is None:
-                raise
-            failed = error
-        try:
-            behind = await log.read(list, expected)
-        except (Unreachable, Forbidden):
-            behind = []
-        if behind:
-            if behind[0].nonce == nonce:
-                return behind[0].position
-            raise Conflict(f"Another post to {list} came first.") from failed
-        if time.monotonic() >= until:
-            raise unknown
-        await asyncio.sleep(PAUSE_S * (0.5 + random.random()))  # noqa: S311 - chance, no secret
+    try:
+        async with asyncio.timeout(left_s):
+            while True:
+                failed: Exception
+                try:
+                    return await log.post(list, expected, nonce, body)
+                except OutcomeUnknown as error:
+                    failed = unknown = error
+                except Conflict as error:
+                    failed, unknown = error, OutcomeUnknown(f"{error} Nobody could say which one.")
+                except (Unreachable, Forbidden) as error:
+                    if unknown is None:
+                        raise
+                    failed = error
+                try:
+                    behind = await log.read(list, expected)
+                except (Unreachable, Forbidden):
+                    behind = []
+                if behind:
+                    if behind[0].nonce == nonce:
+                        return behind[0].position
+                    raise Conflict(f"Another post to {list} came first.") from failed
+                await asyncio.sleep(PAUSE_S * (0.5 + random.random()))  # noqa: S311 - chance, no secret
+    except TimeoutError:
+        raise unknown or OutcomeUnknown("The server did not answer in time.") from None
