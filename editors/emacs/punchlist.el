@@ -297,7 +297,9 @@ DONE takes the result, an error is told."
        (let ((lines (mapcar #'punchlist--safe (plist-get result :undone))) (version (punchlist--list-version list)))
          (if (not lines) (message "punchlist: there is nothing to undo")
            (run-at-time 0 nil (lambda ()
-                                (when (yes-or-no-p (concat "Undo?\n  " (string-join lines "\n  ") "\n"))
+                                ;; Out of a timer Emacs would ask in a menu, where RET means yes.
+                                (when (let ((use-dialog-box nil))
+                                        (yes-or-no-p (concat "Undo?\n  " (string-join lines "\n  ") "\n")))
                                   (punchlist--change list "list.undo" (list :expect_version version)))))))))))
 
 (defun punchlist--visit (&rest places)
