@@ -63,14 +63,20 @@ class ConversationCalls(TaskCalls):
         members = {"tasks": new_tasks(tasks), "keep_unfinished": keep_unfinished, "confirm": confirm}
         return Call("list.replace", self._write(p.ListReplace, write, **members), attrgetter("tasks"))
 
-    def share(self, space: str) -> Call[SharedResult]:
+    def share(self, space: str, *, repair: bool = False) -> Call[SharedResult]:
         """Shares the list with its whole history in a space; repeating it goes on where it stopped.
+
+        Args:
+            space: Where.
+            repair: Whether the list is shared already, and the space lost changes that are to be put back from here.
 
         Raises:
             Unreachable: The space can't be reached.
-            Forbidden: This machine may not change what is there, or a list of this name is there already.
+            Forbidden: This machine may not change what is there, or a list of this name is there already; or another
+                machine has more of a list that is to be put back.
+            Diverged: The space has other changes than those that are to be put back.
         """
-        return Call("list.share", ListShare(conversation=self.id, space=space), itself)
+        return Call("list.share", ListShare(conversation=self.id, space=space, repair=repair), itself)
 
     def join(self, space: str) -> Call[SharedResult]:
         """Gets the list of this name from a space, and follows it; repeating it goes on where it stopped.

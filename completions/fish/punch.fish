@@ -546,6 +546,7 @@ complete -c punch -n '_shtab_punch_using confirm' -l no-autostart -d 'fail inste
 complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a share -d 'Share a list with other machines, in a space.'
 complete -c punch -n '_shtab_punch_using share' -s h -l help -d 'show this help message and exit'
 complete -c punch -n '_shtab_punch_using share' -l space -x -d 'the space (default: the only one)'
+complete -c punch -n '_shtab_punch_using share' -l repair -d 'put back what the space has lost of a list that is shared'
 complete -c punch -n '_shtab_punch_using share' -s c -l conversation -xka "(_punch_ask list)" -d 'the list (default: PUNCHLIST_CONVERSATION, else the project'"'"'s)'
 complete -c punch -n '_shtab_punch_using share' -l json -d 'print JSON for programs'
 complete -c punch -n '_shtab_punch_using share' -l actor -x -d 'who does this, as the log records it (default: PUNCHLIST_ACTOR, else the user)'

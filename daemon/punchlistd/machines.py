@@ -124,7 +124,7 @@ class Machines:
 
     async def share(self, params: ListShare) -> Outcome:
         """list.share."""
-        return await self._answer(lambda sharing: sharing.share(params))
+        return await self._answer(lambda sharing: (sharing.repair if params.repair else sharing.share)(params))
 
     async def join(self, params: ListJoin) -> Outcome:
         """list.join."""

@@ -45,9 +45,14 @@ class SpaceAdd(Params, frozen=True, kw_only=True):
 
 
 class ListShare(Place, frozen=True, kw_only=True):
-    """Shares a list with its whole history in a space; repeating it goes on where it stopped."""
+    """Shares a list with its whole history in a space; repeating it goes on where it stopped.
+
+    With `repair` a list that is shared puts back what the space has lost of it, and makes the space anew if that is
+    lost, too; it is refused while another machine that is reached has more of the list.
+    """
 
     space: SpaceName
+    repair: bool = False
 
 
 class ListJoin(Place, frozen=True, kw_only=True):

@@ -164,7 +164,7 @@ class Conversations:
         if (lane := self.lanes.get(name)) is not None:
             opened.lane = lane
             try:
-                opened.place = await self.place(opened, lane.base)
+                opened.place = lane.placed(await self.place(opened, lane.base))
             except Damaged as damaged:
                 return await self._salvage(name, damaged)
         if not opened.state.user:

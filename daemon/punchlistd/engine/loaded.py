@@ -46,6 +46,10 @@ class Lane(Protocol):
         """Where the list was before the first post that the log tells of."""
         ...
 
+    def placed(self, place: Place) -> Place:
+        """Where a place of the list is now: it moves if posts are lost and put back."""
+        ...
+
     @property
     def shared(self) -> Shared | None:
         """What is said of the list while its newest changes may be missing."""

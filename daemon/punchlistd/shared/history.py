@@ -1,7 +1,8 @@
-"""The history of a list as posts: put into a space where the list is shared, and compared with what is there."""
+"""The history of a list as posts: put into a space where the list is shared, or was lost, beside what is there."""
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -9,10 +10,10 @@ from punchlistd.engine.calls import Step
 from punchlistd.engine.loaded import Place
 from punchlistd.shared.port import Conflict, Posted, SharedLog
 from punchlistd.shared.posting import post
-from punchlistd.shared.posts import Unreadable, check_of, group_of, seal, steps_of, unseal
-from punchlistd.store.port import EventLog, Stored
+from punchlistd.shared.posts import Unreadable, begins_anew, check_of, group_of, has_check, seal, steps_of, unseal
+from punchlistd.store.port import EventLog, Stored, side_of
 
-__all__ = ["Posted", "Taken", "matches", "share", "slices"]
+__all__ = ["Altered", "Posted", "Taken", "matches", "put_back", "share", "slices"]
 
 SLICE_EVENTS = 500
 SLICE_BYTES = 128 << 10
@@ -23,6 +24,10 @@ _encode = msgspec.json.Encoder().encode
 
 class Taken(Exception):
     """The space has another history under the list's name."""
+
+
+class Altered(Exception):
+    """The replica's history does not make the posts any more that it was made of."""
 
 
 async def slices(log: EventLog, name: str, member: str) -> AsyncGenerator[list[Step]]:
@@ -121,3 +126,83 @@ def _behind(steps: list[Step], version: int, shared: int) -> tuple[list[Step], i
             return steps[index:], version + 1
         version += len(step.events)
     return [], version + 1
+
+
+class _Kept(NamedTuple):
+    """A post as a replica holds it: the version of its first event, its steps, and the head of the chain behind it."""
+
+    first: int
+    steps: list[Step]
+    check: str
+
+
+async def _kept(log: EventLog, name: str, member: str, shared: int) -> AsyncGenerator[_Kept]:
+    """The posts that a replica is made of; up to the version `shared` they are slices, as `share` cut them."""
+    after = 0
+    rest: list[Stored] = []
+    while found := await _read(log, name, after):
+        own = [stored for stored in found if stored.version <= shared]
+        if own:
+            yield _Kept(own[0].version, steps_of(own, member), "")
+        rest += found[len(own) :]
+        after = found[-1].seq
+        begin = 0
+        for at, stored in enumerate(rest, 1):
+            if side := side_of(stored).chain:
+                yield _Kept(rest[begin].version, steps_of(rest[begin:at], member), side)
+                begin = at
+        rest = rest[begin:]
+    if rest:
+        raise Altered
+
+
+async def _with_more(pieces: AsyncIterator[_Kept]) -> AsyncGenerator[tuple[_Kept, bool]]:
+    """Each piece, and whether another one follows."""
+    last = await anext(pieces, None)
+    while last is not None:
+        following = await anext(pieces, None)
+        yield last, following is not None
+        last = following
+
+
+async def put_back(log: EventLog, space: SharedLog, name: str, base: Place, shared: int) -> int:
+    """Post again what a space has lost of a list; how many posts that took.
+
+    Args:
+        log: the local log.
+        space: the shared one.
+        name: the list.
+        base: where it was once it was shared from here, if it was.
+        shared: the version that it had then; 0: it was joined.
+
+    Raises:
+        Taken: The space has other posts.
+        Altered: The posts can't be made as they were.
+        TooNew: A later version of punchlist wrote some of them.
+        SharedLogError: The space does not take them now; repeating goes on where it stopped.
+    """
+    found = await space.read(name, 0)
+    place, posts = Place(), 0
+    async for kept, more in _with_more(_kept(log, name, space.member, shared)):
+        nonce = f"{space.member}-{os.urandom(8).hex()}"
+        body = seal(space.member, nonce, kept.first, place.check, kept.steps, more=more)
+        check = check_of(body)
+        ends = kept.first - 1 + sum(len(step.events) for step in kept.steps)
+        if check != (kept.check or (base.check if ends == shared else check)):
+            raise Altered
+        if begins_anew(body):  # what was before it counts no more, whether the space has it or not
+            place = Place(found[-1].position if found else 0, "")
+            there = [has_check(each.body, check) for each in found]
+            found = found[there.index(True) :] if any(there) else []
+        if found:
+            there = found.pop(0)
+            if not has_check(there.body, check):
+                raise Taken
+            place = Place(there.position, check)
+            continue
+        try:
+            place = Place(await post(space, name, place.position, nonce, body), check)
+        except Conflict as error:
+            raise Taken from error
+        posts += 1
+    return posts

@@ -135,6 +135,10 @@ class Lane:
         """Where the list was before the first post that the local log tells of."""
         return self.replica.base
 
+    def placed(self, place: Place) -> Place:
+        """Where a place of the list is now: it moves if posts are lost and put back."""
+        return self.replica.placed(place)
+
     @property
     def shared(self) -> Shared | None:
         """What is said of the list while its newest changes may be missing."""
@@ -211,6 +215,8 @@ class Lane:
 
     async def _go_on(self) -> float | None:  # noqa: C901, PLR0911 - one state after the other
         """Do what there is to do; how long to wait before the next look, None: until there is work."""
+        if self.replica.stuck and self.replica.stale and self._log.link.state == "up":
+            await self._catch_up()
         if self.replica.refused is not None:
             self._refuse_all(self.replica.refused)
             return None

@@ -43,6 +43,7 @@ class Lanes:
         self.members = Members(log.member)
         self.link_known = anyio.Event()
         """Set once the link is up, or it is known why it is not."""
+        self._changed = anyio.Event()
         self._parts = parts
         self._leases = leases
         self._group: anyio.abc.TaskGroup | None = None
@@ -80,6 +81,13 @@ class Lanes:
         if (scope := self._scopes.pop(conversation, None)) is not None:
             scope.cancel()
 
+    async def is_up(self, patience_s: float) -> bool:
+        """Whether the space is reached, or will be soon."""
+        with anyio.move_on_after(patience_s):
+            while self.log.link.state != "up":
+                await self._changed.wait()
+        return self.log.link.state == "up"
+
     async def close(self) -> None:
         """Take no more calls, and see what is on its way to its end."""
         async with anyio.create_task_group() as group:
@@ -96,6 +104,8 @@ class Lanes:
     def link_changed(self, link: Link) -> None:
         """The way to the space is another one now."""
         logger.info("space %s: %s %s", self.space, link.state, link.reason)
+        self._changed.set()
+        self._changed = anyio.Event()
         if link.state != "connecting":
             self.link_known.set()
         if link.state == "up":
@@ -106,6 +116,8 @@ class Lanes:
     def beat(self, beat: Beat) -> None:
         """A member lives."""
         self.members.beat(beat.member, list(beat.lists))
+        if beat.member != self.log.member:
+            self.members.stuck(beat.member, beat.stuck)
 
     def wanted(self, list: str, member: str, round_trip_s: float) -> None:
         """A member asks for the next turn."""
@@ -115,13 +127,17 @@ class Lanes:
     # what is done now and then
 
     async def _beat(self) -> None:
-        """Give a sign of life where claims are kept here, and can be: not in a list that is followed no more."""
+        """Give a sign of life where claims are kept here, and can be: not in a list that is followed no more.
+
+        It tells of lists that are stuck, too: whoever puts posts back asks for the longest replica.
+        """
         while True:
             followed = (name for name, lane in self.lanes.items() if not lane.replica.refused)
             kept = tuple(name for name in followed if self._leases.keeps(name))
-            if kept and self.log.link.state == "up":
+            stuck = {name: lane.replica.version for name, lane in self.lanes.items() if lane.replica.stuck}
+            if (kept or stuck) and self.log.link.state == "up" and self.log.link.may_post:
                 try:
-                    await self.log.beat(Beat(self.log.member, kept))
+                    await self.log.beat(Beat(self.log.member, kept, stuck))
                 except SharedLogError as error:
                     logger.info("space %s: %s", self.space, error)
             await asyncio.sleep(BEAT_S)
@@ -131,12 +147,12 @@ class Lanes:
         while True:
             await asyncio.sleep(COMPARE_S)
             for lane in list(self.lanes.values()):
-                if self.log.link.state != "up" or (position := lane.replica.position) is None:
+                if self.log.link.state != "up" or lane.replica.position is None:
                     continue
                 try:
                     last = await self.log.last(lane.conversation)
                 except SharedLogError as error:
                     logger.info("space %s: %s", self.space, error)
                     break
-                if last != position and lane.replica.position == position:
+                if lane.replica.is_behind(last):
                     lane.compare()

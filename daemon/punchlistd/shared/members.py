@@ -6,6 +6,7 @@ the log lets one of them in. While this daemon itself is cut off it hears nothin
 """
 
 import time
+from collections.abc import Mapping
 
 BEAT_S = 1.0
 """How often a daemon that keeps claims gives a sign of life, in seconds."""
@@ -34,6 +35,7 @@ class Members:
         """Nobody is known."""
         self._own = own
         self._members: dict[tuple[str, str], Member] = {}
+        self._stuck: dict[str, dict[str, tuple[int, float]]] = {}
 
     def of(self, keeper: str, conversation: str) -> Member | None:
         """The daemon that keeps a claim; None: this one."""
@@ -47,6 +49,17 @@ class Members:
         for conversation in conversations:
             if (member := self._members.get((keeper, conversation))) is not None:
                 member.heard_at = now
+
+    def stuck(self, keeper: str, versions: Mapping[str, int]) -> None:
+        """A daemon told how far it has come in lists that do not go on."""
+        for conversation, version in versions.items():
+            self._stuck.setdefault(conversation, {})[keeper] = version, time.monotonic()
+
+    def longest(self, conversation: str, within_s: float) -> tuple[int, str]:
+        """The highest version that another daemon has told of lately, and who it is; 0 if none did."""
+        since = time.monotonic() - within_s
+        told = self._stuck.get(conversation, {})
+        return max(((version, keeper) for keeper, (version, at) in told.items() if at >= since), default=(0, ""))
 
     def heard_of(self) -> None:
         """The way to the space is open again: whatever was not heard in between proves nothing."""

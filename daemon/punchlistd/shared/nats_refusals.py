@@ -85,8 +85,8 @@ _TABLE: dict[str, _Row] = {
     ),
     "no_stream": _Row(
         True,
-        "The space {space} is not at {where} (any more). If it was lost, restore it from the server's backup; to make"
-        " it anew: punch space remove {space}, then add it again.",
+        "The space {space} is not at {where} (any more). Its lists can be read here. Restore it from the server's"
+        " backup; or put each list back from the machine that has most of it: punch share LIST --repair",
     ),
     "name_taken": _Row(
         True, "At {where} the stream {stream} is there and is not a space's: {cause}. Choose another name."

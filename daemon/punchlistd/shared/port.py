@@ -47,10 +47,14 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Beat(msgspec.Struct, frozen=True):
-    """A sign of life of a member: whatever is claimed through it in these lists lasts."""
+    """A sign of life of a member: whatever is claimed through it in these lists lasts.
+
+    `stuck` tells how far it has come in lists that the space has lost or that do not go on, by their versions.
+    """
 
     member: str
     lists: tuple[str, ...] = ()
+    stuck: dict[str, int] = {}
 
 
 class SharedLogError(Exception):

@@ -9,6 +9,7 @@ on showing what it has and takes no changes. Every type and member of today is o
 `decide` finds gets a higher one in `LEVELS`, and stands in posts only once the list was raised to it.
 """
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
@@ -133,8 +134,32 @@ def check_of(body: bytes) -> str:
     return _envelope.decode(body).check
 
 
+def newest_of(body: bytes) -> int:
+    """The version behind a post, 0 where it is none of punchlist's."""
+    try:
+        envelope = _envelope.decode(body)
+        return envelope.version - 1 + sum(len(group.events) for group in _groups.decode(envelope.groups))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return 0
+
+
+def begins_anew(body: bytes) -> bool:
+    """Whether a post is a tombstone: nothing before it counts."""
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        first = _groups.decode(_envelope.decode(body).groups)[:1]
+        return bool(first and first[0].events) and type(decode_event(first[0].events[0])) is ConversationDeleted
+    return False
+
+
+def has_check(body: bytes, check: str) -> bool:
+    """Whether the chain of posts has this head behind a post."""
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _envelope.decode(body).check == check
+    return False
+
+
 def unseal(posted: Posted, behind: Place, version: int) -> Post:
-    """Read a post that follows a version at a place.
+    """Read a post that follows a version at a place. A tombstone follows every earlier one.
 
     Raises:
         TooNew: It is of a later version of punchlist.
@@ -152,9 +177,10 @@ def unseal(posted: Posted, behind: Place, version: int) -> Post:
     if not steps or not all(step.events for step in steps):
         raise Diverged(f"{by} holds nothing.")
     fresh = _begins_anew(steps)
-    if posted.before > behind.position and not (fresh and not version):
+    anew = fresh and envelope.version > version
+    if posted.before > behind.position and not anew:
         raise Diverged(f"{where} follows {posted.before}, and what is known ends at {behind.position}.")
-    if envelope.version != version + 1 and not (fresh and not version):
+    if envelope.version != version + 1 and not anew:
         raise Diverged(f"{by} begins at version {envelope.version}, and the list is at {version}.")
     if envelope.check != _link(behind.check, envelope.version, bytes(envelope.groups), fresh=fresh):
         raise Diverged(f"{by} does not follow from the one before it: its check is another.")

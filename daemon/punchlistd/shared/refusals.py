@@ -50,6 +50,44 @@ def unreadable(conversation: str, space: str, error: Unreadable) -> Rejection:
     return Rejection("diverged", message, facts)
 
 
+def lost(conversation: str, space: str, ends_at: int) -> Rejection:
+    """The space ends with an earlier version of the list."""
+    message = (
+        f"The space {space} has lost changes of {conversation}: it ends with version {ends_at}. The list can be read"
+        f" here, not written. To put them back: punch share {conversation} --repair"
+    )
+    return Rejection("diverged", message, {"conversation": conversation, "space": space})
+
+
+def other_history(conversation: str, space: str) -> Rejection:
+    """The space went on without what is here."""
+    message = (
+        f"The space {space} has other changes of {conversation} than there are here, for example because it was"
+        " restored from a backup and written to. The list can be read here, not written. To keep this copy: punch"
+        f" leave {conversation} --keep-as NAME"
+    )
+    return Rejection("diverged", message, {"conversation": conversation, "space": space})
+
+
+def longer_elsewhere(conversation: str, version: int, keeper: str, own: int) -> Rejection:
+    """Another machine has more of the list."""
+    message = (
+        f"{keeper.partition('_')[0]} has {conversation} up to version {version}, and it ends here with {own}: nothing"
+        f" was put back. Run it there: punch share {conversation} --repair"
+    )
+    return Rejection("forbidden", message, {"what": "space"})
+
+
+def altered(conversation: str) -> Rejection:
+    """The local history does not make the same posts any more."""
+    message = (
+        f"The history of {conversation} here does not make the posts any more that the space had, for example because"
+        f" this machine was called otherwise then: nothing was put back. Try another machine, or keep the tasks: punch"
+        f" leave {conversation} --keep-as NAME"
+    )
+    return Rejection("forbidden", message, {"what": "space"})
+
+
 def of(error: SharedLogError, space: str, link: Link) -> Rejection:
     """What came of a question to the space, where nothing of the list has changed here."""
     if isinstance(error, Forbidden):

@@ -4,7 +4,6 @@ Posts are given to the writer in their order, each behind the one that it follow
 held; what was lost on the way is read. A post that does not follow stops the list: it is shown, and takes no changes.
 """
 
-import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -21,11 +20,15 @@ from punchlistd.engine.inbox import Inbox
 from punchlistd.engine.loaded import LoadedConversation, Place
 from punchlistd.engine.transaction import Transactor
 from punchlistd.shared import refusals
-from punchlistd.shared.port import Link, Posted, SharedLog, Unreachable
-from punchlistd.shared.posts import Diverged, Post, Unreadable, check_of, unseal
+from punchlistd.shared.port import Forbidden, Link, Posted, SharedLog, Unreachable
+from punchlistd.shared.posts import Post, Unreadable, begins_anew, has_check, newest_of, unseal
 from punchlistd.store.port import EventLog
 
 logger = logging.getLogger(__name__)
+
+
+CERTAIN_S = 10.0
+"""How long servers must show a reader the same loss until he believes it, in seconds: an election takes six."""
 
 
 class Parts(NamedTuple):
@@ -71,6 +74,8 @@ class Replica:
         self.base = base
         self.refused: Rejection | None = None
         """Why the list takes no changes from here until somebody acts."""
+        self.stuck = False
+        """Whether that is because of what the shared log holds or lacks: it is looked at again once it changes."""
         self.away_since: float | None = time.monotonic()
         """Since when the shared log was not reached, by the monotonic clock."""
         self.place: Place | None = None
@@ -89,6 +94,9 @@ class Replica:
         self._settled = settled
         self._returned = returned
         self._version = 0
+        self._moved = Place()  # where the post that this replica ends with stands again
+        self._seen = 0  # with what position the shared log ended when this replica got stuck
+        self._missing_since: float | None = None
         self._held: dict[int, Posted] = {}  # pushed before the one that they follow, by its position
 
     @property
@@ -114,9 +122,22 @@ class Replica:
         since = 0 if away is None else now_ms() - int((time.monotonic() - away) * 1000)
         return Shared(self.space, state, since)
 
+    @property
+    def version(self) -> int:
+        """The version behind the posts that were given to the writer, 0 while that is not known."""
+        return 0 if self.place is None else self._version
+
     def begin_anew(self) -> None:
         """Go on from where the list is now."""
-        self.refused, self.place, self.stale = None, None, True
+        self.refused, self.stuck, self.place, self.stale = None, False, None, True
+
+    def placed(self, place: Place) -> Place:
+        """Where a place of the list is now: it moves if posts are lost and put back."""
+        return self._moved if self._moved.check == place.check else place
+
+    def is_behind(self, last: int) -> bool:
+        """Whether a shared log that ends with this position is worth a look."""
+        return last != (self._seen if self.stuck else self.position)
 
     def link_changed(self, link: Link) -> None:
         """The way to the space is another one."""
@@ -132,6 +153,8 @@ class Replica:
 
     def posted(self, posted: Posted) -> None:
         """Somebody posted, perhaps this daemon."""
+        if self.stuck and self.place is not None and has_check(posted.body, self.place.check):
+            self.stale = True  # what was lost is back
         if self.refused is not None or self.place is None or posted.position <= self.place.position:
             return
         self._held[posted.before] = posted
@@ -161,29 +184,65 @@ class Replica:
         if place is None:
             return
         found = await self._log.read(self.conversation, max(0, place.position - 1))
+        if place.position and not _goes_on(found, place):
+            found = await self._find_again(place)
+        elif self.stuck:
+            self.refused, self.stuck = None, False
         if self.away_since is not None:
             self._returned()  # nothing was heard of the others meanwhile, and proves nothing
-        self.stale, self.away_since = False, None
-        if place.position and not _goes_on(found, place):
-            await self._miss(found, place)
-            return
+        self.stale, self.away_since, self._missing_since = False, None, None
         for posted in found:
             if self.refused is None and self.place is not None and posted.position > self.place.position:
                 self._arrive(posted)
         self.take_held()
         self._held.clear()
 
-    async def _miss(self, found: list[Posted], place: Place) -> None:
-        """The shared log does not have the post that this replica ends with: it lost it, or answers from the past."""
-        if found and found[0].position == place.position:
-            self._diverge(f"another post stands at position {place.position}, where this replica ends")
-            return
-        last = await self._log.last(self.conversation)
-        if last < place.position and await self._log.is_current(self.conversation, last):
-            self._diverge(f"the space has lost what came after position {last}")
-            return
-        self.stale = True
-        raise Unreachable(f"{self.space} answers with an old state of {self.conversation}.")
+    async def _find_again(self, place: Place) -> list[Posted]:
+        """The posts of a list whose last one is not where it was: put back elsewhere, lost, or replaced by others.
+
+        A check names a post and all before it, so it is the same one wherever it stands now.
+
+        Raises:
+            Unreachable: What answers may be of the past.
+        """
+        found = await self._log.read(self.conversation, 0)
+        if self.place != place:  # it was only told late of what came meanwhile
+            return found
+        for posted in found:
+            if has_check(posted.body, place.check):
+                await self._move(Place(posted.position, place.check))
+                return found
+        last = found[-1] if found else None
+        self._seen = 0 if last is None else last.position
+        if not await self._is_certain(self._seen):
+            raise Unreachable(f"{self.space} answers with an old state of {self.conversation}.")
+        self.stuck = True
+        ends_at = 0 if last is None else newest_of(last.body)
+        if ends_at < self._version and (last is None or ends_at):
+            self.refused = refusals.lost(self.conversation, self.space, ends_at)
+        else:
+            self.refused = refusals.other_history(self.conversation, self.space)
+        logger.error("%s: %s", self.conversation, self.refused.message)
+        return []
+
+    async def _move(self, place: Place) -> None:
+        """Go on from where the last post stands now."""
+        if place != (before := self.place):
+            opened = await self._parts.conversations.durable(self.conversation)
+            if self.place != before:
+                return
+            opened.place = self.place = self._moved = place
+            logger.info("%s: goes on behind position %d of %s", self.conversation, place.position, self.space)
+        self.refused, self.stuck = None, False
+
+    async def _is_certain(self, last: int) -> bool:
+        """Whether the shared log ends there: who may not post can ask no quorum, and waits until no answer differs."""
+        try:
+            return await self._log.is_current(self.conversation, last)
+        except Forbidden:
+            now = time.monotonic()
+            self._missing_since = self._missing_since or now
+            return now - self._missing_since > CERTAIN_S
 
     async def _reached(self) -> Place | None:
         """Up to where the list goes here; None if it can't be had."""
@@ -212,6 +271,7 @@ class Replica:
             received = unseal(posted, self.place, self._version)
         except Unreadable as error:
             self.refused = refusals.unreadable(self.conversation, self.space, error)
+            self.stuck, self._seen = True, posted.position
             logger.error("%s: %s", self.conversation, error)
             return
         self.follow(received, received.steps)
@@ -235,16 +295,12 @@ class Replica:
             self.place, self.stale = None, True
         self._settled(steps, refusal, posted)
 
-    def _diverge(self, reason: str) -> None:
-        self.refused = refusals.unreadable(self.conversation, self.space, Diverged(f"{self.space}: {reason}."))
-        logger.error("%s: %s", self.conversation, reason)
-
 
 def _goes_on(found: list[Posted], place: Place) -> bool:
     """Whether what was read begins with the post that a replica ends with, or with one that erases it."""
     if not found:
         return False
     first = found[0]
-    with contextlib.suppress(Exception):
-        return first.position > place.position or check_of(first.body) == place.check
-    return False
+    if first.position == place.position:
+        return has_check(first.body, place.check)
+    return begins_anew(first.body)

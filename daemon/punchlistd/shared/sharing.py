@@ -35,13 +35,17 @@ from punchlistd.engine.loaded import LoadedConversation, Place
 from punchlistd.shared import history, refusals
 from punchlistd.shared.lane import Lane
 from punchlistd.shared.lanes import Lanes
-from punchlistd.shared.port import SharedLog, SharedLogError
+from punchlistd.shared.port import Link, SharedLog, SharedLogError
 from punchlistd.shared.posting import PATIENCE_S
 from punchlistd.shared.posts import TooNew
 from punchlistd.shared.replica import Parts
 from punchlistd.shared.spaces import BadAddress, SharedList, Space, Spaces, checked_address, load, machine_name, save
 
 logger = logging.getLogger(__name__)
+
+ASKED_S = 6.0
+"""How long other machines have to tell how much they have of a list that is to be put back, in seconds: one that was
+cut off is back after five, and tells it each second."""
 
 RETRY_S = 5.0
 """How long after a failure a list that was being shared is tried again, in seconds."""
@@ -69,6 +73,7 @@ class Adapter(NamedTuple):
 
 
 class _Kept(NamedTuple):
+    space: Space
     lanes: Lanes
     scope: anyio.CancelScope
 
@@ -133,7 +138,7 @@ class Sharing:
 
     def _prepare(self, space: Space) -> _Kept:
         lanes = Lanes(space.name, self._adapter.open(space, self.member), self._parts, self._leases)
-        self._kept[space.name] = kept = _Kept(lanes, anyio.CancelScope())
+        self._kept[space.name] = kept = _Kept(space, lanes, anyio.CancelScope())
         for one in self._spaces.lists:
             if one.space == space.name:
                 self._hold_back(lanes.add(one.conversation, Place(one.position, one.check)), one)
@@ -272,7 +277,8 @@ class Sharing:
             return refusals.taken(name, space)
         except SharedLogError as error:
             return refusals.of(error, space, lanes.log.link)
-        done = SharedList(name, space, place.position, place.check)
+        version = (await self._parts.conversations.durable(name)).state.version
+        done = SharedList(name, space, place.position, place.check, version)
         if (refused := await self._save(self._with(done))) is not None:
             return refused
         lane.replica.base = place
@@ -281,6 +287,57 @@ class Sharing:
         await lane.barrier()  # so that the list is shown as current, and a change is taken at once
         opened = await self._parts.conversations.durable(name)
         return SharedResult(conversation=name, space=space, version=opened.state.version, posts=posts)
+
+    async def repair(  # noqa: PLR0911 - one reason against it after the other
+        self, params: ListShare
+    ) -> SharedResult | Rejection:
+        """list.share, of a list that the space has lost changes of."""
+        async with self._changing:
+            name, space = params.conversation, params.space
+            known = self._listed(name)
+            if known is None or known.space != space:
+                return self._refusal(name, space) or refusals.not_shared(name)
+            if known.left or known.sharing:
+                return refusals.left(name, space) if known.left else refusals.partial(space, self._link(space))
+            kept = self._kept[space]
+            checked = await self._adapter.prepare(kept.space, self.member)
+            if isinstance(checked, Rejection):
+                return checked
+            if not await kept.lanes.is_up(PATIENCE_S):
+                return refusals.unreachable(space, self._link(space))
+            if not self._link(space).may_post:
+                return refusals.forbidden(space, "These creds may only read.")
+            await anyio.sleep(ASKED_S)
+            own = (await self._parts.conversations.durable(name)).state.version
+            version, keeper = kept.lanes.members.longest(name, ASKED_S)
+            if version > own:
+                return refusals.longer_elsewhere(name, version, keeper, own)
+            lane = kept.lanes.lanes[name]
+            posts = await self._put_back(known, kept.lanes.log)
+            if isinstance(posts, Rejection):
+                return posts
+            if lane.replica.stuck:
+                lane.go_on()
+            await lane.barrier()
+            return lane.replica.refused or SharedResult(conversation=name, space=space, version=own, posts=posts)
+
+    async def _put_back(self, known: SharedList, log: SharedLog) -> int | Rejection:
+        """Post again what is missing; how many posts that took."""
+        name, space = known.conversation, known.space
+        try:
+            base = Place(known.position, known.check)
+            return await history.put_back(self._parts.log, log, name, base, known.version)
+        except TooNew as error:
+            return refusals.unreadable(name, space, error)
+        except history.Taken:
+            return refusals.other_history(name, space)
+        except history.Altered:
+            return refusals.altered(name)
+        except SharedLogError as error:
+            return refusals.of(error, space, log.link)
+
+    def _link(self, space: str) -> Link:
+        return self._kept[space].lanes.log.link
 
     async def _finish(self, name: str) -> None:
         """Go on with what a restart cut short."""

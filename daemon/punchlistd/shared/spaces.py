@@ -54,14 +54,16 @@ class Space(msgspec.Struct, frozen=True, omit_defaults=True):
 class SharedList(msgspec.Struct, frozen=True, omit_defaults=True):
     """A list of this daemon that is also in a space.
 
-    The first post that the local log does not hold follows the one at `position`, which has `check`. While `sharing`
-    its history is still being posted; once it was `left` it is followed no more.
+    The first post that the local log does not hold follows the one at `position`, which has `check`; the list had
+    `version` then, if it was shared from here. While `sharing` its history is still being posted; once it was `left` it
+    is followed no more.
     """
 
     conversation: str
     space: str
     position: int = 0
     check: str = ""
+    version: int = 0
     sharing: bool = False
     left: bool = False
 

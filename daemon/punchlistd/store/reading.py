@@ -324,8 +324,9 @@ def _version_at(log: Operations, conversation: str, after: int) -> int | None:
 def _dense(lines: list[Stored], version: int | None) -> tuple[list[Stored], Damaged | None]:
     """The lines up to the first before which a version is missing, and that one."""
     for at, stored in enumerate(lines):
-        if version is not None and stored.version != version + 1 and (version or not is_tombstone(stored.wire)):
-            return lines[:at], Damaged(stored.conversation, stored.seq, f"version {version + 1} is missing")
+        follows = version is None or stored.version == version + 1
+        if not follows and not (is_tombstone(stored.wire) and stored.version > (version or 0)):
+            return lines[:at], Damaged(stored.conversation, stored.seq, f"version {(version or 0) + 1} is missing")
         version = stored.version
     return lines, None
 

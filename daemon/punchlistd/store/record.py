@@ -95,7 +95,7 @@ def verify(previous_check: str, stored: Stored) -> bool:
 
 
 def verify_chain(conversation: str, version: int, check: str, newer: Iterable[Stored]) -> None:
-    """Check that events follow from a version and from each other; after version 0 may come 1 or a tombstone.
+    """Check that events follow from a version and from each other; a tombstone may leave out versions.
 
     Raises:
         Damaged: With the first one that does not.
@@ -103,7 +103,7 @@ def verify_chain(conversation: str, version: int, check: str, newer: Iterable[St
     for stored in newer:
         try:
             found = parse(stored.line, stored.seq)
-            expected = found.version if version == 0 and is_tombstone(found.wire) else version + 1
+            expected = max(version + 1, found.version) if is_tombstone(found.wire) else version + 1
             if found.conversation != conversation or found.version != expected:
                 raise ValueError(f"version {expected} is missing")
             if not verify(check, found):

@@ -189,7 +189,7 @@ class _Check:
         fresh = is_tombstone(stored.wire)
         if name in self._holes:
             self._holes.discard(name)
-        elif stored.version != version + 1 and not (fresh and version == 0):
+        elif stored.version != version + 1 and not (fresh and stored.version > version):
             self._problem(name, stored.seq, f"it has version {stored.version} where {version + 1} is due")
         elif not verify(check, stored):
             self._problem(name, stored.seq, "it does not follow from the event before it")

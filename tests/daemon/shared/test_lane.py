@@ -22,6 +22,8 @@ from punchlistd.domain.commands import Decision
 from punchlistd.engine.calls import Arrival, Step
 from punchlistd.engine.loaded import Place
 from punchlistd.engine.transaction import OVERTAKEN
+from punchlistd.shared.history import Taken, put_back
+from punchlistd.shared.replica import CERTAIN_S
 
 LIST = "release"
 
@@ -467,20 +469,122 @@ def test_a_list_that_holds_what_can_not_be_followed_is_read_and_not_written(
     together(story)
 
 
-def test_a_space_that_lost_posts_is_noticed_and_changes_nothing_here() -> None:
+async def lost(space: MemorySpace, kept: int, *machines: Machine) -> None:
+    """The space forgets all but its first posts, while nobody is there."""
+    for each in machines:
+        each.shared.cut()
+    await asyncio.sleep(1)
+    del space.posts[LIST][kept:]
+    for each in machines:
+        each.shared.heal()
+    await asyncio.sleep(1)
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_space_that_lost_posts_is_noticed_and_changes_nothing_here_until_they_are_put_back(kept: int) -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        reader = Machine("eve", space, LIST, may_post=False)
+        for n in range(3):
+            await a.call(add(f"{n}"))
+        await a.call(claim("ann"))
+        await b.call(p.ListUndo(conversation=LIST))
+        everybody = (a, b, reader)
+        for each in everybody:
+            await each.reaches(LIST, 6)
+        await lost(space, kept, *everybody)
+        for each in (a, b):
+            refused = await each.refused(add("more"))
+            assert refused.kind == "diverged" and "punch share release --repair" in refused.message
+            assert await each.version(LIST) == 6
+        await asyncio.sleep(CERTAIN_S + 1)  # who may ask no quorum waits longer
+        assert reader.lanes.lanes[LIST].replica.state == "diverged"
+        put = await put_back(b.log, b.shared, LIST, Place(), 0)
+        assert put == 5 - kept
+        for each in everybody:
+            await each.becomes(LIST, "current")
+        assert (await a.call(add("more")))["version"] == 7
+        for each in everybody:
+            await each.reaches(LIST, 7)
+        await ended(*everybody)
+
+    together(story)
+
+
+def test_who_comes_back_after_posts_were_put_back_goes_on_by_himself_and_so_he_does_after_a_restart() -> None:
     async def story(space: MemorySpace) -> None:
         a, b = pair(space)
         for n in range(3):
             await a.call(add(f"{n}"))
         await b.reaches(LIST, 4)
+        b.shared.cut()
+        await lost(space, 0, a)
+        await put_back(a.log, a.shared, LIST, Place(), 0)
+        await a.becomes(LIST, "current")
+        await a.call(add("more"))
+        b.shared.heal()
+        await b.reaches(LIST, 5)
+        await lost(space, 0, a, b)
+        await put_back(a.log, a.shared, LIST, Place(), 0)
+        await a.stop()
+        await b.stop()
+        again = Machine("ann", space, LIST, log=a.log)
+        assert (await again.call(add("after")))["version"] == 6
+        await again.stop()
+
+    together(story)
+
+
+def test_a_space_that_went_on_without_what_is_here_is_told_apart_from_one_that_lost_it() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        for n in range(3):
+            await a.call(add(f"{n}"))
+        await b.reaches(LIST, 4)
+        b.shared.cut()
         del space.posts[LIST][1:]
+        fresh = Machine("eve", space, LIST)
+        for n in range(3):
+            await fresh.call(add(f"other {n}"))
+        b.shared.heal()
+        refused = await b.refused(add("more"))
+        assert refused.kind == "diverged" and "--keep-as" in refused.message
+        with pytest.raises(Taken):
+            await put_back(b.log, b.shared, LIST, Place(), 0)
+        assert [await each.version(LIST) for each in (b, fresh)] == [4, 5]
+        await ended(a, b, fresh)
+
+    together(story)
+
+
+def test_the_others_tell_how_much_they_have_of_a_list_that_was_lost() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        b.shared.cut()
+        await a.call(add("two"))
+        await lost(space, 0, a, b)
+        await asyncio.sleep(2)
+        assert b.lanes.members.longest(LIST, 2) == (3, a.shared.member)
+        assert a.lanes.members.longest(LIST, 2) == (2, b.shared.member)
+        await ended(a, b)
+
+    together(story)
+
+
+def test_rubbish_that_whoever_runs_the_space_takes_away_stops_the_list_no_longer() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        assert space.commit(LIST, space.posts[LIST][-1].position, "rubbish", b"rubbish")
+        assert (await a.refused(add("two"))).kind == "diverged"
+        space.posts[LIST].pop()
         for each in (a, b):
-            each.shared.cut()
-            await asyncio.sleep(1)
-            each.shared.heal()
-            refused = await each.refused(add("more"))
-            assert refused.kind == "diverged" and "lost" in refused.message
-            assert await each.version(LIST) == 4
+            await each.becomes(LIST, "current")
+        await a.call(add("two"))
+        await b.reaches(LIST, 3)
         await ended(a, b)
 
     together(story)

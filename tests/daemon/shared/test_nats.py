@@ -351,7 +351,7 @@ async def test_a_stream_that_is_deleted_under_us_is_not_made_again_silently(tmp_
             server.forget()
             server.start()
             gone = await hearing.link("refused", "no_stream")
-            assert f"punch space remove {space.name}" in gone.reason
+            assert "punch share LIST --repair" in gone.reason
             with pytest.raises(Unreachable):
                 await ann.post("a", first, "n2", b"two")
 

@@ -212,6 +212,37 @@ async def test_while_the_server_is_away_lists_are_read_changes_are_refused_and_l
 
 
 @needs_server
+async def test_a_server_that_lost_its_disk_gets_its_lists_back_from_the_machine_that_has_most_of_them(
+    machines: Machines, tmp_path: Path
+) -> None:
+    with running_server(tmp_path / "nats") as server:
+        async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
+            for one in (ann, bob):
+                await one.add_space("team", [server.url])
+            await ann.conversation("release").add_many([f"task {number}" for number in range(3)])
+            await ann.conversation("release").share("team")
+            await bob.conversation("release").join("team")
+            await bob.conversation("release").add("from bob")
+            await follows(ann, "release", "task 0", "task 1", "task 2", "from bob")
+            server.kill()
+            server.forget()
+            server.start()
+            with pytest.raises(errors.Unreachable):
+                await ann.conversation("release").add("nowhere")
+            put = await ann.conversation("release").share("team", repair=True)
+            assert put.posts == 2
+            with anyio.fail_after(PATIENCE_S):
+                while True:
+                    try:
+                        await bob.conversation("release").add("goes on", key="k")
+                        break
+                    except errors.Diverged:  # until the posts that were put back have come to him
+                        continue
+            await follows(ann, "release", "task 0", "task 1", "task 2", "from bob", "goes on")
+            assert (await bob.conversation("release").share("team", repair=True)).posts == 0
+
+
+@needs_server
 async def test_variables_configure_a_container_without_any_command(
     machines: Machines, server: NatsServer, space: str
 ) -> None:

@@ -124,8 +124,29 @@ MUTANTS = (
     Mutant(
         "pushes that are lost are found by comparing positions",
         _SHARED + "lanes.py",
-        "if last != position and lane.replica.position == position:",
+        "if lane.replica.is_behind(last):",
         "if False:",
+        _LANE,
+    ),
+    Mutant(
+        "what a space lost is told as lost",
+        _SHARED + "replica.py",
+        "if ends_at < self._version and (last is None or ends_at):",
+        "if False:",
+        _LANE,
+    ),
+    Mutant(
+        "a replica goes on where its last post stands now",
+        _SHARED + "replica.py",
+        "            if has_check(posted.body, place.check):\n                await",
+        "            if False:\n                await",
+        _LANE,
+    ),
+    Mutant(
+        "posts are put back only behind those that are the same",
+        _SHARED + "history.py",
+        "            if not has_check(there.body, check):\n",
+        "            if False:\n",
         _LANE,
     ),
     Mutant(

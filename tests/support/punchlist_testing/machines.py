@@ -150,6 +150,12 @@ class Machine:
             while await self.version(name) < version:  # noqa: ASYNC110 - the engine has no such event
                 await asyncio.sleep(0.01)
 
+    async def becomes(self, name: str, state: str) -> None:
+        """Wait until the list stands so here."""
+        async with asyncio.timeout(60):
+            while self.lanes.lanes[name].replica.state != state:  # noqa: ASYNC110 - the engine has no such event
+                await asyncio.sleep(0.01)
+
     async def stop(self) -> None:
         """End as after kill -9: nothing is answered any more."""
         self.engine.close()

@@ -190,6 +190,8 @@ class MemorySharedLog:
     async def is_current(self, list: str, position: int) -> bool:
         """Ask the quorum."""
         await self._reach()
+        if not self._may_post:
+            raise Forbidden("This member may only read.")
         if self._space.chance(self._space.faults.barrier_lost):
             raise Unreachable("No answer came.")
         posts = self._space.posts.get(list, [])

@@ -6,7 +6,7 @@ from typing import Any
 
 from punchlist.cli import mcp_extra
 from punchlist.cli.argument_types import positive
-from punchlist.cli.arguments import YES, Argument, Usage, value
+from punchlist.cli.arguments import YES, Argument, Usage, flag, value
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import CONFIGURATION, REFUSED
 from punchlist.cli.failure import UsageError, show_error
@@ -69,7 +69,14 @@ COMMANDS = {
             "punch space server team --host a.example.org --host b.example.org --host c.example.org --member ann",
         ),
     ),
-    "share": Usage((_LIST, _SPACE), ("punch share release-1.0 --space team",)),
+    "share": Usage(
+        (
+            _LIST,
+            _SPACE,
+            flag("--repair", text="put back what the space has lost of a list that is shared"),
+        ),
+        ("punch share release-1.0 --space team", "punch share release-1.0 --repair"),
+    ),
     "join": Usage(
         (Argument(("list",), "the list, by its name in the space", {"metavar": "LIST"}), _SPACE),
         ("punch join release-1.0 --space team",),
@@ -185,8 +192,11 @@ def run_share(context: Context) -> int:
     """Post the whole list, and from here on every change of it."""
     name = context.args.list or context.conversation
     context.check_list(name)
-    made = context.call("list.share", conversation=name, space=_only_space(context))
+    made = context.call("list.share", conversation=name, space=_only_space(context), repair=context.args.repair)
     space = safe(made["space"])
+    if context.args.repair:
+        told = f"put back {made['posts']} posts of" if made["posts"] else "nothing is missing of"
+        return context.answer(made, [f"{told} {safe(name)} in {space}, version {made['version']}"])
     lines = [
         f"shared {safe(name)} in {space}, version {made['version']}",
         f"  on another machine: punch join {safe(name)} --space {space}",
