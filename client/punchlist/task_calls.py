@@ -120,17 +120,21 @@ class TaskCalls:
         """
         return Call("task.add_many", self._write(p.TaskAddMany, write, tasks=new_tasks(tasks)), attrgetter("tasks"))
 
-    def get(self, task: str) -> Call[Task]:
-        """One task, or `NotFound`."""
-        return Call("task.get", p.TaskGet(conversation=self.id, task=task), attrgetter("task"))
+    def get(self, task: str, *, min_version: int | None = None) -> Call[Task]:
+        """One task, or `NotFound`; as to `min_version` see `list`."""
+        params = p.TaskGet(conversation=self.id, task=task, min_version=min_version)
+        return Call("task.get", params, attrgetter("task"))
 
-    def explain(self, task: str | None = None) -> Call[r.TaskExplainResult]:
+    def explain(self, task: str | None = None, *, min_version: int | None = None) -> Call[r.TaskExplainResult]:
         """Why a task can't be started or completed now; without `task`, why the list gives out none.
+
+        As to `min_version` see `list`.
 
         Raises:
             NotFound: The list has no such task.
         """
-        return Call("task.explain", p.TaskExplain(conversation=self.id, task=task), itself)
+        params = p.TaskExplain(conversation=self.id, task=task, min_version=min_version)
+        return Call("task.explain", params, itself)
 
     def list(  # noqa: PLR0913 - the filters of the wire
         self,
@@ -141,6 +145,7 @@ class TaskCalls:
         limit: int | None = None,
         offset: int = 0,
         at_version: int | None = None,
+        min_version: int | None = None,
         label: str | Iterable[str] | None = None,
         parent: str | None = None,
         due_before: int | None = None,
@@ -157,12 +162,17 @@ class TaskCalls:
             limit: At most so many.
             offset: Skip so many first.
             at_version: As the list was right after that version.
+            min_version: Wait until the list has this version here, ten seconds at most: with a version that another
+                machine was told, what it did to a shared list is seen here, too.
             label: Keep those that have this label, or all of these.
             parent: Keep the parts of this task.
             due_before: Keep those that are due before this time, in milliseconds since 1970 UTC.
             text: Keep those with these words in title, description, labels or notes, in any case.
             waits_for: Keep those that were completed and wait for a `check` or a `yes`.
             sort: By this instead of the list's own order: `due`, `priority`, `created`, `updated` or `title`.
+
+        Raises:
+            VersionConflict: `min_version` did not come.
         """
         statuses: Any = status if status is None or isinstance(status, str) else tuple(status)
         params = p.TaskList(
@@ -173,6 +183,7 @@ class TaskCalls:
             limit=limit,
             offset=offset,
             at_version=at_version,
+            min_version=min_version,
             label=label if label is None or isinstance(label, str) else tuple(label),
             parent=parent,
             due_before=due_before,

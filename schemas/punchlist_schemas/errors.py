@@ -22,7 +22,12 @@ _ROWS = (
     ErrorKind("invalid_params", -32602, "A parameter is missing, unknown or wrong.", ("field", "expected", "nearest")),
     ErrorKind("internal_error", -32603, "A fault of ours; the daemon's log has the details."),
     ErrorKind("not_found", -32001, "No such task, conversation, message or subscription.", ("what", "id")),
-    ErrorKind("version_conflict", -32002, "expect_version did not match.", ("expected", "actual")),
+    ErrorKind(
+        "version_conflict",
+        -32002,
+        "expect_version did not match, or min_version did not come.",
+        ("expected", "actual"),
+    ),
     ErrorKind(
         "illegal_transition",
         -32003,

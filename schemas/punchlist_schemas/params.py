@@ -276,17 +276,26 @@ class TaskAddMany(Mutation, frozen=True, kw_only=True):
 
 
 class TaskGet(Params, frozen=True, kw_only=True):
-    """One task."""
+    """One task.
+
+    With `min_version` the answer waits until the list has this version here, ten seconds at most: what another machine
+    was told of a shared list is seen on this one, too.
+    """
 
     conversation: ConversationId
     task: TaskId
+    min_version: Position | None = None
 
 
 class TaskExplain(Params, frozen=True, kw_only=True):
-    """Why a task can't be started or completed now; without `task`, why the list gives out none."""
+    """Why a task can't be started or completed now; without `task`, why the list gives out none.
+
+    As to `min_version` see `task.get`.
+    """
 
     conversation: ConversationId
     task: TaskId | None = None
+    min_version: Position | None = None
 
 
 class TaskList(Params, frozen=True, kw_only=True):
@@ -295,7 +304,8 @@ class TaskList(Params, frozen=True, kw_only=True):
     `fields` keeps only the named members of each task (`id` always stays); `at_version` shows the list as it was
     right after that version. `since` alone asks for what looks different since that position of the log, which is
     refused, with `epoch`, if it belongs to another log. `label` keeps the tasks that have all of these labels,
-    `text` those with these words, in any case, in title, description, labels or a note.
+    `text` those with these words, in any case, in title, description, labels or a note. As to `min_version` see
+    `task.get`.
     """
 
     conversation: ConversationId
@@ -305,6 +315,7 @@ class TaskList(Params, frozen=True, kw_only=True):
     limit: Limit | None = None
     offset: Position = 0
     at_version: Position | None = None
+    min_version: Position | None = None
     fields: tuple[ShortText, ...] | None = None
     since: Position | None = None
     epoch: ShortText | None = None

@@ -75,7 +75,9 @@ _NEXT: "dict[str, Callable[[Facts], str]]" = {
     "invalid_params": lambda data: _nearest(data) if data.get("nearest") else "",
     "confirmation_required": lambda data: f"repeat with confirm={data.get('token', 'TOKEN')}",
     "undo_conflict": _undo_conflict,
-    "unreachable": lambda data: "check the connection: punch space list; reading still works",
+    "unreachable": lambda data: (
+        "nothing was changed" if "reason" in data else "check the connection: punch space list; reading still works"
+    ),
     "diverged": lambda data: "punch doctor shows what differs and how to go on",
     "upgrade_needed": lambda data: "install the newest punchlist, then: punch daemon restart",
     "storage_full": lambda data: "free some disk space, then try again; reading still works",

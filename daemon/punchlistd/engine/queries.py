@@ -38,6 +38,9 @@ TOGETHER = 16
 FILTERED = 64
 """So many messages are looked at together for those of some roles."""
 
+REACHED_S = 10.0
+"""How long a read waits for the version that it asks for, in seconds."""
+
 
 class Queries:
     """Answers every read: at once where the state is loaded and durable, else when it is.
@@ -94,6 +97,20 @@ class Queries:
         """As `now`, however long it takes until the state is loaded and durable."""
         opened = await self._access.durable(caller.user, params.conversation)
         return opened if isinstance(opened, Rejection) else made(lambda: read(params, opened, self._subscriptions.head))
+
+    async def reaches(self, caller: Caller, name: str, version: int) -> Rejection | None:
+        """Wait until a conversation has a version, for a while; why it has not."""
+        opened: LoadedConversation | Rejection = await self._access.durable(caller.user, name)
+        with anyio.move_on_after(REACHED_S):
+            while not isinstance(opened, Rejection) and opened.state.version < version:
+                await self._subscriptions.change(opened.state.conversation, caller.user, self._subscriptions.head)
+                opened = await self._access.durable(caller.user, name)
+        if isinstance(opened, Rejection) or opened.state.version >= version:
+            return opened if isinstance(opened, Rejection) else None
+        shared = None if opened.lane is None else opened.lane.shared
+        where = "" if shared is None else f" The space {shared.space}: {shared.state}."
+        text = f"{opened.state.conversation} is at version {opened.state.version}; {version} has not come.{where}"
+        return Rejection("version_conflict", text, {"expected": version, "actual": opened.state.version})
 
     async def typed(self, answer: Awaitable[Outcome]) -> Outcome:
         """An answer, or the refusal where what it needs of the log can't be had."""

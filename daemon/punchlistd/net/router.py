@@ -13,7 +13,7 @@ import msgspec
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS, Method
-from punchlist_schemas.params import ListUndo, Mutation, Params, TaskClaim
+from punchlist_schemas.params import ListUndo, Mutation, TaskClaim
 from punchlistd.engine import state_queries as q
 from punchlistd.engine.access import for_the_trusted, foreign_owner
 from punchlistd.engine.calls import Caller, Read, Stage, StateQuery, Write, stamp
@@ -51,6 +51,7 @@ class Row(NamedTuple):
         log: Answers from the log, however long it takes.
         from_log: Whether a call needs `log` where there is `state` too.
         long: Whether the answers of `log` may be long: they are made one after the other, as the peer takes them.
+        reaches: Whether it may ask for a version that has not come yet.
         waits: Whether it may wait for something to happen; it does not hold up the other calls of its connection.
         trusted: What it does that a connection which is bound to a user can't.
         scope: Refuses a call of a connection that is bound to a user.
@@ -62,6 +63,7 @@ class Row(NamedTuple):
     log: Callable[[Connection, Any], Awaitable[Outcome]] | None = None
     from_log: Callable[[Any], bool] | None = None
     long: bool = False
+    reaches: bool = False
     waits: bool = False
     trusted: str = ""
     scope: Callable[[str | None, Mutation], Rejection | None] | None = None
@@ -97,9 +99,16 @@ def table(own: ConnectionMethods, queries: Queries, search: Search, sharing: Sha
         row("conversation.presence", log=own.presence),
         row("conversation.list", log=queries.list_conversations, long=True),
         row("conversation.resolve", log=queries.resolve),
-        row("task.get", state=q.get_task),
-        row("task.list", state=q.list_tasks, log=queries.list_tasks, from_log=q.is_of_the_past, long=True),
-        row("task.explain", state=q.explain_task),
+        row("task.get", state=q.get_task, reaches=True),
+        row(
+            "task.list",
+            state=q.list_tasks,
+            log=queries.list_tasks,
+            from_log=q.is_of_the_past,
+            long=True,
+            reaches=True,
+        ),
+        row("task.explain", state=q.explain_task, reaches=True),
         row("task.search", log=search.answer, long=True),
         row("message.get", log=queries.get_message),
         row("message.list", log=queries.list_messages, long=True),
@@ -201,7 +210,7 @@ class Router:
     def _begin_waiting(self, connection: Connection, caller: Caller, id: bytes | None) -> WaitingCall | Rejection:
         return SHUTTING_DOWN if self._connections.closing else connection.waiting.begin(caller, id)
 
-    def _read(self, connection: Connection, caller: Caller, id: bytes | None, row: Row, params: Params) -> None:
+    def _read(self, connection: Connection, caller: Caller, id: bytes | None, row: Row, params: Any) -> None:
         refused = caller.full if type(caller) is BatchCaller else None
         if refused is None and row.trusted:
             refused = for_the_trusted(caller.user, row.trusted)
@@ -209,7 +218,9 @@ class Router:
             caller.answer(id, refused)
             return
         behind_write = connection.last_write is not None and connection.last_write.stage is not Stage.ANSWERED
-        if row.state is not None and (row.from_log is None or not row.from_log(params)):
+        if row.reaches and params.min_version is not None:
+            self._begin_later(connection, caller, id, row, params, behind_write=behind_write)
+        elif row.state is not None and (row.from_log is None or not row.from_log(params)):
             outcome = None if behind_write else self._queries.now(caller, row.state, params)
             if outcome is None:
                 later = partial(self._begin_later, connection, caller, id, row, params, behind_write=False)
@@ -240,6 +251,8 @@ class Router:
         try:
             if behind_write and (refused := await self._passed(connection)) is not None:
                 outcome = refused
+            elif row.reaches and (refused := await self._reached(connection, params)) is not None:
+                outcome = refused
             elif isinstance(caller, WaitingCall):
                 with caller.running():
                     outcome = await self._from_log(connection, row, params)
@@ -267,6 +280,12 @@ class Router:
         if refused is None and write is not None and write.stage is Stage.POSTING and write.opened is not None:
             return None if write.opened.lane is None else await write.opened.lane.barrier()
         return refused
+
+    async def _reached(self, connection: Connection, params: Any) -> Rejection | None:
+        """Wait for the version that a read asks for; why it does not come."""
+        if params.min_version is None:
+            return None
+        return await self._queries.reaches(connection, params.conversation, params.min_version)
 
     async def _from_log(self, connection: Connection, row: Row, params: Any) -> Outcome:
         if row.state is not None and (row.from_log is None or not row.from_log(params)):

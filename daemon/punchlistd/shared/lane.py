@@ -38,7 +38,8 @@ from punchlistd.shared.port import (
 from punchlistd.shared.posting import PATIENCE_S, post
 from punchlistd.shared.posts import Post, check_of, seal
 from punchlistd.shared.replica import Parts, Replica
-from punchlistd.store.record import key_hash
+from punchlistd.store.port import side_of
+from punchlistd.store.record import is_tombstone, key_hash
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +101,8 @@ class Lane:
         self._draft: Draft | None = None
         self._forgotten = False
         self._closing = False
-        self._erasing = 0  # before this position everything was deleted here, and is to leave the space
+        self._erasing = 0  # before this position everything was deleted, and is to leave the space
+        self._looked_back = False  # whether an erasure was left unfinished, when this daemon was killed perhaps
         self._single = 0  # so many calls were too large together: each gets a post of its own
         self._wants: dict[str, float] = {}  # who asked for a turn, in the order of asking, and until when it is kept
         self._work = asyncio.Event()
@@ -286,6 +288,9 @@ class Lane:
 
     async def _catch_up(self) -> None:
         await self.replica.catch_up()
+        if not self._looked_back:
+            self._looked_back = True
+            self._erasing = max(self._erasing, await self._deleted_at())
         if self._forgotten and not self.replica.arriving:
             self._forgotten = False
             self._parts.conversations.follow(await self._parts.conversations.durable(self.conversation))
@@ -295,11 +300,26 @@ class Lane:
         try:
             await self._log.erase(self.conversation, self._erasing)
         except Forbidden as error:
-            logger.warning("%s: the space %s keeps what was deleted: %s", self.conversation, self.space, error)
+            logger.warning(
+                "%s: the space %s keeps what was deleted until a keeper's machine is there: %s",
+                self.conversation,
+                self.space,
+                error,
+            )
         self._erasing = 0
+
+    async def _deleted_at(self) -> int:
+        """The position of the tombstone that the list begins with here, 0 if it begins with none.
+
+        Whoever posted it may have been killed before the rest was erased.
+        """
+        first = await self._parts.log.read(0, 1, conversation=self.conversation)
+        return side_of(first[0]).position if first and is_tombstone(first[0].wire) else 0
 
     def _followed(self, received: Post) -> None:
         """A post goes to the writer: what was to stand in its place is in now, or never will be."""
+        if received.begins_anew:  # whoever may erase does: the machine that deleted the list may not, or be gone
+            self._erasing = received.place.position
         self._unknown.clear()
         self._wants.pop(received.by, None)
         draft = self._draft

@@ -14,7 +14,7 @@ import msgspec
 from punchlistd.shared.nats_creds import Creds, read_creds
 from punchlistd.shared.nats_link import Answer, Connection, connect
 from punchlistd.shared.nats_refusals import Refused
-from punchlistd.shared.nats_stream import Subjects, ask, find, list_of, word
+from punchlistd.shared.nats_stream import Subjects, ask, find, list_of, stores, word
 from punchlistd.shared.port import (
     Beat,
     Conflict,
@@ -160,13 +160,10 @@ class NatsLog:
         except (Unreachable, OutcomeUnknown):
             raise Refused("no_quorum", where=connection.url) from None
         try:
-            answer = await connection.request(self._bar(connection), b"", {"Nats-TTL": "1s"})
+            if not await stores(connection, self._bar(connection)):
+                raise Refused("no_quorum", where=connection.url)
         except Forbidden:
             return False
-        except (Unreachable, OutcomeUnknown):
-            raise Refused("no_quorum", where=connection.url) from None
-        if "error" in _decode(answer.data):
-            raise Refused("no_quorum", where=connection.url)
         return True
 
     async def _watch(self, connection: Connection, created: str) -> Refused:
@@ -182,7 +179,9 @@ class NatsLog:
                     continue
                 if (await find(connection, self._space.name)).created != created:
                     return Refused("replaced", where=connection.url)
-                self._failing_since = None
+                failing = self._failing_since is not None and self._link.may_post
+                if not failing or await stores(connection, self._bar(connection)):
+                    self._failing_since = None
             except Unreachable:
                 return Refused("unreachable", where=connection.url, cause="it stopped answering")
             except Refused as refused:

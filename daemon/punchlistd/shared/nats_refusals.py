@@ -28,7 +28,11 @@ _TABLE: dict[str, _Row] = {
     "unreachable": _Row(
         False, "No server answers at {where} ({cause}). Check the address, the network and the server."
     ),
-    "no_quorum": _Row(False, "{where} answers, but too few servers of the space are up to agree. Start the others."),
+    "no_quorum": _Row(
+        False,
+        "{where} answers, but the space's servers store nothing now: too few of them are up, or a disk is full. Start"
+        " the others; or make room, and restart the server.",
+    ),
     "server_too_old": _Row(
         True,
         "{where} runs NATS {version}; a space needs 2.14 or newer, since older ones can accept two changes for one"

@@ -13,7 +13,7 @@ import msgspec
 
 from punchlistd.shared.nats_link import Connection
 from punchlistd.shared.nats_refusals import Refused
-from punchlistd.shared.port import Forbidden, OutcomeUnknown, SharedLogError
+from punchlistd.shared.port import Forbidden, OutcomeUnknown, SharedLogError, Unreachable
 
 _NOT_FOUND = 10059
 _NO_JETSTREAM = frozenset({10039, 10076})
@@ -91,6 +91,19 @@ async def ask(connection: Connection, what: str, body: dict[str, Any] | None = N
     """
     answer = await connection.request(f"$JS.API.{what}", b"" if body is None else msgspec.json.encode(body))
     return msgspec.json.decode(answer.data, type=dict[str, Any])
+
+
+async def stores(connection: Connection, barrier: str) -> bool:
+    """Whether the servers take posts: with a full disk they answer everything else. `barrier` is a subject for this.
+
+    Raises:
+        Forbidden: This member may not post.
+    """
+    try:
+        answer = await connection.request(barrier, b"", {"Nats-TTL": "1s"})
+    except (Unreachable, OutcomeUnknown):
+        return False
+    return "error" not in msgspec.json.decode(answer.data)
 
 
 async def find(connection: Connection, space: str) -> Found:

@@ -74,6 +74,11 @@ class Post(msgspec.Struct, frozen=True):
     steps: list[Step]
     more: bool
 
+    @property
+    def begins_anew(self) -> bool:
+        """Whether it is a tombstone of another machine: nothing before it counts."""
+        return _begins_anew(self.steps)
+
 
 class Unreadable(Exception):
     """A post that this daemon can't follow; the message is a sentence for people."""

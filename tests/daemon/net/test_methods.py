@@ -78,6 +78,37 @@ async def test_a_refusal_has_its_code_kind_and_facts_and_changes_nothing(
         assert log.head == head and await peer.result("task.list", conversation=C) == before
 
 
+@pytest.mark.parametrize("method", ["task.list", "task.get", "task.explain"])
+async def test_a_read_waits_for_the_version_that_it_asks_for_and_holds_up_no_other(tmp_path: Path, method: str) -> None:
+    async with engine(tmp_path) as running:
+        peer, other = await running.connect(), await running.connect()
+        await filled(peer)
+        version = (await peer.result("task.list", conversation=C))["version"]
+        task = {} if method == "task.list" else {"task": "1"}
+        assert await peer.result(method, conversation=C, min_version=version, **task)
+        peer.send(method, {"conversation": C, "min_version": version + 1, **task}, id=7)
+        peer.send("task.get", {"conversation": C, "task": "2"}, id=8)
+        assert (await peer.receive())["id"] == 8
+        await other.result("task.edit", conversation=C, task="1", title="newer")
+        answer = await peer.receive()
+        assert answer["id"] == 7 and "newer" in str(answer["result"])
+
+
+async def test_a_version_that_does_not_come_is_told_with_the_one_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("punchlistd.engine.queries.REACHED_S", 0.01)
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        await filled(peer)
+        version = (await peer.result("task.list", conversation=C))["version"]
+        refused = await peer.refusal("task.list", conversation=C, min_version=version + 5)
+        assert (refused["kind"], refused["expected"], refused["actual"]) == ("version_conflict", version + 5, version)
+        assert (await peer.refusal("task.get", conversation="no", task="1", min_version=1))[
+            "kind"
+        ] == "version_conflict"
+
+
 async def test_refusals_of_the_disk_have_their_codes(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:

@@ -612,6 +612,60 @@ async def test_a_list_that_is_deleted_is_erased_on_every_machine_and_may_be_begu
         await ended(a, b, c)
 
 
+async def deleted(each: Machine) -> None:
+    """Delete the list, with a yes."""
+    asked = await each.refused(p.ConversationDelete(conversation=LIST))
+    await each.call(p.ConversationDelete(conversation=LIST, confirm=asked.data["token"]))
+
+
+async def erased(space: MemorySpace) -> None:
+    """Wait until the space has nothing but the tombstone."""
+    while len(space.posts[LIST]) > 1:  # noqa: ASYNC110 - no such event
+        await anyio.sleep(0.005)
+
+
+async def test_who_may_erase_does_it_for_a_machine_that_may_not_or_died_over_it(tmp_path: Path) -> None:
+    with anyio.fail_after(60):  # in real time: erasing takes a thread
+        space = MemorySpace()
+        a, b = (Machine(name, space, LIST, data_dir=str(tmp_path)) for name in ("ann", "bob"))
+        a.shared.may_erase = False
+        await a.call(add("secret"))
+        await b.reaches(LIST, 2)
+        b.shared.may_erase = False
+        await deleted(a)
+        await b.reaches(LIST, 3)
+        assert len(space.posts[LIST]) == 2, "neither may"
+        await ended(a, b)
+        again = Machine("bob", space, LIST, log=b.log, data_dir=str(tmp_path))
+        await erased(space)
+        await again.stop()
+
+
+async def test_a_machine_that_was_away_while_a_list_was_deleted_erases_it_and_follows_what_was_begun_anew(
+    tmp_path: Path,
+) -> None:
+    with anyio.fail_after(60):
+        space = MemorySpace()
+        a, b = (Machine(name, space, LIST, data_dir=str(tmp_path)) for name in ("ann", "bob"))
+        await a.call(add("secret"))
+        await b.reaches(LIST, 2)
+        b.shared.cut()
+        for number in range(3):
+            await a.call(add(f"secret {number}"))
+        await deleted(a)
+        await erased(space)
+        await a.call(add("new"))
+        b.shared.heal()
+        await b.reaches(LIST, await a.version(LIST))
+        assert [t.title for t in (await b.engine.conversations.durable(LIST)).state.ordered()] == ["new"]
+        while any(b"secret" in kept.line for kept in await b.log.read(0, 100, conversation=LIST)):  # noqa: ASYNC110
+            await anyio.sleep(0.005)
+        await b.stop()
+        again = Machine("bob", space, LIST, log=b.log, data_dir=str(tmp_path))
+        assert (await again.call(add("newer")))["task"]["id"] == "2"
+        await ended(a, again)
+
+
 def test_a_change_that_is_larger_than_a_post_is_refused_and_small_ones_beside_it_are_made() -> None:
     async def story(space: MemorySpace) -> None:
         space.max_bytes = 3_000

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
@@ -18,8 +19,10 @@ from punchlist_testing.authority import Authority, needs_openssl
 from punchlist_testing.distance import Distance
 from punchlist_testing.nats_server import NatsServer, needs_server, own_address, running_cluster, running_server
 from punchlistd.shared.nats import NatsLog
-from punchlistd.shared.nats_check import prepare
-from punchlistd.shared.nats_refusals import Refused
+from punchlistd.shared.nats_check import check_clock, prepare
+from punchlistd.shared.nats_link import connect
+from punchlistd.shared.nats_refusals import SKEW_S, Refused
+from punchlistd.shared.nats_stream import find
 from punchlistd.shared.port import (
     Beat,
     Conflict,
@@ -314,6 +317,54 @@ async def test_a_question_on_its_way_when_the_connection_is_cut_was_not_answered
                 await asyncio.sleep(0)
                 server.kill()
             assert [type(one) for one in outcomes] == [Unreachable] * 4
+
+
+async def test_a_server_that_can_not_write_is_told_as_one_that_stores_nothing_and_is_back_once_it_can(
+    tmp_path: Path, real_times: None
+) -> None:
+    with running_server(tmp_path) as server:
+        assert server.process is not None
+        async with connected(await made(server)) as (ann, hearing):
+            position = await ann.post("a", 0, "n0", b"x")
+            resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+            with pytest.raises((OutcomeUnknown, Unreachable)):
+                for number in range(1, 40):
+                    position = await ann.post("a", position, f"n{number}", b"x" * 100_000)
+            full = await hearing.link("down", "no_quorum")
+            assert "a disk is full" in full.reason
+            server.kill()
+            server.start()
+            await hearing.link("up")
+            found = await patiently(lambda: ann.read("a", 0))
+            assert position in [post.position for post in found]
+            await patiently(lambda: ann.post("a", found[-1].position, "later", b"x"))
+
+
+async def test_a_server_whose_clock_is_elsewhere_is_refused(server: NatsServer) -> None:
+    space = await made(server)
+    connection = await connect(space, server.url, None, "test")
+    found = await find(connection, space.name)
+    assert abs(found.skew_s) < SKEW_S
+    with pytest.raises(Refused, match="by NTP") as refused:
+        check_clock(connection, found._replace(skew_s=-2 * SKEW_S))
+    assert refused.value.kind == "clock_skew"
+    await connection.close()
+
+
+async def test_a_stream_that_is_purged_under_us_has_lost_its_posts_and_takes_new_ones_behind_them(
+    server: NatsServer,
+) -> None:
+    space = await made(server)
+    async with connected(space) as (ann, _):
+        first = await ann.post("a", 0, "n1", b"one")
+        connection = ann._connection  # pyright: ignore[reportPrivateUsage]
+        assert connection is not None
+        await connection.request(f"$JS.API.STREAM.PURGE.punch-{space.name}", b"{}")
+        assert (await ann.last("a"), await ann.read("a", 0)) == (0, [])
+        assert not await ann.is_current("a", first)
+        with pytest.raises((Conflict, OutcomeUnknown)):
+            await ann.post("a", first, "n2", b"two")
+        assert await ann.post("a", 0, "n3", b"one again") > first, "no number comes twice"
 
 
 async def test_of_several_addresses_one_that_answers_is_enough(server: NatsServer) -> None:

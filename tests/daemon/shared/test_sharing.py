@@ -93,6 +93,23 @@ async def test_a_list_is_shared_joined_and_changed_on_both_machines_and_a_task_i
 
 
 @needs_server
+async def test_who_was_handed_a_version_reads_no_older_one_on_another_machine(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
+        for one in (ann, bob):
+            await one.add_space(space, [server.url])
+        await ann.conversation("release").add("one")
+        await ann.conversation("release").share(space)
+        await bob.conversation("release").join(space)
+        for number in range(20):
+            task = await ann.conversation("release").add(f"task {number}")
+            version = (await ann.conversation("release").list()).version
+            assert (await bob.conversation("release").get(task.id, min_version=version)).title == task.title
+            assert (await bob.conversation("release").list(min_version=version)).version >= version
+
+
+@needs_server
 async def test_a_list_that_was_left_takes_no_changes_its_copy_does_and_joining_again_goes_on(
     machines: Machines, server: NatsServer, space: str
 ) -> None:

@@ -150,6 +150,20 @@ MUTANTS = (
         _LANE,
     ),
     Mutant(
+        "who may erase finishes what another machine deleted",
+        _SHARED + "lane.py",
+        "self._erasing = max(self._erasing, await self._deleted_at())",
+        "pass",
+        _LANE,
+    ),
+    Mutant(
+        "a read waits for the version that it asks for",
+        "daemon/punchlistd/engine/queries.py",
+        "while not isinstance(opened, Rejection) and opened.state.version < version:",
+        "if False:",
+        ("tests/daemon/net/test_methods.py",),
+    ),
+    Mutant(
         "leases judge only what is published",
         _SHARED + "draft.py",
         "return not (self._claims_changed and isinstance(params, _JUDGED))",

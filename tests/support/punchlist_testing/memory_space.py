@@ -86,6 +86,7 @@ class MemorySharedLog:
         self.link = Link()
         self.round_trip_s = 0.001
         self._space = space
+        self.may_erase = True
         self._may_post = may_post
         self._listener: Listener | None = None
         self._cut = False
@@ -214,4 +215,6 @@ class MemorySharedLog:
     async def erase(self, list: str, before: int) -> None:
         """Forget what is before a position."""
         await self._reach()
+        if not self.may_erase:
+            raise Forbidden("This member may not erase.")
         self._space.posts[list] = [post for post in self._space.posts.get(list, []) if post.position >= before]
