@@ -190,7 +190,8 @@ class Replica:
             self.refused, self.stuck = None, False
         if self.away_since is not None:
             self._returned()  # nothing was heard of the others meanwhile, and proves nothing
-        self.stale, self.away_since, self._missing_since = False, None, None
+        self.stale = self.place is None  # somebody began anew meanwhile
+        self.away_since, self._missing_since = None, None
         for posted in found:
             if self.refused is None and self.place is not None and posted.position > self.place.position:
                 self._arrive(posted)

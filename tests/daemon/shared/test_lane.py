@@ -535,6 +535,25 @@ def test_who_comes_back_after_posts_were_put_back_goes_on_by_himself_and_so_he_d
     together(story)
 
 
+def test_a_list_that_goes_on_while_it_is_being_looked_at_is_looked_at_once_more() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        await lost(space, 0, a, b)
+        await put_back(a.log, a.shared, LIST, Place(), 0)
+        lane = a.lanes.lanes[LIST]
+        lane.compare()
+        await asyncio.sleep(0.0005)  # it has asked, and has no answer yet
+        lane.go_on()
+        await b.becomes(LIST, "current")
+        await b.call(add("two"))
+        await a.reaches(LIST, 3)
+        await ended(a, b)
+
+    together(story)
+
+
 def test_a_space_that_went_on_without_what_is_here_is_told_apart_from_one_that_lost_it() -> None:
     async def story(space: MemorySpace) -> None:
         a, b = pair(space)
