@@ -161,9 +161,9 @@ class Raw:
         self.sock.sendall(msgspec.json.encode(message) + b"\n")
 
     def receive(self) -> Any:
-        """The next message, decoded; None at the end of the stream."""
+        """The next message, decoded; None at the end of the stream, also where a kill of the daemon cut one off."""
         line = self._file.readline()
-        return msgspec.json.decode(line) if line else None
+        return msgspec.json.decode(line) if line.endswith(b"\n") else None
 
     def call(self, method: str, **params: Any) -> Any:
         """Send a request and return the whole answer to it; pushes before it are thrown away."""
