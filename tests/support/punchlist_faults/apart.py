@@ -71,6 +71,12 @@ def _cut(world: World, name: str) -> Callable[[], None]:
     return lambda: world.hosts.join(pairs)
 
 
+def _deafen(world: World, name: str) -> Callable[[], None]:
+    """What it posts goes in, and it is told nothing of that."""
+    world.hosts.deafen(name, SERVERS)
+    return lambda: world.hosts.join((name, server) for server in SERVERS)
+
+
 def _cut_with_its_machines(world: World, name: str) -> Callable[[], None]:
     """The machines that are connected to a server see it alone; the other machine sees the other servers alone."""
     inside = world.served_by(name) or [MACHINES[0]]
@@ -138,6 +144,7 @@ FAULTS: dict[str, Fault] = {
     "a daemon killed": Fault("machine", _kill),
     "a daemon stopped": Fault("machine", _pause, lasts=0.35),
     "a machine cut off": Fault("machine", _cut, lasts=0.6, weight=2),
+    "a machine that hears nothing": Fault("machine", _deafen, lasts=0.6, weight=2),
     "a machine far away": Fault("machine", _delay, lasts=0.35),
 }
 BESIDE = ("a daemon killed", "a daemon stopped", "a machine cut off")

@@ -60,9 +60,14 @@ class Hosts:
         Each sends to an interface of the other that is not there.
         """
         for one, other in pairs:
-            for host, to in ((one, other), (other, one)):
-                lost = ("lladdr", "02:00:00:00:00:ff", "nud", "permanent", "dev", "eth0")
-                _do("ip", "-n", host, "neighbour", "replace", self.address[to], *lost)
+            self.deafen(one, [other])
+            self.deafen(other, [one])
+
+    def deafen(self, name: str, others: Iterable[str]) -> None:
+        """Let a host hear nothing of others, who go on hearing it; `join` ends that too."""
+        lost = ("lladdr", "02:00:00:00:00:ff", "nud", "permanent", "dev", "eth0")
+        for other in others:
+            _do("ip", "-n", other, "neighbour", "replace", self.address[name], *lost)
 
     def join(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Let everything through again."""

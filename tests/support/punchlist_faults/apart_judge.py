@@ -24,8 +24,9 @@ from punchlistd.shared.posts import unseal
 ALL_SERVERS = "servers"
 """The victim of a fault at servers."""
 
-SILENT_S = 10.0
-"""A machine whose last fault is over for so long has been heard again by all others, in seconds."""
+SILENT_S = 20.0
+"""A machine whose last fault is over for so long has been heard again by all others, in seconds: servers elect for up
+to nine, a daemon that found none of them waits up to five, and so long again others hold its claims."""
 
 SKEW_MS = 50
 """The stamp of a change is rounded, and a daemon reads the clock a moment after the worker."""
