@@ -260,6 +260,49 @@ async def test_a_server_that_lost_its_disk_gets_its_lists_back_from_the_machine_
 
 
 @needs_server
+async def test_what_a_space_lost_is_put_back_by_the_machine_that_has_more_of_it(
+    machines: Machines, tmp_path: Path
+) -> None:
+    with running_server(tmp_path / "nats") as server:
+        first, second = machines.start("ann"), machines.start("bob")
+        async with client(second) as bob:
+            async with client(first) as ann:
+                for one in (ann, bob):
+                    await one.add_space("team", [server.url])
+                await ann.conversation("release").add("one")
+                await ann.conversation("release").share("team")
+                await bob.conversation("release").join("team")
+                await follows(bob, "release", "one")
+            first.stop()
+            await bob.conversation("release").add("while ann was away")
+            server.kill()
+            server.forget()
+            server.start()
+            first.start()
+            async with client(first) as ann:
+                with pytest.raises(errors.Forbidden, match="bob has release up to version"):
+                    await ann.conversation("release").share("team", repair=True)
+                await bob.conversation("release").share("team", repair=True)
+                await follows(ann, "release", "one", "while ann was away")
+
+
+@needs_server
+async def test_only_a_list_that_is_followed_can_be_put_back(machines: Machines, server: NatsServer, space: str) -> None:
+    async with client(machines.start("ann")) as ann:
+        await ann.add_space(space, [server.url])
+        plan = ann.conversation("plan")
+        await plan.add("one")
+        with pytest.raises(errors.NotFound, match="is not shared"):
+            await plan.share(space, repair=True)
+        with pytest.raises(errors.NotFound, match="There is no space"):
+            await plan.share("nowhere", repair=True)
+        await plan.share(space)
+        await plan.leave(keep_as="kept")
+        with pytest.raises(errors.PunchlistError, match="has left|not shared"):
+            await plan.share(space, repair=True)
+
+
+@needs_server
 async def test_variables_configure_a_container_without_any_command(
     machines: Machines, server: NatsServer, space: str
 ) -> None:

@@ -1,6 +1,7 @@
 import fcntl
 import os
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -38,15 +39,15 @@ def test_a_faster_interpreter_on_the_path_is_named_and_is_no_fault(
 ) -> None:
     folder = home / "programs"
     folder.mkdir()
-    faster = folder / "python3.14"
+    faster = folder / f"python3.{sys.version_info[1] + 1}"
     faster.write_text("#!/bin/sh\n")
     faster.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
-    monkeypatch.setattr(doctor.sys, "version_info", (3, 13, 0))
+    monkeypatch.setattr(doctor, "_QUICKEST_PYTHON", (sys.version_info[0], sys.version_info[1] + 1))
     outcome = punch("doctor")
     assert outcome.code == 0
     assert f"{faster} runs the daemon faster: install punchlist with it" in outcome.out
-    monkeypatch.setattr(doctor.sys, "version_info", (3, 14, 0))
+    monkeypatch.setattr(doctor, "_QUICKEST_PYTHON", tuple(sys.version_info[:2]))
     assert "runs the daemon faster" not in punch("doctor").out
 
 
