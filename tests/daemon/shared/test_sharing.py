@@ -296,10 +296,15 @@ async def test_only_a_list_that_is_followed_can_be_put_back(machines: Machines, 
             await plan.share(space, repair=True)
         with pytest.raises(errors.NotFound, match="There is no space"):
             await plan.share("nowhere", repair=True)
+        with pytest.raises(errors.NotFound, match="There is no list nothing"):
+            await ann.conversation("nothing").share(space)
         await plan.share(space)
+        assert (await plan.share(space)).posts == 0
         await plan.leave(keep_as="kept")
-        with pytest.raises(errors.PunchlistError, match="has left|not shared"):
-            await plan.share(space, repair=True)
+        await plan.leave()
+        for repair in (False, True):
+            with pytest.raises(errors.Forbidden, match="has left"):
+                await plan.share(space, repair=repair)
 
 
 @needs_server
