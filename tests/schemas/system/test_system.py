@@ -129,18 +129,21 @@ async def test_the_end_of_a_child_is_told_in_the_loop(system: types.ModuleType) 
 
 @BOTH
 def test_processes_are_known_by_name_parent_start_and_words(system: types.ModuleType) -> None:
-    child = subprocess.Popen(["sleep", "61"])
+    child = subprocess.Popen(["cat", "-u"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
+        assert child.stdin is not None and child.stdout is not None
+        os.write(child.stdin.fileno(), b"x")
+        os.read(child.stdout.fileno(), 1)  # it runs: Linux has no words of a program that is only being loaded
         name, started, parent = system.process(child.pid)
-        assert (name, parent) == ("sleep", os.getpid())
+        assert (name, parent) == ("cat", os.getpid())
         assert started
         if system is linux:  # where ps is that of Linux, it reckons the time anew and may be off by a second
             assert system.process(child.pid)[1] == started
-        assert [word for word in system.command_line(child.pid) if word] == ["sleep", "61"]
+        assert [word for word in system.command_line(child.pid) if word] == ["cat", "-u"]
         assert system.is_running(child.pid)
     finally:
         child.kill()
-        child.wait()
+        child.communicate()
     assert not system.is_running(child.pid) and system.process(child.pid) is None
     assert system.command_line(child.pid) == []
 
