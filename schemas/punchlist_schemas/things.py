@@ -28,7 +28,12 @@ ConversationId = Annotated[
     str, msgspec.Meta(min_length=1, max_length=128, pattern=ID_PATTERN, description=_ID_IN_WORDS)
 ]
 TaskId = Annotated[
-    str, msgspec.Meta(min_length=1, max_length=20, description='A decimal string counting up from "1" in its list')
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=128,  # more than any list counts to, so that another program's id is told as one that is not here
+        description='A decimal string counting up from "1" in its list; any other is no task\'s',
+    ),
 ]
 MessageId = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=ID_PATTERN, description=_ID_IN_WORDS)]
 Title = Annotated[

@@ -47,7 +47,13 @@ async def test_a_deleted_task_is_gone_and_one_that_is_not_there_is_a_problem(web
     await web.ask("POST", "/api/v1/conversations/default/tasks", {"title": "one"})
     assert (await web.ask("DELETE", f"{TASKS}/1")).value == {"success": True}
     assert (await web.ask("GET", TASKS)).value == []
-    for verb, path in (("DELETE", "/1"), ("POST", "/1/complete")):
+    guid = "0f9619ff-8b86-d011-b42d-00c04fc964ff"
+    for verb, path in (
+        ("DELETE", "/1"),
+        ("POST", "/1/complete"),
+        ("DELETE", f"/{guid}"),
+        ("POST", f"/{guid}/complete"),
+    ):
         assert (await web.ask(verb, TASKS + path)).status == 404
     for query in ("?x=1", "?conversation=a&conversation=b"):
         assert (await web.ask("GET", TASKS + query)).status == 422

@@ -14,6 +14,7 @@ from punchlist_testing.engine import Peer, TouchyLog, engine
 from punchlistd.store.port import StorageFailed, StorageFull
 
 C = "c"
+GUID = "0f9619ff-8b86-d011-b42d-00c04fc964ff"
 
 # method, params, what the error's data has to say: one row for each refusal of the contract that a call can meet
 REFUSALS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
@@ -21,6 +22,9 @@ REFUSALS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("invalid_params", "task.add", {"conversation": C, "titel": "x"}, {"field": "titel", "nearest": "title"}),
     ("invalid_params", "task.add", {"conversation": C}, {"field": "title"}),
     ("not_found", "task.get", {"conversation": C, "task": "9"}, {"what": "task", "id": "9"}),
+    ("not_found", "task.get", {"conversation": C, "task": GUID}, {"what": "task", "id": GUID}),
+    ("not_found", "task.delete", {"conversation": C, "tasks": ["1" * 128]}, {"what": "task", "id": "1" * 128}),
+    ("not_found", "task.add", {"conversation": C, "title": "x", "blocked_by": [GUID]}, {"what": "task", "id": GUID}),
     ("not_found", "event.unsubscribe", {"subscription": "x"}, {"what": "subscription", "id": "x"}),
     ("not_found", "message.list", {"conversation": C, "after": "m"}, {"what": "message", "id": "m"}),
     ("not_found", "conversation.delete", {"conversation": "no"}, {"what": "conversation", "id": "no"}),
