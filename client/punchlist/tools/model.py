@@ -140,7 +140,7 @@ class ToolContext(msgspec.Struct, frozen=True):
 
 
 def confirmed(
-    desk: ToolContext, call: Callable[..., Call[Any]], question: str, *, confirm: str, quote: str = ""
+    desk: ToolContext, call: Callable[..., Call[Any]], question: str, *, confirm: str, quote: str = "", title: str = ""
 ) -> Generator[Call[Any], Any, Any]:
     """Make a call that the person has to agree to; its result, or the reply that puts the question.
 
@@ -150,17 +150,20 @@ def confirmed(
         question: What the person is asked.
         confirm: The token of an answered question, or nothing.
         quote: The person's own words by which they agreed beforehand, or nothing.
+        title: The new title that the question is about, told beside it.
     """
     try:
         return (yield call(ask=True, confirm=confirm or None, answered=desk.answered and bool(confirm), quote=quote))
     except ConfirmationRequired as error:
-        data: dict[str, Any] = {"status": "confirmation_required", "question": question, "confirm": error.token}
-        data["expires_at"] = error.expires_at
+        data: dict[str, Any] = {"status": "confirmation_required", "question": question}
+        data |= {"title": title} if title else {}
+        data |= {"confirm": error.token, "expires_at": error.expires_at}
         if confirm == error.token:
             end = "End your turn, and repeat the call once they said yes; or they run: punch confirm"
             data["note"] = f"That is no answer yet: ask the user. {end} {error.token}"
         text = msgspec.json.encode(data).decode()
-        return Reply(text=text, data=data, question=Question(question, error.token, error.expires_at))
+        shown = f"{question}\nNew title: {title}" if title else question
+        return Reply(text=text, data=data, question=Question(shown, error.token, error.expires_at))
 
 
 Steps = Generator[Call[Any], Any, Reply]

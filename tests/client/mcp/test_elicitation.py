@@ -65,6 +65,17 @@ async def test_all_tasks_are_deleted_after_one_question(connect: Any) -> None:
         assert asked == [f"Are you sure you want to delete tasks {', '.join(map(str, range(1, 13)))}? (yes/no)"]
 
 
+@pytest.mark.parametrize(("dialect", "tool"), [("todo", "update_todo_task"), ("todo-v1", "update_task")])
+async def test_before_a_task_is_renamed_the_user_sees_its_new_title(dialect: str, tool: str, connect: Any) -> None:
+    asked: list[str] = []
+    user = {"user_id": "ann"} if dialect == "todo-v1" else {}
+    async with connect(dialect, elicitation_callback=answering("accept", True, asked)) as host:
+        await host.session.call_tool("add_task" if user else "create_todo_task", {"title": "Milk", **user})
+        done = await host.session.call_tool(tool, {"task_id": 1, "title": "Oat milk 🌾", **user})
+        assert asked == ["Are you sure you want to rename task 1? (yes/no)\nNew title: Oat milk 🌾"]
+        assert done.structured_content["title"] == "Oat milk 🌾"
+
+
 async def test_what_the_user_said_beforehand_is_kept_instead_of_asking(connect: Any) -> None:
     async with connect("todo") as host:
         plan = host.client.conversation("work")

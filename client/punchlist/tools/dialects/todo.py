@@ -1,10 +1,12 @@
 """`todo`: the tools of a chat assistant that keeps the to-dos of the user whom its server is for."""
 
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta
 
+from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.text import one_line
 from punchlist.tools.budget import BUDGET, compact, fitting, more, shorten
@@ -112,9 +114,12 @@ def delete_confirmed(desk: ToolContext, number: str, also: tuple[str, ...], conf
     return reply if len(ids) == 1 else _reply({**reply.data, "deleted": [int(each) for each in gone]})
 
 
-def renaming(task: Task, title: str) -> str:
-    """The question before a task is renamed."""
-    return f'Are you sure you want to rename task {task.id} to "{shorten(title, 500)}"? (yes/no)'
+def renamed(
+    desk: ToolContext, rename: Callable[..., Call[Any]], task: Task, title: str, confirm: str, words: str
+) -> Generator[Call[Any], Any, Any]:
+    """Changes a task's title once the user has agreed: the task, or the reply that puts the question."""
+    question = f"Are you sure you want to rename task {task.id}? (yes/no)"
+    return (yield from confirmed(desk, rename, question, confirm=confirm, quote=words, title=title))
 
 
 def _create_todo(desk: ToolContext, args: CreateTodo) -> Steps:
@@ -148,7 +153,7 @@ def _update_todo(desk: ToolContext, args: UpdateTodo) -> Steps:
     rename = partial(desk.calls.edit, task.id, title=title)
     if title == task.title:
         return _reply(_full(task))
-    changed = yield from confirmed(desk, rename, renaming(task, title), confirm=args.confirm, quote=args.user_words)
+    changed = yield from renamed(desk, rename, task, title, args.confirm, args.user_words)
     return changed if isinstance(changed, Reply) else _reply(_full(changed))
 
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from punchlist.text import one_line
-from punchlist.tools.dialects.todo import Also, TaskId, UserWords, delete_confirmed, outcome, refuse, renaming, rows
+from punchlist.tools.dialects.todo import Also, TaskId, UserWords, delete_confirmed, outcome, refuse, renamed, rows
 from punchlist.tools.history import completed_by_others
-from punchlist.tools.model import Arguments, Dialect, Offset, Problem, Reply, Steps, Token, Tool, ToolContext, confirmed
+from punchlist.tools.model import Arguments, Dialect, Offset, Problem, Reply, Steps, Token, Tool, ToolContext
 from punchlist.tools.phrases import gated
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Task
@@ -98,7 +98,7 @@ def _update(desk: ToolContext, args: UpdateTask) -> Steps:
     changes |= {"description": args.description} if args.description else {}
     edit = partial(desk.calls.edit, task.id, **changes)
     if title and title != task.title:
-        changed = yield from confirmed(desk, edit, renaming(task, title), confirm=args.confirm, quote=args.user_words)
+        changed = yield from renamed(desk, edit, task, title, args.confirm, args.user_words)
     else:
         changed = yield edit()
     return changed if isinstance(changed, Reply) else outcome(changed, "updated")
