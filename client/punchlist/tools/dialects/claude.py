@@ -178,10 +178,6 @@ class _Done(Struct):
 
 
 def _update(desk: ToolContext, args: TaskUpdate) -> Steps:
-    if args.status == "deleted":
-        yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
-        data = {"success": True, "taskId": args.task_id, "updatedFields": ["deleted"]}
-        return Reply(text=f"Task #{args.task_id} deleted", data=data)
     members: dict[str, Any] = {wire: getattr(args, name) for name, wire in _MEMBERS.items() if getattr(args, name)}
     members |= {} if args.metadata is None else {"metadata": args.metadata}
     edges = {name: getattr(args, name) for name in _EDGES if getattr(args, name)}
@@ -189,8 +185,12 @@ def _update(desk: ToolContext, args: TaskUpdate) -> Steps:
         raise Problem("invalid_arguments", "no updates specified")
     if "title" in members:
         members["title"] = one_line(members["title"])
-    done = _Done(left=[_own(name) for name in members])
+    done = _Done(left=[] if args.status == "deleted" else [_own(name) for name in members])
     try:
+        if args.status == "deleted":  # wins over every other member
+            yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
+            data = {"success": True, "taskId": args.task_id, "updatedFields": ["deleted"]}
+            return Reply(text=f"Task #{args.task_id} deleted", data=data)
         yield from _change(desk, args, members, edges, done)
     except NotFound as error:
         by = yield from ended_by_others(desk, error.id)

@@ -303,8 +303,15 @@ def _delete(desk: ToolContext, args: DeleteTask) -> Steps:
     return (yield from _now(desk, {"success": True, "message": f"Task {deleted} deleted."}))
 
 
+_MISSING = {
+    "description is required": "Task description is required.",
+    "task_id is required": "Task ID is required.",
+}
+"""What agents that know these tools expect to be told instead."""
+
+
 def _refuse(problem: Problem) -> Reply:
-    data = {"success": False, "error": problem.text}
+    data = {"success": False, "error": _MISSING.get(problem.text, problem.text)}
     return Reply(text=compact(data), data=data, refused=True)
 
 
