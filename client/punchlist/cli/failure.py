@@ -69,7 +69,7 @@ _NEXT: "dict[str, Callable[[Facts], str]]" = {
     "not_found": _not_found,
     "blocked": _blocked,
     "illegal_transition": _possible,
-    "dependency_cycle": lambda data: "the cycle is " + " → ".join(f"#{one}" for one in data.get("path", ())),
+    "dependency_cycle": lambda data: "punch show ID lists what a task waits for and what it belongs to",
     "version_conflict": lambda data: "the list has changed since; read it again: punch list",
     "method_not_found": _nearest,
     "invalid_params": lambda data: _nearest(data) if data.get("nearest") else "",
@@ -79,7 +79,7 @@ _NEXT: "dict[str, Callable[[Facts], str]]" = {
         "nothing was changed" if "reason" in data else "check the connection: punch space list; reading still works"
     ),
     "diverged": lambda data: "punch doctor shows what differs and how to go on",
-    "upgrade_needed": lambda data: "install the newest punchlist, then: punch daemon restart",
+    "upgrade_needed": lambda data: "install the newest punchlist, then: punch daemon stop",
     "storage_full": lambda data: "free some disk space, then try again; reading still works",
     "outcome_unknown": lambda data: (
         "see whether it was done once it is up again: punch space list, punch log -n 5"

@@ -175,7 +175,9 @@ def unseal(posted: Posted, behind: Place, version: int) -> Post:
         envelope = _envelope.decode(posted.body)
         by = f"{where}, which {envelope.by} made,"
         if envelope.form > FORM or envelope.level > LEVEL:
-            raise TooNew(f"{by} is of a later version of punchlist: upgrade this one (punch daemon restart).")
+            raise TooNew(
+                f"{by} is of a later version of punchlist. Install that version here, then: punch daemon stop."
+            )
         steps = [_step_of(group, by) for group in _groups.decode(envelope.groups)]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Diverged(f"{where} is none of punchlist's.") from error
@@ -199,7 +201,9 @@ def _step_of(group: Group, by: str) -> Step:
     for raw in group.events:
         event = decode_event(raw)
         if isinstance(event, UnknownEvent):
-            raise TooNew(f"{by} holds what this version of punchlist does not know: upgrade it (punch daemon restart).")
+            raise TooNew(
+                f"{by} needs a newer version of punchlist. Install that version here, then: punch daemon stop."
+            )
         events.append(event)
     side = Side(group.key, group.call, undoes=group.undoes) if group.key or group.undoes else None
     decision = Decision(tuple(events), undoes=group.undoes, touches=group.touches, reverts_to=group.reverts_to)

@@ -28,7 +28,11 @@ def test_every_refusal_is_told_with_its_kind(kind: str, capsys: Told) -> None:
         ("not_found", {"what": "conversation"}, "punch list all shows what there is"),
         ("not_found", {"what": "message"}, "punch list shows what there is"),
         ("illegal_transition", {"allowed": ["pending", "completed"]}, "from here it can go to: pending, completed"),
-        ("dependency_cycle", {"path": ["1", "2", "1"]}, "the cycle is #1 → #2 → #1"),
+        (
+            "dependency_cycle",
+            {"path": ["1", "2", "1"]},
+            "punch show ID lists what a task waits for and what it belongs to",
+        ),
         ("method_not_found", {"nearest": "task.list"}, "did you mean task.list?"),
         ("method_not_found", {}, "punch daemon call --list shows the methods"),
         ("invalid_params", {"nearest": "title"}, "did you mean title?"),
