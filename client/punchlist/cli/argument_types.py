@@ -37,7 +37,7 @@ def when(text: str) -> int:
         return 0
     at = _moment(text, 1)
     if at <= 0:
-        raise _refusal(f"{text!r} is no time; write 2026-12-24, '2026-12-24 18:00', or 3d for in three days")
+        raise _refusal(f"{text!r} is not a time; write 2026-12-24, '2026-12-24 18:00', or 3d for in three days")
     return at
 
 
@@ -49,7 +49,7 @@ def past(text: str) -> int:
     """
     at = _moment(text, -1)
     if at <= 0:
-        raise _refusal(f"{text!r} is no time; write 10m, '2 hours ago', yesterday or '2026-12-24 18:00'")
+        raise _refusal(f"{text!r} is not a time; write 10m, '2 hours ago', yesterday or '2026-12-24 18:00'")
     return at
 
 

@@ -275,7 +275,7 @@ def _span(text: str) -> list[str]:
     if not (dash and first.isascii() and first.isdecimal() and last.isascii() and last.isdecimal()):
         return [one_id(text)]
     if not 0 <= int(last[:9]) - int(first[:9]) < _MOST_SPANNED:
-        raise UsageError(f"{text!r} is no range: write 3-7, of at most {_MOST_SPANNED:,} tasks")
+        raise UsageError(f"{text!r} is not a range: write 3-7, of at most {_MOST_SPANNED:,} tasks")
     return [str(number) for number in range(int(first), int(last) + 1)]
 
 
@@ -296,7 +296,7 @@ def one_id(text: str | None) -> str | None:
     if text is None:
         return None
     if not (found := task_id(text.strip())):
-        raise UsageError(f"{text!r} is no task: write 3 or #3")
+        raise UsageError(f"{text!r} is not a task id: write 3 or #3")
     return found
 
 

@@ -25,6 +25,7 @@ examples:
   punch start 1; punch done 1
   punch watch
   punch help add; punch help daemon; punch help undo"""
+_REQUIRED = "the following arguments are required: "
 VERSION = flag("--version", text="print the version")
 
 
@@ -40,6 +41,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Refuse the command line."""
+        if message.startswith(_REQUIRED):
+            missing = message.removeprefix(_REQUIRED)
+            choices = next((one.choices for one in self._actions if one.dest == missing and one.choices), ())
+            message = f"missing: {missing}" + (f"; choose from {', '.join(map(str, choices))}" if choices else "")
         self.exit(USAGE, error_text("usage", message, f"see: {self.prog} --help"))
 
     def _print_message(self, message: str, file: Any = None) -> None:

@@ -394,7 +394,7 @@ def _configured(run: Undoing, change: Change) -> None:
     )
     if back != ConversationConfigured():
         run.apply(back)
-        run.note("conversation: title or settings put back")
+        run.note("the list: title or settings put back")
     if (event.title is not UNSET) != (back.title is not UNSET):
         run.note(f"{SKIPPED} the conversation's title: it changed since")
         run.leave()

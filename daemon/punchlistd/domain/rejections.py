@@ -42,7 +42,9 @@ def version_conflict(what: str, expected: int, actual: int) -> Rejection:
 def cycle(path: Sequence[str]) -> Rejection:
     """The edge or the parent would close the cycle `path`, whose last id is its first."""
     drawn = " → ".join(f"#{task}" for task in path[:_DRAWN]) + (" → …" if len(path) > _DRAWN else "")
-    message = f"That would close the cycle {drawn}; leave one of these edges out."
+    message = f"That would close the cycle {drawn}; drop one of these dependencies or parents."
+    if path[0] == path[1]:
+        message = f"Task #{path[0]} can't wait for itself or be its own parent."
     return Rejection("dependency_cycle", message, {"path": list(path)})
 
 

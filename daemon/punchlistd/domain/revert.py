@@ -126,4 +126,4 @@ def _configure(run: Undoing, then: State) -> None:
         changes["settings"] = then.settings
     if changes:
         run.apply(ConversationConfigured(**changes))
-        run.note(f"conversation: {' and '.join(changes)} put back")
+        run.note(f"the list: {' and '.join(changes)} put back")

@@ -20,6 +20,16 @@ _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 _EXPECTED = re.compile(r"Expected (?P<expected>.*?)(?:, got `(?P<got>[^`]*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.([A-Za-z_]+)|\[[^\]]*\]")
 
+_PLAIN = (
+    (r"\bstr of length <= (\d+)", r"at most \1 characters"),
+    (r"\bstr of length >= 1\b", "at least 1 character"),
+    (r"\barray of length <= (\d+)", r"at most \1 entries"),
+    (r"\barray of length >= 1\b", "at least 1 entry"),
+    (r"\bstr\b", "string"),
+    (r"\bint\b", "integer"),
+)
+"""The decoder's words, and those of JSON and of people."""
+
 _LONGEST_NAME = 64
 """Longer names than this are cut in answers and not compared with known ones: comparing costs their product."""
 
@@ -78,7 +88,10 @@ def _expected(params: type[Params], path: str, complaint: str) -> str:
     match = _EXPECTED.fullmatch(complaint)
     if match is None or "matching regex" in complaint or not path:
         return _describe(_type_at(params, path))
-    return match["expected"].replace("`", "").replace("str", "string").replace("int", "integer")
+    expected = match["expected"].replace("`", "")
+    for pattern, words in _PLAIN:
+        expected = re.sub(pattern, words, expected)
+    return expected
 
 
 def _nearest(name: str, known: Iterable[str]) -> dict[str, str]:

@@ -53,19 +53,19 @@ def test_one_task_is_named_likewise(text: str | None, meant: str | None) -> None
 
 @pytest.mark.parametrize("text", ["", " ", "#", ",", "1,,2", "1,#"])
 def test_a_text_that_names_no_task_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no task"):
+    with pytest.raises(UsageError, match="is not a task id"):
         ids(["3", text])
 
 
 @pytest.mark.parametrize("text", ["5-3", "1-1001", "1-9999999999999999999999"])
 def test_a_range_that_is_none_or_too_long_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no range"):
+    with pytest.raises(UsageError, match="is not a range"):
         ids([text])
 
 
 @pytest.mark.parametrize("text", ["", " ", " # "])
 def test_one_task_that_is_empty_is_refused_likewise(text: str) -> None:
-    with pytest.raises(UsageError, match="is no task"):
+    with pytest.raises(UsageError, match="is not a task id"):
         one_id(text)
 
 

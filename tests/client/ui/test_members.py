@@ -59,7 +59,7 @@ def test_links_are_known_by_their_looks() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("due", "soon", "is no time; write 2026-12-24"),
+        ("due", "soon", "is not a time; write 2026-12-24"),
         ("estimate_ms", "long", "is not a duration; write 90s"),
         ("priority", "huge", "there is no priority 'huge': low, normal"),
     ],

@@ -224,7 +224,7 @@ async def test_a_task_is_edited_moved_claimed_and_deleted(plan: AsyncConversatio
         shown.field("labels").value = "web, needs a look"
         shown.field("due").value = "soon"
         await shown.press("enter")
-        await shown.until("'soon' is no time")
+        await shown.until("'soon' is not a time")
         shown.field("due").value = "2030-12-24 18:00"
         await shown.press("enter")
         await shown.until("abc  +web  +needs a look  due 2030-12-24 18:00")

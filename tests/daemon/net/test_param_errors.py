@@ -30,7 +30,9 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, str]]] = [
         {"field": "title", "expected": "1 to 500 characters on one line, not all blank"},
     ),
     ("task.add", {"conversation": "c", "title": 1}, {"field": "title", "expected": "string"}),
-    ("task.add", {"conversation": "c", "title": ""}, {"field": "title", "expected": "string of length >= 1"}),
+    ("task.add", {"conversation": "c", "title": ""}, {"field": "title", "expected": "at least 1 character"}),
+    ("task.add", {"conversation": "c", "title": "x" * 501}, {"field": "title", "expected": "at most 500 characters"}),
+    ("task.add_many", {"conversation": "c", "tasks": []}, {"field": "tasks", "expected": "at least 1 entry"}),
     (
         "task.add",
         {"conversation": "c", "title": "a\nb"},

@@ -69,7 +69,7 @@ def _add(context: Context) -> int:
         show_error("file", f"there is no file {directory}", f"punch export {directory} writes the list to it first")
         return REFUSED
     if not os.path.isdir(directory):
-        show_error("file", f"{directory} is no directory", f"mkdir {directory}")
+        show_error("file", f"{directory} is not a directory", f"mkdir {directory}")
         return REFUSED
     if args.all and args.conversation:
         raise UsageError("name one list, or --all")

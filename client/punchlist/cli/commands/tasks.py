@@ -179,7 +179,7 @@ def run_clear(context: Context) -> int:
 
 
 def _back_again(context: Context, result: dict[str, Any]) -> str:
-    return context.style.paint("dim", f"  back again: punch undo {result['version']}")
+    return context.style.paint("dim", f"  to reverse this: punch undo {result['version']}")
 
 
 def _left_alone(context: Context) -> int:

@@ -65,6 +65,13 @@ COMMANDS = {
     ),
 }
 
+_WORDS = {
+    "undo": ("would undo:", "undone:", "Undo all of this?", "punch redo"),
+    "redo": ("would redo:", "redone:", "Redo all of this?", "punch undo"),
+    "revert": ("would revert:", "reverted:", "Revert all of this?", "punch undo"),
+}
+"""Command → what stands above what it would do and what it did, its question, and what reverses it."""
+
 
 def run_undo(context: Context) -> int:
     """Take back one call, or the newest of one actor."""
@@ -72,43 +79,44 @@ def run_undo(context: Context) -> int:
     if args.call is not None and (args.count is not None or args.of or args.all):
         raise UsageError("a call by its version goes without -n, --of and --all")
     if args.call is not None:
-        return _take_back(context, {"call": args.call}, asks=False)
+        return _take_back(context, {"call": args.call}, "undo", asks=False)
     count = None if args.all else args.count or 1
     how = {"of": args.of or context.actor, "count": count}
-    return _take_back(context, how, asks=count != 1)
+    return _take_back(context, how, "undo", asks=count != 1)
 
 
 def run_redo(context: Context) -> int:
     """Take back the newest undos."""
     count = context.args.count or 1
-    return _take_back(context, {"of": context.actor, "redo": True, "count": count}, asks=count > 1)
+    return _take_back(context, {"of": context.actor, "redo": True, "count": count}, "redo", asks=count > 1)
 
 
 def run_revert(context: Context) -> int:
     """Make the list what it was."""
-    return _take_back(context, {"to_version": version_at(context, context.args.at)}, asks=True)
+    return _take_back(context, {"to_version": version_at(context, context.args.at)}, "revert", asks=True)
 
 
-def _take_back(context: Context, how: dict[str, Any], *, asks: bool) -> int:
+def _take_back(context: Context, how: dict[str, Any], command: str, *, asks: bool) -> int:
     """Do it, or show it; on a terminal only after a question where it is more than one call."""
     args = context.args
+    would_head, done_head, question, back = _WORDS[command]
     how |= {"whole": not getattr(args, "force", False), "claims": True}
     if asks and not args.preview and not args.yes and context.style.terminal:
         would = context.change("list.undo", preview=True, **how)["undone"]
-        context.lines(_lines(would, "would take back:"))
-        if would and not context.confirmed("Take all of this back?"):
+        context.lines(_lines(would, would_head, command))
+        if would and not context.confirmed(question):
             context.note("nothing was changed")
             return REFUSED
     result = context.change("list.undo", preview=args.preview or None, **how)
-    head = "would take back:" if args.preview else "took back:"
-    lines = _lines(result["undone"], head)
+    lines = _lines(result["undone"], would_head if args.preview else done_head, command)
     if not result["undone"] and "of" in how:
-        lines.append(f"  of {safe(how['of'])}; punch log shows the calls of others, punch undo CALL takes one back")
+        lines.append(
+            f"  {safe(how['of'])} has no call left; punch log shows the calls of others, and punch undo CALL undoes one"
+        )
     elif result["undone"] and not args.preview:
-        again = "punch undo" if how.get("redo") or "to_version" in how else "punch redo"
-        lines.append(context.style.paint("dim", f"  back again: {again}"))
+        lines.append(context.style.paint("dim", f"  to reverse this: {back}"))
     return context.answer(result, lines)
 
 
-def _lines(undone: list[str], head: str) -> list[str]:
-    return [head, *(f"  {safe(line)}" for line in undone)] if undone else ["nothing to take back"]
+def _lines(undone: list[str], head: str, command: str) -> list[str]:
+    return [head, *(f"  {safe(line)}" for line in undone)] if undone else [f"nothing to {command}"]

@@ -47,7 +47,11 @@ def move(state: State, params: p.TaskMove, _command: Command) -> Decision | Reje
         return invalid("before", expected, "Say where the task goes by exactly one of before, after and to_end.")
     neighbour = params.before if params.before is not None else params.after
     if neighbour == task:
-        return invalid("before" if params.before else "after", "another task", "Name another task than the moved one.")
+        return invalid(
+            "before" if params.before else "after",
+            "another task",
+            "A task can't be moved next to itself; name another task.",
+        )
     place = spot(state, params.before, params.after, task)
     if isinstance(place, Rejection):
         return place

@@ -44,8 +44,8 @@ def test_deleting_in_a_pipe_does_not_ask_and_undo_brings_back(punch: Any) -> Non
     for title in "abc":
         punch("add", title)
     gone = punch("rm", "#1", "3")
-    assert gone.lines == ["deleted #1, #3", "  back again: punch undo 6"]
-    assert punch("undo").lines[0] == "took back:"
+    assert gone.lines == ["deleted #1, #3", "  to reverse this: punch undo 6"]
+    assert punch("undo").lines[0] == "undone:"
     assert len(punch("list", "--json").json["tasks"]) == 3
 
 
@@ -61,13 +61,13 @@ def test_undo_previews_counts_and_takes_an_actor(punch: Any) -> None:
     punch("add", "b", "--actor", "bob")
     punch("add", "c", "--actor", "ada")
     preview = punch("undo", "-n", "2", "--of", "ada", "--preview")
-    assert preview.lines[0] == "would take back:"
+    assert preview.lines[0] == "would undo:"
     assert len(punch("list", "--json").json["tasks"]) == 3
     punch("undo", "--of", "ada", "--all", "--actor", "eve")
     assert '"actor":"eve"' in punch("log", "--json").lines[-1].replace(" ", "")
     assert [task["title"] for task in punch("list", "--json").json["tasks"]] == ["b"]
     punch("undo", "--actor", "bob")
-    assert punch("undo", "--actor", "nobody").lines[0] == "nothing to take back"
+    assert punch("undo", "--actor", "nobody").lines[0] == "nothing to undo"
 
 
 @pytest.mark.parametrize(

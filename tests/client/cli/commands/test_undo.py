@@ -20,9 +20,9 @@ def test_what_an_agent_did_meanwhile_is_not_taken_back(punch: Any) -> None:
     punch("add", "b")
     gone = punch("rm", "2")
     punch("done", "1", "-r", "hours of work", "--actor", "claude", "--force")
-    assert punch("undo").lines == ["took back:", '  restored #2 "b"', "  back again: punch redo"]
+    assert punch("undo").lines == ["undone:", '  restored #2 "b"', "  to reverse this: punch redo"]
     assert [task["status"] for task in punch("list", "--json").json["tasks"]] == ["completed", "pending"]
-    assert punch("redo").lines[1:] == ['  removed #2 "b"', "  back again: punch undo"]
+    assert punch("redo").lines == ["redone:", '  removed #2 "b"', "  to reverse this: punch undo"]
     assert punch(*gone.lines[1].split("punch ")[1].split()).code == 1, "it is taken back already, by way of the redo"
     punch("undo")
     assert titles(punch) == ["a", "b"]
@@ -43,7 +43,10 @@ def test_a_refusal_names_the_newer_call_and_whose_it_is(punch: Any) -> None:
     assert titles(punch) == ["a"]
     punch("undo")
     assert titles(punch) == []
-    assert punch("undo").lines[1] == "  of ann; punch log shows the calls of others, punch undo CALL takes one back"
+    assert (
+        punch("undo").lines[1]
+        == "  ann has no call left; punch log shows the calls of others, and punch undo CALL undoes one"
+    )
 
 
 def test_deleting_prints_its_own_undo_which_works_whatever_came_since(punch: Any) -> None:
@@ -63,9 +66,9 @@ def test_the_list_goes_back_to_a_version_or_a_time(punch: Any) -> None:
     punch("add", "b")
     punch("list", "clear", "--yes", "--actor", "bob")
     punch("add", "c")
-    assert punch("revert", "--at", "3", "--preview").lines[0] == "would take back:"
+    assert punch("revert", "--at", "3", "--preview").lines[0] == "would revert:"
     assert titles(punch) == ["c"]
-    assert punch("revert", "--at", "3").lines[-1] == "  back again: punch undo"
+    assert punch("revert", "--at", "3").lines[-1] == "  to reverse this: punch undo"
     assert titles(punch) == ["a", "b"]
     assert punch("undo").code == 0
     assert titles(punch) == ["c"]
@@ -111,7 +114,7 @@ def test_more_than_one_call_is_asked_about_on_a_terminal(punch: Any) -> None:
     for title in "abc":
         punch("add", title)
     with terminal("undo", "-n", "999", columns=100, env={"PUNCHLIST_ACTOR": "ann"}) as shown:
-        shown.wait_for("Take all of this back? [y/N]")
+        shown.wait_for("Undo all of this? [y/N]")
         shown.type("n\n")
         shown.wait_for("nothing was changed")
     assert titles(punch) == ["a", "b", "c"]

@@ -188,6 +188,18 @@ def test_bringing_up_to_date_is_all_or_nothing(recorder: Recorder, tasks: Any, k
     assert (refused.kind, recorder.state.version) == (kind, before)
 
 
+def test_a_cycle_is_told_in_words_and_so_is_a_task_before_itself(recorder: Recorder) -> None:
+    recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", add_blocked_by=("1",)))
+    told = [
+        refused_by(recorder, p.TaskEdit(conversation=CONVERSATION, task="1", add_blocked_by=(other,))).message
+        for other in ("1", "2")
+    ]
+    assert told == [
+        "Task #1 can't wait for itself or be its own parent.",
+        "That would close the cycle #1 → #2 → #1; drop one of these dependencies or parents.",
+    ]
+
+
 def test_a_cycle_through_an_old_edge_is_refused(recorder: Recorder) -> None:
     recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", add_blocked_by=("1",)))
     refused = refused_by(recorder, many({"title": "one", "task": "1", "ref": "x", "blocked_by": ("2",)}))

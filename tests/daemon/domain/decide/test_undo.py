@@ -43,7 +43,7 @@ def recorder() -> Recorder:
         (p.TaskDelete(**C, task="2"), ('restored #2 "two"',)),
         (p.TaskDelete(**C, tasks=("1", "2")), ('restored #2 "two"', 'restored #1 "one"')),
         (p.ListClear(**C), ("restored 3 cleared tasks",)),
-        (p.ConversationConfigure(**C, title="t"), ("conversation: title or settings put back",)),
+        (p.ConversationConfigure(**C, title="t"), ("the list: title or settings put back",)),
     ],
 )
 def test_the_last_call_is_taken_back_and_told(recorder: Recorder, call: p.Mutation, lines: tuple[str, ...]) -> None:
