@@ -28,7 +28,7 @@ from punchlist_schemas.results import (
     SubscribeResult,
     TaskListResult,
 )
-from punchlist_schemas.things import Counts, Damage, Task
+from punchlist_schemas.things import Counts, Damage, Shared, Task
 
 T = TypeVar("T")
 
@@ -63,9 +63,10 @@ class TaskList(list[Task]):
         seq: The position in the log: watch with `after=tasks.seq` to miss nothing.
         total: How many tasks matched before `offset` and `limit` cut them.
         damaged: Where the list ends because its log is damaged; None if the list is whole.
+        shared: Why the newest changes of a list of a space may be missing here; None if they are not.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - tasks, and what is said of their list
         self,
         tasks: Iterable[Task],
         counts: Counts,
@@ -74,6 +75,7 @@ class TaskList(list[Task]):
         seq: int,
         total: int,
         damaged: Damage | None = None,
+        shared: Shared | None = None,
     ) -> None:
         super().__init__(tasks)
         self.counts = counts
@@ -81,6 +83,7 @@ class TaskList(list[Task]):
         self.seq = seq
         self.total = total
         self.damaged = damaged
+        self.shared = shared
 
     @classmethod
     def of(cls, result: TaskListResult | ListPush) -> "TaskList":
@@ -93,6 +96,7 @@ class TaskList(list[Task]):
             seq=result.seq,
             total=total,
             damaged=result.damaged,
+            shared=result.shared,
         )
 
     @property
@@ -144,6 +148,10 @@ class View(ABC, Generic[T]):
         """Where the item stands in the log."""
         ...
 
+    def standing(self, item: T) -> str:  # noqa: ARG002 - most items have none
+        """How a shared list stands, which changes without its log; empty if nothing is to be said."""
+        return ""
+
 
 class EventsView(View[Change]):
     """Every event, once and in order."""
@@ -173,8 +181,17 @@ class ListView(View[TaskList]):
     def first(self, result: SubscribeResult) -> list[TaskList]:
         """The list at the position where the subscription starts."""
         tasks, counts = result.tasks or (), result.counts or Counts()
-        version = result.version or 0
-        return [TaskList(tasks, counts, version=version, seq=result.seq, total=len(tasks), damaged=result.damaged)]
+        return [
+            TaskList(
+                tasks,
+                counts,
+                version=result.version or 0,
+                seq=result.seq,
+                total=len(tasks),
+                damaged=result.damaged,
+                shared=result.shared,
+            )
+        ]
 
     def items(self, params: msgspec.Raw) -> list[TaskList]:
         """The one list."""
@@ -183,6 +200,10 @@ class ListView(View[TaskList]):
     def position(self, item: TaskList) -> int:
         """The version that it is the list of: the log goes on without this conversation."""
         return item.version
+
+    def standing(self, item: TaskList) -> str:
+        """How a shared list stands."""
+        return "" if item.shared is None else item.shared.state
 
 
 class FoldView(View[Rows]):
@@ -206,6 +227,10 @@ class FoldView(View[Rows]):
     def position(self, item: Rows) -> int:
         """The position behind which the next rows are asked for."""
         return item.seq
+
+    def standing(self, item: Rows) -> str:
+        """How a shared list stands."""
+        return "" if item.shared is None else item.shared.state
 
 
 class RowsView(View[TaskList]):
@@ -232,6 +257,7 @@ class RowsView(View[TaskList]):
                 seq=rows.seq,
                 total=len(rows.order),
                 damaged=rows.damaged,
+                shared=rows.shared,
             )
             for rows in self._fold.items(params)
         ]
@@ -239,6 +265,10 @@ class RowsView(View[TaskList]):
     def position(self, item: TaskList) -> int:
         """The position behind which the next rows are asked for."""
         return item.seq
+
+    def standing(self, item: TaskList) -> str:
+        """How a shared list stands."""
+        return "" if item.shared is None else item.shared.state
 
 
 class BoardStart(msgspec.Struct, frozen=True, gc=False):
@@ -304,6 +334,7 @@ class Cursor(Generic[T]):
         self._view = view
         self._after = after
         self._epoch = epoch
+        self._standing = ""
 
     def subscribe(self, epoch: str | None = None) -> EventSubscribe:
         """The parameters that begin, or go on with, this subscription.
@@ -354,8 +385,9 @@ class Cursor(Generic[T]):
     def _fresh(self, items: list[T]) -> list[T]:
         fresh: list[T] = []
         for item in items:
-            position = self._view.position(item)
-            if self._after is None or position > self._after or (self._view.repeats and position == self._after):
-                self._after = position
+            position, standing = self._view.position(item), self._view.standing(item)
+            again = self._view.repeats or standing != self._standing
+            if self._after is None or position > self._after or (again and position == self._after):
+                self._after, self._standing = position, standing
                 fresh.append(item)
         return fresh

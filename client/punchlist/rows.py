@@ -3,7 +3,7 @@
 from bisect import bisect_left
 
 from punchlist_schemas.results import RowsPush
-from punchlist_schemas.things import Counts, Damage, Row
+from punchlist_schemas.things import Counts, Damage, Row, Shared
 
 
 class Rows:
@@ -16,6 +16,7 @@ class Rows:
         version: The conversation's version that this is the list of.
         seq: The position in the log behind which the next push is asked for.
         damaged: Where the list ends because its log is damaged, None for a whole list.
+        shared: Why the newest changes of a list of a space may be missing here, None if they are not.
     """
 
     def __init__(self) -> None:
@@ -25,6 +26,7 @@ class Rows:
         self.version = 0
         self.seq = 0
         self.damaged: Damage | None = None
+        self.shared: Shared | None = None
         self._coming: dict[str, Row] | None = None
         self._changed: set[str] = set()
         self._rearranged = True
@@ -48,7 +50,8 @@ class Rows:
             self.by_id, self._coming = self._coming, None
             self.order = sorted(self.by_id.values(), key=_place)
             self._rearranged = True
-        self.counts, self.version, self.seq, self.damaged = push.counts, push.version, push.seq, push.damaged
+        self.counts, self.version, self.seq = push.counts, push.version, push.seq
+        self.damaged, self.shared = push.damaged, push.shared
         return True
 
     def begin(self) -> None:

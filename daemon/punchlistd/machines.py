@@ -15,6 +15,7 @@ from punchlistd.engine.claims import Claims
 from punchlistd.engine.conversations import Conversations
 from punchlistd.engine.inbox import Inbox
 from punchlistd.engine.replies import Outcome
+from punchlistd.engine.subscriptions import Subscriptions
 from punchlistd.engine.transaction import Transactor
 from punchlistd.net.router import READ_ONLY
 from punchlistd.settings import Misconfigured, Settings
@@ -41,6 +42,7 @@ class Engine(Protocol):
     conversations: Conversations
     transactor: Transactor
     claims: Claims
+    subscriptions: Subscriptions
 
 
 def wanted(settings: Settings, env: Mapping[str, str]) -> bool:
@@ -86,7 +88,8 @@ class Machines:
         from punchlistd.shared.sharing import Sharing  # noqa: PLC0415
 
         engine = self._engine
-        parts = Parts(engine.log, engine.inbox, engine.conversations, engine.transactor, engine.claims)
+        show = engine.subscriptions.show_again
+        parts = Parts(engine.log, engine.inbox, engine.conversations, engine.transactor, engine.claims, show)
         try:
             adapter = _adapter()
         except ImportError as error:

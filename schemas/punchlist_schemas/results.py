@@ -398,7 +398,7 @@ class EventFindResult(Result, frozen=True, kw_only=True):
 class SubscribeResult(Result, frozen=True, kw_only=True):
     """A subscription and the position it starts behind; with view `list`, the list at that position.
 
-    With `damaged` the list is not whole.
+    With `damaged` the list is not whole; with `shared` its newest changes may be missing here.
     """
 
     subscription: str
@@ -408,6 +408,7 @@ class SubscribeResult(Result, frozen=True, kw_only=True):
     tasks: tuple[Task, ...] | None = None
     counts: Counts | None = None
     damaged: Damage | None = None
+    shared: Shared | None = None
 
 
 class Acknowledged(Result, frozen=True, kw_only=True):
@@ -426,7 +427,8 @@ class EventsPush(Result, frozen=True, kw_only=True):
 class ListPush(Result, frozen=True, kw_only=True):
     """The `list` notification: the newest list; intermediate ones may have been skipped.
 
-    With `damaged` the list is not whole.
+    With `damaged` the list is not whole; with `shared` its newest changes may be missing here. Where that alone has
+    changed, `version` and `seq` are those of the push before.
     """
 
     subscription: str
@@ -436,13 +438,15 @@ class ListPush(Result, frozen=True, kw_only=True):
     tasks: tuple[Task, ...]
     counts: Counts
     damaged: Damage | None = None
+    shared: Shared | None = None
 
 
 class RowsPush(Result, frozen=True, kw_only=True):
     """The `rows` notification: the tasks that look different since the one before, and the ids of those `gone`.
 
     With `reset`, forget the rows known before. With `more`, the rest follows at once: show nothing until it is there.
-    Go on behind `seq`. With `damaged` the list is not whole.
+    Go on behind `seq`. With `damaged` the list is not whole; with `shared` its newest changes may be missing here.
+    Where that alone has changed, there are no rows, and `seq` stays.
     """
 
     subscription: str
@@ -455,12 +459,14 @@ class RowsPush(Result, frozen=True, kw_only=True):
     reset: bool = False
     more: bool = False
     damaged: Damage | None = None
+    shared: Shared | None = None
 
 
 class BoardPush(Result, frozen=True, kw_only=True):
     """The `board` notification: a conversation that changed, in a line; `gone` if it was deleted. Go on behind `seq`.
 
-    One that changed several times may be told once, and after a resumption again.
+    One that changed several times may be told once, and after a resumption again. One of a space is told again, at the
+    same `seq`, when its card's `shared` changes.
     """
 
     subscription: str

@@ -4,7 +4,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from punchlist.cursor import BoardStart, BoardView, Change, Cursor, EventsView, ListView, RowsView, TaskList, condition
+from punchlist.cursor import (
+    BoardStart,
+    BoardView,
+    Change,
+    Cursor,
+    EventsView,
+    FoldView,
+    ListView,
+    RowsView,
+    TaskList,
+    condition,
+)
 from punchlist.errors import Gap, WrongEpoch
 from punchlist_schemas.events import StatusChanged, UnknownEvent
 from punchlist_schemas.jsonrpc import Notice
@@ -85,6 +96,24 @@ def test_the_list_view_hands_out_the_present_list_first_and_then_newer_ones_alon
     assert cursor.subscribe().after is None
     assert cursor.begin(answer(6, version=4)) == []
     assert [tasks.version for tasks in cursor.begin(answer(9, version=7))] == [7]
+
+
+@pytest.mark.parametrize("view", [ListView(), FoldView(), RowsView()])
+def test_a_list_that_stands_otherwise_is_handed_out_once_more_though_its_log_did_not_go_on(
+    view: Any,
+) -> None:
+    cursor = Cursor("c", view)
+
+    def told(seq: int, state: str = "") -> list[str | None]:
+        shared = {"shared": {"space": "team", "state": state}} if state else {}
+        told = {"subscription": "s", "conversation": "c", "version": seq, "seq": seq, "counts": {}, **shared}
+        tasks = "tasks" if view.name == "list" else "rows"
+        items = cursor.take(Notice(view.name, msgspec.Raw(msgspec.json.encode({**told, tasks: ()}))))
+        return [None if item.shared is None else item.shared.state for item in items]
+
+    assert told(4) == [None]
+    assert (told(4, "offline"), told(4, "offline"), told(4)) == (["offline"], [], [None])
+    assert (told(3, "offline"), told(5, "behind"), told(5)) == ([], ["behind"], [None])
 
 
 def test_a_list_that_is_shorter_after_a_restart_is_handed_out_and_so_is_what_follows() -> None:

@@ -13,7 +13,7 @@ from punchlist.ui.detail import detail
 from punchlist.ui.dialogs import painted
 from punchlist.ui.face import Face
 from punchlist.ui.filters import STATES, of_tasks
-from punchlist.ui.parts import Item, Part, bar, fitted, tally, task_parts, text, tree
+from punchlist.ui.parts import Item, Part, bar, fitted, shared_text, tally, task_parts, text, tree
 from punchlist.ui.past import Picture, at_version
 from punchlist_schemas.things import Task
 
@@ -125,6 +125,8 @@ class ListView(Face):
             parts.append(("marked", f"   {len(self.marked)} marked"))
         if self.rows.damaged is not None:
             parts.append(("failed", "   damaged: not the whole list"))
+        if self.rows.shared is not None:
+            parts.append(("paused", f"   {shared_text(self.rows.shared)}"))
         return parts
 
     def draw_frame(self) -> None:

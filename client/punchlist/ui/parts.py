@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from punchlist.cli.render import as_tree, cells, cut, moment, since, state_of
+from punchlist.cli.render import as_tree, cells, cut, moment, shared_note, since, state_of
 from punchlist.cli.style import UNICODE_GLYPHS
 from punchlist.text import clip, one_line, safe
-from punchlist_schemas.things import FINISHED, Conversation, Counts, Task
+from punchlist_schemas.things import FINISHED, Conversation, Counts, Shared, Task
 
 Part = tuple[str, str]
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -157,6 +157,11 @@ def tally(counts: Counts) -> list[Part]:
     return parts
 
 
+def shared_text(shared: Shared) -> str:
+    """What is said of a list of a space while its newest changes may be missing."""
+    return shared_note(msgspec.to_builtins(shared))
+
+
 def card_parts(card: Conversation, context: DrawContext, names: int) -> list[Part]:
     """One list in a line. `names` is how many columns its name may take."""
     counts = card.counts
@@ -169,6 +174,8 @@ def card_parts(card: Conversation, context: DrawContext, names: int) -> list[Par
     parts += [*bar(counts), ("dim", f" {counts.completed}/{total}".rjust(8) + "  ")]
     if card.damaged is not None:
         parts.append(("failed", "damaged: not the whole list  "))
+    if card.shared is not None:
+        parts.append(("paused", f"{shared_text(card.shared)}  "))
     numbered: dict[str, Any] = msgspec.structs.asdict(counts)
     for word in ("failed", "paused", "blocked"):
         if numbered[word]:

@@ -169,16 +169,20 @@ class LoadedConversation:
     @property
     def shared_member(self) -> bytes:
         """What answers about a shared list say whose newest changes may be missing, as a further member."""
-        shared = None if self.lane is None else self.lane.shared
-        return b"" if shared is None else b',"shared":' + _encode(shared)
+        return b"" if (shared := self.shared) is None else b',"shared":' + _encode(shared)
+
+    @property
+    def shared(self) -> Shared | None:
+        """What is said of a shared list whose newest changes may be missing."""
+        return None if self.lane is None else self.lane.shared
 
     def view(self) -> Conversation:
         """The conversation as answers show it."""
-        return msgspec.structs.replace(self.state.conversation_view(), damaged=self.cut)
+        return msgspec.structs.replace(self.state.conversation_view(), damaged=self.cut, shared=self.shared)
 
     def list_reply(self, head: bytes, newer: bytes) -> Reply:
         """A JSON object with the whole list between other members; a long list is not copied."""
-        listing = self.listing()
+        listing, newer = self.listing(), self.shared_member + newer
         return Pieces((head, listing, newer)) if len(listing) > LONG_BYTES else b"%b%b%b" % (head, listing, newer)
 
     def forget_listing(self) -> None:
@@ -199,7 +203,7 @@ class LoadedConversation:
             seq=self.seq,
             check=self.check,
             state=dump_state(state) if full else None,
-            summary=_encode(self.view()),
+            summary=_encode(msgspec.structs.replace(self.view(), shared=None)),
             user=state.user,
             sessions=state.sessions,
             open=counts.pending + counts.paused,

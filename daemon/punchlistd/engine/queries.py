@@ -107,7 +107,7 @@ class Queries:
                 opened = await self._access.durable(caller.user, name)
         if isinstance(opened, Rejection) or opened.state.version >= version:
             return opened if isinstance(opened, Rejection) else None
-        shared = None if opened.lane is None else opened.lane.shared
+        shared = opened.shared
         where = "" if shared is None else f" The space {shared.space}: {shared.state}."
         text = f"{opened.state.conversation} is at version {opened.state.version}; {version} has not come.{where}"
         return Rejection("version_conflict", text, {"expected": version, "actual": opened.state.version})
@@ -173,8 +173,16 @@ class Queries:
         except BadCursor:
             text = "Unknown cursor: pass next_cursor of the page before, or leave it out."
             return Rejection("invalid_params", text, {"field": "cursor"})
+        if any(lane.shared is not None for lane in self._conversations.lanes.values()):
+            rows = [self._with_shared(row) for row in rows]
         end = b"" if cursor is None else b',"next_cursor":' + _encode(cursor)
         return made(lambda: b'{"conversations":[%b]%b}' % (b",".join(rows), end))
+
+    def _with_shared(self, row: bytes) -> bytes:
+        """A conversation as the index has it, and what is said of it while its newest changes may be missing."""
+        lane = self._conversations.lanes.get(msgspec.json.decode(row)["conversation"])
+        shared = None if lane is None else lane.shared
+        return row if shared is None else b'%b,"shared":%b}' % (row[:-1], _encode(shared))
 
     async def list_messages(self, caller: Caller, params: p.MessageList) -> Outcome:
         """message.list."""

@@ -22,10 +22,7 @@ LIST_END = b',"version":%d,"seq":%d,"total":%d}'
 
 def get_conversation(_params: p.Place, opened: LoadedConversation, _head: int) -> Outcome:
     """conversation.get."""
-    view, lane = opened.view(), opened.lane
-    if lane is not None and (shared := lane.shared) is not None:
-        view = msgspec.structs.replace(view, shared=shared)
-    return _encode(r.ConversationGetResult(conversation=view))
+    return _encode(r.ConversationGetResult(conversation=opened.view()))
 
 
 def get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outcome:
@@ -84,7 +81,7 @@ def list_tasks(params: p.TaskList, opened: LoadedConversation, head: int) -> Out
     """task.list, of the present state."""
     if params == p.TaskList(conversation=params.conversation):
         state = opened.state
-        return opened.list_reply(b"{", opened.shared_member + LIST_END % (state.version, head, len(state.tasks)))
+        return opened.list_reply(b"{", LIST_END % (state.version, head, len(state.tasks)))
     return filtered(params, opened.state, head, opened)
 
 

@@ -221,9 +221,24 @@ class Subscriptions:
         self.presence.go(subscription)
 
     def _show_presence(self, conversation: str) -> None:
-        group = self._groups.get(conversation)
+        self._show(conversation, conversation, lambda subscription: subscription.view == "presence")
+
+    def show_again(self, conversation: str) -> None:
+        """Show a list that stands otherwise to those who are shown lists, though its log does not go on."""
+        self._show(conversation, conversation, _shows_lists)
+        if None in self._groups:
+            self._spawn(self._show_in_boards(conversation))
+
+    async def _show_in_boards(self, conversation: str) -> None:
+        state = (await self._conversations.durable(conversation)).state
+        if state.exists:
+            self._show(conversation, None, lambda each: _shows_lists(each) and _may_see(each, state.user))
+
+    def _show(self, conversation: str, followed: str | None, concerns: Callable[[Subscription], bool]) -> None:
+        """Push the newest of a conversation to some of those who follow it, or all conversations."""
+        group = self._groups.get(followed)
         for subscription in [] if group is None else list(group.individual):
-            if subscription.view == "presence":
+            if concerns(subscription):
                 subscription.stale[conversation] = None
                 self.catch_up(subscription)
 
@@ -448,6 +463,11 @@ class Subscriptions:
 
 
 _wire = attrgetter("wire")
+
+
+def _shows_lists(subscription: Subscription) -> bool:
+    """Return True if it shows tasks or lists, not events and not who is there."""
+    return subscription.view in ("list", "rows", "board")
 
 
 def _may_push(subscription: Subscription) -> bool:

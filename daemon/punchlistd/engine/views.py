@@ -142,12 +142,13 @@ def encoded_rows(opened: LoadedConversation, ids: list[str]) -> list[bytes]:
 
 def row_members(opened: LoadedConversation, rows: list[bytes], gone: list[str], *, reset: bool) -> bytes:
     """What changed, as members of a JSON object."""
-    return b'"rows":[%b]%b%b,"counts":%b%b' % (
+    return b'"rows":[%b]%b%b,"counts":%b%b%b' % (
         b",".join(rows),
         b',"gone":' + _encode(gone) if gone else b"",
         b',"reset":true' if reset else b"",
         _encode(opened.state.counts()),
         opened.damaged_member,
+        opened.shared_member,
     )
 
 

@@ -154,6 +154,7 @@ class Lane:
     def hold(self, why: Rejection) -> None:
         """Take no changes, and follow nothing, until `go_on`."""
         self.replica.refused = why
+        self.replica.check_state()
         self._work.set()
 
     def go_on(self) -> None:
@@ -180,6 +181,7 @@ class Lane:
     def link_changed(self, link: Link) -> None:
         """The way to the space is another one."""
         self.replica.link_changed(link)
+        self.replica.check_state()
         self._work.set()
 
     # the life of a lane
@@ -198,6 +200,7 @@ class Lane:
             except Forbidden as error:
                 self._draft, wait_s = None, RETRY_S
                 self._refuse_all(refusals.forbidden(self.space, str(error)))
+            self.replica.check_state()
             if wait_s == 0:
                 await asyncio.sleep(0)
             else:

@@ -4,6 +4,7 @@ Posts are given to the writer in their order, each behind the one that it follow
 held; what was lost on the way is read. A post that does not follow stops the list: it is shown, and takes no changes.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -31,14 +32,19 @@ CERTAIN_S = 10.0
 """How long servers must show a reader the same loss until he believes it, in seconds: an election takes six."""
 
 
+BEHIND_S = 0.25
+"""How long a list is behind until that is told, in seconds: changes of others come in within milliseconds."""
+
+
 class Parts(NamedTuple):
-    """What of the engine lanes work with."""
+    """What of the engine lanes work with. `show` shows a list once more to those who follow it."""
 
     log: EventLog
     inbox: Inbox
     conversations: Conversations
     transactor: Transactor
     claims: Claims
+    show: Callable[[str], None]
 
 
 class Replica:
@@ -88,6 +94,9 @@ class Replica:
         """Whether this daemon's own post is on its way: what is pushed meanwhile is held."""
         self.stale = True
         """Whether something may be missing that nobody will push."""
+        self.shared: Shared | None = Shared(space, "offline", now_ms())
+        """What is said of the list while its newest changes may be missing."""
+        self._checks: asyncio.TimerHandle | None = None
         self._log = log
         self._parts = parts
         self._followed = followed
@@ -113,14 +122,27 @@ class Replica:
             return "offline"
         return "behind" if self.stale or self._held or self.partial else "current"
 
-    @property
-    def shared(self) -> Shared | None:
-        """What is said of the list while its newest changes may be missing."""
-        if (state := self.state) == "current":
-            return None
+    def check_state(self) -> None:
+        """Tell those who follow the list how it stands, if that has changed.
+
+        What a list lacks for a moment only is not told.
+        """
+        if self.state == "behind":
+            if self._checks is None:
+                self._checks = asyncio.get_running_loop().call_later(BEHIND_S, self._show_state)
+            return
+        if self._checks is not None:
+            self._checks.cancel()
+        self._show_state()
+
+    def _show_state(self) -> None:
+        state, self._checks = self.state, None
+        if state == ("current" if self.shared is None else self.shared.state):
+            return
         away = self.away_since
         since = 0 if away is None else now_ms() - int((time.monotonic() - away) * 1000)
-        return Shared(self.space, state, since)
+        self.shared = None if state == "current" else Shared(self.space, state, since)
+        self._parts.show(self.conversation)
 
     @property
     def version(self) -> int:

@@ -5,6 +5,7 @@ import random as chance
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import anyio
 import msgspec
@@ -19,8 +20,11 @@ from punchlist_testing.machines import Connection, Machine
 from punchlist_testing.memory_space import Faults, MemorySpace
 from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Decision
-from punchlistd.engine.calls import Arrival, Step
+from punchlistd.engine import views
+from punchlistd.engine.calls import Arrival, Nobody, Step
 from punchlistd.engine.loaded import Place
+from punchlistd.engine.replies import Reply
+from punchlistd.engine.subscriptions import Subscription
 from punchlistd.engine.transaction import OVERTAKEN
 from punchlistd.shared.history import Taken, put_back
 from punchlistd.shared.replica import CERTAIN_S
@@ -774,6 +778,95 @@ def test_a_list_that_may_be_old_says_so_and_since_when() -> None:
         b.shared.heal()
         await asyncio.sleep(1)
         assert "shared" not in msgspec.json.decode(bytes(await b.read(place)))  # pyright: ignore[reportArgumentType]
+        await ended(a, b)
+
+    together(story)
+
+
+class Screen(Nobody):
+    """A connection that takes what is pushed to it.
+
+    Args:
+        user: whom it is bound to.
+    """
+
+    actor = None
+    paused = False
+    framing = ""
+
+    def __init__(self, machine: Machine, view: str, user: str | None = None, name: str | None = LIST) -> None:
+        self.user = user
+        self.told: list[dict[str, Any]] = []
+        subscriptions = machine.engine.subscriptions
+        shown = views.view(view, None, 1 << 20, subscriptions.presence, user)
+        self.subscription = subscription = Subscription(view, self, view, name, subscriptions.head, shown)
+        if name is not None:
+            subscription.stale[name] = None
+        subscriptions.add(subscription)
+        subscriptions.catch_up(subscription)
+
+    def push(self, payload: Reply) -> None:
+        assert isinstance(payload, bytes), "the list is short"
+        self.told.append(msgspec.json.decode(payload)["params"])
+
+    push_framed = push
+
+    def framed(self, payload: bytes) -> bytes:
+        return payload
+
+    def ended(self, id: str, payload: bytes) -> None:
+        raise AssertionError(id, payload)
+
+    def states(self) -> list[str]:
+        """How the list stood in each push: current where nothing is said."""
+        return [told.get("card", told).get("shared", {"state": "current"})["state"] for told in self.told]
+
+
+def test_whoever_follows_a_list_is_told_how_it_stands_when_that_changes_and_where_it_is_does_not() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        screens = {view: Screen(b, view) for view in ("list", "rows", "presence")}
+        screens["board"] = Screen(b, "board", name=None)
+        stranger = Screen(b, "board", user="eve", name=None)
+        stranger.paused = True
+        b.shared.cut()
+        await asyncio.sleep(1)
+        b.shared.heal()
+        await asyncio.sleep(1)
+        wanted = ["current", "offline", "current"]
+        assert {view: each.states() for view, each in screens.items()} == {
+            "list": wanted,
+            "rows": wanted,
+            "board": wanted[1:],
+            "presence": ["current"],
+        }
+        assert {told["seq"] for view in ("list", "rows", "board") for told in screens[view].told} == {2}
+        assert [told["rows"] for told in screens["rows"].told[1:]] == [[], []]
+        assert not stranger.subscription.stale  # or it would be told when the list is deleted
+        b.lanes.lanes[LIST].hold(Rejection("forbidden", "It was left."))
+        assert screens["list"].states()[3:] == ["forbidden"]
+        await ended(a, b)
+
+    together(story)
+
+
+def test_a_list_that_is_behind_for_a_moment_is_shown_as_current_and_one_that_stays_so_is_not() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        screen = Screen(b, "list")
+        space.faults = Faults(delays=(0.001,), push_lost=1.0)
+        for number in range(5):  # each is found by comparing, or by a conflict, and read at once
+            await a.call(add(f"unheard {number}"))
+            await b.call(add(f"too late {number}"))
+        assert set(screen.states()) == {"current"}
+        b.lanes.lanes[LIST].replica.partial = True  # as while somebody shares a long history
+        b.lanes.lanes[LIST].link_changed(b.shared.link)
+        await asyncio.sleep(5)
+        assert screen.states()[-1] == "behind"
         await ended(a, b)
 
     together(story)

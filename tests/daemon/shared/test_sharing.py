@@ -4,12 +4,15 @@ import os
 import stat
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from punchlist import errors
-from punchlist.aio import AsyncClient, connect_async
+from punchlist.aio import AsyncClient, AsyncWatch, connect_async
+from punchlist.cursor import BoardView, Cursor
+from punchlist_schemas.results import BoardPush
 from punchlist_testing.daemon import Spawned
 from punchlist_testing.nats_server import NatsServer, needs_server, running_server
 
@@ -226,6 +229,72 @@ async def test_while_the_server_is_away_lists_are_read_changes_are_refused_and_l
                     except errors.Unreachable:
                         continue
             assert [task.title for task in await ann.conversation("release").list()] == ["one", "two"]
+
+
+class Shown:
+    """What followers of three kinds are told of one list: how it stands.
+
+    Args:
+        one: their daemon's client.
+        name: the list.
+    """
+
+    def __init__(self, one: AsyncClient, name: str) -> None:
+        conversation = one.conversation(name)
+        self._ways: dict[str, AsyncWatch[Any]] = {
+            "list": conversation.watch(view="list"),
+            "rows": conversation.watch(view="rows"),
+            "board": one.follow(Cursor(None, BoardView())),
+        }
+        self._states: dict[str, str] = {}
+        self._came = anyio.Event()
+
+    async def follow(self, way: str) -> None:
+        async with self._ways[way] as shown:
+            async for each in shown:
+                shared = getattr(each.card if isinstance(each, BoardPush) else each, "shared", None)
+                self._states[way] = "current" if shared is None else shared.state
+                self._came.set()
+                self._came = anyio.Event()
+
+    async def become(self, state: str) -> None:
+        """Wait until all were told this."""
+        with anyio.fail_after(PATIENCE_S):
+            while self._states != dict.fromkeys(self._ways, state):
+                await self._came.wait()
+
+    async def __aenter__(self) -> "Shown":
+        self._group = await anyio.create_task_group().__aenter__()
+        for way in self._ways:
+            self._group.start_soon(self.follow, way)
+        return self
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        self._group.cancel_scope.cancel()
+        return await self._group.__aexit__(*error)
+
+
+@needs_server
+async def test_whoever_shows_a_list_sees_its_space_go_and_come_back_without_asking(
+    machines: Machines, tmp_path: Path
+) -> None:
+    with running_server(tmp_path / "nats") as server:
+        async with client(machines.start("ann")) as ann:
+            await ann.add_space("team", [server.url])
+            await ann.conversation("release").add("one")
+            await ann.conversation("release").share("team")
+            async with Shown(ann, "release") as shown:
+                await shown.become("current")
+                server.kill()
+                await shown.become("offline")
+                (card,) = (await ann.conversations()).conversations
+                assert card.shared is not None and (card.shared.space, card.shared.state) == ("team", "offline")
+                server.start()
+                await shown.become("current")
+                await ann.conversation("release").leave()
+                await shown.become("forbidden")
+                await ann.conversation("release").join("team")
+                await shown.become("current")
 
 
 @needs_server

@@ -98,7 +98,8 @@ class Machine:
         self.tasks: list[asyncio.Task[Any]] = []
         self.engine = engine = Engine(self.log, settings, spawn=self.spawn, show=_shown)
         self.shared: MemorySharedLog = space.member(f"{name}_{self.log.epoch[:8]}", may_post=may_post)
-        parts = Parts(self.log, engine.inbox, engine.conversations, engine.transactor, engine.claims)
+        show = engine.subscriptions.show_again
+        parts = Parts(self.log, engine.inbox, engine.conversations, engine.transactor, engine.claims, show)
         self.lanes = Lanes("team", self.shared, parts, engine.claims.leases)
         engine.claims.leases.member = self.lanes.members.of
         for each in lists:

@@ -155,6 +155,8 @@ def _conversation_line(one: dict[str, Any], style: Style) -> str:
     parts = [f"{progress(counts):>7}  {safe(one['conversation'])}"]
     if one.get("title"):
         parts.append(style.paint("dim", safe(one["title"])))
+    if note := shared_note(one.get("shared")):
+        parts.append(style.paint("paused", note))
     if counts.get("in_progress"):
         parts.append(style.paint("in_progress", f"{style.glyphs['in_progress']} {counts['in_progress']}"))
     if style.now:

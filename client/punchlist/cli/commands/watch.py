@@ -14,7 +14,7 @@ from punchlist.cli.events import stream
 from punchlist.cli.exit_codes import REFUSED, TIME_UP
 from punchlist.cli.failure import show_error
 from punchlist.cli.incoming import incoming
-from punchlist.cli.render import FINISHED, list_lines, task_lines
+from punchlist.cli.render import FINISHED, list_lines, shared_note, task_lines
 from punchlist.cli.screen import Screen
 from punchlist.cli.style import Style
 from punchlist.cursor import BoardStart, BoardView, Cursor, TaskList, Until
@@ -155,7 +155,9 @@ def _lines(context: Context, newest: list[TaskList], room: int | None = None) ->
         return []
     counts: dict[str, int] = msgspec.to_builtins(newest[0].counts)
     tasks: list[dict[str, Any]] = msgspec.to_builtins(list(newest[0]))
-    note = "damaged: not the whole list" if newest[0].damaged is not None else ""
+    note = shared_note(msgspec.to_builtins(newest[0].shared))
+    if newest[0].damaged is not None:
+        note = "damaged: not the whole list"
     lines = list_lines(context.conversation, tasks, counts, context.style, note=note, folded=True)
     if room is None or len(lines) <= room:
         return lines

@@ -3,7 +3,7 @@
 import { html, signal } from "./vendor.js";
 import { board, boardFilter, cards, go, hashOf, known, nameOf, now, total } from "./model.js";
 import { Bar, Key, Mark, Since, Text } from "./parts.js";
-import { plural, since } from "./text.js";
+import { plural, sharedNote, since } from "./text.js";
 import { state } from "./link.js";
 
 const FEW = { needs: 48, working: 48, waiting: 24, done: 12, quiet: 0 };
@@ -56,6 +56,7 @@ function Card({ card }) {
   };
   const notes = [
     card.damaged && ["bad", "damaged"],
+    card.shared && ["warn", sharedNote(card.shared)],
     counts.failed && card.settings?.on_failure === "stop" && ["bad", "stopped"],
     counts.failed && ["bad", `${counts.failed} failed`],
     counts.paused && ["warn", `${counts.paused} paused`],

@@ -10,7 +10,7 @@ import { session } from "./link.js";
 import { FILTERS, VIEWS, absent, card, cursor, cursorAt, filter, go, hashOf, isPast, list, marks, mayChange, nameOf, now, place, priorityMark, shownIds, shownRows, task, toggleWord, total, labelWord } from "./model.js";
 import { isDeferred, isFinished, ownerOf, stateOf } from "./rows.js";
 import { Bar, Key, Mark, Since, Text, WORDS, Windowed } from "./parts.js";
-import { moment, plural, safe } from "./text.js";
+import { moment, plural, safe, sharedNote } from "./text.js";
 import { GLYPHS } from "./words.js";
 
 export const ROW = matchMedia("(pointer: coarse)").matches ? 48 : 40;
@@ -41,6 +41,7 @@ function Head({ name }) {
       <h1><${Text} of=${card.value ? nameOf(card.value) : name} /></h1>
       ${counts && html`<span class="done">${counts.completed} of ${total(counts)}</span>`}
       ${shownRows.value?.damaged && html`<span class="pill bad" title=${safe(shownRows.value.damaged.reason)}>not whole: its log is damaged</span>`}
+      ${shownRows.value?.shared && html`<span class="pill warn" role="status">${sharedNote(shownRows.value.shared)}</span>`}
       ${counts?.failed > 0 && card.value?.settings?.on_failure === "stop" && html`<span class="pill bad">stopped by a failure</span>`}
       ${card.value?.settings?.execution === "serial" && html`<span class="pill">one at a time</span>`}
     </div>

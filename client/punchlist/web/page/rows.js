@@ -47,6 +47,7 @@ export class Rows {
   seq = 0;
   counts = null;
   damaged = null;
+  shared = null;
   #coming = this.tasks;
   #depth = null;
   #ids = null;
@@ -70,7 +71,8 @@ export class Rows {
     if (push.more) return false;
     if (rows !== this.tasks) this.#depth = null;
     this.tasks = rows;
-    [this.version, this.seq, this.counts, this.damaged] = [push.version, push.seq, push.counts, push.damaged ?? null];
+    [this.version, this.seq, this.counts] = [push.version, push.seq, push.counts];
+    [this.damaged, this.shared] = [push.damaged ?? null, push.shared ?? null];
     return true;
   }
 

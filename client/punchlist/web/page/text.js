@@ -50,3 +50,9 @@ export function moment(ms) {
   return at.toLocaleString(undefined, { month: "short", day: "numeric", ...(at.getFullYear() !== new Date().getFullYear() && { year: "numeric" }), ...(timed && { hour: "2-digit", minute: "2-digit" }) });
 }
 export const plural = (count, one, many = `${one}s`) => `${count.toLocaleString()} ${count === 1 ? one : many}`;
+
+/** What is said of a list of a space while its newest changes may be missing here. */
+export function sharedNote({ space, state, since: at }) {
+  const when = at && state === "offline" ? ` since ${clock(at)}` : "";
+  return `${safe(space)}: ${safe(state)}${when}${state === "behind" ? "" : ", changes are refused"}`;
+}
