@@ -151,7 +151,7 @@ def left(name: str, space: str) -> Rejection:
     """The list is followed no more."""
     message = (
         f"This machine has left the list {name}: it is shown as it was then and takes no changes. To follow it again:"
-        f" punch join {name} --space {space}"
+        f" punch join {name} --space {space} (to get rid of it, too, then delete it)"
     )
     return Rejection("forbidden", message, {"what": "space"})
 

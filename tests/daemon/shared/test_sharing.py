@@ -135,6 +135,56 @@ async def test_a_list_that_was_left_takes_no_changes_its_copy_does_and_joining_a
             await bob.conversation("release").leave(keep_as="copy")
 
 
+async def erase(one: AsyncClient, name: str) -> None:
+    """Delete a list, with a yes."""
+    with pytest.raises(errors.ConfirmationRequired) as asked:
+        await one.conversation(name).erase()
+    await one.conversation(name).erase(confirm=asked.value.token)
+
+
+@needs_server
+async def test_a_machine_that_has_left_a_list_keeps_its_copy_of_one_that_is_deleted_until_it_follows_it_again(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    second = machines.start("bob")
+    async with client(machines.start("ann")) as ann, client(second) as bob:
+        for one in (ann, bob):
+            await one.add_space(space, [server.url])
+        await ann.conversation("release").add("secret")
+        await ann.conversation("release").share(space)
+        await bob.conversation("release").join(space)
+        await bob.conversation("release").leave()
+        await erase(ann, "release")
+        assert [task.title for task in await bob.conversation("release").list()] == ["secret"]
+        with pytest.raises(errors.Forbidden, match="punch join release.* then delete it"):
+            await bob.conversation("release").erase()
+        await bob.conversation("release").join(space)
+        await follows(bob, "release")
+    second.stop()
+    assert not any(b"secret" in one.read_bytes() for one in Path(second.data_dir).glob("log.db*"))
+
+
+@needs_server
+async def test_a_session_moves_between_lists_that_machines_share_in_two_steps(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
+        for one in (ann, bob):
+            await one.add_space(space, [server.url])
+        for name in ("release", "own"):
+            await ann.conversation(name).add(f"of {name}")
+        await ann.conversation("release").share(space)
+        await bob.conversation("release").join(space)
+        for old, new in (("own", "release"), ("release", "own")):
+            await ann.conversation(old).attach("session-1")
+            with pytest.raises(errors.InvalidParams, match=f"attached to {old}: detach it there first"):
+                await ann.conversation(new).attach("session-1")
+            await ann.conversation(old).detach("session-1")
+        await ann.conversation("release").attach("session-1")
+        await follows(ann, "session-1", "of release")
+        await follows(bob, "session-1", "of release")
+
+
 @needs_server
 async def test_what_can_not_be_shared_joined_or_removed_is_refused_with_the_way_out(
     machines: Machines, server: NatsServer, space: str
