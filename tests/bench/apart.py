@@ -27,7 +27,7 @@ from punchlist_bench.servers import Client, Daemon
 from punchlist_bench.table import Row, absolute, compared, micros
 from punchlist_schemas.events import AddedTask, ConversationOpened, TaskAdded
 from punchlist_testing.distance import Distance
-from punchlist_testing.nats_server import NatsServer, program, running_cluster
+from punchlist_testing.nats_server import PORT, NatsServer, program, running_cluster
 from punchlistd.domain.commands import Decision
 from punchlistd.engine.calls import Step
 from punchlistd.shared.nats import NatsLog
@@ -221,7 +221,7 @@ def against_each_other(machines: Machines) -> list[Row]:
             "≥ 0.7 ×",
         )
     ]
-    distance = Distance(machines.servers[2].host, 4222, AWAY_MS)
+    distance = Distance(machines.servers[2].host, PORT, AWAY_MS)
     distance.start()
     try:
         far = machines.add(distance.url)

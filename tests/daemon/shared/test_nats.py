@@ -17,7 +17,14 @@ import pytest
 from punchlist.cli.space_server import Login, Server, configuration, login
 from punchlist_testing.authority import Authority, needs_openssl
 from punchlist_testing.distance import Distance
-from punchlist_testing.nats_server import NatsServer, needs_server, own_address, running_cluster, running_server
+from punchlist_testing.nats_server import (
+    PORT,
+    NatsServer,
+    needs_server,
+    own_address,
+    running_cluster,
+    running_server,
+)
 from punchlistd.shared.nats import NatsLog
 from punchlistd.shared.nats_check import check_clock, prepare
 from punchlistd.shared.nats_link import connect
@@ -378,7 +385,7 @@ async def test_of_several_addresses_one_that_answers_is_enough(server: NatsServe
 async def test_a_far_member_knows_how_far_it_is_before_its_first_post_and_lets_no_conflict_hide_it(
     server: NatsServer,
 ) -> None:
-    far = Distance(server.host, 4222, 20)
+    far = Distance(server.host, PORT, 20)
     far.start()
     try:
         space = await made(server)
@@ -453,7 +460,7 @@ async def test_a_monitor_that_is_none_is_refused(server: NatsServer, monitor: st
 
 async def test_a_server_without_jetstream_is_refused(tmp_path: Path) -> None:
     host = own_address()
-    server = NatsServer(tmp_path, f"host: {host}\nport: 4222\n", host=host, whole=True)
+    server = NatsServer(tmp_path, f"host: {host}\nport: {PORT}\n", host=host, whole=True)
     server.start()
     try:
         with pytest.raises(Refused, match="JetStream is off") as refused:
@@ -483,9 +490,9 @@ class Secured:
         }
         place = Server(host, cert=str(cert), key=str(key), store=str(directory / "js"))
         text = configuration("team", list(self.logins.values()), [place])
-        text = text.replace("port: 4222", f"host: {host}\nport: 4222", 1).replace('http: "127.0.0.1:8222"', "")
+        text = text.replace("port: 4222", f"host: {host}\nport: {PORT}", 1).replace('http: "127.0.0.1:8222"', "")
         self.server = NatsServer(directory / "nats", text, host=host, whole=True)
-        self.url = f"tls://{host}:4222"
+        self.url = f"tls://{host}:{PORT}"
 
     def creds(self, one: Login) -> str:
         path = self.directory / f"{one.name}.creds"
@@ -646,15 +653,15 @@ class Impostor:
 )
 async def test_an_old_server_or_none_at_all_is_refused(info: bytes, kind: str) -> None:
     impostor = Impostor(info)
-    listening = await asyncio.start_server(impostor.serve, impostor.host, 4222)
+    listening = await asyncio.start_server(impostor.serve, impostor.host, PORT)
     async with listening:
         with pytest.raises(Refused) as refused:
-            await prepare(Space("team", (f"nats://{impostor.host}:4222",)), "test", make_it=True)
+            await prepare(Space("team", (f"nats://{impostor.host}:{PORT}",)), "test", make_it=True)
     assert refused.value.kind == kind
 
 
 async def test_no_server_at_all_is_told_without_numbers_of_errors() -> None:
-    for url in (f"nats://{own_address()}:4222", "tls://no-such-host.invalid:4222"):
+    for url in (f"nats://{own_address()}:{PORT}", "tls://no-such-host.invalid:4222"):
         with pytest.raises(Refused, match="No server answers at") as refused:
             await prepare(Space("team", (url,)), "test", make_it=True)
         assert refused.value.kind == "unreachable"

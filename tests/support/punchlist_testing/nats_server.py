@@ -20,7 +20,8 @@ FETCHED = ROOT / "build/nats-server/bin/nats-server"
 
 FLOOR = (2, 14)
 READY_S = 30.0
-PORT = 4222
+PORT = 24222
+"""Not 4222, where somebody's own server may listen on all addresses."""
 
 
 @cache
