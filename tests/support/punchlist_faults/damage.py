@@ -20,6 +20,7 @@ from punchlist_faults.options import Figures, Options, Violation, main, need, wo
 from punchlist_faults.process import daemon_in
 from punchlist_faults.seen import SAME, SILENT, TOLD, ask_truth
 from punchlist_faults.seen import look as seen_of
+from punchlist_testing.store import DELETED, Scribe
 from punchlistd.store.port import Damaged, LogUnusable, StorageFailed
 from punchlistd.store.sqlite import SqliteLog
 
@@ -31,8 +32,22 @@ PAGE = 4096
 Contents = dict[str, list[bytes]]
 
 
+BEGUN_ANEW = "anew"
+"""A list of several machines that was deleted and begun anew while this one was away: its tombstone skips versions."""
+
+
+async def delete_elsewhere(path: Path) -> None:
+    """Let the deletion of a list arrive, whose versions before it nobody will ever see here."""
+    log = await SqliteLog.open(str(path), reserve_bytes=0)
+    scribe = Scribe(log)
+    scribe.versions[BEGUN_ANEW] = (await log.load(BEGUN_ANEW)).newer[-1].version + 5
+    await scribe.write(BEGUN_ANEW, DELETED)
+    await log.erase(BEGUN_ANEW)
+    await log.close()
+
+
 def make_log(place: Path) -> tuple[Path, Contents]:
-    """A log of a dozen conversations, half of it still in the WAL; its directory, and what each holds."""
+    """A log of a dozen conversations and one begun anew, half of it still in the WAL; its directory, what each holds."""
     with daemon_in(place) as daemon:
         daemon.start()
         for half in range(2):
@@ -42,15 +57,21 @@ def make_log(place: Path) -> tuple[Path, Contents]:
                 link.result("task.add", conversation=name, title=f"{half}.{call} " + "x" * 40, key=f"{half}.{call}")
                 if call % 3 == 0:
                     link.result("message.append", conversation=name, role="user", content=f"{half}.{call} said")
+            for number in range(3):
+                link.result("task.add", conversation=BEGUN_ANEW, title=f"{half}.anew.{number}")
             link.result("conversation.list")
             link.close()
             if half == 0:
                 need(daemon.stop() == 0, "the daemon did not stop")
+                asyncio.run(delete_elsewhere(daemon.log))
                 daemon.start()
         daemon.kill()
         contents: Contents = {}
         for event in judge.stored_events(daemon.log):
-            contents.setdefault(event.conversation, []).append(event.wire)
+            if event.line:  # else it was erased
+                contents.setdefault(event.conversation, []).append(event.wire)
+        versions = [json.loads(wire)["version"] for wire in contents[BEGUN_ANEW]]
+        need(versions[0] > len(versions), f"the list that was begun anew has the versions {versions}")
         return daemon.data, contents
 
 
