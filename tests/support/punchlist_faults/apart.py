@@ -40,6 +40,7 @@ from punchlist_testing.daemon import Raw
 from punchlist_testing.nats_server import program
 from punchlistd.shared.nats import NatsLog
 from punchlistd.shared.port import Beat, Link, Posted, SharedLogError
+from punchlistd.shared.posting import PATIENCE_S
 from punchlistd.shared.spaces import Space
 
 WORKERS = 3
@@ -47,6 +48,10 @@ WORKERS = 3
 
 TASKS = 100
 """That are there at the beginning."""
+
+LONGEST_S = 11.0
+"""No fault lasts longer: more than electing a leader takes, and more than a change is waited for. A machine that hears
+nothing for so long must not take the post that it made at the beginning for one that is not in."""
 
 SETTLE_S = 60.0
 """After the last fault everything is well again within so long, or something is stuck."""
@@ -120,13 +125,14 @@ def void(_result: object) -> None:
 class Fault(NamedTuple):
     """What strikes whom: `server`, the `leader` of the space, or a `machine`.
 
-    `lasts` is how likely it is that it lasts longer than electing a leader takes, `weight` how often it comes.
+    `lasts` is how likely it is that it lasts long, `least_s` to `LONGEST_S` seconds; `weight` is how often it comes.
     """
 
     whom: str
     strike: Callable[[World, str], Callable[[], None]]
     lasts: float = 0.0
     weight: int = 1
+    least_s: float = 4.0
 
 
 FAULTS: dict[str, Fault] = {
@@ -144,7 +150,7 @@ FAULTS: dict[str, Fault] = {
     "a daemon killed": Fault("machine", _kill),
     "a daemon stopped": Fault("machine", _pause, lasts=0.35),
     "a machine cut off": Fault("machine", _cut, lasts=0.6, weight=2),
-    "a machine that hears nothing": Fault("machine", _deafen, lasts=0.6, weight=2),
+    "a machine that hears nothing": Fault("machine", _deafen, lasts=0.6, weight=2, least_s=PATIENCE_S + 1),
     "a machine far away": Fault("machine", _delay, lasts=0.35),
 }
 BESIDE = ("a daemon killed", "a daemon stopped", "a machine cut off")
@@ -229,7 +235,8 @@ class Run:
         if FAULTS[names[0]].whom != "machine" and random.random() < 0.3:
             names.append(random.choice(BESIDE))
         lasts = max(
-            random.uniform(4, 11) if random.random() < FAULTS[name].lasts else random.uniform(0.1, 3) for name in names
+            random.uniform(fault.least_s, LONGEST_S) if random.random() < fault.lasts else random.uniform(0.1, 3)
+            for fault in map(FAULTS.__getitem__, names)
         )
         lasts = min(lasts, max(0.1, self.until - time.monotonic()))
         ends: list[Callable[[], None]] = []

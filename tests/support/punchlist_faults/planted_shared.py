@@ -192,6 +192,13 @@ MUTANTS = (
         ("tests/client/test_cursor.py",),
     ),
     Mutant(
+        "who has less of a list puts nothing back",
+        _SHARED + "sharing.py",
+        "            if version > own:\n",
+        "            if False:\n",
+        ("tests/daemon/shared/test_sharing.py",),
+    ),
+    Mutant(
         "leases judge only what is published",
         _SHARED + "draft.py",
         "return not (self._claims_changed and isinstance(params, _JUDGED))",
