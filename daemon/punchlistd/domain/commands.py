@@ -1,5 +1,8 @@
 """What `decide` takes and gives: a stamped command, and the facts that follow from it."""
 
+from collections.abc import Generator
+from typing import TypeVar
+
 import msgspec
 
 from punchlist_schemas.errors import Rejection
@@ -36,7 +39,8 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     """A call as `decide` sees it: what is asked, and everything that the domain may not find out by itself.
 
     `at` is the time in milliseconds, `user` the one that the connection is bound to, `message_id` a fresh id for a
-    message that brings none. `undo` is what follows from a `list.undo`: that takes a walk through the history.
+    message that brings none. `decided` is what follows from a call that takes long, worked out
+    before in slices: an undo, which takes a walk through the history, or one that looks at very many tasks.
     """
 
     params: Mutation
@@ -44,7 +48,22 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     actor: str
     user: str | None = None
     message_id: str = ""
-    undo: Decision | Rejection | None = None
+    decided: Decision | Rejection | None = None
+
+
+T = TypeVar("T")
+
+Deciding = Generator[None, None, Decision | Rejection]
+"""A decision that pauses after each of its parts. The state stays as it is until it ends."""
+
+
+def to_the_end(work: Generator[None, None, T]) -> T:
+    """What work comes to that pauses, without its pauses."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
 
 
 class Wake(Mutation, frozen=True, kw_only=True):

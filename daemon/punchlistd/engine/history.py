@@ -7,7 +7,6 @@ is read in such a turn as well, because commits wait for the database's thread.
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -22,10 +21,8 @@ from punchlistd.domain.evolve import evolve
 from punchlistd.domain.lookback import Lookback, aim
 from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import State, initial_state
+from punchlistd.engine.slices import SLICE_EVENTS, T, in_slices
 from punchlistd.store.port import Damaged, EventLog, Stored, side_of
-
-SLICE_EVENTS = 32
-"""At most this many events are folded, or steps of an undo made, in one turn of the loop."""
 
 SLICE_BYTES = 32 << 10
 """A slice ends with the event that makes it larger than this."""
@@ -55,7 +52,6 @@ AT_ONCE = 4
 PASTS_KEPT = 2
 """Of so many conversations the historical state that was shown last is kept."""
 
-T = TypeVar("T")
 
 _recorded = msgspec.json.Decoder(Recorded)
 
@@ -125,15 +121,8 @@ class History:
         return True
 
     async def steps(self, work: Generator[None, None, T]) -> T:
-        """Run work that pauses after each step, in slices."""
-        while True:
-            async with self._turn:
-                for _ in range(SLICE_EVENTS):
-                    try:
-                        next(work)
-                    except StopIteration as end:
-                        return end.value
-                await asyncio.sleep(0)
+        """Run work that pauses after each step, in slices that have their turn as those of all readers."""
+        return await in_slices(work, self._turn)
 
     async def follow(
         self, name: str, take: Callable[[Stored], bool], after: int, upto: int, *, whole: bool = True

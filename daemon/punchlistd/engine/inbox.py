@@ -5,7 +5,7 @@ from collections import deque
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.params import ConversationAttach, ConversationDelete, ConversationDetach, ListUndo
-from punchlistd.engine.calls import Arrival, Barrier, Item, Write
+from punchlistd.engine.calls import Arrival, Barrier, Holder, Item, Write
 from punchlistd.engine.replies import SHUTTING_DOWN
 
 ALONE = frozenset({ListUndo, ConversationAttach, ConversationDetach, ConversationDelete})
@@ -17,9 +17,9 @@ _MAY_BE_ALONE = ALONE | {type(None)}
 
 def is_alone(item: Item) -> bool:
     """Whether a call must be a transaction of its own."""
-    if type(item.params) not in _MAY_BE_ALONE:
-        return False
-    return type(item) is Write or (type(item) is Arrival and item.is_alone)
+    if type(item) is Write:
+        return item.alone or type(item.params) in ALONE
+    return type(item) is Arrival and item.is_alone
 
 
 class Signal:
@@ -89,6 +89,24 @@ class Inbox:
             queue.clear()
         while queue and len(items) < room and not is_alone(queue[0]):
             items.append(queue.popleft())
+
+    def let_others_first(self) -> None:
+        """Put back calls that must be alone, and what their connections asked for behind them.
+
+        Each may take long, and a connection's calls have an order: what others ask for has its turn in between.
+        """
+        first, later, holders = list[Item](), list[Item](), set[Holder | None]()
+        for item in self.queue:
+            if type(item) is Barrier:  # it has to stay behind whatever was before it
+                is_later = bool(later)
+            else:
+                holder = item.caller.holder if type(item) is not Arrival else None
+                is_later = is_alone(item) or (holder is not None and holder in holders)
+                if is_later:
+                    holders.add(holder)
+            (later if is_later else first).append(item)
+        self.queue.clear()
+        self.queue += (*first, *later)
 
     async def barrier(self) -> Rejection | None:
         """Wait until everything submitted earlier is published. Return the rejection if that never happens, or None."""

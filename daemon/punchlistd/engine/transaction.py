@@ -5,10 +5,12 @@ outside before the transaction is in the log: the conversations that it touches 
 """
 
 import logging
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
 
 import msgspec
 
+from punchlist_schemas.changes import ListApply
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import (
     AnyEvent,
@@ -17,10 +19,19 @@ from punchlist_schemas.events import (
     ConversationOpened,
     KnownEvent,
 )
-from punchlist_schemas.params import Confirmable, ConversationAttach, ListUndo, Mutation, TaskClaim
+from punchlist_schemas.params import (
+    Confirmable,
+    ConversationAttach,
+    ListReplace,
+    ListUndo,
+    Mutation,
+    TaskAddMany,
+    TaskClaim,
+    TaskDelete,
+)
 from punchlist_schemas.results import ClaimResult, TaskResult, Written
-from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.decide import decide, follow_up, has_follow_ups
+from punchlistd.domain.commands import Command, Decision, EndClaims, Wake, to_the_end
+from punchlistd.domain.decide import IN_PARTS, decide, deciding, follow_up, has_follow_ups
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.responses import respond
@@ -44,6 +55,9 @@ from punchlistd.store.record import key_hash, seal
 logger = logging.getLogger(__name__)
 
 _UNMARKED = Decision()
+
+MOST_PARTS = 512
+"""A call with more parts takes long: it is decided and recorded in slices. Of others so many are taken together."""
 
 OWING_BYTES = 4 * REPLY_BYTES
 """While answers of so many bytes wait for a commit, further reads are answered behind it."""
@@ -71,11 +85,24 @@ class Transaction:
 
     `head` is the position of the last event in it; `entries` go into the log, `lines` to the subscribers; `touched` are
     the conversations that run ahead of the log, `sessions` the attachments that change with it, and `deleted` the
-    conversations to be erased behind it. `owed` are the bytes of answers to reads that wait for it, by connection, and
+    conversations to be erased behind it. `parts` are those of its calls that have several.
+    `owed` are the bytes of answers to reads that wait for it, by connection, and
     `owing` those of all together. `place` is where the post leads to whose last group is being appended.
     """
 
-    __slots__ = ("deleted", "entries", "head", "items", "lines", "owed", "owing", "place", "sessions", "touched")
+    __slots__ = (
+        "deleted",
+        "entries",
+        "head",
+        "items",
+        "lines",
+        "owed",
+        "owing",
+        "parts",
+        "place",
+        "sessions",
+        "touched",
+    )
 
     def __init__(self, head: int) -> None:
         """An empty transaction that follows position `head`."""
@@ -88,6 +115,7 @@ class Transaction:
         self.deleted: list[str] = []
         self.owed: dict[Holder, int] = {}
         self.owing = 0
+        self.parts = 0
         self.place: Place | None = None
 
     def append(  # noqa: PLR0913 - whose events, and what is kept beside them
@@ -110,12 +138,8 @@ class Transaction:
             self._happen(event, opened, command.at)
             self._seal(event, opened, command, self.head, 0, side, state.user, 0, decision)
             return events
-        work = self.appending(events, opened, command, side, params, decision)
-        while True:
-            try:
-                next(work)
-            except StopIteration as end:
-                return end.value
+        self.parts += len(events)
+        return to_the_end(self.appending(events, opened, command, side, params, decision))
 
     def appending(  # noqa: PLR0913 - whose events, and what is kept beside them
         self,
@@ -235,7 +259,10 @@ class Transactor:
         self._undos = undos
         self._rates = Rates()
         self.unfinished: Generator[None, None, None] | None = None
-        """What `decide` left to be recorded in slices, before anything else is decided."""
+        """What `decide` left to be done of a call that takes long, in slices and before anything else is decided.
+
+        Nothing of it is done yet: where the call shares its transaction it can be dropped, and decided anew.
+        """
 
     # before its turn
 
@@ -300,7 +327,7 @@ class Transactor:
 
     # in its turn
 
-    def decide(self, item: Item, transaction: Transaction) -> bool:
+    def decide(self, item: Item, transaction: Transaction) -> bool:  # noqa: C901 - one kind of call after the other
         """Make a call part of the transaction: set its outcome or its stage, and append its events.
 
         Returns:
@@ -320,17 +347,48 @@ class Transactor:
             pass  # its outcome or its stage is set
         elif opened.lane is not None and opened.damage is None:
             item.to(Stage.POSTING)
+        elif type(params) in _PARTS and self._takes_long(params, opened.state, transaction):
+            self.unfinished = self._in_slices(item, opened, transaction)
         elif (decision := (self.consider if type(params) is TaskClaim else self._decision)(item, opened)) is None:
             item.to(Stage.PARKED)
+        elif type(decision) is Decision and (type(params) is ListUndo or len(decision.events) > MOST_PARTS):
+            self.unfinished = self._recording(item, decision, opened, transaction)
         else:
             item.to(Stage.DECIDED)
             if type(decision) is Rejection:
                 item.outcome = self._alike(item, opened, decision)
-            elif type(params) is ListUndo:
-                self.unfinished = self._recording(item, decision, opened, transaction)
             else:
                 self._record(item, decision, opened, transaction)
         return False
+
+    @staticmethod
+    def _takes_long(params: Mutation, state: State, transaction: Transaction) -> bool:
+        parts = _PARTS[type(params)](params, state)
+        if parts <= MOST_PARTS:
+            transaction.parts += parts
+        return parts > MOST_PARTS
+
+    def _in_slices(
+        self, item: Write, opened: LoadedConversation, transaction: Transaction
+    ) -> Generator[None, None, None]:
+        """Decide and record a call that takes long, with a pause after each of its parts."""
+        if type(item.params) in IN_PARTS:
+            opened.dirty += 1  # nobody reads, drops or unloads meanwhile what is going to change
+            try:
+                decided = yield from deciding(opened.state, item.command)
+            except MemoryError:
+                raise
+            except Exception:
+                decided = _fault(item)
+            finally:
+                opened.dirty -= 1
+            item.command = msgspec.structs.replace(item.command, decided=decided)
+        decision = self._decision(item, opened)
+        if type(decision) is Rejection:
+            item.to(Stage.DECIDED)
+            item.outcome = self._alike(item, opened, decision)
+        else:
+            yield from self._recording(item, decision, opened, transaction)
 
     def _decide_other(self, item: Read | Barrier | Arrival, transaction: Transaction) -> bool:
         if type(item) is Arrival:
@@ -492,7 +550,8 @@ class Transactor:
     def _recording(
         self, item: Write, decision: Decision, opened: LoadedConversation, transaction: Transaction
     ) -> Generator[None, None, None]:
-        """As `_record`, for an undo, with a pause after each event."""
+        """As `_record`, with a pause after each event."""
+        item.to(Stage.DECIDED)
         had_claims, side = bool(opened.state.claims), _side(item, decision)
         events = yield from transaction.appending(decision.events, opened, item.command, side, item.params, decision)
         self._recorded(item, decision, opened, transaction, events, had_claims=had_claims)
@@ -568,6 +627,15 @@ _CONFIGURES = frozenset({ConversationOpened, ConversationConfigured, Conversatio
 """Events behind which something may follow that could not follow before, or which change where names lead."""
 _LOOK_FURTHER = frozenset({ListUndo, ConversationAttach})
 """Calls that need more than their conversation: its past, or where a session leads."""
+_PARTS: dict[type, Callable[[Any, State], int]] = {
+    ListApply: lambda params, state: len(params.changes) + len(state.tasks),
+    ListReplace: lambda params, state: len(params.tasks) + len(state.tasks),
+    TaskAddMany: lambda params, _: len(params.tasks),
+    TaskDelete: lambda params, _: len(params.tasks),
+    EndClaims: lambda params, _: len(params.claims),
+    Wake: lambda _, state: len(state.deferred),
+}
+"""How many parts a call has: what it asks for, and where it looks at all tasks, these."""
 _ASKED_BEFORE = CLAIMS | {ConversationAttach}
 """Calls that are looked at before they are decided, whatever the list is like."""
 _CONFIRMABLE = frozenset(Confirmable.__subclasses__())

@@ -72,6 +72,6 @@ class Undos:
             decision = await history.steps(take_back_calls(past, params, item.command.at))
             if decision is None:
                 item.depth, past = deeper(params, item.depth), None
-        item.past, item.command = past, msgspec.structs.replace(item.command, undo=decision)
+        item.past, item.command = past, msgspec.structs.replace(item.command, decided=decision)
         assert past is not None
         return past

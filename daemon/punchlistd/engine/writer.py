@@ -12,7 +12,7 @@ the error, also the rejected ones, since their refusal may rest on what never ca
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from time import perf_counter_ns
 from typing import Any
 
@@ -25,14 +25,15 @@ from punchlistd.engine.access import Access
 from punchlistd.engine.calls import Arrival, Barrier, Caller, Item, Read, Stage, Write
 from punchlistd.engine.claims import Claims
 from punchlistd.engine.conversations import Conversations, damage_of
-from punchlistd.engine.history import SLICE_EVENTS, History
+from punchlistd.engine.history import History
 from punchlistd.engine.idempotency import Replays
 from punchlistd.engine.inbox import Inbox, Signal, is_alone
 from punchlistd.engine.maintenance import Maintenance
 from punchlistd.engine.metrics import Metrics
 from punchlistd.engine.replies import OUTCOME_UNKNOWN, STORAGE_FULL
+from punchlistd.engine.slices import in_slices
 from punchlistd.engine.subscriptions import Subscriptions
-from punchlistd.engine.transaction import Transaction, Transactor
+from punchlistd.engine.transaction import MOST_PARTS, Transaction, Transactor
 from punchlistd.engine.undos import Undos
 from punchlistd.store.port import Damaged, EventLog, StorageFailed, StorageFull
 
@@ -140,7 +141,7 @@ class Writer:
                 await self._maintenance.run()
             elif inbox.pausing:
                 await self._pause()
-            elif inbox.queue and len(self._forming.items) >= self._batch_calls:
+            elif inbox.queue and (self._forming.parts >= MOST_PARTS or len(self._forming.items) >= self._batch_calls):
                 await self._moved.take()
             elif inbox.queue:
                 await self._decide_some()
@@ -151,7 +152,7 @@ class Writer:
         await self._pause()
         await self._maintenance.run(everything=True)
 
-    async def _decide_some(self) -> None:  # noqa: C901, PLR0912 - one step after the other
+    async def _decide_some(self) -> None:  # noqa: C901, PLR0912, PLR0915 - one step after the other
         """Decide what waits, up to the next call that must be alone, and commit it if that is quick."""
         queue = self._inbox.queue
         if len(queue) < self._last_size:
@@ -159,6 +160,10 @@ class Writer:
             await asyncio.sleep(0)
         self._last_size = len(queue)
         alone = is_alone(queue[0])
+        if alone and type(head := queue[0]) is Write and not head.let_others:
+            head.let_others = True
+            self._inbox.let_others_first()
+            alone = is_alone(queue[0])
         if alone:
             await self._drained()
         items = self._deciding = [queue.popleft()]
@@ -173,10 +178,17 @@ class Writer:
             if late and type(item) is not Barrier and item.opened is not None and item.opened.dropped:
                 queue.extendleft(reversed(items[index:]))  # an append was refused meanwhile
                 break
+            if forming.parts >= MOST_PARTS:
+                queue.extendleft(reversed(items[index:]))  # they have their turn behind all others
+                break
             holds = self._transactor.decide(item, forming)
-            while self._transactor.unfinished is not None:  # an undo, which is alone: nothing is committed meanwhile
-                self._transactor.unfinished = _some(self._transactor.unfinished)
-                await asyncio.sleep(0)
+            if self._transactor.unfinished is not None:
+                work, self._transactor.unfinished = self._transactor.unfinished, None
+                if not alone and type(item) is Write:  # nothing of it is done yet
+                    item.alone = True
+                    queue.extendleft(reversed(items[index:]))
+                    break
+                await in_slices(work)  # nothing else is decided or committed meanwhile
             if holds and type(item) is Read and item.outcome is not None:
                 item.answer(item.outcome)
                 item.caller.flush()
@@ -381,9 +393,3 @@ class Writer:
             if type(item) is Write:
                 self._claims.forget(item)
             item.refuse(rejection)
-
-
-def _some(work: Generator[None, None, None]) -> Generator[None, None, None] | None:
-    """Do one slice of it; None once it is done."""
-    done = object()
-    return None if any(next(work, done) is done for _ in range(SLICE_EVENTS)) else work

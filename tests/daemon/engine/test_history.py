@@ -1,10 +1,6 @@
 """The past in slices, and from where it starts."""
 
 import asyncio
-import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from types import FrameType
 from typing import Any
 
 import anyio
@@ -14,49 +10,19 @@ from punchlist_schemas.events import UnknownEvent
 from punchlist_testing.engine import Engine, Peer, TouchyLog, until
 from punchlist_testing.memory_log import MemoryLog
 from punchlist_testing.store import Scribe, said
+from punchlist_testing.turns import turns
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.inverse import take_back
 from punchlistd.domain.state import State
-from punchlistd.engine.history import AT_ONCE, PASTS_KEPT, SLICE_EVENTS, History, fact_of
+from punchlistd.engine.history import AT_ONCE, PASTS_KEPT, History, fact_of
+from punchlistd.engine.slices import SLICE_EVENTS
 from punchlistd.store.port import Damaged, Loaded, Side, Stored
 from punchlistd.store.record import seal
 
 C = "c"
 LENGTH = 12 * SLICE_EVENTS
-WORK = {evolve.__code__, take_back.__code__}
+WORK = (evolve, take_back)
 """What is done for each event of a history."""
-
-
-class Turns:
-    """What was done between two turns of the event loop at most, and at all."""
-
-    def __init__(self) -> None:
-        self.longest = 0
-        self.total = 0
-        self._now = 0
-
-    def note(self, frame: FrameType, event: str, _arg: object) -> None:
-        self._now += event == "call" and frame.f_code in WORK
-
-    async def watch(self) -> None:
-        while True:
-            await asyncio.sleep(0)
-            self.longest, self.total = max(self.longest, self._now), self.total + self._now
-            self._now = 0
-
-
-@asynccontextmanager
-async def turns() -> AsyncGenerator[Turns]:
-    counted = Turns()
-    async with anyio.create_task_group() as beside:
-        beside.start_soon(counted.watch)
-        await asyncio.sleep(0)
-        sys.setprofile(counted.note)
-        try:
-            yield counted
-        finally:
-            sys.setprofile(None)
-            beside.cancel_scope.cancel()
 
 
 async def filled(peer: Peer, name: str = C, count: int = LENGTH, key: str | None = None) -> None:
@@ -89,7 +55,7 @@ async def test_no_reader_of_a_long_history_holds_the_loop_for_longer_than_a_slic
     await filled(peer, key="k")
     running.conversations.drop(C)
     others = [await running.connect() for _ in range(4)]
-    async with turns() as counted:
+    async with turns(*WORK) as counted:
         for other in others:
             other.send(method, {"conversation": C, **params}, id=1)
         for other in others:
@@ -110,7 +76,7 @@ async def test_a_change_beside_an_undo_of_everything_waits_for_no_more_than_what
     undoer, waits = await running.connect(), list[int]()
     count = 1 if clear else LENGTH
     for preview in (True, False):
-        async with turns() as counted:
+        async with turns(*WORK) as counted:
             undoer.send("list.undo", {"conversation": C, "count": count, "preview": preview}, id=1)
             answered = asyncio.ensure_future(undoer.answer(1))
             while not answered.done():
@@ -128,7 +94,7 @@ async def test_what_an_undo_of_everything_records_is_recorded_in_slices_and_seen
 ) -> None:
     await filled(peer)
     undoer, reader, versions = await running.connect(), await running.connect(), set[int]()
-    async with turns() as counted:
+    async with turns(*WORK) as counted:
         undoer.send("list.undo", {"conversation": C, "of": "anonymous"}, id=1)
         for number in range(200):
             reader.send("conversation.get", {"conversation": C}, id=number)
@@ -144,7 +110,7 @@ async def test_a_past_version_starts_from_the_one_shown_before_or_from_the_snaps
     await filled(peer)
     at = {"conversation": C, "at_version": LENGTH // 2}
     first = await peer.result("task.list", **at)
-    async with turns() as counted:
+    async with turns(*WORK) as counted:
         assert await peer.result("task.list", **at) == first
         later = await peer.result("task.list", conversation=C, at_version=LENGTH // 2 + 5)
     assert counted.total == 5
@@ -152,10 +118,10 @@ async def test_a_past_version_starts_from_the_one_shown_before_or_from_the_snaps
     await running.maintenance.refresh()
     running.history.forget(C)
     await peer.result("task.set_status", conversation=C, task="1", status="completed")
-    async with turns() as counted:
+    async with turns(*WORK) as counted:
         found = await peer.result("task.list", conversation=C, at_version=LENGTH + 2)
     assert (found["tasks"][0]["status"], counted.total) == ("pending", 0)
-    async with turns() as counted:
+    async with turns(*WORK) as counted:
         assert await peer.result("task.list", **at) == first
     assert counted.total == LENGTH // 2, "an earlier one than the snapshot is folded from the beginning"
 
@@ -263,7 +229,7 @@ async def test_of_the_pasts_that_many_ask_for_at_once_few_are_worked_out_beside_
 async def test_the_same_past_is_worked_out_once_for_all_who_ask_for_it(running: Engine, peer: Peer) -> None:
     await filled(peer)
     others = [await running.connect() for _ in range(8)]
-    async with turns() as counted:
+    async with turns(*WORK) as counted:
         for other in others:
             other.send("task.list", {"conversation": C, "at_version": LENGTH - 1}, id=1)
         for other in others:

@@ -71,7 +71,7 @@ class Recorder:
         """What would follow from a call."""
         taken_back = self.taken_back(params) if isinstance(params, p.ListUndo) else None
         fresh = f"m{self.seq}"
-        command = Command(params=params, at=self.at, actor=actor, user=user, message_id=fresh, undo=taken_back)
+        command = Command(params=params, at=self.at, actor=actor, user=user, message_id=fresh, decided=taken_back)
         return decide(self.state, command)
 
     def looked_back(self, of: str | Aim | None = None, depth: int | None = None) -> Lookback:

@@ -7,7 +7,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas.changes import ListApply
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationOpened
-from punchlistd.domain.commands import Command, Decision, EndClaims, Wake
+from punchlistd.domain.commands import Command, Deciding, Decision, EndClaims, Wake, to_the_end
 from punchlistd.domain.decide import (
     apply,
     claim,
@@ -23,19 +23,34 @@ from punchlistd.domain.decide import (
 from punchlistd.domain.rejections import version_conflict
 from punchlistd.domain.state import State
 
-__all__ = ["RULES", "decide", "follow_up", "has_follow_ups"]
+__all__ = ["IN_PARTS", "RULES", "decide", "deciding", "follow_up", "has_follow_ups"]
 
-RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejection]] = {
-    **apply.RULES,
+Rule = Callable[[State, Any, Command], Decision | Rejection]
+
+IN_PARTS: dict[type[p.Mutation], Callable[[State, Any, Command], Deciding]] = {
     ListApply: apply.apply,
     p.TaskAddMany: many.add_many,
+    p.ListReplace: replace.replace,
+}
+"""What decides on each mutation that may look at thousands of tasks."""
+
+
+def _in_one_go(rule: Callable[[State, Any, Command], Deciding]) -> Rule:
+    def decided(state: State, params: Any, command: Command) -> Decision | Rejection:
+        return command.decided or to_the_end(rule(state, params, command))
+
+    return decided
+
+
+RULES: dict[type[p.Mutation], Rule] = {
+    **apply.RULES,
+    **{kind: _in_one_go(rule) for kind, rule in IN_PARTS.items()},
     p.TaskClaim: claim.claim,
     p.TaskRenew: claim.renew,
     p.TaskRelease: claim.release,
     EndClaims: claim.end,
     p.TaskApprove: gates.approve,
     Wake: edit.wake,
-    p.ListReplace: replace.replace,
     p.ListClear: edit.clear,
     p.TurnEnd: edit.end_turn,
     p.ListUndo: undo.undo,
@@ -68,6 +83,14 @@ def decide(state: State, command: Command) -> Decision | Rejection:
     if state.exists or isinstance(decision, Rejection):
         return decision
     return _opened_first(decision, command)
+
+
+def deciding(state: State, command: Command) -> Deciding:
+    """As `decide`, for a mutation of `IN_PARTS`, with a pause after each part; `decide` takes it as `decided`."""
+    params = command.params
+    if params.expect_version is not None and params.expect_version != state.version:
+        return Decision()  # it is refused in its turn
+    return (yield from IN_PARTS[type(params)](state, params, command))
 
 
 def _opened_first(decision: Decision, command: Command) -> Decision:

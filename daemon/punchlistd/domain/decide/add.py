@@ -1,6 +1,6 @@
 """Adding a task, and what adding many shares with it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -105,7 +105,9 @@ def tied_links(links: Sequence[Link], refs: Mapping[str, str]) -> tuple[Link, ..
     return tuple(replace(one, to=refs.get(one.to, one.to)) if one.kind in TASK_LINKS else one for one in links)
 
 
-def additions(state: State, events: Iterable[TaskAdded | TaskMoved]) -> tuple[list[KnownEvent], list[KnownEvent]]:
+def additions(
+    state: State, events: Iterable[TaskAdded | TaskMoved]
+) -> Generator[None, None, tuple[list[KnownEvent], list[KnownEvent]]]:
     """The events that add tasks which may refer to each other in any direction, and those to follow them.
 
     What a task refers to must be there when it is added: other edges and parents come behind, when all are there.
@@ -114,6 +116,7 @@ def additions(state: State, events: Iterable[TaskAdded | TaskMoved]) -> tuple[li
     later: list[KnownEvent] = []
     there = set(state.tasks)
     for event in events:
+        yield
         if isinstance(event, TaskMoved):
             added.append(event)
             continue

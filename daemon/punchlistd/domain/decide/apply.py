@@ -1,6 +1,6 @@
 """Several changes in one call, each decided on the list as the ones before it left it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import asdict, replace
@@ -10,7 +10,7 @@ from punchlist_schemas.changes import CHANGES, ListApply, method_of
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import KnownEvent, ListCleared
 from punchlist_schemas.things import TASK_LINKS
-from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.commands import Command, Deciding, Decision
 from punchlistd.domain.decide import add, edit, notes, order, status
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.rejections import invalid
@@ -33,16 +33,13 @@ _MANY = frozenset(
 """The members of changes that hold a task's id, and those that hold several."""
 
 
-def apply(state: State, params: ListApply, command: Command) -> Decision | Rejection:
+def apply(state: State, params: ListApply, command: Command) -> Deciding:
     """list.apply."""
-    asked = calls_of(state, params)
-    if isinstance(asked, Rejection):
-        return asked
     ahead = state.copy()
     events: list[KnownEvent] = []
     is_over = False
-    for index, call in enumerate(asked):
-        decision = RULES[type(call)](ahead, call, command)
+    for index, call in enumerate(calls_of(state, params)):
+        decision = call if isinstance(call, Rejection) else RULES[type(call)](ahead, call, command)
         if isinstance(decision, Rejection):
             return at_change(params, index, decision)
         for event in decision.events:
@@ -52,17 +49,21 @@ def apply(state: State, params: ListApply, command: Command) -> Decision | Rejec
                 continue
             evolve(ahead, event, ahead.seq + 1, ahead.version + 1, command.at)
             events.append(event)
+            yield
+        yield
     if is_over and not ahead.remaining:
         events.append(ListCleared())
     return Decision(tuple(events))
 
 
-def calls_of(state: State, params: ListApply) -> list[p.Mutation] | Rejection:
-    """The calls that the changes stand for, with ids in the place of refs: a ref wins over an id of its spelling."""
+def calls_of(state: State, params: ListApply) -> Iterator[p.Mutation | Rejection]:
+    """The calls that the changes stand for, with ids in the place of refs: a ref wins over an id of its spelling.
+
+    A change that stands for none comes out as the reason; nothing comes behind it.
+    """
     refs: dict[str, str] = {}
-    calls: list[p.Mutation] = []
     number = state.next_task
-    for index, change in enumerate(params.changes):
+    for change in params.changes:
         kind = CHANGES[type(change)]
         members = asdict(change)
         ref = members.pop("ref", None)
@@ -70,16 +71,14 @@ def calls_of(state: State, params: ListApply) -> list[p.Mutation] | Rejection:
             _resolve(members, refs)
         if params.quote and "quote" in kind.__struct_fields__:
             members["quote"] = params.quote
-        calls.append(kind(conversation=params.conversation, actor=params.actor, **members))
-        if kind is not p.TaskAdd:
-            continue
         if ref in refs:
-            twice = invalid("ref", "a different ref for each task", f"The ref {ref!r} is used twice; rename one.")
-            return at_change(params, index, twice)
-        if ref is not None:
-            refs[ref] = str(number)
-        number += 1
-    return calls
+            yield invalid("ref", "a different ref for each task", f"The ref {ref!r} is used twice; rename one.")
+            return
+        yield kind(conversation=params.conversation, actor=params.actor, **members)
+        if kind is p.TaskAdd:
+            if ref is not None:
+                refs[ref] = str(number)
+            number += 1
 
 
 def at_change(params: ListApply, index: int, refusal: Rejection) -> Rejection:

@@ -1,6 +1,6 @@
 """Many tasks with the edges between them in one step: new ones, and others that are brought up to date."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 import msgspec
 from msgspec.structs import replace
@@ -9,7 +9,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import DependencyAdded, KnownEvent, NoteAdded, TaskAdded, TaskEdited
 from punchlist_schemas.things import Task
-from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.commands import Command, Deciding, Decision
 from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of, tied_links
 from punchlistd.domain.decide.notes import refused_notes
 from punchlistd.domain.decide.replace import refused_edit, updates
@@ -27,18 +27,18 @@ class _Item(msgspec.Struct, frozen=True):
     parent: str | None
 
 
-def add_many(state: State, params: p.TaskAddMany, command: Command) -> Decision | Rejection:
+def add_many(state: State, params: p.TaskAddMany, command: Command) -> Deciding:
     """task.add_many: refs win over ids of the same spelling."""
-    items = _items(state, params)
+    items = yield from _items(state, params)
     if isinstance(items, Rejection):
         return items
-    path = _cycle_among(state, items)
+    path = yield from _cycle_among(state, items)
     if path is not None:
         spelled = {item.name: item.asked.ref for item in items if item.asked.ref is not None}
         return cycle([spelled.get(name, name) for name in path])
     added = [item for item in items if item.asked.task is None]
     begun = (replace(added_task(one.name, one.asked), parent=one.parent, blocked_by=one.blocked_by) for one in added)
-    first, later = additions(state, map(TaskAdded, begun))
+    first, later = yield from additions(state, map(TaskAdded, begun))
     changes: list[KnownEvent] = []
     for item in items:
         task = state.tasks.get(item.name)
@@ -48,15 +48,17 @@ def add_many(state: State, params: p.TaskAddMany, command: Command) -> Decision 
         if refusal is not None:
             return refusal
         changes.extend(NoteAdded(item.name, text, command.actor) for text in item.asked.notes)
+        yield
     for event in changes:
         if isinstance(event, TaskEdited):
             refusal = refused_edit(state.tasks[event.task], event, command.actor)
             if refusal is not None:
                 return refusal
+        yield
     return Decision((*first, *later, *changes))
 
 
-def _items(state: State, params: p.TaskAddMany) -> list[_Item] | Rejection:
+def _items(state: State, params: p.TaskAddMany) -> Generator[None, None, list[_Item] | Rejection]:
     names: list[str] = []
     number = state.next_task
     for asked in params.tasks:
@@ -67,8 +69,10 @@ def _items(state: State, params: p.TaskAddMany) -> list[_Item] | Rejection:
             names.append(asked.task)
         else:
             return task_not_found(asked.task, state.next_task)
+        yield
     if len(set(names)) < len(names):
-        twice = next(name for index, name in enumerate(names) if name in names[:index])
+        seen = set[str]()
+        twice = next(name for name in names if name in seen or seen.add(name))
         return invalid("task", "a different task for each", f"The task {twice!r} comes twice; leave one of them out.")
     refs = refs_of(params.tasks, names)
     if isinstance(refs, Rejection):
@@ -82,6 +86,7 @@ def _items(state: State, params: p.TaskAddMany) -> list[_Item] | Rejection:
         parent = None if asked.parent is None else refs.get(asked.parent, asked.parent)
         tied = replace(asked, links=tied_links(asked.links, refs)) if asked.links else asked
         items.append(_Item(name, tied, blockers, parent))
+        yield
     return items
 
 
@@ -95,7 +100,7 @@ def _brought_up(state: State, item: _Item, task: Task, at: int) -> Iterator[Know
     yield from (DependencyAdded(task.id, other) for other in item.blocked_by if other not in task.blocked_by)
 
 
-def _cycle_among(state: State, items: list[_Item]) -> list[str] | None:
+def _cycle_among(state: State, items: list[_Item]) -> Generator[None, None, list[str] | None]:
     """A cycle of blockers or parents: only tasks of the call can close one."""
     by_id = {item.name: item for item in items}
 
@@ -109,4 +114,4 @@ def _cycle_among(state: State, items: list[_Item]) -> list[str] | None:
             above = state.tasks[name].parent
         return () if above is None else (above,)
 
-    return find_cycle(by_id, blockers) or find_cycle(by_id, parent)
+    return (yield from find_cycle(by_id, blockers)) or (yield from find_cycle(by_id, parent))

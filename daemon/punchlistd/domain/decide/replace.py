@@ -5,7 +5,7 @@ A replacement states how things are; the table of transitions and open blockers,
 
 from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -25,7 +25,7 @@ from punchlist_schemas.events import (
     TaskMoved,
 )
 from punchlist_schemas.things import FINISHED, Task
-from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.commands import Command, Deciding, Decision
 from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of, tied_links
 from punchlistd.domain.decide.edit import metadata_patch, too_much_metadata
 from punchlistd.domain.decide.gates import refused_opening
@@ -68,15 +68,15 @@ class _Plan(msgspec.Struct, frozen=True):
         return parent
 
 
-def replace(state: State, params: p.ListReplace, command: Command) -> Decision | Rejection:
+def replace(state: State, params: p.ListReplace, command: Command) -> Deciding:
     """list.replace. What an item leaves at its default is not touched in a kept task, except its status."""
-    plan = _planned(state, params)
+    plan = yield from _planned(state, params)
     if isinstance(plan, Rejection):
         return plan
-    refusal = _refused_cycle(state, plan)
+    refusal = yield from _refused_cycle(state, plan)
     if refusal is not None:
         return refusal
-    placed, later = additions(state, _placements(state, plan))
+    placed, later = yield from additions(state, (yield from _placements(state, plan)))
     edits: list[KnownEvent] = []
     ties: list[KnownEvent] = list(later)
     for item in plan.items:
@@ -93,6 +93,7 @@ def replace(state: State, params: p.ListReplace, command: Command) -> Decision |
         if (refusal := refused_notes(task, item.name, item.asked.notes)) is not None:
             return refusal
         ties.extend(NoteAdded(item.name, text, command.actor) for text in item.asked.notes)
+        yield
     return Decision((*map(Deleted, plan.dropped), *placed, *edits, *ties))
 
 
@@ -101,8 +102,8 @@ def refused_edit(task: Task, edited: TaskEdited, actor: str) -> Rejection | None
     return (None if edited.gate is UNSET else refused_opening(task, actor)) or too_much_metadata(task, edited)
 
 
-def _planned(state: State, params: p.ListReplace) -> _Plan | Rejection:
-    names = _names(state, params.tasks)
+def _planned(state: State, params: p.ListReplace) -> Generator[None, None, _Plan | Rejection]:
+    names = yield from _names(state, params.tasks)
     if isinstance(names, Rejection):
         return names
     staying = set(names)
@@ -120,10 +121,11 @@ def _planned(state: State, params: p.ListReplace) -> _Plan | Rejection:
         parent = None if asked.parent is None else refs.get(asked.parent, asked.parent)
         tied = changed(asked, links=tied_links(asked.links, refs)) if asked.links else asked
         plan.items.append(_Item(name, tied, distinct(refs.get(other, other) for other in asked.blocked_by), parent))
+        yield
     return plan
 
 
-def _names(state: State, tasks: Sequence[p.NewTask]) -> list[str] | Rejection:
+def _names(state: State, tasks: Sequence[p.NewTask]) -> Generator[None, None, list[str] | Rejection]:
     """The id of each task of the new list: the one it says, that of an old task of its title, or a new one."""
     named: set[str] = set()
     for asked in tasks:
@@ -135,6 +137,7 @@ def _names(state: State, tasks: Sequence[p.NewTask]) -> list[str] | Rejection:
     for task in state.ordered():
         if task.id not in named:
             same_title[task.title].append(task.id)
+        yield
     names: list[str] = []
     number = state.next_task
     for asked in tasks:
@@ -145,10 +148,11 @@ def _names(state: State, tasks: Sequence[p.NewTask]) -> list[str] | Rejection:
         else:
             names.append(str(number))
             number += 1
+        yield
     return names
 
 
-def _refused_cycle(state: State, plan: _Plan) -> Rejection | None:
+def _refused_cycle(state: State, plan: _Plan) -> Generator[None, None, Rejection | None]:
     tasks = state.tasks
     items = {item.name: item for item in plan.items}
 
@@ -165,7 +169,7 @@ def _refused_cycle(state: State, plan: _Plan) -> Rejection | None:
             above = plan.parent(tasks, tasks[name])
         return () if above is None else (above,)
 
-    path = find_cycle(items, blockers) or find_cycle(items, parent)
+    path = (yield from find_cycle(items, blockers)) or (yield from find_cycle(items, parent))
     if path is None:
         return None
     return cycle([_spelled(items.get(name), name, tasks) for name in path])
@@ -176,16 +180,18 @@ def _spelled(item: _Item | None, name: str, tasks: Mapping[str, Task]) -> str:
     return item.asked.ref or name if item is not None and name not in tasks else name
 
 
-def _placements(state: State, plan: _Plan) -> Iterator[TaskAdded | TaskMoved]:
+def _placements(state: State, plan: _Plan) -> Generator[None, None, list[TaskAdded | TaskMoved]]:
     """Brings the tasks into order, in order: those that stand right already stay where they are."""
     items = {item.name: item for item in plan.items}
     wanted = [*plan.kept, *items]
     keys = {name: state.key(name) for name in wanted if name in state.tasks}
-    fixed = _longest_rise(keys)
+    fixed = yield from _longest_rise(keys)
     ahead = [name for name in reversed(wanted) if name in fixed]
     number = state.next_task
     low = ""
+    placed: list[TaskAdded | TaskMoved] = []
     for name in wanted:
+        yield
         is_new = name not in keys
         number += is_new
         if name in fixed:
@@ -198,12 +204,13 @@ def _placements(state: State, plan: _Plan) -> Iterator[TaskAdded | TaskMoved]:
         if is_new:
             item = items[name]
             task = changed(added_task(name, item.asked), blocked_by=item.blocked_by, parent=item.parent)
-            yield TaskAdded(task, before, rank)
+            placed.append(TaskAdded(task, before, rank))
         else:
-            yield TaskMoved(task=name, before=before, rank=rank)
+            placed.append(TaskMoved(task=name, before=before, rank=rank))
+    return placed
 
 
-def _longest_rise(keys: Mapping[str, str]) -> set[str]:
+def _longest_rise(keys: Mapping[str, str]) -> Generator[None, None, set[str]]:
     """The largest set of names whose keys rise in the order of the mapping (patience sorting)."""
     tops: list[str] = []
     names: list[str] = []
@@ -213,6 +220,7 @@ def _longest_rise(keys: Mapping[str, str]) -> set[str]:
         below[name] = names[pile - 1] if pile else None
         tops[pile : pile + 1] = [key]
         names[pile : pile + 1] = [name]
+        yield
     rise: set[str] = set()
     name = names[-1] if names else None
     while name is not None:

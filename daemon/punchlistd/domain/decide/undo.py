@@ -26,7 +26,7 @@ def undo(state: State, params: p.ListUndo, command: Command) -> Decision | Rejec
     """list.undo. What follows was worked out from the history by `take_back_calls`."""
     if not state.exists:
         return conversation_not_found(params.conversation)
-    return command.undo or Decision()
+    return command.decided or Decision()
 
 
 def wanted(params: p.ListUndo) -> int | None:

@@ -72,11 +72,8 @@ class Claims:
         self, state: State, params: ListApply, command: Command, holder: Holder | None
     ) -> Rejection | None:
         """The refusal of the first change that finishes what another holds; one before it may take the task away."""
-        calls = calls_of(state, params)
-        if isinstance(calls, Rejection):
-            return calls
         taken = set[str]()
-        for index, call in enumerate(calls):
+        for index, call in enumerate(calls_of(state, params)):
             if not isinstance(call, TaskSetStatus) or call.task in taken:
                 continue
             if call.status in ("pending", "paused"):

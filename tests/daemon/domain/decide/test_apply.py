@@ -108,8 +108,8 @@ def one_by_one(recorder: Recorder, params: ListApply) -> tuple[Recorder, int | N
     """What the calls of the changes give, made at the same time, and the place of the first that is refused."""
     alone, calls = Recorder(), calls_of(recorder.state, params)
     alone.state, alone.seq = recorder.state.copy(), recorder.seq
-    assert not isinstance(calls, Rejection)
     for place, call in enumerate(calls):
+        assert not isinstance(call, Rejection)
         alone.at = recorder.at
         if isinstance(alone.call(call), Rejection):
             return alone, place

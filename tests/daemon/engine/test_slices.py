@@ -1,0 +1,132 @@
+"""Calls of thousands of parts: all others go on meanwhile."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from punchlist_testing.engine import Engine, Peer, TouchyLog
+from punchlist_testing.turns import turns
+from punchlistd.domain.decide.apply import apply
+from punchlistd.domain.decide.many import add_many
+from punchlistd.domain.decide.replace import replace
+from punchlistd.domain.evolve import evolve
+from punchlistd.engine.slices import SLICE_EVENTS
+from punchlistd.engine.transaction import MOST_PARTS
+from punchlistd.store.port import StorageFull
+
+C = "c"
+MANY = MOST_PARTS + 4 * SLICE_EVENTS
+WORK = (evolve, apply, add_many, replace)
+"""What is done for each part of a call: the rules pause after each, and go on behind it."""
+
+SLICE = 3 * SLICE_EVENTS
+"""A slice does at most two things for each of its parts, and one may end where the next one begins."""
+
+
+def titled(count: int = MANY, prefix: str = "t") -> list[dict[str, Any]]:
+    return [{"title": f"{prefix}{number}"} for number in range(count)]
+
+
+LONG: list[tuple[str, dict[str, Any]]] = [
+    ("task.add_many", {"tasks": titled()}),
+    ("task.add_many", {"tasks": [{"task": str(1 + each), "title": "x", "notes": ["n"]} for each in range(MANY)]}),
+    ("list.replace", {"tasks": titled(prefix="n"), "keep_unfinished": False}),
+    ("list.replace", {"tasks": titled()[::-1]}),
+    ("list.replace", {"tasks": titled(3, "few"), "keep_unfinished": False}),
+    ("list.apply", {"changes": [{"method": "task.edit", "task": str(1 + each), "title": "x"} for each in range(MANY)]}),
+    ("list.apply", {"changes": [{"method": "task.delete", "tasks": [str(1 + each) for each in range(MANY)]}]}),
+    ("task.delete", {"tasks": [str(1 + each) for each in range(MANY)]}),
+    ("task.edit", {"task": "1", "add_blocks": [str(2 + each) for each in range(MANY - 1)]}),
+]
+
+
+@pytest.mark.parametrize(("method", "params"), LONG, ids=[f"{each[0]}-{number}" for number, each in enumerate(LONG)])
+async def test_a_call_of_very_many_parts_is_decided_and_recorded_in_slices_and_seen_as_one(
+    running: Engine, peer: Peer, method: str, params: dict[str, Any]
+) -> None:
+    before = (await peer.result("task.add_many", conversation=C, tasks=titled()))["version"]
+    await peer.result("task.add", conversation="aside", title="x")
+    reader, versions = await running.connect(), set[int]()
+    async with turns(*WORK) as counted:
+        peer.send(method, {"conversation": C, **params}, id=1)
+        for number in range(60):
+            reader.send("task.get", {"conversation": "aside", "task": "1"}, id=number)
+            assert "result" in await reader.answer(number)
+        reader.send("conversation.get", {"conversation": C}, id=-1)
+        versions.add((await reader.answer(-1))["result"]["conversation"]["version"])
+        after = (await peer.answer(1))["result"]["version"]
+    assert counted.longest <= SLICE
+    assert counted.total >= MANY - 1
+    assert versions <= {before, after} and after >= before + 3
+
+
+async def test_a_call_that_looks_at_a_long_list_takes_long_whatever_it_asks_for(running: Engine, peer: Peer) -> None:
+    await peer.result("task.add_many", conversation=C, tasks=titled())
+    async with turns(*WORK) as counted:
+        for number in range(10):
+            peer.send("list.replace", {"conversation": C, "tasks": titled(2, str(number))}, id=number)
+        for number in range(10):
+            assert len((await peer.answer(number))["result"]["tasks"]) == MANY + 2 * (number + 1)
+    assert counted.longest <= SLICE
+
+
+async def test_calls_of_several_parts_that_come_together_are_decided_in_several_turns(
+    running: Engine, peer: Peer
+) -> None:
+    async with turns(*WORK) as counted:
+        for number in range(16):
+            peer.send("task.add_many", {"conversation": C, "tasks": titled(MOST_PARTS // 4)}, id=number)
+        answers = [(await peer.answer(number))["result"]["version"] for number in range(16)]
+    assert answers == [1 + (each + 1) * MOST_PARTS // 4 for each in range(16)]
+    assert counted.longest <= 4 * MOST_PARTS, "a part is looked at up to three times, and one call too many is begun"
+
+
+async def test_between_two_calls_that_take_long_all_others_have_their_turn(running: Engine, peer: Peer) -> None:
+    """And each connection's own calls stay in their order."""
+    other, seqs = await running.connect(), dict[int, int]()
+    for number in range(4):
+        peer.send("task.add_many", {"conversation": C, "tasks": titled()}, id=2 * number)
+        peer.send("task.add", {"conversation": C, "title": "behind"}, id=2 * number + 1)
+    await asyncio.sleep(0)
+    other.send("task.add", {"conversation": "aside", "title": "x"}, id=99)
+    beside = (await other.answer(99))["result"]["seq"]
+    for number in range(8):
+        seqs[number] = (await peer.answer(number))["result"]["seq"]
+    assert list(seqs.values()) == sorted(seqs.values())
+    assert beside < seqs[2], "it waited for one of them alone"
+
+
+async def test_a_refused_append_of_a_long_call_leaves_nothing_of_it(
+    running: Engine, peer: Peer, log: TouchyLog
+) -> None:
+    await peer.result("task.add", conversation=C, title="x")
+    log.refusal = StorageFull("full")
+    refused = await peer.refusal("list.replace", conversation=C, tasks=titled())
+    assert refused["kind"] == "storage_full"
+    log.refusal = None
+    assert [each["title"] for each in (await peer.result("task.list", conversation=C))["tasks"]] == ["x"]
+    assert len((await peer.result("list.replace", conversation=C, tasks=titled()))["tasks"]) == MANY + 1
+
+
+async def test_who_looks_for_a_list_that_is_being_made_does_not_take_it_away(running: Engine, peer: Peer) -> None:
+    """A list that is not there is unloaded again once somebody has asked for it."""
+    reader = await running.connect()
+    peer.send("task.add_many", {"conversation": C, "tasks": titled()}, id=1)
+    for number in range(30):
+        reader.send("task.list", {"conversation": C}, id=number)
+        reader.send("event.find", {"conversation": C, "last": 1}, id=100 + number)
+    made = (await peer.answer(1))["result"]["version"]
+    assert (await peer.result("task.list", conversation=C))["version"] == made == MANY + 1
+
+
+async def test_the_refusal_of_a_long_call_is_that_of_a_short_one(running: Engine, peer: Peer) -> None:
+    await peer.result("task.add", conversation=C, title="x")
+    late = await peer.refusal("task.add_many", conversation=C, tasks=titled(), expect_version=7)
+    assert late["kind"] == "version_conflict"
+    twice = await peer.refusal("task.add_many", conversation=C, tasks=[*titled(), *[{"task": "1", "title": "x"}] * 2])
+    assert (twice["kind"], twice["field"]) == ("invalid_params", "task")
+    changes = [{"method": "task.edit", "task": "1", "title": f"{each}"} for each in range(MANY)]
+    gone = await peer.refusal("list.apply", conversation=C, changes=[*changes, {"method": "task.delete", "task": "9"}])
+    assert (gone["kind"], gone["change"]) == ("not_found", MANY)
+    assert (await peer.result("task.list", conversation=C))["tasks"][0]["title"] == "x"
