@@ -2,6 +2,7 @@ import fcntl
 import os
 import sqlite3
 import sys
+import sysconfig
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -34,21 +35,34 @@ def test_a_healthy_place_is_all_ok(punch: Any) -> None:
     assert "  ok  daemon: punchlistd " in shown.out
 
 
-def test_a_faster_interpreter_on_the_path_is_named_and_is_no_fault(
-    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("options", "prefix", "optimized"),
+    [
+        ("'--enable-shared' '--prefix=/opt/python'", "/opt/python", False),
+        ("'--enable-shared' '--prefix=/usr'", "/usr", True),
+        ("'--enable-optimizations' '--with-lto'", "/opt/python", True),
+        (None, "/opt/python", True),
+    ],
+    ids=["plain", "the system's", "optimized", "not told"],
+)
+def test_an_interpreter_built_without_a_profile_is_told_and_is_no_fault(
+    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch, options: str | None, prefix: str, optimized: bool
 ) -> None:
     folder = home / "programs"
     folder.mkdir()
-    faster = folder / f"python3.{sys.version_info[1] + 1}"
-    faster.write_text("#!/bin/sh\n")
-    faster.chmod(0o755)
-    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
-    monkeypatch.setattr(doctor, "_QUICKEST_PYTHON", (sys.version_info[0], sys.version_info[1] + 1))
-    outcome = punch("doctor")
-    assert outcome.code == 0
-    assert f"{faster} runs the daemon faster: install punchlist with it" in outcome.out
-    monkeypatch.setattr(doctor, "_QUICKEST_PYTHON", tuple(sys.version_info[:2]))
-    assert "runs the daemon faster" not in punch("doctor").out
+    monkeypatch.setattr(doctor, "_SYSTEM_FOLDER", str(folder))
+    monkeypatch.setitem(sysconfig.get_config_vars(), "CONFIG_ARGS", options)
+    monkeypatch.setattr(sys, "base_prefix", prefix)
+    alone = punch("doctor")
+    assert alone.code == 0
+    assert ("one that is built with --enable-optimizations runs the daemon faster" in alone.out) is not optimized
+    for name in ("python3.11", "python3.13"):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    beside = punch("doctor")
+    assert beside.code == 0
+    advice = f"{folder / 'python3.13'} runs the daemon faster: install punchlist with it"
+    assert (advice in beside.out) is not optimized
 
 
 def test_a_project_file_that_may_not_choose_its_list_is_a_fault(
