@@ -300,7 +300,8 @@ class ListSync:
                 if self._says(name, disk.get(name), data):
                     continue
                 self._wrote = tasks.version
-                present = await self._put(name, data, disk.get(name))
+                last = disk.get(name) or (self._written[name].data if name in self._written else b"")
+                present = await self._put(name, self._form.keeping(data, last), disk.get(name))
                 if present is not None:
                     displaced[name] = present
             for name in disk.keys() - wanted.keys() - closed:

@@ -52,6 +52,21 @@ class Checklist:
         said = {"conversation": origin.conversation, "epoch": origin.epoch, "version": origin.version}
         return {f"{stem}.json": write({"tasks": items, MEMBER: {**said, "digest": digest_of(items)}})}
 
+    def keeping(self, data: bytes, present: bytes) -> bytes:
+        """The file with members that only the present one has: its own, and those of each task by its id."""
+        try:
+            ours, theirs = load_object(data), load_object(present)
+            found: Any = theirs.get("tasks")
+            items = cast("list[Any]", found) if isinstance(found, list) else []
+            objects = [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
+            known = {id_in(item): item for item in objects}
+            tasks = [{**known.get(item["id"], {}), **item} for item in ours["tasks"]]
+            made = write({**theirs, **ours, "tasks": tasks})
+            load_object(made)
+        except (Unreadable, RecursionError):
+            return data  # nothing was kept in it, or nothing that could be read again
+        return made
+
     def parse(self, name: str, data: bytes) -> Document:
         """What the file says; members that we don't know are passed over."""
         value = load_object(data)

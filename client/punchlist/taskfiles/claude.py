@@ -60,6 +60,10 @@ class Claude:
             files[f"{task.id}.json"] = write({**item, MEMBER: {**said, "digest": digest_of(item)}})
         return files
 
+    def keeping(self, data: bytes, present: bytes) -> bytes:
+        """The file as it is: in this form a member that is missing has been cleared, and others have `metadata`."""
+        return data
+
     def parse(self, name: str, data: bytes) -> Document:
         """The one task in a file; its name counts, whatever id is written inside."""
         value = load_object(data)

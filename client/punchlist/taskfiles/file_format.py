@@ -85,6 +85,10 @@ class Form(Protocol):
         """The conversation's files, by name."""
         ...
 
+    def keeping(self, data: bytes, present: bytes) -> bytes:
+        """A file of ours, with what other programs keep in the one that stands there."""
+        ...
+
     def parse(self, name: str, data: bytes) -> Document:
         """What a file says.
 

@@ -86,6 +86,29 @@ async def test_an_older_programs_file_adds_and_ticks_by_its_own_ids_and_deletes_
     assert [task["id"] for task in place.read()["tasks"]] == ["0af3", "2", "77bb"]
 
 
+async def test_what_another_program_keeps_in_the_file_stays_over_our_writes(place: Place) -> None:
+    mine = {"createdAt": "2026-02-18", "tags": ["a"]}
+    place.write(
+        {"sessionTitle": "S", "tasks": [{"id": "0af3", "title": "a", "description": "", "done": False, **mine}]}
+    )
+    mirror = place.mirrored()
+    await mirror.sync()
+    for change in (place.list.add("b"), place.list.complete("1"), place.list.edit("1", title="A")):
+        await change
+        mirror.is_stale = True
+        await mirror.sync()
+    again = place.mirrored()  # after a restart
+    await place.list.move("2", before="1")
+    await again.sync()
+    for _ in range(2):
+        value = place.read()
+        assert value["sessionTitle"] == "S"
+        assert value["tasks"][1] == {"id": "0af3", "title": "A", "description": "", "done": True, **mine}
+        place.file.unlink()  # it comes back as it was
+        await again.sync()
+    assert place.problems == []
+
+
 async def test_a_slow_program_that_forgets_our_member_takes_nothing_back(place: Place) -> None:
     await place.list.add("a")
     mirror = place.mirrored()

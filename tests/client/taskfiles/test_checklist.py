@@ -44,6 +44,53 @@ def test_a_bare_file_of_an_older_program_is_read() -> None:
     assert document.origin is None
 
 
+def test_members_of_other_programs_stay_in_the_file_and_change_nothing_that_it_says() -> None:
+    (data,) = Checklist().render(ORIGIN, [task(1, metadata={"mirror_id": "0af3"}), task(2)], "website").values()
+    there = {
+        "sessionTitle": "Ünï",
+        "punchlist": {"version": 1},
+        "tasks": [
+            {"createdAt": "2026-02-18", "id": "0af3", "title": "old", "done": True, "tags": [1, {"a": None}]},
+            {"id": "9", "title": "gone", "createdAt": "x"},
+            {"id": 2, "title": "t2", "owner": "ann"},
+            "no task",
+        ],
+    }
+    made = Checklist().keeping(data, b"\xef\xbb\xbf" + json.dumps(there).encode())
+    value = json.loads(made)
+    assert value["sessionTitle"] == "Ünï" and value["punchlist"] == json.loads(data)["punchlist"]
+    assert value["tasks"] == [
+        {
+            "createdAt": "2026-02-18",
+            "id": "0af3",
+            "title": "t1",
+            "description": "",
+            "done": False,
+            "tags": [1, {"a": None}],
+        },
+        {"id": "2", "title": "t2", "description": "", "done": False, "owner": "ann"},
+    ]
+    assert Checklist().parse("x", made) == Checklist().parse("x", data)
+    assert Checklist().keeping(made, made) == made
+
+
+@pytest.mark.parametrize(
+    "present",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"tasks": 1}',
+        b'{"tasks": [{"id": "1", "x": "\\ud800"}]}',
+        b'{"x":' + b"[" * 900 + b"]" * 900 + b"}",
+    ],
+)
+def test_what_stands_there_never_makes_our_file_unreadable(present: bytes) -> None:
+    (data,) = Checklist().render(ORIGIN, [task(1)], "website").values()
+    made = Checklist().keeping(data, present)
+    assert Checklist().parse("x", made) == Checklist().parse("x", data)
+
+
 def test_a_copied_line_is_a_new_task() -> None:
     document = Checklist().parse("x", b'{"tasks": [{"id": "1", "title": "a"}, {"id": "1", "title": "b"}]}')
     assert [fields["title"] for fields in document.tasks.values()] == ["a", "b"]
