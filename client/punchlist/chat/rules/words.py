@@ -13,7 +13,9 @@ PRIORITIES = {"top": "high", "medium": "normal"}
 """A priority as people say it → ours, where they differ."""
 
 POLITE = (
-    r"(?:hey|hi|hello|ok|okay|so|well|now|please|pls|kindly|just|also)(?:[ ,!]+| there[ ,!]+)"
+    r"(?:hey|hi|hello|ok|okay|so|well|now|please|pls|kindly|just|also)(?:[ ,.!]+| there[ ,.!]+)"
+    r"|good (?:morning|afternoon|evening|day)[ ,.!]+"
+    r"|(?:thanks|thank you|thx)(?: a lot| so much| very much)?[,.!]+ *"
     r"|(?:can|could|would|will) (?:you|u) (?:please |kindly |just )?"
     r"|i(?:'d| would) like (?:you )?to |i want (?:you )?to |i wanna |let's |let us |go ahead and "
 )
