@@ -42,6 +42,9 @@ SPACE = "team"
 AWAY_MS = 20.0
 LEASE_MS = 3_000
 JOINED = 10_000
+PAUSE_S = 0.1
+"""After so long a call that was refused is made again, in seconds: a space that is known to be away refuses at once."""
+
 LAST_S = 4.0
 """How long several machines work against each other, in seconds."""
 
@@ -282,6 +285,8 @@ def leader_killed(machines: Machines) -> list[Row]:
                 refused += "task" not in answer
                 if "task" in answer:
                     worst, last = max(worst, now - last), now
+                else:
+                    time.sleep(PAUSE_S)
             leader.start()
             time.sleep(3)
     return [

@@ -50,6 +50,10 @@ TURN_S = 1.0
 """At most so long another member is let in first, in seconds."""
 
 
+TOGETHER = 1 / 4
+"""For this part of what a post takes, those who were just answered may ask again, to share the next one."""
+
+
 class Counts:
     """What a lane has done: its posts, the calls in them, and how often another post came first."""
 
@@ -103,6 +107,7 @@ class Lane:
         self._closing = False
         self._erasing = 0  # before this position everything was deleted, and is to leave the space
         self._looked_back = False  # whether an erasure was left unfinished, when this daemon was killed perhaps
+        self._company = 0  # so many calls were under way when a post was done: in it, or waiting for the next one
         self._single = 0  # so many calls were too large together: each gets a post of its own
         self._wants: dict[str, float] = {}  # who asked for a turn, in the order of asking, and until when it is kept
         self._work = asyncio.Event()
@@ -359,6 +364,7 @@ class Lane:
         if self.replica.partial:
             self._refuse_all(refusals.partial(self.space, self._log.link))
             return 0
+        await self._gather()
         await self._turn()
         opened = await self.replica.opened()
         if opened is None:
@@ -430,6 +436,7 @@ class Lane:
         self.replica.away_since = None
         self.counts.posts += 1
         self.counts.calls += len(groups)
+        self._company = len(groups) + len(self._queue)
         first, newest, behind, steps = draft.first, draft.version, draft.place, draft.steps
         if any(type(event) is ConversationDeleted for step in groups for event in step.events):
             self._erasing = position
@@ -471,6 +478,14 @@ class Lane:
                 if rejection.kind == "outcome_unknown" and step.write.params.key is not None:
                     self._unknown.add(step.write.params.key)
                 self._answer(step.write, rejection)
+
+    async def _gather(self) -> None:
+        """Let those who were answered together ask again, or they and those who waited would post in turns for good."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._log.round_trip_s * TOGETHER):
+                while len(self._queue) < self._company:
+                    self._work.clear()
+                    await self._work.wait()
 
     async def _turn(self) -> None:
         """Let those post first who asked for it before: a courtesy, nothing rests on it."""

@@ -192,6 +192,13 @@ MUTANTS = (
         ("tests/client/test_cursor.py",),
     ),
     Mutant(
+        "those who are answered together post together",
+        _SHARED + "lane.py",
+        "while len(self._queue) < self._company:",
+        "while False:",
+        _LANE,
+    ),
+    Mutant(
         "who has less of a list puts nothing back",
         _SHARED + "sharing.py",
         "            if version > own:\n",

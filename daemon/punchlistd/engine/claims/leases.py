@@ -34,7 +34,7 @@ _STANDSTILL_S = 0.5
 """A timer that is this late rang after a standstill, of this process or of the machine. Those who hold claims may have
 stood still as well, so what ended meanwhile gets a grace."""
 
-MEMBER_SLACK_S = 2.0
+MEMBER_SLACK_S = 1.5
 """How much longer than its own machine the others hold a claim: signs of life need a while, and some are lost."""
 
 _RELEASE = METHODS["task.release"]
