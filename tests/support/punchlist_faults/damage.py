@@ -47,7 +47,7 @@ async def delete_elsewhere(path: Path) -> None:
 
 
 def make_log(place: Path) -> tuple[Path, Contents]:
-    """A log of a dozen conversations and one begun anew, half of it still in the WAL; its directory, what each holds."""
+    """A log of a dozen conversations and one begun anew, half of it still in the WAL; its place, what each holds."""
     with daemon_in(place) as daemon:
         daemon.start()
         for half in range(2):
