@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from punchlistd.shared.link_keeper import WATCH_S, LinkKeeper
 from punchlistd.shared.nats_creds import Creds, read_creds
 from punchlistd.shared.nats_link import Answer, Connection, connect
 from punchlistd.shared.nats_refusals import Refused
@@ -19,11 +20,8 @@ from punchlistd.shared.port import (
     Beat,
     Conflict,
     Forbidden,
-    Link,
-    Listener,
     OutcomeUnknown,
     Posted,
-    SharedLogError,
     TooLarge,
     Unreachable,
 )
@@ -31,18 +29,11 @@ from punchlistd.shared.spaces import Space
 
 logger = logging.getLogger(__name__)
 
-WATCH_S = 2.0
-"""How often the way to the server is tried, in seconds."""
-
 STREAM_EVERY = 5
 """At each so many of these tries the stream is looked at too."""
 
 UNAVAILABLE_S = 3.0
 """A server that answers nothing but that it can't is left for another one after this long, in seconds."""
-
-AGAIN_S = 0.25
-AGAIN_AT_MOST_S = 5.0
-"""The first pause between two attempts to connect, which doubles, and the longest one, in seconds."""
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _WRONG_LAST = frozenset({10071, 10164})
@@ -66,7 +57,7 @@ class _Want(msgspec.Struct, frozen=True):
 _decode_want = msgspec.json.Decoder(_Want).decode
 
 
-class NatsLog:
+class NatsLog(LinkKeeper):
     """A space's shared log.
 
     Args:
@@ -74,53 +65,15 @@ class NatsLog:
         member: Who this is.
     """
 
+    refused = Refused
+
     def __init__(self, space: Space, member: str) -> None:
         """Not connected before `run`."""
-        self._space = space
-        self._member = member
+        super().__init__(space, member)
         self._names = Subjects.of(space.name)
-        self._link = Link(since=_now())
-        self._round_trip_s = 0.01
         self._connection: Connection | None = None
         self._failing_since: float | None = None
-        self._listener: Listener | None = None
         self._alone = False  # one server holds the space
-
-    @property
-    def member(self) -> str:
-        """Who this is."""
-        return self._member
-
-    @property
-    def link(self) -> Link:
-        """How the way to the space stands."""
-        return msgspec.structs.replace(self._link, round_trip_ms=round(self._round_trip_s * 1000, 1))
-
-    @property
-    def round_trip_s(self) -> float:
-        """About how long a post takes, in seconds."""
-        return self._round_trip_s
-
-    async def run(self, listener: Listener) -> None:
-        """Keep the way open, and the listener informed, until cancelled."""
-        self._listener = listener
-        attempt, pause = 0, AGAIN_S
-        while True:
-            url = self._space.urls[attempt % len(self._space.urls)]
-            attempt += 1
-            began = time.monotonic()
-            try:
-                why = await self._serve(url)
-            except Refused as refused:
-                why = refused
-            except SharedLogError:
-                why = Refused("unreachable", where=url, cause="the connection was cut")
-            self._show("refused" if why.final else "down", why)
-            if time.monotonic() - began > AGAIN_AT_MOST_S:
-                pause = AGAIN_S
-            if attempt % len(self._space.urls) == 0 or why.final:
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, AGAIN_AT_MOST_S)
 
     async def _serve(self, url: str) -> Refused:
         """Use one server as long as that goes; why it does not go any more."""
@@ -196,26 +149,6 @@ class NatsLog:
         if self._failing_since is None:
             self._failing_since = time.monotonic()
 
-    def _show(
-        self, state: Any, why: Refused | None, connection: Connection | None = None, may_post: bool = True
-    ) -> None:
-        link = Link(
-            state,
-            "" if why is None else why.kind,
-            "" if why is None else str(why),
-            self._link.since if state == self._link.state else _now(),
-            self._link.server if connection is None else connection.url,
-            self._link.server_version if connection is None else connection.version,
-            may_post=may_post if connection is not None else self._link.may_post,
-        )
-        if (link.state, link.kind, link.reason) == (self._link.state, self._link.kind, self._link.reason):
-            return
-        self._link = link
-        if why is not None:
-            logger.warning("space %s: %s: %s", self._space.name, why.kind, why)
-        if self._listener is not None:
-            self._listener.link_changed(self.link)
-
     def _contained(self, hear: Callable[[str, Answer], None]) -> Callable[[str, Answer], None]:
         """Rubbish of another member is noted and left: it must end nothing of ours."""
 
@@ -243,7 +176,7 @@ class NatsLog:
 
     def _up(self) -> Connection:
         if self._connection is None or self._connection.ended.is_set():
-            raise Unreachable(self._link.reason or f"The space {self._space.name} is not connected yet.")
+            raise self._not_connected()
         return self._connection
 
     def _bar(self, connection: Connection) -> str:
@@ -392,7 +325,3 @@ def _as_posted(list: str, answer: Answer) -> Posted:
         headers.get("Nats-Msg-Id", ""),
         answer.data,
     )
-
-
-def _now() -> int:
-    return round(time.time() * 1000)

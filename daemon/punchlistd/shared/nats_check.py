@@ -3,9 +3,10 @@
 import anyio.to_thread
 import msgspec
 
+from punchlistd.shared.link_refusals import SKEW_S
 from punchlistd.shared.nats_creds import read_creds
 from punchlistd.shared.nats_link import CONNECT_S, Connection, connect
-from punchlistd.shared.nats_refusals import SKEW_S, Refused
+from punchlistd.shared.nats_refusals import Refused
 from punchlistd.shared.nats_stream import Found, find, make
 from punchlistd.shared.spaces import Space
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import anyio
 from nats.aio.client import Client
 
+from punchlistd.shared.link_refusals import tls_settings
 from punchlistd.shared.nats_creds import Creds
 from punchlistd.shared.nats_refusals import FLOOR, NotEncrypted, Refused, refusal
 from punchlistd.shared.port import Forbidden, OutcomeUnknown, Unreachable
@@ -321,13 +322,7 @@ def _introduction(creds: Creds) -> dict[str, Any]:
 
 
 def _tls(ca: str) -> _NotingContext:
-    context = _NotingContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        if ca:
-            context.load_verify_locations(ca)
-        else:
-            context.load_default_certs()
-    except (OSError, ssl.SSLError) as error:
+        return tls_settings(ca, _NotingContext)
+    except OSError as error:
         raise Refused("bad_ca", ca=ca) from error
-    return context

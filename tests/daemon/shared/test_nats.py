@@ -25,10 +25,11 @@ from punchlist_testing.nats_server import (
     running_cluster,
     running_server,
 )
+from punchlistd.shared.link_refusals import SKEW_S
 from punchlistd.shared.nats import NatsLog
 from punchlistd.shared.nats_check import check_clock, prepare
 from punchlistd.shared.nats_link import connect
-from punchlistd.shared.nats_refusals import SKEW_S, Refused
+from punchlistd.shared.nats_refusals import Refused
 from punchlistd.shared.nats_stream import find
 from punchlistd.shared.port import (
     Beat,
