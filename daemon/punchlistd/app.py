@@ -239,7 +239,10 @@ class App:
                 logger.info("removed %s, which a killed program left", path)
             await anyio.to_thread.run_sync(check_whole, settings.data_dir)
             log = await SqliteLog.open(
-                settings.log_path, watch=(settings.lock_path, settings.socket), twin=f"{settings.socket}.mark"
+                settings.log_path,
+                watch=(settings.lock_path, settings.socket),
+                twin=f"{settings.socket}.mark",
+                reserve_bytes=settings.reserve_bytes,
             )
             stack.push_async_callback(_shielded, log.close)
             await _erase_rest(log)

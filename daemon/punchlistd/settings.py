@@ -61,6 +61,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     drain_s: float = 2.0
     """How long a stopping daemon lets connections take their last bytes."""
 
+    reserve_bytes: int = 16 << 20
+    """Space of the disk set aside where there is plenty, so that a full one leaves room to finish; 0: none."""
+
     @property
     def log_path(self) -> str:
         """The log's database file."""

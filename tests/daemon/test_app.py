@@ -230,6 +230,17 @@ def test_a_log_that_was_put_back_to_an_older_state_is_told_of(tmp_path: Path) ->
         daemon.kill()
 
 
+@pytest.mark.parametrize("size", [0, 1 << 20])
+async def test_as_much_of_the_disk_is_set_aside_as_the_settings_say(tmp_path: Path, size: int) -> None:
+    async with running_daemon(tmp_path, reserve_bytes=size) as daemon:
+        reserve = Path(daemon.data_dir) / "log.reserve"
+        assert (reserve.stat().st_size if reserve.exists() else 0) == size
+
+
+def test_sixteen_megabytes_of_the_disk_are_set_aside_unless_told_otherwise(tmp_path: Path) -> None:
+    assert Settings(socket=str(tmp_path / "s"), data_dir=str(tmp_path)).reserve_bytes == 16 << 20
+
+
 def test_an_erasure_that_a_kill_cut_short_is_finished_at_the_next_start(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o700)

@@ -35,9 +35,6 @@ COMMITS_IN_THREAD = 64
 MOST_AT_ONCE = 1_000
 """More events than these the database thread commits, however quick the disk is."""
 
-RESERVE_BYTES = 16 << 20
-"""Space set aside for finishing what is under way on a full disk."""
-
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -83,7 +80,7 @@ def open_log(
     *,
     watch: Sequence[str] = (),
     twin: str | None = None,
-    reserve_bytes: int = RESERVE_BYTES,
+    reserve_bytes: int = 0,
     allow_network: bool = False,
     file_system: Callable[[str], str] = file_system_of,
 ) -> Operations:
@@ -143,7 +140,7 @@ class SqliteLog:
         *,
         watch: Sequence[str] = (),
         twin: str | None = None,
-        reserve_bytes: int = RESERVE_BYTES,
+        reserve_bytes: int = 0,
         slow_s: float = SLOW_S,
         allow_network: bool = False,
         file_system: Callable[[str], str] = file_system_of,
