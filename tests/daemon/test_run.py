@@ -194,7 +194,9 @@ def replace_the_socket(daemon: Spawned) -> None:
 
 
 def remove_the_socket_directory(daemon: Spawned) -> None:
-    shutil.rmtree(os.path.dirname(daemon.socket))
+    place = os.path.dirname(daemon.socket)
+    shutil.rmtree(place, ignore_errors=True)  # the daemon notices, and takes its own files away meanwhile
+    assert not os.path.exists(place)
 
 
 def replace_the_data_directory(daemon: Spawned) -> None:
@@ -204,7 +206,9 @@ def replace_the_data_directory(daemon: Spawned) -> None:
 
 def remove_everything(daemon: Spawned) -> None:
     shutil.rmtree(daemon.data_dir)
-    shutil.rmtree(os.path.dirname(daemon.socket))
+    place = os.path.dirname(daemon.socket)
+    shutil.rmtree(place, ignore_errors=True)  # the daemon notices, and takes its own files away meanwhile
+    assert not os.path.exists(place)
 
 
 TAKEN = [

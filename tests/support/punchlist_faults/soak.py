@@ -47,7 +47,8 @@ def run(options: Options) -> Figures:
         daemon.start()
         random = options.random()
         quiet: tuple[int, int] | None = None
-        while (elapsed := time.monotonic() - began) < options.size:
+        # On a machine that is busy one round may take all the time; a slope needs two samples.
+        while (elapsed := time.monotonic() - began) < options.size or len(memory) < 2:
             length = min(ROUND_S, options.size / 6)
             follower = Follower(daemon.socket)
             with workers(daemon.socket, CLIENTS, random, first=rounds * CLIENTS, pace_s=0.005) as crowd:
