@@ -52,11 +52,11 @@ def test_the_corpus_of_hostile_strings_is_large() -> None:
     assert len(set(hostile_strings())) >= 400
 
 
-@pytest.mark.parametrize("text", hostile_strings(), ids=ascii)
-def test_a_hostile_string_is_shown_without_anything_that_steers(text: str) -> None:
-    shown = safe(text)
-    assert all(unicodedata.category(char) not in STEERING for char in shown)
-    assert "\\" in shown
+def test_a_hostile_string_is_shown_without_anything_that_steers() -> None:
+    for text in hostile_strings():
+        shown = safe(text)
+        assert all(unicodedata.category(char) not in STEERING for char in shown), ascii(text)
+        assert "\\" in shown, ascii(text)
 
 
 def test_no_control_character_of_all_of_unicode_reaches_a_terminal() -> None:

@@ -25,6 +25,7 @@ def test_a_stale_file_is_named_and_left(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_every_tool_is_on_the_page() -> None:
+    page = document()
     for name in tools.names():
         for tool in tools.dialect(name).tools:
-            assert f"| {tool.name} | " in document()
+            assert f"| {tool.name} | " in page
