@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
+# The tests start hundreds of interpreters, each of which would else compile our modules anew: 0.5 s for a daemon.
+unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -43,7 +45,7 @@ docs: build/docs/venv/.ready ## Build the site of these pages, build/docs/site/i
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/mkdocs build --strict 2>&1 | sed "/^INFO/d"
 
 test: $(READY) ## Run all tests with branch coverage (PYTEST="-k name" narrows, without the floors).
-	@$(if $(PYTEST),$(BIN)/pytest $(PYTEST),$(covered_tests))
+	@$(if $(PYTEST),$(BIN)/pytest $(PYTEST),$(compiled_tests) $(covered_tests))
 
 check: $(READY) ## Check format, lint, types and generated files.
 	@echo 'format'; $(BIN)/ruff format --quiet --check .
@@ -249,6 +251,15 @@ dist-test: dist ## Install each of them in a clean place and use it: venv, pipx,
 clean: ## Remove caches, coverage data and build results (.venv stays).
 	@rm -rf build dist htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json .pytest.output
 	@find daemon client schemas tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# pytest rewrites the asserts of each file of tests and keeps the result. Each worker needs them all: in a new checkout,
+# or after pytest has moved, each would rewrite them by itself, under the tracer of coverage, for 15 s of a processor.
+define compiled_tests
+if test ! -e build/tests.compiled -o build/tests.compiled -ot $(READY); then \
+	find tests -name 'test_*.py' -print0 | xargs -0 -n 100 -P $(WORKERS) $(BIN)/pytest --collect-only -qq > /dev/null || true; \
+	mkdir -p build && touch build/tests.compiled; \
+fi;
+endef
 
 # pytest's closing line is shown once more behind the figures of coverage: whoever reads only the end learns the result.
 define covered_tests
