@@ -43,7 +43,9 @@ UNMEASURED = (
     "tests/systemd/",
     "tests/examples/",
     "tests/journeys/",
-    "tests/client/cli/test_terminal.py",
+    "tests/client/chat/",
+    "tests/client/cli/runner/",
+    "tests/client/cli/test_",
     "tests/client/cli/commands/test_setup.py",
     "tests/client/cli/commands/test_backup.py",
     "tests/client/hosts/",
@@ -74,6 +76,7 @@ LONGEST = (
     "tests/client/cli/test_terminal.py",
     "tests/systemd/test_user_manager.py",
     "tests/daemon/test_app.py",
+    "tests/client/test_recovery.py",
     "tests/daemon/test_run.py",
     "tests/daemon/test_repair.py",
     "tests/schemas/test_malformed.py",
@@ -88,7 +91,7 @@ LONGEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The files that take longest are run first: what is left at the end is short, and all processes end together."""
     places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.location[0], len(places)))
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 
 
 @pytest.fixture(scope="session")

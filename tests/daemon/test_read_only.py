@@ -31,7 +31,7 @@ def left(tmp_path: Path) -> Iterator[Spawned]:
 
 
 def served(directory: Path, data_dir: str) -> None:
-    with spawned_daemon(directory, "--read-only", "--data-dir", data_dir) as daemon:
+    with spawned_daemon(directory, "--read-only", "--data-dir", data_dir, measured=True) as daemon:
         with closing(Raw(daemon.socket)) as client:
             tasks = client.result("task.list", conversation="c")["tasks"]
             assert [task["title"] for task in tasks] == ["one", "two"]

@@ -17,6 +17,7 @@ from punchlist.chat.worker import Worker
 from punchlist_testing.chat import POINTS, Deadly, Died, Talk
 from punchlist_testing.daemon import Running
 from punchlist_testing.scripted_model import results, serving
+from punchlist_testing.unmeasured import mostly_untraced
 
 TURNS = 60
 
@@ -76,7 +77,7 @@ async def test_every_claim_is_an_event_of_the_log_and_every_event_of_a_turn_has_
     with serving(says(random)) as script:
         limits = Limits(first_s=2, silent_s=2)
         thread = await Thread.open(client, "plan")
-        for number in range(TURNS):
+        for number in mostly_untraced(TURNS):
             model = Completions("m", script.url, limits=limits) if random.random() < 0.7 else None
             script.status = 503 if random.random() < 0.1 else 200
             script.fault = random.choice(("", "", "", "", "cut", "malformed"))

@@ -11,6 +11,7 @@ import pytest
 from punchlist.cli import command_line, parser
 from punchlist.cli.arguments import COMMON, Argument
 from punchlist.cli.index import COMMANDS
+from punchlist_testing.unmeasured import mostly_untraced
 
 EXAMPLES = [example for one in COMMANDS.values() for example in one.usage.examples if example.startswith("punch ")]
 
@@ -91,7 +92,7 @@ def test_random_command_lines_mean_the_same_by_both() -> None:
     print(f"SEED={seed}")
     chance = random.Random(seed)
     known = 0
-    for _ in range(3000):
+    for _ in mostly_untraced(3000, 200):
         entry = chance.choice(list(COMMANDS.values()))
         declared = [*entry.usage.arguments, *COMMON]
         parts = [_part(chance.choice(declared), chance) for _ in range(chance.randrange(5))]

@@ -7,6 +7,7 @@ from punchlist.hosts.briefing import BUDGET, briefing, reminder, what_changed
 from punchlist_schemas import events as e
 from punchlist_schemas import things
 from punchlist_schemas.things import Status
+from punchlist_testing.unmeasured import mostly_untraced
 
 if TYPE_CHECKING:
     from punchlist.hosts.briefing import Event, Task
@@ -79,7 +80,7 @@ def test_titles_stay_quoted_data_on_one_line() -> None:
 def test_no_list_however_hostile_takes_more_than_the_budget() -> None:
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
-    for _ in range(10):
+    for _ in mostly_untraced(10, 1):
         titles = [chance.choice(["x", "\U000e0041", "é", "\x1b", '"']) * chance.randint(1, 500) for _ in range(100)]
         tasks = [task(number, "in_progress", title) for number, title in enumerate(titles, 1)]
         changes = [change(e.TaskAdded(e.AddedTask(str(n), "t")), "a" * chance.randint(1, 128)) for n in range(1, 100)]

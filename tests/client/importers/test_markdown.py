@@ -10,7 +10,7 @@ from punchlist.importers.draft import MOST_TASKS, Draft
 from punchlist.importers.matching import compare
 from punchlist.importers.wrong import FormatError
 from punchlist_schemas.things import PRIORITIES, STATUSES
-from punchlist_testing.unmeasured import untraced
+from punchlist_testing.unmeasured import mostly_untraced, untraced
 
 
 def drafted(text: str) -> Draft:
@@ -207,7 +207,7 @@ def test_a_written_list_reads_back_whole() -> None:
     picks = random.Random(seed)
     members = ("title", "status", "priority", "description", "metadata", "fail_reason", "parent", "blocked_by")
     others = ("labels", "links", "due", "estimate_ms", "notes")
-    for _ in range(300):
+    for _ in mostly_untraced(300):
         tasks, depths = random_tasks(picks)
         text = markdown.write(tasks, depths)
         plan = parse(text)

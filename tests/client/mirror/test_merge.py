@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from punchlist.mirror.merge import Add, Conflict, Delete, Edit, Merge, Move, Sheet, apply, merge, three_way
+from punchlist_testing.unmeasured import mostly_untraced
 
 
 def sheet(text: str) -> dict[str, dict[str, Any]]:
@@ -178,7 +179,7 @@ def test_no_interleaving_loses_an_edit_or_doubles_a_task() -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     chance = random.Random(seed)
-    for _ in range(1_000):
+    for _ in mostly_untraced(1_000):
         world = World(chance)
         for _ in range(chance.randint(5, 60)):
             chance.choice([world.daemon_changes, world.file_changes, world.file_changes, world.sync])()

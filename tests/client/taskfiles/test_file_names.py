@@ -3,6 +3,7 @@ import re
 import string
 
 from punchlist.taskfiles.file_names import conversation_of, stems_of
+from punchlist_testing.unmeasured import mostly_untraced
 
 UUID = "550e8400-e29b-41d4-a716-446655440000"
 
@@ -35,6 +36,7 @@ def test_no_two_conversations_share_their_last_name() -> None:
 
 def test_no_id_leads_out_of_the_directory() -> None:
     seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
     chance = random.Random(seed)
     evil = [
         "..",
@@ -57,7 +59,8 @@ def test_no_id_leads_out_of_the_directory() -> None:
         "".join(chance.choice(string.printable + "é\u202e") for _ in range(chance.randint(1, 140)))
         for _ in range(20_000)
     ]
-    for one in ids:
+    for number in mostly_untraced(len(ids), 500):
+        one = ids[number]
         stem = stems_of(one)[-1]
         assert re.fullmatch(r"[a-z0-9][a-z0-9-]{0,63}", stem), f"seed {seed}: {one!r}"
         assert stem not in ("con", "nul", "aux", "prn", "com1"), f"seed {seed}: {one!r}"

@@ -21,7 +21,7 @@ PATIENCE_S = 45.0
 
 def machine(directory: Path, name: str, **env: str) -> Spawned:
     """A daemon as on a machine of its own."""
-    return Spawned(directory / name, env={"PUNCHLIST_MACHINE": name, **env})
+    return Spawned(directory / name, env={"PUNCHLIST_MACHINE": name, **env}, measured=True)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,13 @@ def unmeasured() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
 
 
+def mostly_untraced(rounds: int, traced: int = 10) -> Generator[int]:
+    """Counts rounds of random work. The first few show the tracer the lines; the others run without it."""
+    yield from range(min(traced, rounds))
+    with untraced():
+        yield from range(traced, rounds)
+
+
 @contextmanager
 def untraced() -> Generator[None]:
     """Runs the body without coverage.py's tracer, which makes a million short calls fourteen times as slow."""
