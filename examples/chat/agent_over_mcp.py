@@ -64,9 +64,13 @@ async def _run(model: str, given: list[Any], thread: str) -> str:
     async with (
         AsyncOpenAI(max_retries=0) as api,
         MCPServerStreamableHttp(
-            {"url": url, "headers": headers, "timeout": WAIT_S}, client_session_timeout_seconds=WAIT_S
+            {"url": url, "headers": headers, "timeout": WAIT_S},
+            cache_tools_list=True,
+            client_session_timeout_seconds=WAIT_S,
         ) as tools,
     ):
+        there = [tool.name for tool in await tools.list_tools()]
+        print(f"MCP tools available to agent: {there}", file=sys.stderr)
         agent = Agent(name="todo", instructions=GUIDE, model=kind(model, api), mcp_servers=[tools])
         running = Runner.run_streamed(
             agent, given, max_turns=8, run_config=RunConfig(tracing_disabled=True, group_id=thread)

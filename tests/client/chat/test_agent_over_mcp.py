@@ -101,6 +101,8 @@ class Assistant:
                 check=False,
             )
         assert done.returncode == 0, done.stderr.decode()
+        names = ["add_task", "list_tasks", "complete_task", "delete_task", "update_task"]
+        assert f"MCP tools available to agent: {names}\n" in done.stderr.decode()
         self.tools = re.findall(r"^· (\w+)$", done.stderr.decode(), re.MULTILINE)
         return done.stdout.decode().removesuffix("\n")
 
