@@ -80,7 +80,7 @@ def test_the_readmes_lines_for_netcat_work(daemon: Spawned, environment: dict[st
     ).stdout.splitlines()
     messages = [json.loads(line) for line in said]
     assert {message.get("id") for message in messages} >= {1, 2}
-    assert "From a bare socket" in titles(daemon, "default")
+    assert "From a bare socket" in titles(daemon, "website")
 
 
 FIFTEEN_LINES = """
