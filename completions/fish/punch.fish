@@ -563,7 +563,7 @@ complete -c punch -n '_shtab_punch_using join' -l actor -x -d 'who does this, as
 complete -c punch -n '_shtab_punch_using join' -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (default: PUNCHLIST_SOCKET)'
 complete -c punch -n '_shtab_punch_using join' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the data directory (default: PUNCHLIST_DATA_DIR)'
 complete -c punch -n '_shtab_punch_using join' -l no-autostart -d 'fail instead of starting a daemon (or set PUNCHLIST_AUTOSTART=0)'
-complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a leave -d 'Follow a shared list no more.'
+complete -c punch -n '_shtab_punch_using; and test $_shtab_punch_npos -eq 0' -a leave -d 'Stop following a shared list.'
 complete -c punch -n '_shtab_punch_using leave' -s h -l help -d 'show this help message and exit'
 complete -c punch -n '_shtab_punch_using leave' -l keep-as -x -d 'keep the tasks as a list of this name, of this machine alone'
 complete -c punch -n '_shtab_punch_using leave' -s y -l yes -d 'do not ask first'

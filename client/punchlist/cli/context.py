@@ -249,7 +249,9 @@ class Context:
         """Once a day and list: nobody has named it, and `default` may be where somebody looks for his tasks."""
         data_dir, name = self.target.data_dir, meant.conversation
         if meant.file is None and not project.was_announced(data_dir, name, time.time()):
-            self.note(f"punch: this repository's list is {name}; the one outside of repositories: -c {OUTSIDE}")
+            self.note(
+                f"punch: using this repository's list, {name}; for the list outside of repositories: -c {OUTSIDE}"
+            )
             project.note_announced(data_dir, name)
 
 

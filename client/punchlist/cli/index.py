@@ -80,7 +80,7 @@ SECTIONS = {
     "several machines": (
         Entry("share", "space", "Share a list with other machines, in a space."),
         Entry("join", "space", "Get a list that another machine shares, and follow it."),
-        Entry("leave", "space", "Follow a shared list no more."),
+        Entry("leave", "space", "Stop following a shared list."),
     ),
     "files and settings": (
         Entry("init", "init", "Write the project file .punchlist.toml, which names this directory's list."),

@@ -179,6 +179,10 @@ def step_lines(result: "Any", style: Style) -> "list[str]":
     return [*task_lines(result["task"], style), style.paint("dim", cut(line, style.width, style.glyphs["cut"]))]
 
 
+_SHARED_STATES = {"forbidden": "no longer followed here", "unreachable": "still being shared"}
+"""What is said of a list whose changes are refused with a kind that names no state."""
+
+
 def shared_note(shared: "Any") -> str:
     """What is said behind the name of a shared list whose newest changes may be missing here."""
     if not shared:
@@ -186,7 +190,8 @@ def shared_note(shared: "Any") -> str:
     state, since = str(shared.get("state", "")), shared.get("since")
     when = f" since {moment(since)}" if since and state == "offline" else ""
     refused = "" if state == "behind" else ", changes are refused"
-    return f"{safe(str(shared.get('space', '')))}: {safe(state)}{when}{refused}"
+    told = _SHARED_STATES.get(state, state)
+    return f"{safe(str(shared.get('space', '')))}: {safe(told)}{when}{refused}"
 
 
 def list_lines(  # noqa: PLR0913 - what a list can be shown with

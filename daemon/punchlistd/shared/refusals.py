@@ -110,7 +110,10 @@ def configured_elsewhere(space: str) -> Rejection:
 
 def still_shared(space: str, name: str) -> Rejection:
     """A space with lists stays."""
-    message = f"The list {name} is in the space {space}, also if it was left: it could not be followed any more."
+    message = (
+        f"The space {space} stays while this machine has its list {name}, even if the list was left: without the space"
+        " it could never be joined again."
+    )
     return Rejection("forbidden", message, {"what": "space"})
 
 
@@ -158,7 +161,7 @@ def left(name: str, space: str) -> Rejection:
 
 def joined_later(space: str, link: Link) -> Rejection:
     """It is joined, and its tasks come once the space is back."""
-    message = f"{link.reason or f'The space {space} can not be reached.'} The list is followed as soon as it is back."
+    message = f"{link.reason or f'The space {space} does not answer.'} The list is followed as soon as it is back."
     return Rejection("unreachable", message, {"space": space, "since": link.since})
 
 

@@ -176,6 +176,8 @@ def test_a_shared_list_that_may_be_old_says_so() -> None:
     away = shared_note({"space": "team", "state": "offline", "since": 1_700_000_000_000})
     assert away.startswith("team: offline since ") and away.endswith(", changes are refused")
     assert shared_note({"space": "team", "state": "diverged"}) == "team: diverged, changes are refused"
+    left = shared_note({"space": "team", "state": "forbidden"})
+    assert left == "team: no longer followed here, changes are refused"
 
 
 def test_small_words() -> None:

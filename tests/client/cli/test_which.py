@@ -31,7 +31,7 @@ def test_in_a_repository_a_person_sees_the_list_of_its_agents(
 
 def test_the_list_of_a_repository_is_told_once_a_day(punch: Any, home: Path, website: Path) -> None:
     told = punch("add", "Here").err
-    assert told.startswith("punch: this repository's list is website-")
+    assert told.startswith("punch: using this repository's list, website-")
     assert punch("list").err == punch("log").err == ""
     (marker,) = (home / "data" / "told").iterdir()
     yesterday = marker.stat().st_mtime - 86_401

@@ -47,7 +47,11 @@ def run_find(context: Context) -> int:
 def _lines(context: Context, result: dict[str, Any]) -> Iterable[str]:
     style, hits = context.style, result["hits"]
     if not hits:
-        yield "nothing found" if context.args.all else "nothing found in this list; in all lists: punch find --all"
+        yield (
+            "nothing found"
+            if context.args.all
+            else "nothing found in this list; to search all lists: punch find --all WORD"
+        )
         return
     named = ""
     for hit in hits:

@@ -146,7 +146,7 @@ def _handle_signals(lanes: Lanes, show: Show) -> None:
         nonlocal interrupts
         interrupts += 1
         if interrupts == 1:
-            show.note("finishing what runs; once more stops it and gives it back")
+            show.note("waiting for running commands; Ctrl-C again stops them and releases their tasks")
             lanes.finish()
         else:
             lanes.stop()

@@ -213,18 +213,24 @@ def run_join(context: Context) -> int:
 
 
 def run_leave(context: Context) -> int:
-    """Follow a list no more; without `--keep-as` its tasks go from this machine, and from no other."""
+    """Stop following a list. It stays here as it is, for reading alone; `--keep-as` copies its tasks first."""
     args = context.args
     name = args.list or context.conversation
     if args.keep_as is None and not args.yes:
         if not context.style.terminal:
-            raise UsageError("leave takes the list off this machine: add --yes, or --keep-as NAME to keep its tasks")
-        if not context.confirmed(f"This takes {safe(name)} off this machine; others keep it. Do it?"):
+            raise UsageError(
+                "leave stops following the list: it stays here as it is and takes no changes; add --yes, or for a copy"
+                " that you can change --keep-as NAME"
+            )
+        if not context.confirmed(
+            f"Stop following {safe(name)}? It stays here as it is and takes no changes; other machines go on."
+        ):
             context.note("nothing was changed")
             return REFUSED
     left = context.call("list.leave", conversation=name, keep_as=args.keep_as)
     kept = left.get("kept_as")
-    return context.answer(left, [f"left {safe(name)}" + (f"; its tasks are in {safe(kept)}" if kept else "")])
+    copied = f"; its tasks are in {safe(kept)}, which you can change" if kept else ""
+    return context.answer(left, [f"left {safe(name)}: it stays here as it is and takes no changes{copied}"])
 
 
 def _only_space(context: Context) -> str:

@@ -22,7 +22,7 @@ def run_stop(context: Context) -> int:
         return NO_DAEMON
     if pid is None:
         return context.answer({"stopped": None}, ["no daemon runs"])
-    told = f"stopped the daemon (process {pid}); it stays so until `punch daemon start` or any other new command"
+    told = f"stopped the daemon (process {pid}); `punch daemon start`, or any other new command, starts it again"
     return context.answer({"stopped": pid}, [told])
 
 

@@ -117,7 +117,7 @@ def run_wait(context: Context) -> int:
         return TIME_UP
     if not args.any_change and is_stuck(tasks) and (wanted is None or _unfinished(tasks, wanted)):
         failed = ", ".join(f"#{task.id}" for task in tasks if task.status == "failed")
-        show_error("stuck", f"{missing}, and what is left waits for {failed}, which failed", "punch why tells more")
+        show_error("stuck", f"{missing}, and what is left waits for {failed}, which failed", "punch why ID tells more")
         return REFUSED
     value = {"version": tasks.version, "seq": tasks.seq, "counts": tasks.counts}
     code = context.answer(value, [])

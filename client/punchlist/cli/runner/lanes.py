@@ -129,7 +129,7 @@ class Lanes:
         told = await self._conversation.explain()
         failed = [reason for reason in told.reasons if reason.kind in ("stopped", "failed")]
         if not failed:
-            return " (punch why tells why)" if not told.ready else ""
+            return " (punch why ID says why)" if not told.ready else ""
         names = ", ".join(f"#{reason.by}" for reason in failed[:_NAMED]) + (", …" if len(failed) > _NAMED else "")
         return f" behind {names}, which failed (punch run --restart-failed tries again)"
 

@@ -17,7 +17,7 @@ def test_tasks_are_found_in_this_list_and_in_all(punch: Any) -> None:
     assert "\x1b" not in shown.out
     assert "first" in shown.out
     assert punch("find", "the lexer", "-s", "completed").lines == [
-        "nothing found in this list; in all lists: punch find --all"
+        "nothing found in this list; to search all lists: punch find --all WORD"
     ]
     assert punch("find", "--all", "nonesuch").lines == ["nothing found"]
     assert punch("find", "--all", "--json", "the lexer").json["total"] == 2

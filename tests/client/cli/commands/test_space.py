@@ -40,11 +40,12 @@ def test_a_space_is_added_a_list_shared_shown_and_left_with_a_copy(punch: Punch,
     status = punch("space", "status", "cli").out
     assert f"servers       {server.url}" in status and "not checked   sync_interval" in status
     assert punch("space", "status", "cli", "--json").json["spaces"][0]["state"] == "up"
-    assert "release is in the space cli" in punch("space", "remove", "cli").err
+    assert "The space cli stays while this machine has its list release" in punch("space", "remove", "cli").err
     told = punch("leave", "release")
-    assert told.code != 0 and "--keep-as NAME" in told.err
+    assert told.code != 0 and "it stays here as it is" in told.err and "--keep-as NAME" in told.err
     assert "its tasks are in mine" in punch("leave", "release", "--keep-as", "mine").out
     assert "one" in punch("list", "-c", "mine").out
+    assert "cli: no longer followed here, changes are refused" in punch("list", "-c", "release").out
     assert "punch join release --space cli" in punch("add", "two", "-c", "release").err
     assert "joined release of cli" in punch("join", "release").out
     assert punch("join", "nothing", "--space", "cli").code == 1
