@@ -121,7 +121,7 @@ restart: $(READY) ## Kill and start over a log of SIZE=1000000 events: when it a
 simulate-shared: $(READY) ## Run SIZE=200 seeds of three machines that share a list, in virtual time over a space that lies and is lost.
 	@$(HARNESS).simulate_shared
 
-apart: $(READY) $(NATS) ## Share a list on three machines and servers under all faults, SIZE=3 times for SECONDS=60 each: nothing acknowledged is lost, no answer is wrong (BUG=words plants one; root, iproute2, openssl).
+apart: $(READY) $(NATS) ## Share a list on three machines and servers under all faults, SIZE=3 times for SECONDS=60 each: nothing acknowledged is lost, no answer is wrong (BUG=words plants one; several may run at once, from different SEEDs on; root, iproute2, openssl).
 	@SECONDS='$(SECONDS)' BUG='$(BUG)' $(HARNESS).apart
 
 apart-figures: $(READY) $(NATS) ## Measure lists on several machines, and write the table of docs/many-machines.md.

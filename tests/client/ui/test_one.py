@@ -4,6 +4,7 @@ import pytest
 
 from punchlist.aio import AsyncConversation
 from punchlist_schemas.params import NewTask
+from punchlist_schemas.things import Shared
 
 
 async def test_a_list_is_shown_and_a_change_of_somebody_else_appears(plan: AsyncConversation, show: Any) -> None:
@@ -19,6 +20,15 @@ async def test_a_list_is_shown_and_a_change_of_somebody_else_appears(plan: Async
         await shown.until("☐ #2")
         await plan.delete("2")
         await shown.until(lambda: "Read" not in shown.text)
+
+
+async def test_a_list_of_a_space_that_is_away_says_so_beside_its_name(plan: AsyncConversation, show: Any) -> None:
+    await plan.add("Write")
+    async with show() as shown:
+        await shown.until("Write")
+        shown.app.screen.rows.shared = Shared("team", "offline")
+        shown.app.screen.draw_frame()
+        await shown.until("team: offline, changes are refused")
 
 
 async def test_the_keys_add_start_complete_and_fail_and_what_is_refused_is_said(

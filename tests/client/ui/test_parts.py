@@ -9,7 +9,7 @@ from punchlist.text import is_safe
 from punchlist.ui.detail import dependencies, detail
 from punchlist.ui.filters import of_lists, of_tasks
 from punchlist.ui.parts import FRAMES, DrawContext, bar, board_items, card_parts, fitted, task_parts, tree, width_of
-from punchlist_schemas.things import Conversation, Counts, Running, Task
+from punchlist_schemas.things import Conversation, Counts, Running, Shared, Task
 from punchlist_testing.domain import HOSTILE_TITLES
 
 TIMES: dict[str, Any] = {"created_at": 1, "updated_at": 1, "status_changed_at": 1_000, "version": 1}
@@ -47,6 +47,13 @@ def test_nothing_of_others_steers_the_terminal_and_every_line_fits(words: str) -
     whole = {one.id: one for one in shown}
     for parts in (detail(shown[0], whole, context), dependencies(shown[1], whole, context)):
         assert all(is_safe(char) or char in "\n\t" for _, part in parts for char in part)
+
+
+def test_a_list_of_a_space_says_how_it_stands_while_its_newest_changes_may_be_missing() -> None:
+    context = DrawContext(UNICODE_GLYPHS, 61_000, 3, 40)
+    assert not any("team" in part for _, part in card_parts(card(), context, 20))
+    away = card(shared=Shared("team", "offline"))
+    assert ("paused", "team: offline, changes are refused  ") in card_parts(away, context, 20)
 
 
 def test_the_spinner_turns_now_and_stands_in_the_past_and_without_unicode() -> None:

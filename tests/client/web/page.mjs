@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline";
 
 const PAGE = new URL("../../../client/punchlist/web/page/", import.meta.url);
-const [{ Rows, asTree, stateOf }, { safe, safeBlock, since }, { layered }] = await Promise.all(["rows.js", "text.js", "layout.js"].map((name) => import(new URL(name, PAGE))));
+const [{ Rows, asTree, stateOf }, { safe, safeBlock, sharedNote, since }, { layered }] = await Promise.all(["rows.js", "text.js", "layout.js"].map((name) => import(new URL(name, PAGE))));
 
 let rows = new Rows();
 const DO = {
@@ -14,6 +14,8 @@ const DO = {
   states: (tasks) => tasks.map(stateOf),
   safe: (texts) => texts.map((text) => [safe(text), safeBlock(text)]),
   since: (times) => times.map(since),
+  notes: (shared) => shared.map(sharedNote),
+  standing: () => rows.shared,
   layered: ({ ids, edges }) => {
     const { place, routes } = layered(ids, edges);
     return { place: [...place], routes: [...routes.values()] };

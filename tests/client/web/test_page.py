@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from punchlist.cli import words
-from punchlist.cli.render import as_tree, since, state_of
+from punchlist.cli.render import as_tree, shared_note, since, state_of
 from punchlist.text import safe, safe_block
 from punchlist.web.files import PAGE, is_made_of_sources
 from punchlist_testing.unmeasured import untraced
@@ -138,6 +138,21 @@ def test_words_for_states_and_times_are_those_of_the_command_line() -> None:
     assert in_node({"states": tasks}, {"since": times}) == [
         [state_of(task) for task in tasks],
         [since(time) for time in times],
+    ]
+
+
+def test_what_is_said_of_a_list_of_a_space_is_what_the_command_line_says() -> None:
+    states = ("behind", "offline", "diverged", "\x1b[31m")
+    notes = [{"space": "team", "state": state} for state in states]
+    push: dict[str, Any] = {"rows": [], "version": 1, "seq": 1, "counts": {}, "shared": notes[1]}
+    assert in_node(
+        {"notes": notes}, {"push": push}, {"standing": 0}, {"push": {**push, "shared": None}}, {"standing": 0}
+    ) == [
+        [shared_note(note) for note in notes],
+        True,
+        notes[1],
+        True,
+        None,
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from punchlist_testing.nats_server import NatsServer, needs_server, running_server
+from punchlist_testing.terminal import terminal
 
 Punch = Callable[..., Any]
 
@@ -95,3 +96,17 @@ def test_three_servers_get_a_configuration_each_and_two_are_refused(run: Punch, 
 def test_what_a_server_needs_is_asked_for(run: Punch, words: tuple[str, ...], told: str) -> None:
     refused = run("space", "server", "team", *words)
     assert refused.code != 0 and told in refused.err
+
+
+@needs_server
+def test_who_watches_a_list_sees_it_leave_the_space_without_asking(punch: Punch, server: NatsServer) -> None:
+    assert punch("space", "add", "seen", server.url).code == 0
+    punch("add", "one", "-c", "watched")
+    assert punch("share", "watched", "--space", "seen").code == 0
+    with terminal("watch", "-c", "watched") as one, terminal("watch", "--all-conversations") as every:
+        one.wait_for("one")
+        every.wait_for("watched")
+        punch("leave", "watched", "--keep-as", "mine")
+        one.wait_for("seen: forbidden, changes are refused")
+        every.wait_for("seen: forbidden")  # the line is as long as the terminal is wide
+    assert "seen: forbidden, changes are refused" in punch("list", "all").out
