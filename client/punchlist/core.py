@@ -133,7 +133,8 @@ class Wire:
             payload = jsonrpc.request(self._last_id, request.method, request.params)
             if len(payload) > self._limits.frame_bytes:
                 raise _too_long(request.method, len(payload), self._limits.frame_bytes)
-            strict_json.parse(payload, self._limits.depth)
+            for _ in strict_json.parsing(payload, self._limits.depth):
+                pass
             if b"null" in payload:  # NaN, Infinity and None alike
                 strict_json.check_numbers(msgspec.to_builtins(request.params))
         except strict_json.Refused as refused:

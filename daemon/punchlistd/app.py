@@ -144,7 +144,7 @@ class Engine:
             spawn=spawn,
         )
         self.connections: Connections[Connection] = Connections(
-            settings, claims=self.claims, subscriptions=self.subscriptions, metrics=self.metrics
+            settings, claims=self.claims, subscriptions=self.subscriptions, metrics=self.metrics, spawn=spawn
         )
 
     def route(

@@ -8,6 +8,7 @@ Each check has a cheap condition that can only say "certainly good", and an exac
 """
 
 import re
+from collections.abc import Generator, Mapping
 from itertools import accumulate
 from math import isfinite
 from typing import Any, cast
@@ -19,8 +20,17 @@ from punchlist_schemas.things import MAX_INTEGER
 
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 MOST_VALUES = 100_000
-"""So many values one frame may hold, members and elements: 1 MiB has room for five times as many of the smallest ones,
-and everybody else would wait while they are read."""
+"""So many values one part of a frame may hold, members and elements: 1 MiB has room for five times as many of the
+smallest ones, and everybody else would wait while they are read."""
+
+MOST_PARTS = 10_000
+"""An array with more elements is read as one part: no call takes so many tasks or changes."""
+
+_PART_COMMAS = 1_000
+"""What has fewer of them is one part: it is read quickly."""
+
+_LEVELS = 4
+"""Parts are the elements of an array in the params of a call, also of one in a batch."""
 
 _LONG_DIGITS = 16
 """No shorter integer can lie beyond ±2^53."""
@@ -35,6 +45,8 @@ _DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _LONG_RUN = b"0" * _LONG_DIGITS
 
 _decode = msgspec.json.Decoder().decode
+_split_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_split_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -82,6 +94,45 @@ def parse(frame: bytes, max_depth: int) -> Any:
     return value
 
 
+def has_many_parts(frame: bytes) -> bool:
+    """Whether `parsing` pauses."""
+    return frame.count(b",") >= _PART_COMMAS
+
+
+def parsing(frame: bytes, max_depth: int, levels: int = _LEVELS) -> Generator[None, None, Any]:
+    """As `parse`, with a pause after each part: `MOST_VALUES` bounds each of them, and not the frame.
+
+    Raises:
+        Refused: As `parse`; of several faults the one reported is that of the first part.
+    """
+    if not levels or not has_many_parts(frame):
+        return parse(frame, max_depth)
+    try:
+        if levels == _LEVELS and not frame.isascii():
+            frame.decode()
+        opening = frame.lstrip(b" \t\r\n")[:1]
+        if opening == b"{":
+            members = _split_object(frame)
+            yield
+            _check_split_names(frame, members)
+            found: dict[str, Any] = {}
+            for name, part in members.items():
+                found[name] = yield from parsing(bytes(part), max_depth - 1, levels - 1)
+            return found
+        if opening == b"[":
+            elements = _split_array(frame)
+            yield
+            if len(elements) <= MOST_PARTS:
+                values: list[Any] = []
+                for part in elements:
+                    values.append((yield from parsing(bytes(part), max_depth - 1, levels - 1)))
+                    yield
+                return values
+    except (UnicodeDecodeError, RecursionError, msgspec.MsgspecError):
+        pass  # whatever it is, the reading as a whole says what is wrong, and where
+    return parse(frame, max_depth)
+
+
 def check_numbers(value: Any) -> None:
     """Check a value that is going to be encoded: what JSON has no form for becomes null in it, without a word.
 
@@ -116,7 +167,7 @@ def _check_values(frame: bytes) -> None:
         if bare.count(b",") + bare.count(b"{") + bare.count(b"[") <= MOST_VALUES:
             return
     facts = {"limit": "values", "value": MOST_VALUES + 1, "maximum": MOST_VALUES}
-    message = f"A frame may hold at most {MOST_VALUES:,} values. Send them in several calls."
+    message = f"One task or change of a call may hold at most {MOST_VALUES:,} values. Send them in several calls."
     raise Refused(Rejection("limit_exceeded", message, facts))
 
 
@@ -136,6 +187,17 @@ def _check_integers(frame: bytes) -> None:
 def _check_names(frame: bytes, value: Any) -> None:
     # A repeated name takes its first member out of the dict: written again, the value has fewer colons than the frame.
     if _between_strings(frame).count(b":") != _between_strings(_encode(value)).count(b":"):
+        raise _refused("An object has the same name twice.")
+
+
+def _check_split_names(frame: bytes, members: Mapping[str, msgspec.Raw]) -> None:
+    # As `_check_names`: the first member of a repeated name has gone, and its colons with it.
+    inner = sum(bytes(part).count(b":") for part in members.values()) + sum(name.count(":") for name in members)
+    if frame.count(b":") == inner + len(members):
+        return
+    if _between_strings(frame).count(b":") != len(members) + sum(
+        _between_strings(bytes(part)).count(b":") for part in members.values()
+    ):
         raise _refused("An object has the same name twice.")
 
 

@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from punchlist_schemas import strict_json
+from punchlist_schemas.strict_json import MOST_VALUES
 from punchlist_schemas.things import MAX_INTEGER
 
 
@@ -232,3 +233,71 @@ def test_a_name_is_found_to_be_repeated_exactly_if_it_is(pairs: list[tuple[str, 
     text = "{" + ",".join(f"{name}:{value}" for name, value in pairs) + "}"
     frame = (f'{{"params":{text}}}' if inner else text).encode()
     assert accepts(frame) == reference(frame)
+
+
+def in_parts(text: bytes, depth: int = 32) -> tuple[object, int]:
+    """What reading in parts comes to, the value or the kind of the refusal, and how often it paused."""
+    work, pauses = strict_json.parsing(text, depth), 0
+    while True:
+        try:
+            next(work)
+            pauses += 1
+        except StopIteration as end:
+            return end.value, pauses
+        except strict_json.Refused as refused:
+            return refused.rejection.kind, pauses
+
+
+def whole(text: bytes, depth: int = 32) -> object:
+    try:
+        return strict_json.parse(text, depth)
+    except strict_json.Refused as refused:
+        return refused.rejection.kind
+
+
+TASKS = [b'{"title":"a:,%d","labels":["x","\\u003a"],"metadata":{"k":[%d,{}]}}' % (n, n) for n in range(1_500)]
+FAULTY = [
+    b"{",
+    b'{"a":1,"a":2}',
+    b"9007199254740993",
+    b'"\xff"',
+    b'"\\ud800"',
+    b"01",
+    b"[" * 40 + b"]" * 40,
+    b'{"a":1}}',
+]
+
+
+def call_of(*elements: bytes, more: bytes = b"") -> bytes:
+    params = b'{"conversation":"c",%b"tasks": [%b ] }' % (more, b",".join(elements))
+    return b' {"jsonrpc":"2.0","id":1,"method":"list.replace","params":%b}' % params
+
+
+@pytest.mark.parametrize(
+    "text", [call_of(*TASKS), b"[%b,%b]" % (call_of(*TASKS), call_of(b"1"))], ids=["call", "batch"]
+)
+def test_reading_in_parts_gives_what_reading_at_once_gives_and_pauses_after_each(text: bytes) -> None:
+    value, pauses = in_parts(text)
+    assert value == whole(text)
+    assert len(TASKS) <= pauses <= len(TASKS) + 10
+
+
+@pytest.mark.parametrize("fault", FAULTY)
+@pytest.mark.parametrize("place", [0, 700, 1_500])
+def test_what_is_refused_at_once_is_refused_in_parts(fault: bytes, place: int) -> None:
+    text = call_of(*TASKS[:place], fault, *TASKS[place:])
+    assert in_parts(text)[0] == whole(text) in ("parse_error", "limit_exceeded")
+
+
+@pytest.mark.parametrize("name", [b'"tasks":[],', b'"conversation":"d",', b'"t\\u0061sks":1,'])
+def test_a_name_that_stands_twice_beside_many_parts_is_refused(name: bytes) -> None:
+    text = call_of(*TASKS, more=name)
+    assert in_parts(text)[0] == whole(text) == "parse_error"
+
+
+def test_each_part_may_hold_the_most_values_and_none_one_more() -> None:
+    half = b"[%b]" % b",".join([b"1"] * (MOST_VALUES // 2))
+    many = call_of(*[b'{"metadata":{"k":%b}}' % half] * 5)
+    assert whole(many) == "limit_exceeded" and isinstance(in_parts(many)[0], dict)
+    assert in_parts(call_of(b'{"metadata":{"k":[%b,%b,1]}}' % (half, half), *TASKS))[0] == "limit_exceeded"
+    assert in_parts(call_of(*[b"1"] * (MOST_VALUES + 1)))[0] == "limit_exceeded", "so many parts are read as one"

@@ -5,7 +5,7 @@ from collections import deque
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.params import ConversationAttach, ConversationDelete, ConversationDetach, ListUndo
-from punchlistd.engine.calls import Arrival, Barrier, Holder, Item, Write
+from punchlistd.engine.calls import Arrival, Barrier, Holder, Item, Read, Write
 from punchlistd.engine.replies import SHUTTING_DOWN
 
 ALONE = frozenset({ListUndo, ConversationAttach, ConversationDetach, ConversationDelete})
@@ -90,10 +90,11 @@ class Inbox:
         while queue and len(items) < room and not is_alone(queue[0]):
             items.append(queue.popleft())
 
-    def let_others_first(self) -> None:
+    def let_others_first(self, *, reads_only: bool) -> None:
         """Put back calls that must be alone, and what their connections asked for behind them.
 
-        Each may take long, and a connection's calls have an order: what others ask for has its turn in between.
+        Each may take long, and a connection's calls have an order: what others ask for has its turn in between. With
+        `reads_only` all changes are put back.
         """
         first, later, holders = list[Item](), list[Item](), set[Holder | None]()
         for item in self.queue:
@@ -101,7 +102,11 @@ class Inbox:
                 is_later = bool(later)
             else:
                 holder = item.caller.holder if type(item) is not Arrival else None
-                is_later = is_alone(item) or (holder is not None and holder in holders)
+                is_later = (
+                    is_alone(item)
+                    or (reads_only and type(item) is not Read)
+                    or (holder is not None and holder in holders)
+                )
                 if is_later:
                     holders.add(holder)
             (later if is_later else first).append(item)

@@ -199,6 +199,7 @@ class Subscriptions:
         self._groups: dict[str | None, _Group] = {}
         self._delivering = False
         self._pausing: list[Subscription] = []
+        self._turn = asyncio.Lock()
         self.presence = Presence(self._show_presence)
         self.head = log.head
 
@@ -333,7 +334,10 @@ class Subscriptions:
                 _note_stale(subscription, lines, before, self.head)
             if subscription.live:
                 subscription.live, subscription.position = False, before
-            self.catch_up(subscription)
+            if len(joined) <= self._chunk:
+                self.catch_up(subscription)
+            elif not subscription.fetching:
+                self._fetch(subscription, self._take_turn)
 
     # catching up
 
@@ -451,11 +455,18 @@ class Subscriptions:
                     del subscription.stale[name]
                 if push is not None:
                     subscription.sink.push(push)
+                if more:
+                    self._fetch(subscription, self._take_turn)
 
     async def _note_stale_from_log(self, subscription: Subscription) -> None:
         stored, seq, visible = await self._read(subscription, subscription.known)
         subscription.stale.update({event.conversation: None for event in stored if event.seq in visible})
         subscription.known = max(seq, subscription.known)
+
+    async def _take_turn(self, _subscription: Subscription) -> None:
+        """Wait for a turn of the loop in which nobody else is told much: all other work goes on in between."""
+        async with self._turn:
+            await asyncio.sleep(0)
 
     async def _load_list(self, subscription: Subscription) -> None:
         for name in list(subscription.stale)[:1]:

@@ -160,12 +160,12 @@ class Writer:
             await asyncio.sleep(0)
         self._last_size = len(queue)
         alone = is_alone(queue[0])
-        if alone and type(head := queue[0]) is Write and not head.let_others:
-            head.let_others = True
-            self._inbox.let_others_first()
-            alone = is_alone(queue[0])
         if alone:
             await self._drained()
+        if alone and type(head := queue[0]) is Write:
+            self._inbox.let_others_first(reads_only=head.let_others)
+            head.let_others = True
+            alone = is_alone(queue[0])
         items = self._deciding = [queue.popleft()]
         if queue and not alone:
             self._inbox.take_more(items, self._batch_calls - len(self._forming.items))

@@ -1,8 +1,10 @@
 """All connections: who is connected, and what they share."""
 
+import asyncio
 import os
 import time
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, Protocol, TypeVar
 
 from punchlist_schemas.errors import Rejection
 from punchlistd.engine.claims import Claims
@@ -50,18 +52,30 @@ class Connections(Generic[C]):
         claims: who has tasks; is told of each connection that is lost.
         subscriptions: serves subscriptions.
         metrics: counts calls.
+        spawn: runs a coroutine beside everything else.
 
     Attributes:
         live: Those that are made and not lost.
         left: Given whenever one has gone.
         closing: Whether no more are taken.
         uids: The users of the machine who may connect.
+        reading: Whose turn it is to read a slice of a long frame.
         held: The account of what waits for all peers together.
         hang_ups: Notices peers that are gone while nothing is read of them.
     """
 
-    def __init__(self, settings: Settings, *, claims: Claims, subscriptions: Subscriptions, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        claims: Claims,
+        subscriptions: Subscriptions,
+        metrics: Metrics,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
         """None is made yet."""
+        self.spawn = spawn
+        self.reading = asyncio.Lock()
         self.settings = settings
         self.claims = claims
         self.subscriptions = subscriptions

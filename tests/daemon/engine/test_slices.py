@@ -5,14 +5,16 @@ from typing import Any
 
 import pytest
 
-from punchlist_testing.engine import Engine, Peer, TouchyLog
+from punchlist_testing.engine import Engine, Peer, TouchyLog, until
 from punchlist_testing.turns import turns
 from punchlistd.domain.decide.apply import apply
 from punchlistd.domain.decide.many import add_many
 from punchlistd.domain.decide.replace import replace
 from punchlistd.domain.evolve import evolve
 from punchlistd.engine.slices import SLICE_EVENTS
+from punchlistd.engine.subscriptions import Subscriptions
 from punchlistd.engine.transaction import MOST_PARTS
+from punchlistd.engine.views import encoded_rows
 from punchlistd.store.port import StorageFull
 
 C = "c"
@@ -130,3 +132,41 @@ async def test_the_refusal_of_a_long_call_is_that_of_a_short_one(running: Engine
     gone = await peer.refusal("list.apply", conversation=C, changes=[*changes, {"method": "task.delete", "task": "9"}])
     assert (gone["kind"], gone["change"]) == ("not_found", MANY)
     assert (await peer.result("task.list", conversation=C))["tasks"][0]["title"] == "x"
+
+
+@pytest.mark.parametrize("view", ["rows", "events"])
+async def test_what_a_long_call_changed_is_pushed_to_one_subscriber_in_a_turn(
+    running: Engine, peer: Peer, view: str
+) -> None:
+    watchers = [await running.connect() for _ in range(6)]
+    for watcher in watchers:
+        await watcher.result("event.subscribe", conversation=C, view=view)
+    piece = 3 * running.settings.chunk_bytes // len(b'{"id":"1","title":"t1"}')
+    async with turns(encoded_rows, Subscriptions.catch_up) as counted:
+        await peer.result("task.add_many", conversation=C, tasks=titled())
+        for watcher in watchers:
+            seen = 0
+            while seen < MANY:
+                pushed = (await watcher.receive())["params"]
+                seen += len(pushed.get("rows", ())) + len(pushed.get("events", ()))
+    assert counted.longest <= (piece if view == "rows" else 2)
+    assert counted.total >= 6 * (MANY if view == "rows" else 1)
+
+
+async def test_who_reads_while_a_long_call_waits_for_a_commit_is_answered_before_it(
+    running: Engine, peer: Peer, log: TouchyLog
+) -> None:
+    changer, reader = await running.connect(), await running.connect()
+    await changer.result("task.add", conversation="aside", title="x")
+    gate = log.hold(after=True)
+    changer.send("task.add", {"conversation": "aside", "title": "y"}, id=1)
+    await gate.reached()
+    peer.send("task.add_many", {"conversation": C, "tasks": titled()}, id=2)
+    await until(lambda: bool(running.inbox.queue))
+    reader.send("task.get", {"conversation": "aside", "task": "2"}, id=3)
+    await until(lambda: len(running.inbox.queue) > 1)
+    async with turns(add_many) as counted:
+        gate.open()
+        assert "result" in await reader.answer(3)
+        assert counted.total < MANY
+    assert "result" in await peer.answer(2)

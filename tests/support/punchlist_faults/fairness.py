@@ -42,6 +42,9 @@ MANY = 60
 TASKS = 400
 """Of the long lists: few, with long descriptions or a long history."""
 
+PARTS = 10_000
+"""Of one call: as many as there may be."""
+
 LONG, LIST, TALK, MINE, WIDE = "long", "list", "talk", "mine", "wide"
 
 
@@ -117,6 +120,23 @@ def _dense(link: Raw) -> None:
     _edit(link, [b"[%b]" % b",".join([piece] * count) for piece, count in zip(pieces * 2, most, strict=True)] * 3)
 
 
+def _many_parts(link: Raw) -> None:
+    """Calls of as many parts as there may be, each of which leaves a list of as many tasks."""
+
+    def numbered(**members: str) -> list[dict[str, str]]:
+        return [{name: text.format(number) for name, text in members.items()} for number in range(1, PARTS + 1)]
+
+    for method, params in (
+        ("task.add_many", {"tasks": numbered(title="a{}", ref="{}", owner="me")}),
+        ("list.apply", {"changes": numbered(method="task.edit", task="{}", title="b{}")}),
+        ("list.replace", {"tasks": numbered(title="c{}"), "keep_unfinished": False}),
+        ("list.replace", {"tasks": numbered(title="c{}")[::-1]}),
+        ("task.delete", {"tasks": [task["title"] for task in numbered(title="{}")[PARTS // 2 :]]}),
+    ):
+        link.call(method, conversation="parts", **params)
+    need("result" in link.call("list.clear", conversation="parts"), "a list was not cleared")
+
+
 def _edit(link: Raw, values: Sequence[bytes]) -> None:
     params = b'{"conversation":"wide","task":"1","metadata":{"k":%b}}'
     call = b'{"jsonrpc":"2.0","id":1,"method":"task.edit","params":%b}\n' % params
@@ -143,6 +163,9 @@ ATTACKS: dict[str, Callable[[Raw], None]] = {
     "64 pages of long messages": _messages,
     "64 pages of events": _events,
 }
+
+LONG_CALLS: dict[str, Callable[[Raw], None]] = {"five calls of 10,000 parts": _many_parts}
+"""What others read beside them is judged. How long a change waits for such a call is told alone: it is behind it."""
 
 LONG_FRAMES: dict[str, Callable[[Raw], None]] = {
     "100 edits of a mebibyte": _long_edits,
@@ -182,9 +205,10 @@ class Bystander:
 
 
 @contextmanager
-def bystander(daemon: Daemon) -> Generator[Bystander]:
-    """A bystander that ends with the context."""
-    command = [sys.executable, "-m", "punchlist_faults.fairness", daemon.socket, str(daemon.pid())]
+def bystander(daemon: Daemon, *, changes: bool = True) -> Generator[Bystander]:
+    """A bystander that ends with the context; without `changes` it reads alone."""
+    what = ["changes"] if changes else []
+    command = [sys.executable, "-m", "punchlist_faults.fairness", daemon.socket, str(daemon.pid()), *what]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as process:
         try:
@@ -193,13 +217,14 @@ def bystander(daemon: Daemon) -> Generator[Bystander]:
             process.kill()
 
 
-def _stand_by(socket: str, pid: int) -> None:
+def _stand_by(socket: str, pid: int, *, changes: bool) -> None:
     clock = ~pid << 3 | 2  # the processor time of another process: clock_getcpuclockid(3)
     link, waits = Raw(socket), list[tuple[float, float]]()
     link.sock.settimeout(PATIENCE_S)
     link.result("task.add", conversation="aside", title="x")
     while True:
-        for method, params in (("task.get", {"task": "1"}), ("task.edit", {"task": "1", "title": f"{time.time()}"})):
+        calls = (("task.get", {"task": "1"}), ("task.edit", {"task": "1", "title": f"{time.time()}"}))
+        for method, params in calls if changes else calls[:1]:
             began, used = time.perf_counter(), time.clock_gettime(clock)
             link.result(method, conversation="aside", **params)
             used, wall = time.clock_gettime(clock) - used, time.perf_counter() - began
@@ -226,7 +251,11 @@ def _measured(daemon: Daemon, aside: Bystander, attack: Callable[[Raw], None]) -
     waits = aside.waits()
     link.close()
     need(daemon.is_running, "the daemon ended")
-    return Cost([wall for wall, _ in waits], [used for _, used in waits], max(0, peak - before))
+    return _cost(waits, max(0, peak - before))
+
+
+def _cost(waits: list[tuple[float, float]], size: int = 0) -> Cost:
+    return Cost([wall for wall, _ in waits], [used for _, used in waits], size)
 
 
 def _fill(daemon: Daemon, size: int) -> None:
@@ -290,6 +319,14 @@ def run(options: Options) -> Figures:
                 need(cost.bytes <= MAX_BYTES, f"{name} cost {cost.bytes:,} bytes")
                 late = percentile(cost.daemon_ms, 0.99) > MAX_WAIT_MS and attack is not _dense
                 need(not late, f"{name}: others waited for the daemon: {cost.told()}")
+            with bystander(daemon, changes=False) as reader:
+                for name, attack in LONG_CALLS.items():
+                    aside.waits()
+                    cost = _measured(daemon, reader, attack)
+                    figures[f"{name}: who reads"] = cost.told()
+                    figures[f"{name}: who changes something"] = _cost(aside.waits()).told()
+                    figures[f"{name}: bytes"] = cost.bytes
+                    need(percentile(cost.daemon_ms, 0.99) <= MAX_WAIT_MS, f"{name}: others waited: {cost.told()}")
         each = _subscribers(daemon)
         figures["a stuck subscriber to a long list"] = each
         need(each <= MAX_SUBSCRIBER_BYTES + MAX_BYTES // SUBSCRIBERS, f"a stuck subscriber cost {each:,} bytes")
@@ -332,6 +369,6 @@ def _limited(daemon: Daemon, many: int) -> int:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        _stand_by(sys.argv[1], int(sys.argv[2]))
+        _stand_by(sys.argv[1], int(sys.argv[2]), changes=len(sys.argv) > 3)
     else:
         main("fairness", run, FULL)

@@ -78,7 +78,7 @@ MUTANTS = (
     Mutant(
         "a request that the daemon can't read is not sent",
         "client/punchlist/core.py",
-        "            strict_json.parse(payload, self._limits.depth)\n",
+        "            for _ in strict_json.parsing(payload, self._limits.depth):\n                pass\n",
         "",
         ("tests/client/test_core.py", "tests/client/test_aio.py"),
     ),

@@ -18,6 +18,7 @@ from punchlist_schemas.system import os_calls
 from punchlistd.clock import now_ms
 from punchlistd.engine.calls import Caller, Stage, Write
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces, Reply
+from punchlistd.engine.slices import in_slices
 from punchlistd.engine.subscriptions import Subscription
 from punchlistd.net import jsonrpc
 from punchlistd.net.connection.callers import BatchCaller, LongCaller, Waiting
@@ -86,6 +87,7 @@ class Connection(asyncio.Protocol):
         self._most_in_flight = limits.in_flight
         self._received = 0
         self._long_under_way = 0
+        self._is_reading = False
         self._received_now = 0  # in this turn
         self._pauses = 0
         self._batch_caller: BatchCaller | None = None
@@ -208,6 +210,11 @@ class Connection(asyncio.Protocol):
         """Begin received calls as far as the limits allow, then send their answers."""
         protocol = self.protocol
         while (protocol.members or protocol.frames) and self._has_room():
+            if protocol.has_long_frames and not self._is_reading and protocol.has_to_be_read:
+                self._is_reading = True
+                self.connections.spawn(self._read_long())
+            if self._is_reading:
+                break
             size = 0 if protocol.members or not protocol.has_long_frames else len(protocol.frames[0])
             call, batch = protocol.next_call()
             caller = self if batch is None else self._caller_in(batch, call)
@@ -225,6 +232,13 @@ class Connection(asyncio.Protocol):
         if self._received and not (protocol.members or protocol.frames):
             self._note_received()
         self.flush()
+
+    async def _read_long(self) -> None:
+        """Read the next frame in slices, of which all connections together have one in a turn of the loop."""
+        await in_slices(self.protocol.reading(), self.connections.reading)
+        await asyncio.sleep(0)  # before what it says is made into a call
+        self._is_reading = False
+        self._resume()
 
     def _end_long(self, size: int) -> None:
         """A long call, or a batch of them, is answered."""

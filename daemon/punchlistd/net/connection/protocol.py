@@ -2,14 +2,17 @@
 
     receive_data ─▶ frames ─▶ next_call ─▶ (the daemon acts) ─▶ answer, push ─▶ data_to_send
 
+A long frame is read in slices before it comes out (`reading`), so that others go on meanwhile.
+
 Every call that comes out is answered once, in any order; a batch is answered by one array when its last call is. What
 is no call comes out as `Malformed`, with the rejection to answer it by. Once nothing more is to come in (`at_end`), the
 connection ends as soon as it `is_done`.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
+from punchlist_schemas import strict_json
 from punchlist_schemas.framing import Framer, FramingError
 from punchlist_schemas.results import Limits
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces
@@ -82,6 +85,7 @@ class ServerProtocol:
     """
 
     __slots__ = (
+        "_decoded",
         "_framer",
         "_limits",
         "_most_straight",
@@ -112,6 +116,7 @@ class ServerProtocol:
         self.frames: deque[bytes] = deque()
         self.members: deque[tuple[jsonrpc.Call | jsonrpc.Malformed, Batch]] = deque()
         self._out: list[bytes] = []
+        self._decoded: jsonrpc.Call | jsonrpc.Malformed | list[jsonrpc.Call | jsonrpc.Malformed] | None = None
 
     # in
 
@@ -169,9 +174,10 @@ class ServerProtocol:
         """The next call and the batch that it belongs to; only while there are `members` or `frames`."""
         if self.members:
             return self.members.popleft()
-        frame = self.frames.popleft()
-        # A long one may hold so much that it has to be looked at before it is read, and may not be read twice.
-        decoded = (jsonrpc.decode_strictly if self.has_long_frames else jsonrpc.decode)(frame, self._limits)
+        frame, decoded, self._decoded = self.frames.popleft(), self._decoded, None
+        if decoded is None:
+            # A long one may hold so much that it has to be looked at before it is read, and may not be read twice.
+            decoded = (jsonrpc.decode_strictly if self.has_long_frames else jsonrpc.decode)(frame, self._limits)
         if isinstance(decoded, list):
             batch = Batch(decoded, len(frame))
             self.in_flight += len(decoded)
@@ -180,8 +186,23 @@ class ServerProtocol:
         self.in_flight += 1
         return decoded, None
 
+    @property
+    def has_to_be_read(self) -> bool:
+        """Whether the next call is in a long frame of many parts, which was not read in slices yet."""
+        if self._decoded is not None or self.members or len(self.frames[0]) <= LONG_BYTES:
+            return False
+        return strict_json.has_many_parts(self.frames[0])
+
+    def reading(self) -> Generator[None, None, None]:
+        """Read the next frame, with a pause after each part of it."""
+        frame = self.frames[0]
+        decoded = yield from jsonrpc.decoding(frame, self._limits)
+        if self.frames and self.frames[0] is frame:
+            self._decoded = decoded
+
     def forget_received(self) -> None:
         """Drop what came in and has not begun: its answers could not be sent any more."""
+        self._decoded = None
         self.frames.clear()
         self.members.clear()
 

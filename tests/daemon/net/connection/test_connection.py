@@ -7,10 +7,13 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from punchlist_schemas import strict_json
 from punchlist_schemas.results import Limits
 from punchlist_schemas.system import os_calls
 from punchlist_testing.engine import Engine, TouchyLog, engine, until
 from punchlist_testing.malformed import BAD_VALUES, PLACES
+from punchlist_testing.turns import turns
+from punchlistd.engine.slices import SLICE_EVENTS
 from punchlistd.net.connection import Connection
 
 C = "c"
@@ -169,6 +172,52 @@ async def test_all_others_have_their_turn_between_long_calls_though_many_come_at
         assert session.output.transport is not None and not session.output.transport.is_reading()
         assert [(await peer.receive())["id"] for _ in calls] == list(range(8))
         await until(session.output.transport.is_reading)
+
+
+def many_tasks(count: int = 2_000) -> list[dict[str, Any]]:
+    """With more members than a frame could hold values."""
+    members = {"active_form": "b", "description": "c", "owner": "d", "labels": ["e", "f"]}
+    return [{"title": f"t{number}", "metadata": {"a": 1, "b": [number, {}]}, **members} for number in range(count)]
+
+
+async def test_a_long_frame_of_many_parts_is_read_in_slices_and_in_its_turn(tmp_path: Path) -> None:
+    """The slices are those of all connections together: each turn of the loop has one."""
+    async with engine(tmp_path) as running:
+        peers, bystander = [await running.connect() for _ in range(3)], await running.connect()
+        await bystander.result("task.add", **add("x"))
+        async with turns(strict_json.parse) as counted:
+            for number, peer in enumerate(peers):
+                peer.send("task.add", {"conversation": str(number), "title": "before"}, id=1)
+                peer.send("task.add_many", {"conversation": str(number), "tasks": many_tasks()}, id=2)
+                peer.send("task.list", {"conversation": str(number), "limit": 1}, id=3)
+            for number in range(20):
+                bystander.send("task.get", {"conversation": C, "task": "1"}, id=number)
+                assert "result" in await bystander.answer(number)
+            for peer in peers:
+                assert [(await peer.receive())["id"] for _ in range(3)] == [1, 2, 3]
+        assert counted.longest <= 2 * SLICE_EVENTS
+        assert counted.total >= 3 * 2_000
+        (task,) = (await bystander.result("task.list", conversation="1", limit=1))["tasks"]
+        assert task["title"] == "before"
+
+
+async def test_who_goes_away_while_its_frame_is_read_leaves_nothing_behind(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        await peer.result("daemon.hello")
+        session = only_session(running)
+        frame = peer.request("task.add_many", {"conversation": C, "tasks": many_tasks()})
+        for first in range(0, len(frame), 65_536):
+            session.data_received(frame[first : first + 65_536])
+        session.abort()
+        await until(lambda: not running.connections.live)
+        other = await running.connect()
+        other.send("task.add_many", {"conversation": "d", "tasks": many_tasks()}, id=1)
+        assert "result" in await other.answer(1)
+        assert (await other.result("task.list", conversation=C))["version"] == 0
+        other.close()
+        await until(lambda: not running.connections.live)
+        assert running.connections.held.bytes == 0
 
 
 # batches
