@@ -18,6 +18,7 @@ EDITORS := build/editors/venv/.ready
 VSCODE := build/editors/server/.ready
 FACES := build/faces/.ready
 NATS := build/nats-server/bin/nats-server
+POSTGRES := $(firstword $(wildcard /usr/lib/postgresql/*/bin/postgres) $(shell command -v postgres))
 DOCS := build/docs/venv/bin
 FLOORS := tests/support/punchlist_testing/coverage_floors.py
 CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
@@ -121,8 +122,8 @@ restart: $(READY) ## Kill and start over a log of SIZE=1000000 events: when it a
 simulate-shared: $(READY) ## Run SIZE=200 seeds of three machines that share a list, in virtual time over a space that lies and is lost.
 	@$(HARNESS).simulate_shared
 
-apart: $(READY) $(NATS) ## Share a list on three machines and servers under all faults, SIZE=3 times for SECONDS=60 each: nothing acknowledged is lost, no answer is wrong (BUG=words plants one; several may run at once, from different SEEDs on; root, iproute2, openssl).
-	@SECONDS='$(SECONDS)' BUG='$(BUG)' $(HARNESS).apart
+apart: $(READY) $(NATS) ## Share a list on three machines and servers under all faults, SIZE=3 times for SECONDS=60 each: nothing acknowledged is lost, no answer is wrong (BUG=words plants one, ENGINE=postgres is over PostgreSQL; several may run at once, from different SEEDs on; root, iproute2, openssl).
+	@SECONDS='$(SECONDS)' BUG='$(BUG)' ENGINE='$(ENGINE)' $(HARNESS).apart
 
 apart-figures: $(READY) $(NATS) ## Measure lists on several machines, and write the table of docs/many-machines.md.
 	@PYTHONPATH=tests/support:tests/bench $(BIN)/python tests/bench/apart.py --write $(FIGURES)
@@ -268,7 +269,7 @@ rm -f .coverage .coverage.*; \
 $(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(MAKE_TERMOUT),--color=yes) | tee .pytest.output; \
 $(BIN)/coverage combine --quiet; \
 $(BIN)/coverage json --quiet -o .coverage-floors.json; \
-floor=0; $(BIN)/python $(FLOORS) .coverage-floors.json daemon schemas client $(if $(wildcard $(NATS)),nats) || floor=$$?; \
+floor=0; $(BIN)/python $(FLOORS) .coverage-floors.json daemon schemas client $(if $(wildcard $(NATS)),nats) $(if $(POSTGRES),postgres) || floor=$$?; \
 tail -n 1 .pytest.output; \
 exit $$floor
 endef

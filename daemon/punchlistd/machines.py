@@ -22,12 +22,16 @@ from punchlistd.settings import Misconfigured, Settings
 from punchlistd.store.port import EventLog
 
 if TYPE_CHECKING:
+    from punchlistd.shared.port import SharedLog
     from punchlistd.shared.sharing import Adapter, Checked, Sharing
     from punchlistd.shared.spaces import Space
 
+    _Open = Callable[[Space, str], SharedLog]
+    _Prepare = Callable[[Space, str], Awaitable[Any]]
+
 _encode = msgspec.json.Encoder().encode
 
-_EXTRA = "Lists on several machines need the extra shared: pip install 'punchlist[shared]', then punch daemon stop."
+_EXTRA = "Lists on several machines need the extra {0}: pip install 'punchlist[{0}]', then punch daemon stop."
 
 _NO_SPACE = Rejection(
     "not_found", "There is no space here. Add one: punch space add NAME tls://HOST --creds FILE", {"what": "space"}
@@ -90,11 +94,8 @@ class Machines:
         engine = self._engine
         show = engine.subscriptions.show_again
         parts = Parts(engine.log, engine.inbox, engine.conversations, engine.transactor, engine.claims, show)
-        try:
-            adapter = _adapter()
-        except ImportError as error:
-            raise Misconfigured(_EXTRA) from error
-        sharing = Sharing(self._settings.data_dir, self._env, parts=parts, leases=engine.claims.leases, adapter=adapter)
+        leases = engine.claims.leases
+        sharing = Sharing(self._settings.data_dir, self._env, parts=parts, leases=leases, adapter=_adapter())
         await sharing.load()
         self._sharing = sharing
         self._spawn(sharing.run())
@@ -145,22 +146,44 @@ class Machines:
 
 
 def _adapter() -> "Adapter":
-    """NATS.
-
-    Raises:
-        ImportError: The extra is not installed.
-    """
-    from punchlistd.shared.nats import NatsLog  # noqa: PLC0415
-    from punchlistd.shared.nats_check import prepare  # noqa: PLC0415
-    from punchlistd.shared.nats_refusals import Refused  # noqa: PLC0415
+    """NATS or PostgreSQL, as a space's address says; either is imported for the first space of its kind."""
     from punchlistd.shared.sharing import Adapter, Checked  # noqa: PLC0415
 
-    async def prepared(space: "Space", member: str) -> "Checked | Rejection":
+    def open(space: "Space", member: str) -> "SharedLog":
         try:
-            found = await prepare(space, member, make_it=True)
-        except Refused as refused:
-            facts = {"space": space.name, "since": now_ms(), "reason": refused.kind}
-            return Rejection("unreachable", str(refused), facts)
+            return _of_postgres()[0](space, member) if space.engine == "postgres" else _of_nats()[0](space, member)
+        except ImportError as error:
+            raise Misconfigured(_missing(space)) from error
+
+    async def prepared(space: "Space", member: str) -> "Checked | Rejection":
+        from punchlistd.shared.link_refusals import Refusal  # noqa: PLC0415
+
+        facts = {"space": space.name, "since": now_ms()}
+        try:
+            _, prepare = _of_postgres() if space.engine == "postgres" else _of_nats()
+            found = await prepare(space, member)
+        except ImportError:
+            return Rejection("unreachable", _missing(space), facts)
+        except Refusal as refused:
+            return Rejection("unreachable", str(refused), {**facts, "reason": refused.kind})
         return Checked(found.space, found.made, found.server, found.server_version)
 
-    return Adapter(NatsLog, prepared)
+    return Adapter(open, prepared)
+
+
+def _missing(space: "Space") -> str:
+    return _EXTRA.format({"nats": "shared", "postgres": "postgres"}[space.engine])
+
+
+def _of_nats() -> "tuple[_Open, _Prepare]":
+    from punchlistd.shared.nats import NatsLog  # noqa: PLC0415
+    from punchlistd.shared.nats_check import prepare  # noqa: PLC0415
+
+    return NatsLog, prepare
+
+
+def _of_postgres() -> "tuple[_Open, _Prepare]":
+    from punchlistd.shared.postgres import PostgresLog  # noqa: PLC0415
+    from punchlistd.shared.postgres_check import prepare  # noqa: PLC0415
+
+    return PostgresLog, prepare

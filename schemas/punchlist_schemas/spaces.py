@@ -14,7 +14,12 @@ SpaceName = Annotated[
     str,
     msgspec.Meta(max_length=32, pattern=SPACE_PATTERN, description="1 to 32 of a-z 0-9 -, the same on all machines"),
 ]
-Address = Annotated[str, msgspec.Meta(min_length=1, max_length=512, description="tls://HOST or tls://HOST:PORT")]
+Address = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1, max_length=512, description="tls://HOST, tls://HOST:PORT, postgres://USER@HOST/DATABASE"
+    ),
+]
 Addresses = Annotated[tuple[Address, ...], msgspec.Meta(min_length=1, max_length=16)]
 
 LinkState = Literal["connecting", "up", "down", "refused"]

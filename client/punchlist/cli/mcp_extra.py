@@ -1,4 +1,4 @@
-"""The extras `mcp`, `web`, `ui` and `shared`: whether what one brings is installed, and how to install it."""
+"""The extras: whether what one brings is installed, and how to install it."""
 
 import json
 import shlex
@@ -11,6 +11,7 @@ _MODULES = {
     "web": ("starlette", "uvicorn"),
     "ui": ("textual",),
     "shared": ("nats", "nkeys"),
+    "postgres": ("asyncpg",),
 }
 
 MISSING = "the MCP server needs the extra mcp, which is not installed"

@@ -23,7 +23,7 @@ class Checked(msgspec.Struct, frozen=True):
     unchecked: tuple[str, ...] = ()
 
 
-async def prepare(space: Space, member: str, *, make_it: bool) -> Checked:
+async def prepare(space: Space, member: str, *, make_it: bool = True) -> Checked:
     """Try everything that a space needs, and make its stream if it is not there yet.
 
     Args:

@@ -39,7 +39,7 @@ from punchlistd.shared.port import Link, SharedLog, SharedLogError
 from punchlistd.shared.posting import PATIENCE_S
 from punchlistd.shared.posts import TooNew
 from punchlistd.shared.replica import Parts
-from punchlistd.shared.spaces import BadAddress, SharedList, Space, Spaces, checked_address, load, machine_name, save
+from punchlistd.shared.spaces import BadAddress, SharedList, Space, Spaces, checked_addresses, load, machine_name, save
 
 logger = logging.getLogger(__name__)
 
@@ -168,7 +168,7 @@ class Sharing:
             if old is not None and old.source == "environment":
                 return refusals.configured_elsewhere(params.space)
             try:
-                urls = tuple(checked_address(url) for url in params.urls)
+                urls = checked_addresses(params.urls)
             except BadAddress as error:
                 return Rejection("invalid_params", str(error), {"field": "urls"})
             asked = Space(
@@ -477,7 +477,7 @@ class Sharing:
             creds=space.creds,
             ca=space.ca,
             monitors=tuple(one for one in space.monitor.split(",") if one),
-            unchecked=() if space.monitor else ("sync_interval",),
+            unchecked=() if space.monitor or space.engine == "postgres" else ("sync_interval",),
             lists=tuple(self._list_view(lane) for lane in lanes.lanes.values()),
             **{name: getattr(lanes.log.link, name) for name in _LINK},
         )

@@ -7,7 +7,7 @@ import ipaddress
 import os
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -18,7 +18,10 @@ from punchlistd.settings import Misconfigured
 
 FILE = "spaces.json"
 PORT = 4222
+POSTGRES_PORT = 5432
 MAX_URLS = 16
+
+POSTGRES = "postgres://"
 
 SPACE_PATTERN = r"^[a-z0-9][a-z0-9-]{0,31}(?![\s\S])"
 VARIABLES = (
@@ -49,6 +52,11 @@ class Space(msgspec.Struct, frozen=True, omit_defaults=True):
     replicas: int = 1
     monitor: str = ""
     source: Literal["file", "environment"] = "file"
+
+    @property
+    def engine(self) -> Literal["nats", "postgres"]:
+        """What orders its posts."""
+        return "postgres" if self.urls[0].startswith(POSTGRES) else "nats"
 
 
 class SharedList(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -132,12 +140,29 @@ def save(data_dir: str, spaces: Spaces) -> None:
         os.close(directory)
 
 
-def checked_address(url: str) -> str:
-    """An address as it is stored, `tls://HOST:PORT`; `nats://` without TLS for this machine alone.
+def checked_addresses(urls: Iterable[str]) -> tuple[str, ...]:
+    """Addresses as they are stored, all of one engine.
 
     Raises:
-        BadAddress: It is another kind of address, names a user or a path, or lacks TLS.
+        BadAddress: One can't be used, or they do not belong together.
     """
+    checked = tuple(map(checked_address, urls))
+    if len({url.startswith(POSTGRES) for url in checked}) > 1:
+        raise BadAddress("A space is on NATS or on PostgreSQL, not on both: give addresses of one kind.")
+    return checked
+
+
+def checked_address(url: str) -> str:
+    """An address as it is stored.
+
+    It is `tls://HOST:PORT` of NATS, `nats://` without TLS for this machine alone; or
+    `postgres://USER@HOST:PORT/DATABASE`, which means TLS but for this machine.
+
+    Raises:
+        BadAddress: It is another kind of address, has a password, or lacks TLS.
+    """
+    if url.startswith((POSTGRES, "postgresql://")):
+        return _checked_postgres(url)
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -159,6 +184,23 @@ def checked_address(url: str) -> str:
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
+def _checked_postgres(url: str) -> str:
+    wanted = "write postgres://USER@HOST/DATABASE, with :PORT behind the host if need be"
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or POSTGRES_PORT
+    except ValueError:
+        raise BadAddress(f"An address of PostgreSQL is not whole: {wanted}.") from None
+    if parts.password is not None:  # and nothing of it is repeated
+        raise BadAddress("An address has no password: it stands in a file, which --creds names.")
+    user, database = parts.username or "", parts.path[1:]
+    if not host or not all(re.fullmatch(r"[A-Za-z0-9_.:-]+", part) for part in (host, user, database)):
+        raise BadAddress(f"{url} names no user, host or database: {wanted}.")
+    if parts.query or parts.fragment:
+        raise BadAddress(f"{url} has more than a user, a host and a database: {wanted}.")
+    return f"{POSTGRES}{user}@{f'[{host}]' if ':' in host else host}:{port}/{database}"
+
+
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine, by its name or address alone: nothing is looked up."""
     if host == "localhost":
@@ -175,24 +217,30 @@ def machine_name(env: Mapping[str, str]) -> str:
     return re.sub(r"[^A-Za-z0-9-]+", "-", chosen).strip("-")[:32].rstrip("-") or "machine"
 
 
+def _without_password(text: str) -> str:
+    """An address, or several, as they may be shown."""
+    return re.sub(r"//([^/@:,]*):[^@]*@", r"//\1@", text)
+
+
 def _of_environment(env: Mapping[str, str]) -> tuple[Space | None, tuple[SharedList, ...]]:
     given = env.get("PUNCHLIST_SPACE", "")
     if not given:
         return None, ()
     names: set[str] = set()
-    urls: list[str] = []
+    given_urls: list[str] = []
     for one in filter(None, (part.strip() for part in given.split(","))):
         address, slash, name = one.removesuffix("/").rpartition("/")
         if not slash or address.endswith("/") or not re.match(SPACE_PATTERN, name):
-            raise Misconfigured(f"PUNCHLIST_SPACE={one} names no space: write tls://HOST/NAME.")
-        try:
-            urls.append(checked_address(address))
-        except BadAddress as error:
-            raise Misconfigured(f"PUNCHLIST_SPACE: {error}") from None
+            raise Misconfigured(f"PUNCHLIST_SPACE={_without_password(one)} names no space: write tls://HOST/NAME.")
+        given_urls.append(address)
         names.add(name)
+    try:
+        urls = checked_addresses(given_urls)
+    except BadAddress as error:
+        raise Misconfigured(f"PUNCHLIST_SPACE: {error}") from None
     if len(names) != 1 or len(urls) > MAX_URLS:
         raise Misconfigured(
-            f"PUNCHLIST_SPACE={given} must name one space, at up to {MAX_URLS} servers: tls://A/NAME,tls://B/NAME."
+            f"PUNCHLIST_SPACE={_without_password(given)} must name one space, at up to {MAX_URLS} servers: tls://A/NAME,tls://B/NAME."
         )
     name = names.pop()
     files = {variable: env.get(variable, "") for variable in ("PUNCHLIST_SPACE_CREDS", "PUNCHLIST_SPACE_CA")}
@@ -201,7 +249,7 @@ def _of_environment(env: Mapping[str, str]) -> tuple[Space | None, tuple[SharedL
             raise Misconfigured(f"{variable}={path} must be an absolute path.")
     space = Space(
         name,
-        tuple(urls),
+        urls,
         creds=files["PUNCHLIST_SPACE_CREDS"],
         ca=files["PUNCHLIST_SPACE_CA"],
         replicas=0,

@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import resource
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from punchlist.cli.space_server import Login, Server, configuration, login
 from punchlist_testing.authority import Authority, needs_openssl
 from punchlist_testing.distance import Distance
+from punchlist_testing.hearing import PATIENCE_S, Hearing, heard
 from punchlist_testing.nats_server import (
     PORT,
     NatsServer,
@@ -35,67 +35,21 @@ from punchlistd.shared.port import (
     Beat,
     Conflict,
     Forbidden,
-    Link,
     OutcomeUnknown,
-    Posted,
-    TooLarge,
     Unreachable,
 )
 from punchlistd.shared.spaces import Space
 
 pytestmark = needs_server
-PATIENCE_S = 40.0
 T = TypeVar("T")
-
-
-class Hearing:
-    """A listener that remembers, and can be waited for."""
-
-    def __init__(self) -> None:
-        self.links: list[Link] = []
-        self.posts: list[Posted] = []
-        self.beats: list[Beat] = []
-        self.wants: list[tuple[str, str]] = []
-        self._changed = anyio.Event()
-
-    def _note(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
-
-    def posted(self, post: Posted) -> None:
-        self.posts.append(post)
-        self._note()
-
-    def link_changed(self, link: Link) -> None:
-        self.links.append(link)
-        self._note()
-
-    def beat(self, beat: Beat) -> None:
-        self.beats.append(beat)
-        self._note()
-
-    def wanted(self, list: str, member: str, round_trip_s: float) -> None:
-        self.wants.append((list, member))
-        self._note()
-
-    async def until(self, holds: Callable[[], object]) -> None:
-        with anyio.fail_after(PATIENCE_S):
-            while not holds():
-                await self._changed.wait()
-
-    async def link(self, state: str, kind: str = "") -> Link:
-        await self.until(lambda: self.links and (self.links[-1].state, self.links[-1].kind) == (state, kind))
-        return self.links[-1]
 
 
 @asynccontextmanager
 async def member(space: Space, name: str = "ann_1") -> AsyncGenerator[tuple[NatsLog, Hearing]]:
     """A member whose way to the space is being kept open."""
-    log, hearing = NatsLog(space, name), Hearing()
-    async with anyio.create_task_group() as group:
-        group.start_soon(log.run, hearing)
+    log = NatsLog(space, name)
+    async with heard(log) as hearing:
         yield log, hearing
-        group.cancel_scope.cancel()
 
 
 @asynccontextmanager
@@ -145,85 +99,6 @@ async def made(server: NatsServer, **more: Any) -> Space:
     return (await prepare(space, "test", make_it=True)).space
 
 
-async def test_a_post_stands_behind_the_expected_one_and_everybody_hears_it_with_its_place(server: NatsServer) -> None:
-    space = await made(server)
-    async with connected(space) as (ann, _), connected(space, "bob_2") as (_, bob):
-        assert await ann.last("release-1.0") == 0
-        first = await ann.post("release-1.0", 0, "n1", b"one")
-        second = await ann.post("release-1.0", first, "n2", b"two")
-        await bob.until(lambda: len(bob.posts) == 2)
-        expected = [Posted("release-1.0", first, 0, "n1", b"one"), Posted("release-1.0", second, first, "n2", b"two")]
-        assert bob.posts == expected
-        assert await ann.read("release-1.0", 0) == expected
-        assert await ann.read("release-1.0", first) == expected[1:]
-        assert await ann.last("release-1.0") == second
-
-
-async def test_a_post_behind_another_position_is_refused_and_not_written(server: NatsServer) -> None:
-    async with connected(await made(server)) as (ann, _):
-        first = await ann.post("a", 0, "n1", b"one")
-        for expected in (0, first + 1):
-            with pytest.raises(Conflict):
-                await ann.post("a", expected, f"x{expected}", b"other")
-        assert [post.body for post in await ann.read("a", 0)] == [b"one"]
-
-
-async def test_the_same_post_again_is_in_once_and_found_by_its_nonce(server: NatsServer) -> None:
-    async with connected(await made(server)) as (ann, _):
-        first = await ann.post("a", 0, "n1", b"one")
-        with pytest.raises(Conflict):
-            await ann.post("a", 0, "n1", b"one")
-        assert [(post.position, post.nonce) for post in await ann.read("a", 0)] == [(first, "n1")]
-
-
-async def test_lists_of_one_space_do_not_disturb_each_other(server: NatsServer) -> None:
-    async with connected(await made(server)) as (ann, _):
-        names = ["release-1.0", "Release_2", "a:b"]
-        for name in names:
-            await ann.post(name, 0, f"n-{name}", name.encode())
-        assert await ann.lists() == sorted(names)
-        assert [(await ann.read(name, 0))[0].body for name in names] == [name.encode() for name in names]
-
-
-async def test_a_barrier_says_whether_a_position_is_the_last_and_leaves_no_post(
-    server: NatsServer,
-) -> None:
-    async with connected(await made(server)) as (ann, hearing):
-        assert await ann.is_current("a", 0)
-        first = await ann.post("a", 0, "n1", b"one")
-        assert await ann.is_current("a", first)
-        assert not await ann.is_current("a", 0)
-        await hearing.until(lambda: hearing.posts)
-        assert [post.list for post in hearing.posts] == ["a"]
-        assert await ann.lists() == ["a"]
-
-
-async def test_a_long_list_is_read_whole_and_in_order(server: NatsServer) -> None:
-    async with connected(await made(server)) as (ann, _):
-        position = 0
-        for number in range(1100):
-            position = await ann.post("a", position, f"n{number}", b"%d" % number)
-        assert [int(post.body) for post in await ann.read("a", 0)] == list(range(1100))
-
-
-async def test_signs_of_life_and_wishes_for_a_turn_reach_the_others(server: NatsServer) -> None:
-    space = await made(server)
-    async with connected(space) as (ann, own), connected(space, "bob_2") as (_, bob):
-        await ann.beat(Beat("ann_1", ("a",)))
-        await ann.want("release-1.0")
-        await bob.until(lambda: bob.beats and bob.wants)
-        assert (bob.beats, bob.wants) == ([Beat("ann_1", ("a",))], [("release-1.0", "ann_1")])
-        assert own.wants == []
-
-
-async def test_a_post_that_is_too_large_is_refused_with_its_size_before_it_is_sent(server: NatsServer) -> None:
-    async with connected(await made(server)) as (ann, _):
-        with pytest.raises(TooLarge, match="make smaller ones") as refused:
-            await ann.post("a", 0, "n1", b"x" * (1 << 20))
-        assert refused.value.size == 1 << 20
-        assert await ann.last("a") == 0
-
-
 async def test_rubbish_of_another_member_is_left_and_what_follows_is_heard(server: NatsServer) -> None:
     space = await made(server)
     async with connected(space) as (ann, hearing):
@@ -234,97 +109,6 @@ async def test_rubbish_of_another_member_is_left_and_what_follows_is_heard(serve
         await ann.beat(Beat("ann_1"))
         await hearing.until(lambda: hearing.beats)
         assert (hearing.posts, hearing.wants) == ([], [])
-
-
-async def test_erased_posts_are_gone_and_the_rest_keeps_its_places(server: NatsServer) -> None:
-    async with connected(await made(server)) as (ann, _):
-        positions = [0]
-        for number in range(3):
-            positions.append(await ann.post("a", positions[-1], f"n{number}", b"secret"))
-        await ann.erase("a", positions[3])
-        await ann.erase("a", positions[3])
-        (kept,) = await ann.read("a", 0)
-        assert (kept.position, kept.before) == (positions[3], positions[2])
-
-
-async def test_before_it_is_connected_everything_is_unreachable_and_says_so() -> None:
-    ann = NatsLog(Space("team", ("nats://127.0.0.1:1",)), "ann_1")
-    for call in (ann.post("a", 0, "n", b""), ann.last("a"), ann.read("a", 0), ann.is_current("a", 0), ann.lists()):
-        with pytest.raises(Unreachable, match="not connected yet"):
-            await call
-
-
-async def test_a_server_that_is_killed_and_back_is_found_again_with_what_it_acknowledged(tmp_path: Path) -> None:
-    with running_server(tmp_path) as server:
-        async with connected(await made(server)) as (ann, hearing):
-            first = await ann.post("a", 0, "n1", b"one")
-            server.kill()
-            down = await hearing.link("down", "unreachable")
-            assert "No server answers at nats://" in down.reason and "[Errno" not in down.reason
-            with pytest.raises(Unreachable, match="No server answers"):
-                await ann.post("a", first, "n2", b"two")
-            server.start()
-            await hearing.link("up")
-            assert [post.body for post in await ann.read("a", 0)] == [b"one"]
-            assert await ann.post("a", first, "n2", b"two") > first
-
-
-async def test_a_server_that_hangs_acknowledges_nothing_and_leaves_the_space_unreachable(
-    tmp_path: Path, real_times: None
-) -> None:
-    with running_server(tmp_path) as server:
-        async with connected(await made(server)) as (ann, hearing):
-            first = await ann.post("a", 0, "n1", b"one")
-            server.pause()
-            began = time.monotonic()
-            with pytest.raises((OutcomeUnknown, Unreachable)):  # the latter if the link noticed it first
-                await ann.post("a", first, "n2", b"two")
-            await hearing.link("down", "unreachable")
-            hung_s = time.monotonic() - began
-            server.resume()
-            await hearing.link("up")
-            found = await patiently(lambda: ann.read("a", 0))
-            assert [post.nonce for post in found] in (["n1"], ["n1", "n2"])
-            assert hung_s < PATIENCE_S
-
-
-async def test_a_post_on_its_way_when_the_connection_is_cut_is_of_unknown_outcome_at_once(tmp_path: Path) -> None:
-    with running_server(tmp_path) as server:
-        async with connected(await made(server)) as (ann, _):
-            server.pause()
-            outcome: list[Exception] = []
-
-            async def post() -> None:
-                try:
-                    await ann.post("a", 0, "n1", b"one")
-                except (OutcomeUnknown, Unreachable) as error:
-                    outcome.append(error)
-
-            async with anyio.create_task_group() as group:
-                group.start_soon(post)
-                await asyncio.sleep(0)
-                server.kill()
-            assert isinstance(outcome[0], OutcomeUnknown)
-
-
-async def test_a_question_on_its_way_when_the_connection_is_cut_was_not_answered(tmp_path: Path) -> None:
-    with running_server(tmp_path) as server:
-        async with connected(await made(server)) as (ann, _):
-            server.pause()
-            outcomes: list[Exception] = []
-
-            async def ask(question: Awaitable[object]) -> None:
-                try:
-                    await question
-                except (OutcomeUnknown, Unreachable) as error:
-                    outcomes.append(error)
-
-            async with anyio.create_task_group() as group:
-                for question in (ann.last("a"), ann.read("a", 0), ann.is_current("a", 0), ann.lists()):
-                    group.start_soon(ask, question)
-                await asyncio.sleep(0)
-                server.kill()
-            assert [type(one) for one in outcomes] == [Unreachable] * 4
 
 
 async def test_a_server_that_can_not_write_is_told_as_one_that_stores_nothing_and_is_back_once_it_can(

@@ -148,3 +148,41 @@ def test_a_machine_s_name_has_only_letters_digits_and_dashes(env: dict[str, str]
 
 def test_a_machine_that_nobody_named_has_the_host_s_name() -> None:
     assert machine_name({})
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("postgres://ann@db.example.org/punchlist", "postgres://ann@db.example.org:5432/punchlist"),
+        ("postgresql://ann@db:6432/lists", "postgres://ann@db:6432/lists"),
+        ("postgres://ann@[::1]/lists", "postgres://ann@[::1]:5432/lists"),
+    ],
+)
+def test_an_address_of_postgresql_names_a_user_and_a_database(given: str, stored: str) -> None:
+    assert checked_address(given) == checked_address(stored) == stored
+    assert Space("team", (stored,)).engine == "postgres"
+    assert TEAM.engine == "nats"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "postgres://db.example.org/punchlist",
+        "postgres://ann@db.example.org",
+        "postgres://ann@db.example.org/a/b",
+        "postgres://ann@db.example.org/punchlist?sslmode=disable",
+        "postgres://ann@:5432/punchlist",
+        "postgres://ann@db:none/punchlist",
+        "postgres://an%20n@db/punchlist",
+        "postgres://ann:s3cret@db.example.org/punchlist",
+        "postgres://ann:s3cret@db.example.org",
+    ],
+)
+def test_an_address_of_postgresql_that_is_not_whole_or_has_a_password_is_refused_and_the_password_unsaid(
+    given: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BadAddress) as refused:
+        checked_address(given)
+    with pytest.raises(Misconfigured) as misconfigured:
+        load(str(tmp_path), {"PUNCHLIST_SPACE": f"{given}/team"})
+    assert "s3cret" not in f"{refused.value} {misconfigured.value}"

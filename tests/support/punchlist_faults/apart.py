@@ -5,6 +5,8 @@ and workers are killed, stopped, cut off from each other and left without power.
 each worker's answers and each subscriber's pushes, is held against the shared log (`apart_judge`). Every second run
 strikes one machine alone: only then is it certain that nothing had happened to the others.
 
+With ENGINE=postgres it is one server of PostgreSQL, whose connections are also terminated.
+
 With BUG=words the daemons run with a planted bug of a shared list (`planted_shared`) whose guard has these words: a
 run must find it.
 """
@@ -30,6 +32,7 @@ import msgspec
 
 from punchlist_faults import apart_work, planted_shared
 from punchlist_faults.apart_judge import ALL_SERVERS, Entry, Judge, Note, Told, Trouble, order_of, same
+from punchlist_faults.apart_postgres import PostgresWorld, terminate
 from punchlist_faults.apart_work import LIST
 from punchlist_faults.apart_world import MACHINES, SERVERS, SPACE, World, world
 from punchlist_faults.mounts import enter
@@ -38,10 +41,15 @@ from punchlist_faults.options import Figures, Options, Unavailable, Violation, m
 from punchlist_schemas.events import decode_event
 from punchlist_testing.daemon import Raw
 from punchlist_testing.nats_server import program
+from punchlist_testing.postgres_server import programs
 from punchlistd.shared.nats import NatsLog
 from punchlistd.shared.port import Beat, Link, Posted, SharedLogError
+from punchlistd.shared.postgres import PostgresLog
 from punchlistd.shared.posting import PATIENCE_S
 from punchlistd.shared.spaces import Space
+
+WORLDS: dict[str, type[World]] = {"nats": World, "postgres": PostgresWorld}
+"""By ENGINE."""
 
 WORKERS = 3
 """On each machine."""
@@ -71,15 +79,15 @@ def _pause(world: World, name: str) -> Callable[[], None]:
 
 
 def _cut(world: World, name: str) -> Callable[[], None]:
-    pairs = [(name, other) for other in SERVERS if other != name]
+    pairs = [(name, other) for other in world.servers if other != name]
     world.hosts.cut(pairs)
     return lambda: world.hosts.join(pairs)
 
 
 def _deafen(world: World, name: str) -> Callable[[], None]:
     """What it posts goes in, and it is told nothing of that."""
-    world.hosts.deafen(name, SERVERS)
-    return lambda: world.hosts.join((name, server) for server in SERVERS)
+    world.hosts.deafen(name, world.servers)
+    return lambda: world.hosts.join((name, server) for server in world.servers)
 
 
 def _cut_with_its_machines(world: World, name: str) -> Callable[[], None]:
@@ -153,6 +161,16 @@ FAULTS: dict[str, Fault] = {
     "a machine that hears nothing": Fault("machine", _deafen, lasts=0.6, weight=2, least_s=PATIENCE_S + 1),
     "a machine far away": Fault("machine", _delay, lasts=0.35),
 }
+POSTGRES_FAULTS = {
+    "the server killed": Fault("server", _kill),
+    "the server killed for longer": Fault("server", _kill, lasts=0.8),
+    "the server stopped": Fault("server", _pause, lasts=0.35),
+    "the server's connections terminated": Fault("server", terminate, weight=2),
+    "the server without power": Fault("server", _power),
+    **{name: fault for name, fault in FAULTS.items() if fault.whom == "machine"},
+}
+"""What befalls one server of PostgreSQL, and its machines."""
+
 BESIDE = ("a daemon killed", "a daemon stopped", "a machine cut off")
 """What may strike at the same time as servers are struck."""
 
@@ -168,6 +186,7 @@ class Run:
     """
 
     def __init__(self, world: World, random: Random, seconds: float, only: str | None) -> None:
+        self._known = POSTGRES_FAULTS if isinstance(world, PostgresWorld) else FAULTS
         self.world = world
         self.random = random
         self._only = only
@@ -178,7 +197,7 @@ class Run:
         self._born = 0
         self._faults = [
             name
-            for name, fault in FAULTS.items()
+            for name, fault in self._known.items()
             if (fault.strike is not _delay or self._can_delay()) and (only is None or fault.whom == "machine")
         ]
 
@@ -231,24 +250,24 @@ class Run:
             process.wait()
             self.hire(machine)
             return
-        names = random.choices(self._faults, [FAULTS[name].weight for name in self._faults])
-        if FAULTS[names[0]].whom != "machine" and random.random() < 0.3:
+        names = random.choices(self._faults, [self._known[name].weight for name in self._faults])
+        if self._known[names[0]].whom != "machine" and random.random() < 0.3:
             names.append(random.choice(BESIDE))
         lasts = max(
             random.uniform(fault.least_s, LONGEST_S) if random.random() < fault.lasts else random.uniform(0.1, 3)
-            for fault in map(FAULTS.__getitem__, names)
+            for fault in map(self._known.__getitem__, names)
         )
         lasts = min(lasts, max(0.1, self.until - time.monotonic()))
         ends: list[Callable[[], None]] = []
         victims: set[str] = set()
         began = time.monotonic()
         for name in names:
-            fault = FAULTS[name]
+            fault = self._known[name]
             if fault.whom == "machine":
                 who = self._only or random.choice(MACHINES)
                 victims.add(who)
             else:
-                who = random.choice(SERVERS)
+                who = random.choice(list(self.world.servers))
                 who = (self.world.leader() or who) if fault.whom == "leader" else who
                 victims.add(ALL_SERVERS)
             ends.append(fault.strike(self.world, who))
@@ -410,7 +429,9 @@ class _Nobody:
 
 async def read_log(world: World) -> list[Posted]:
     """All posts, in order."""
-    log, hearing = NatsLog(Space(SPACE, world.urls(), creds=world.creds["judge"], ca=world.ca), "judge_1"), _Nobody()
+    space = Space(SPACE, world.urls(), creds=world.creds["judge"], ca=world.ca)
+    log = (NatsLog if space.engine == "nats" else PostgresLog)(space, "judge_1")
+    hearing = _Nobody()
     running = asyncio.create_task(log.run(hearing))
     try:
         async with asyncio.timeout(SETTLE_S):
@@ -441,7 +462,7 @@ def one(seed: int, seconds: float, bug: str) -> Figures:
             tree = copy_tree(place / "tree")
             path = tree / mutant.file
             path.write_text(planted(mutant, path.read_text("utf-8")), "utf-8")
-        with world(place, tree) as made:
+        with world(place, tree, WORLDS[os.environ.get("ENGINE") or "nats"]) as made:
             random = Random(f"apart/{seed}")
             with closing(Raw(made.daemons[MACHINES[0]].socket)) as link:
                 titles = [{"title": f"task {number}"} for number in range(TASKS)]
@@ -460,8 +481,11 @@ def one(seed: int, seconds: float, bug: str) -> Figures:
 
 def run(options: Options) -> Figures:
     """As many runs as SIZE says, from SEED on."""
-    if program() is None:
+    engine = os.environ.get("ENGINE") or "nats"
+    if engine == "nats" and program() is None:
         raise Unavailable("needs nats-server 2.14 or newer: make nats-server fetches one")
+    if engine == "postgres" and programs() is None:
+        raise Unavailable("needs PostgreSQL: postgres, initdb and psql in PATH or /usr/lib/postgresql")
     logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of how TLS connections end
     enter("ip", "nsenter", "mkfs.ext4", "openssl", network=True)
     seconds, bug = float(os.environ.get("SECONDS") or 60), os.environ.get("BUG") or ""
@@ -470,7 +494,7 @@ def run(options: Options) -> Figures:
         try:
             figures = one(seed, seconds, bug)
         except Exception:
-            print(f"make apart SEED={seed} SIZE=1 SECONDS={seconds:g} BUG='{bug}'", flush=True)
+            print(f"make apart SEED={seed} SIZE=1 SECONDS={seconds:g} BUG='{bug}' ENGINE={engine}", flush=True)
             raise
         total.update(figures)
         print(

@@ -57,7 +57,7 @@ class World:
             ca, store = str(authority.certificate), str(self._disks[name].place / "js")
             servers.append(Server(address, str(cert), str(key), ca, store))
         secret = new_secret()
-        self.servers: dict[str, NatsServer] = {}
+        self.servers: dict[str, Any] = {}
         for number, (name, address) in enumerate(zip(SERVERS, addresses, strict=True)):
             text = configuration(SPACE, list(logins.values()), servers, number, secret)
             text = text.replace('http: "127.0.0.1:8222"', f'http: "{address}:8222"')
@@ -70,13 +70,17 @@ class World:
             path.touch(0o600)
             path.write_text(one.creds)
             self.creds[name] = str(path)
-        self.daemons: dict[str, Daemon] = {}
+        self.daemons = self._made_daemons(tree)
+
+    def _made_daemons(self, tree: Path | None) -> dict[str, Daemon]:
+        daemons: dict[str, Daemon] = {}
         for name in MACHINES:
-            (place / name).mkdir()
-            daemon = self.daemons[name] = Daemon(place / name)
+            (self.place / name).mkdir()
+            daemon = daemons[name] = Daemon(self.place / name)
             daemon.host = self.hosts.command(name)
             daemon.options = ("--grace", "1")
             daemon.env = {"PUNCHLIST_MACHINE": name} | ({"PYTHONPATH": str(tree / "daemon")} if tree else {})
+        return daemons
 
     def urls(self, first: int = 0) -> tuple[str, ...]:
         """Where the servers are; each machine begins at another one."""
@@ -85,11 +89,7 @@ class World:
 
     def start(self) -> None:
         """Start everything, and share a list on all machines."""
-        starting = [threading.Thread(target=server.start) for server in self.servers.values()]
-        for thread in starting:
-            thread.start()
-        for thread in starting:
-            thread.join()
+        self._start_servers()
         for number, name in enumerate(MACHINES):
             self.daemons[name].start()
             given = {"space": SPACE, "urls": self.urls(number), "creds": self.creds[name], "ca": self.ca}
@@ -97,6 +97,13 @@ class World:
             if not number:
                 self._insist(name, "task.add", conversation=LIST, title="the first one", key="first")
             self._insist(name, "list.join" if number else "list.share", conversation=LIST, space=SPACE)
+
+    def _start_servers(self) -> None:
+        starting = [threading.Thread(target=server.start) for server in self.servers.values()]
+        for thread in starting:
+            thread.start()
+        for thread in starting:
+            thread.join()
 
     def _insist(self, name: str, method: str, **params: Any) -> None:
         """Ask until servers that are just electing let it succeed."""
@@ -180,7 +187,7 @@ class World:
         Raises:
             Violation: something ended by itself.
         """
-        for name in (*SERVERS, *MACHINES):
+        for name in (*self.servers, *MACHINES):
             process = (self.servers.get(name) or self.daemons[name]).process
             if process is None or process.poll() is not None:
                 said = self.servers[name].log() if name in self.servers else self.daemons[name].said()
@@ -197,9 +204,9 @@ class World:
 
 
 @contextmanager
-def world(place: Path, tree: Path | None = None) -> Generator[World]:
+def world(place: Path, tree: Path | None = None, kind: type[World] = World) -> Generator[World]:
     """A world that has been started, and ends with the block."""
-    made = World(place, tree)
+    made = kind(place, tree)
     try:
         made.start()
         yield made

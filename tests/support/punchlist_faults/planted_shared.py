@@ -212,4 +212,36 @@ MUTANTS = (
         "return True",
         _LANE,
     ),
+    Mutant(
+        "a row follows the last one of its list",
+        _SHARED + "postgres.py",
+        "WHERE $2 = (SELECT coalesce(max(n), 0) FROM {table} WHERE list = $1)",
+        "WHERE $2::bigint >= 0",
+        ("tests/daemon/shared/test_port.py",),
+    ),
+    Mutant(
+        "what is read from a primary is on its standby, too",
+        _SHARED + "postgres.py",
+        """        await connection.ask(f"SELECT {_BARRIER}")
+        return found
+""",
+        "        return found\n",
+        ("tests/daemon/shared/test_postgres.py",),
+    ),
+    Mutant(
+        "a connection that ended over a post is no word that the post is not in",
+        _SHARED + "postgres_link.py",
+        """        self.end("it was cut")
+        return OutcomeUnknown(""",
+        """        self.end("it was cut")
+        return Unreachable(""",
+        ("tests/daemon/shared/test_port.py",),
+    ),
+    Mutant(
+        "off this machine PostgreSQL is asked for TLS",
+        _SHARED + "postgres_link.py",
+        "if space.ca or not is_loopback(at.host) else False",
+        "if space.ca else False",
+        ("tests/daemon/shared/test_postgres.py",),
+    ),
 )

@@ -36,10 +36,14 @@ PARTS = {
             "daemon/punchlistd/machines.py",
             "daemon/punchlistd/shared/history.py",
             "daemon/punchlistd/shared/nats",
+            "daemon/punchlistd/shared/link_keeper.py",
+            "daemon/punchlistd/shared/link_refusals.py",
             "daemon/punchlistd/shared/sharing.py",
         ),
         80,
     ),
+    # And these to a PostgreSQL server: judged where one is installed.
+    "postgres": Part(("daemon/punchlistd/shared/postgres",), 80),
 }
 
 

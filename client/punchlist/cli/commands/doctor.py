@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from punchlist import __version__
 from punchlist.cli.arguments import Usage
 from punchlist.cli.context import Context
-from punchlist.cli.render import with_counts
+from punchlist.cli.render import product, with_counts
 from punchlist.errors import DaemonUnavailable, Damaged, PunchlistError, RequestRefused
 from punchlist.launch import Target
 from punchlist.sync_link import Caller
@@ -230,7 +230,7 @@ def _spaces(client: Caller) -> Iterator[Finding]:
     for space in spaces:
         check = f"space {space['space']}"
         if space["state"] == "up":
-            yield Finding(check, "ok", f"{space['server']}, NATS {space['server_version']}")
+            yield Finding(check, "ok", f"{space['server']}, {product(space)}")
         else:
             state = "fail" if space["state"] == "refused" else "warn"
             yield Finding(check, state, space.get("reason") or "not connected yet", "punch space status says more")

@@ -1,6 +1,7 @@
 """`punch space`, `punch share`, `punch join` and `punch leave`: lists on several machines."""
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ from punchlist.cli.arguments import YES, Argument, Usage, flag, value
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import CONFIGURATION, REFUSED
 from punchlist.cli.failure import UsageError, show_error
-from punchlist.cli.render import moment
+from punchlist.cli.render import moment, product
 from punchlist.cli.style import Style
 from punchlist.text import safe
 
@@ -27,7 +28,11 @@ COMMANDS = {
     "add": Usage(
         (
             _NAME,
-            Argument(("urls",), "a server, as tls://HOST or tls://HOST:PORT", {"metavar": "URL", "nargs": "+"}),
+            Argument(
+                ("urls",),
+                "a server, as tls://HOST or tls://HOST:PORT; or postgres://USER@HOST/DATABASE",
+                {"metavar": "URL", "nargs": "+"},
+            ),
             value("--creds", text="the file that lets this machine in", metavar="FILE", complete="file"),
             value(
                 "--ca", text="trust these authorities (PEM) instead of the system's", metavar="FILE", complete="file"
@@ -42,6 +47,7 @@ COMMANDS = {
         (
             "punch space add team tls://lists.example.org --creds team.creds",
             "punch space add team tls://a.example.org tls://b.example.org tls://c.example.org --creds team.creds",
+            "punch space add team postgres://ann@db.example.org/punchlist --creds ann.creds",
         ),
     ),
     "list": Usage((), ("punch space list",)),
@@ -58,6 +64,11 @@ COMMANDS = {
             _repeated("--reader", text="write creds for somebody who only reads"),
             _repeated("--keeper", text="write creds for a member who may also erase for good"),
             value(
+                "--postgres",
+                text="write the SQL that makes the space in this database, instead of NATS' configuration",
+                metavar="DATABASE",
+            ),
+            value(
                 "--to",
                 text="write the files into this directory (default: SPACE-server)",
                 metavar="DIR",
@@ -67,6 +78,7 @@ COMMANDS = {
         (
             "punch space server team --host lists.example.org --member ann --member ci",
             "punch space server team --host a.example.org --host b.example.org --host c.example.org --member ann",
+            "punch space server team --postgres punchlist --host db.example.org --member ann",
         ),
     ),
     "share": Usage(
@@ -106,12 +118,18 @@ def _added(made: dict[str, Any]) -> Iterator[str]:
     space = made["space"]
     name = safe(space["space"])
     how = "made" if made.get("made") else "found"
-    encrypted = "TLS" if space.get("server", "").startswith("tls://") else "no TLS, this machine alone"
-    version = safe(space.get("server_version", ""))
-    yield f"added {name}: {how} at {safe(space.get('server', ''))} (NATS {version}, {encrypted})"
+    encrypted = "TLS" if _is_encrypted(space) else "no TLS, this machine alone"
+    yield f"added {name}: {how} at {safe(space.get('server', ''))} ({product(space)}, {encrypted})"
     if "sync_interval" in space.get("unchecked", ()):
         yield "  not checked: whether the server writes before it acknowledges; --monitor URL lets it be asked"
     yield f"  to share a list: punch share LIST --space {name}; to get one: punch join LIST --space {name}"
+
+
+def _is_encrypted(space: dict[str, Any]) -> bool:
+    """Whether what goes to a space's server is: without TLS nothing but this machine is let in as one."""
+    url = space.get("server", "")
+    local = re.search(r"@(127\.|localhost[:/]|\[::1\])", url) is not None and not space.get("ca")
+    return url.startswith("tls://") or (url.startswith("postgres://") and not local)
 
 
 def run_list(context: Context) -> int:
@@ -165,7 +183,7 @@ def _details(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]:
         facts = {
             "since": moment(space["since"]) if space.get("since") else "",
             "servers": " ".join(map(safe, space["urls"])),
-            "version": f"NATS {safe(space['server_version'])}" if space.get("server_version") else "",
+            "version": product(space) if space.get("server_version") else "",
             "round trip": f"{space['round_trip_ms']:g} ms"
             if space["state"] == "up" and "round_trip_ms" in space
             else "",
@@ -247,10 +265,8 @@ def _only_space(context: Context) -> str:
 
 def run_server(context: Context) -> int:
     """Write what a server of the space needs, and creds for its members; nothing that is there is overwritten."""
-    from punchlist.cli.space_server import Server, configuration, login, new_secret
-
     args = context.args
-    if not mcp_extra.is_installed("shared"):
+    if args.postgres is None and not mcp_extra.is_installed("shared"):
         show_error("configuration", mcp_extra.SHARED_MISSING, mcp_extra.install("shared"))
         return CONFIGURATION
     if not args.host:
@@ -260,26 +276,51 @@ def run_server(context: Context) -> int:
         raise UsageError(
             "server needs a member at least, each of another name of letters, digits, - and _: --member ann"
         )
+    roles = (("member", args.member), ("reader", args.reader), ("keeper", args.keeper))
+    who = [(name, role) for role, of_role in roles for name in of_role]
+    folder = args.to or f"{args.name}-server"
+    texts, more = (_of_nats if args.postgres is None else _of_postgres)(args, who)
+    for name, text in texts.items():
+        _write_new(folder, name, text)
+    lines = [f"wrote {safe(os.path.join(folder, name))}" for name in texts]
+    return context.answer({"directory": os.path.abspath(folder), "files": list(texts)}, [*lines, *more])
+
+
+def _of_nats(args: Any, who: list[tuple[str, str]]) -> tuple[dict[str, str], list[str]]:
+    """The files of a space on NATS, and what to do with them."""
+    from punchlist.cli.space_server import Server, configuration, login, new_secret
+
     if len(args.host) == 2:  # noqa: PLR2004 - two servers agree on nothing while one is away
         raise UsageError("two servers are down as soon as one is: give one --host, or three")
-    roles = (("member", args.member), ("reader", args.reader), ("keeper", args.keeper))
-    logins = [login(name, role) for role, of_role in roles for name in of_role]
+    logins = [login(name, role) for name, role in who]
     servers = [Server(host) for host in args.host]
     secret = new_secret()
     texts = {f"{one.name}.creds": one.creds for one in logins}
     for number, _ in enumerate(servers):
         name = "nats.conf" if len(servers) == 1 else f"nats-{number + 1}.conf"
         texts[name] = configuration(args.name, logins, servers, number, secret)
-    folder = args.to or f"{args.name}-server"
-    for name, text in texts.items():
-        _write_new(folder, name, text)
     urls = " ".join(f"tls://{host}" for host in args.host)
-    lines = [f"wrote {safe(os.path.join(folder, name))}" for name in texts]
-    lines += [
+    return texts, [
         "  give each server its nats.conf, a certificate and its key: /etc/nats/cert.pem, /etc/nats/key.pem",
-        f"  give each member their creds; then: punch space add {args.name} {urls} --creds {names[0]}.creds",
+        f"  give each member their creds; then: punch space add {args.name} {urls} --creds {who[0][0]}.creds",
     ]
-    return context.answer({"directory": os.path.abspath(folder), "files": list(texts)}, lines)
+
+
+def _of_postgres(args: Any, who: list[tuple[str, str]]) -> tuple[dict[str, str], list[str]]:
+    """The files of a space on PostgreSQL, and what to do with them."""
+    from punchlist.cli.space_postgres import login, sql
+
+    database = args.postgres
+    if not database or not all(letter.isalnum() or letter in "_.-" for letter in database):
+        raise UsageError("--postgres is a database's name, of letters, digits, - . and _: --postgres punchlist")
+    logins = [login(name, role) for name, role in who]
+    texts = {f"{one.name}.creds": one.creds(args.host, database) for one in logins}
+    texts["postgres.sql"] = sql(args.name, logins)
+    urls = " ".join(f"postgres://{who[0][0]}@{host}/{database}" for host in args.host)
+    return texts, [
+        f"  as the database's owner: createdb {database}; psql --dbname {database} --file postgres.sql",
+        f"  give each member their creds; then: punch space add {args.name} {urls} --creds {who[0][0]}.creds",
+    ]
 
 
 def _is_file_name(name: str) -> bool:

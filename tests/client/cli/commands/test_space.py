@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from punchlist_testing.nats_server import NatsServer, needs_server, running_server
+from punchlist_testing.postgres_server import Members, needs_postgres, running_postgres
 from punchlist_testing.terminal import terminal
 
 Punch = Callable[..., Any]
@@ -110,3 +111,36 @@ def test_who_watches_a_list_sees_it_leave_the_space_without_asking(punch: Punch,
         one.wait_for("seen: forbidden, changes are refused")
         every.wait_for("seen: forbidden")  # the line is as long as the terminal is wide
     assert "seen: forbidden, changes are refused" in punch("list", "all").out
+
+
+def test_the_sql_of_a_space_and_creds_are_written_once_and_readable_by_their_owner_alone(
+    punch: Punch, tmp_path: Path
+) -> None:
+    place = tmp_path / "out"
+    words = ("space", "server", "team", "--postgres", "punchlist", "--host", "db.example.org", "--to", str(place))
+    told = punch(*words, "--member", "ann", "--reader", "bob")
+    assert "punch space add team postgres://ann@db.example.org/punchlist --creds ann.creds" in told.out
+    assert {path.name for path in place.iterdir()} == {"ann.creds", "bob.creds", "postgres.sql"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()} == {0o600}
+    again = punch(*words, "--member", "ann")
+    assert again.code != 0 and "is there" in again.err
+    assert "--postgres" in punch(*words[:3], "--postgres", "a b", "--host", "db", "--member", "ann").err
+
+
+@needs_postgres
+def test_a_space_on_postgresql_is_added_shown_and_looked_at_by_doctor(punch: Punch, tmp_path: Path) -> None:
+    with running_postgres() as server:
+        members = Members(tmp_path / "creds", server, "team", ann="member")
+        url = members.url("ann")
+        added = punch("space", "add", "team", url, "--creds", members.creds("ann"))
+        assert f"added team: found at {url} (PostgreSQL " in added.out and "this machine alone" in added.out
+        assert "not checked" not in added.out
+        punch("add", "one", "-c", "release")
+        assert "shared release in team, version 2" in punch("share", "release").out
+        assert f"team  up at {url}" in punch("space", "list").out
+        status = punch("space", "status", "team").out
+        assert "version       PostgreSQL " in status and "not checked" not in status
+        assert f"{url}, PostgreSQL " in punch("doctor").out
+        secret = url.replace("@", ":s3cret@")
+        refused = punch("space", "add", "other", secret)
+        assert refused.code != 0 and "stands in a file" in refused.err and "s3cret" not in refused.err

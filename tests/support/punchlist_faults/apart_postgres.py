@@ -1,0 +1,86 @@
+"""The world of `apart` over PostgreSQL: one server on a disk whose power can be cut, and three daemons on hosts."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from punchlist.cli.space_postgres import login
+from punchlist_faults.apart_hosts import Hosts
+from punchlist_faults.apart_world import MACHINES, SPACE, World
+from punchlist_faults.mounts import Disk
+from punchlist_testing.authority import Authority
+from punchlist_testing.postgres_server import DATABASE, PostgresServer
+
+SERVER = "n1"
+
+
+class PostgresWorld(World):
+    """A server and machines, not started yet; see `World`."""
+
+    def __init__(self, place: Path, tree: Path | None = None) -> None:
+        self.place = place
+        self.hosts = Hosts()
+        address = self.hosts.add(SERVER)
+        for name in MACHINES:
+            self.hosts.add(name)
+        (place / SERVER).mkdir()
+        for parent in (place, place / SERVER):
+            parent.chmod(0o711)  # the server runs as another user
+        self._disks = {SERVER: Disk(place / SERVER, 512)}
+        self._disks[SERVER].mount()
+        kept = self._disks[SERVER].place / "kept"
+        kept.mkdir()
+        self.server = PostgresServer("ssl = on", host=address, wrap=self.hosts.command(SERVER), place=kept)
+        self.servers = {SERVER: self.server}
+        authority = Authority(place / "ca")
+        for path, name in zip(authority.sign(SERVER, address), ("server.crt", "server.key"), strict=True):
+            there = self.server.data / name
+            there.write_bytes(path.read_bytes())
+            there.chmod(0o600)
+            os.chown(there, self.server.data.stat().st_uid, self.server.data.stat().st_gid)
+        self.ca, self.creds = str(authority.certificate), dict[str, str]()
+        self._logins = [login(name, "member") for name in (*MACHINES, "judge")]
+        for one in self._logins:
+            path = place / f"{one.name}.creds"
+            path.touch(0o600)
+            path.write_text(one.creds([address], DATABASE))
+            self.creds[one.name] = str(path)
+        self.daemons = self._made_daemons(tree)
+        self._urls = {one.name: self.server.url(one.name) for one in self._logins}
+
+    def urls(self, first: int = 0) -> tuple[str, ...]:
+        """Where the server is, for the machine of this number."""
+        return (self._urls[MACHINES[first]],)
+
+    def _start_servers(self) -> None:
+        self.server.start()
+        self.server.add(SPACE, *self._logins)
+        self.creds["judge"] = self.creds[MACHINES[0]]  # whose address it asks at
+
+    def leader(self) -> str | None:
+        """The one server."""
+        return SERVER
+
+    def served_by(self, server: str) -> list[str]:
+        """Everybody."""
+        return list(MACHINES)
+
+    def pause(self, name: str) -> None:
+        """SIGSTOP, until `resume`."""
+        self.server.pause() if name == SERVER else super().pause(name)
+
+    def resume(self, name: str) -> None:
+        """SIGCONT."""
+        self.server.resume() if name == SERVER else super().resume(name)
+
+
+def terminate(world: World, _name: str) -> Callable[[], None]:
+    """Let the server end the connections of all members; it takes them again at once."""
+    process = world.servers[SERVER].process
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for child in children:
+        words = Path(f"/proc/{child}/cmdline").read_bytes()
+        if f" {DATABASE} ".encode() in words:
+            os.kill(int(child), signal.SIGTERM)  # as pg_terminate_backend does
+    return lambda: None

@@ -1,0 +1,60 @@
+"""A listener of a shared log that remembers what it heard, and can be waited for."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+
+from punchlistd.shared.port import Beat, Link, Posted, SharedLog
+
+PATIENCE_S = 40.0
+
+
+class Hearing:
+    """A listener that remembers, and can be waited for."""
+
+    def __init__(self) -> None:
+        self.links: list[Link] = []
+        self.posts: list[Posted] = []
+        self.beats: list[Beat] = []
+        self.wants: list[tuple[str, str]] = []
+        self._changed = anyio.Event()
+
+    def _note(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def posted(self, post: Posted) -> None:
+        self.posts.append(post)
+        self._note()
+
+    def link_changed(self, link: Link) -> None:
+        self.links.append(link)
+        self._note()
+
+    def beat(self, beat: Beat) -> None:
+        self.beats.append(beat)
+        self._note()
+
+    def wanted(self, list: str, member: str, round_trip_s: float) -> None:
+        self.wants.append((list, member))
+        self._note()
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        with anyio.fail_after(PATIENCE_S):
+            while not holds():
+                await self._changed.wait()
+
+    async def link(self, state: str, kind: str = "") -> Link:
+        await self.until(lambda: self.links and (self.links[-1].state, self.links[-1].kind) == (state, kind))
+        return self.links[-1]
+
+
+@asynccontextmanager
+async def heard(log: SharedLog) -> AsyncGenerator[Hearing]:
+    """Keep a log's way open; what is heard."""
+    hearing = Hearing()
+    async with anyio.create_task_group() as group:
+        group.start_soon(log.run, hearing)
+        yield hearing
+        group.cancel_scope.cancel()

@@ -1,0 +1,268 @@
+"""Real PostgreSQL servers for tests: on loopback, that can be killed, paused and started again."""
+
+import glob
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist.cli.space_postgres import Login, login, sql
+from punchlist_testing.nats_server import own_address
+
+READY_S = 60.0
+PORT = 5432
+DATABASE = "punchlist"
+_PASSWORD = "of the owner"
+
+
+@cache
+def programs() -> Path | None:
+    """Where the newest server's programs are: in PATH, or where Debian puts them."""
+    found = shutil.which("postgres")
+    places = [str(Path(os.path.realpath(found)).parent)] if found else []
+    places += sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda place: int(place.split("/")[4]), reverse=True)
+    for place in places:
+        if all((Path(place) / name).exists() for name in ("postgres", "initdb", "psql")) and _user() is not None:
+            return Path(place)
+    return None
+
+
+@cache
+def _user() -> str | None:
+    """Who runs a server: it refuses root."""
+    if os.getuid():
+        return pwd.getpwuid(os.getuid()).pw_name
+    names = {each.pw_name for each in pwd.getpwall()}
+    return next((name for name in ("postgres", "nobody") if name in names), None)
+
+
+needs_postgres = pytest.mark.skipif(
+    programs() is None, reason="needs PostgreSQL 13 or newer: postgres, initdb and psql in PATH or /usr/lib/postgresql"
+)
+
+
+def _as_user() -> dict[str, Any]:
+    if os.getuid():
+        return {}
+    entry = pwd.getpwnam(_user() or "")
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+
+
+class PostgresServer:
+    """One server in a process of its own, with the database `punchlist`; not started yet.
+
+    Args:
+        settings: lines of its configuration.
+        host: the address that it listens on.
+        wrap: words that begin its command, as of a network namespace; they must keep its process id.
+        copy_of: another server, of which this one becomes a standby.
+        place: a directory in which it keeps everything; else one of its own, which `end` removes.
+    """
+
+    def __init__(
+        self,
+        settings: str = "",
+        *,
+        host: str = "",
+        wrap: Sequence[str] = (),
+        copy_of: "PostgresServer | None" = None,
+        place: Path | None = None,
+    ) -> None:
+        self.host = host or own_address()
+        self.wrap = tuple(wrap)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.place = Path(tempfile.mkdtemp(prefix="punchlist-postgres-")) if place is None else place
+        self.data = self.place / "data"
+        self._made_place = place is None
+        if as_user := _as_user():
+            os.chown(self.place, as_user["user"], as_user["group"])
+        if copy_of is None:
+            secret = self.place / "password"
+            secret.write_text(_PASSWORD)
+            secret.chmod(0o644)
+            how = ("--auth=scram-sha-256", f"--pwfile={secret}", "--username=owner", "--encoding=UTF8", "--locale=C")
+            self._run("initdb", "--no-sync", *how, "-D", str(self.data))
+            self._write("postgresql.conf", f"unix_socket_directories = ''\nshared_buffers = 16MB\n{settings}\n")
+            self._write("pg_hba.conf", "host all all 0.0.0.0/0 scram-sha-256\nhost replication all all scram-sha-256\n")
+        else:
+            target = f"host={copy_of.host} port={PORT} user=owner password='{_PASSWORD}'"
+            self._run("pg_basebackup", "-d", target, "-D", str(self.data), "--write-recovery-conf", "--checkpoint=fast")
+            self._write("postgresql.conf", f"{settings}\n")
+        self._write("postgresql.conf", f"listen_addresses = '{self.host}'\nport = {PORT}\n")
+
+    def _write(self, name: str, text: str) -> None:
+        with open(self.data / name, "a", encoding="utf-8") as file:
+            file.write(text)
+
+    def _run(self, program: str, *words: str, given: str | None = None) -> str:
+        found = programs()
+        assert found is not None, "needs_postgres comes first"
+        environment = {"HOME": str(self.place), "PATH": "/usr/bin:/bin", "PGPASSWORD": _PASSWORD, "LC_ALL": "C"}
+        done = subprocess.run(
+            [*(self.wrap if program == "psql" else ()), str(found / program), *words],
+            check=False,
+            env=environment,
+            input=given,
+            cwd=self.place,
+            capture_output=True,
+            text=True,
+            **({} if self.wrap and program == "psql" else _as_user()),
+        )
+        if done.returncode:
+            raise RuntimeError(f"{program}: {done.stderr.strip()}")
+        return done.stdout
+
+    def url(self, user: str) -> str:
+        """Where a member connects."""
+        return f"postgres://{user}@{self.host}:{PORT}/{DATABASE}"
+
+    def start(self) -> None:
+        """Start it and wait until it takes connections.
+
+        Raises:
+            RuntimeError: it ended instead, or does not come up; the message has what it wrote.
+        """
+        found = programs()
+        assert found is not None, "needs_postgres comes first"
+        run = [str(found / "postgres"), "-D", str(self.data)]
+        who: dict[str, Any] = _as_user()
+        if self.wrap and who:
+            run, who = ["setpriv", f"--reuid={who['user']}", f"--regid={who['group']}", "--clear-groups", *run], {}
+        with open(self.place / "log", "ab") as log:
+            process: subprocess.Popen[bytes] = subprocess.Popen(
+                [*self.wrap, *run],
+                stdin=subprocess.DEVNULL,
+                stderr=log,
+                user=who.get("user"),
+                group=who.get("group"),
+                extra_groups=who.get("extra_groups"),
+            )
+        self.process = process
+        deadline = time.monotonic() + READY_S
+        while True:
+            try:
+                self.sql("SELECT 1", database="postgres")
+                return
+            except RuntimeError:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(self.log()) from None
+                time.sleep(0.05)
+
+    def sql(self, text: str, database: str = DATABASE) -> str:
+        """Let the owner run some statements; what they give, as text.
+
+        Raises:
+            RuntimeError: one was refused.
+        """
+        how = ("--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1")
+        target = f"host={self.host} port={PORT} user=owner dbname={database} connect_timeout=5"
+        return self._run("psql", *how, "-d", target, given=text).strip()
+
+    def add(self, space: str, *logins: Login) -> None:
+        """Make a space as people do, and let members in."""
+        if self.sql(f"SELECT 1 FROM pg_database WHERE datname = '{DATABASE}'", "postgres") == "":
+            self.sql(f"CREATE DATABASE {DATABASE}", "postgres")
+        self.sql(sql(space, list(logins)))
+
+    def kill(self) -> None:
+        """SIGKILL to the server and all its processes, and wait for their end."""
+        if self.process is not None and self.process.poll() is None:
+            members = self._family()
+            for pid in members:
+                _signal(pid, signal.SIGKILL)
+            self.process.wait()
+            while any(map(_lives, members[1:])):  # else the next one is refused the memory that they share
+                time.sleep(0.01)
+
+    def pause(self) -> None:
+        """Let it hang: connections stay open and nothing answers."""
+        for pid in self._family()[1:]:
+            _signal(pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        for pid in self._family():
+            _signal(pid, signal.SIGCONT)
+
+    def _family(self) -> list[int]:
+        """The server, stopped so that there come no more, and all its processes."""
+        assert self.process is not None, "start it first"
+        _signal(self.process.pid, signal.SIGSTOP)
+        found = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [self.process.pid, *map(int, found.read_text().split())]
+
+    def end(self) -> None:
+        """Kill it, and remove what it kept."""
+        self.kill()
+        if self._made_place:
+            shutil.rmtree(self.place, ignore_errors=True)
+
+    def log(self) -> str:
+        """What it wrote."""
+        return (self.place / "log").read_text("utf-8")
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Members:
+    """Members of a space with their creds files.
+
+    Args:
+        directory: for the files.
+        server: a server that runs.
+        space: the space, which is made.
+        names: names of members, with their roles.
+    """
+
+    def __init__(self, directory: Path, server: PostgresServer, space: str, **names: str) -> None:
+        directory.mkdir(exist_ok=True)
+        self.server = server
+        self.space = space
+        self._logins = {name: login(f"{name}-{space}", role) for name, role in names.items()}
+        self._directory = directory
+        server.add(space, *self._logins.values())
+        for one in self._logins.values():
+            path = directory / one.name
+            path.touch(0o600)
+            path.write_text(one.creds([server.host], DATABASE))
+
+    def url(self, name: str) -> str:
+        """Where a member connects."""
+        return self.server.url(self._logins[name].name)
+
+    def creds(self, name: str) -> str:
+        """The file that lets a member in."""
+        return str(self._directory / self._logins[name].name)
+
+
+@contextmanager
+def running_postgres(settings: str = "", **options: Any) -> Generator[PostgresServer]:
+    """A server that ends with the block."""
+    server = PostgresServer(settings, **options)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.end()
