@@ -128,9 +128,10 @@ class Spawned:
 
     def stop(self) -> int:
         """SIGTERM; the exit code."""
-        assert self.process is not None, "start it first"
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(READY_S)
+        process = self.process  # whoever stops it in a thread may start the next one meanwhile
+        assert process is not None, "start it first"
+        process.send_signal(signal.SIGTERM)
+        return process.wait(READY_S)
 
     def restart(self) -> None:
         """Kill it and start it again."""
