@@ -99,6 +99,14 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def joined_text(title: str, description: str, between: str) -> str:
+    """A title and a description as one text; a description whose first line begins with the title stands alone."""
+    if not description:
+        return title
+    first = one_line(description.splitlines()[0]) if description.strip() else ""
+    return description if first.startswith(title) else f"{title}{between}{description}"
+
+
 def clip(text: str, most: int) -> str:
     """At most `most` characters of a text; a text that was cut ends in `…`."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

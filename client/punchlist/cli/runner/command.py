@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Sequence
 
 from punchlist.cli.failure import UsageError
+from punchlist.text import joined_text
 from punchlist_schemas.things import Task
 
 PLACEHOLDERS = ("title", "description", "prompt", "id")
@@ -101,7 +102,7 @@ class Command:
         texts = {
             "title": task.title,
             "description": task.description,
-            "prompt": f"{task.title}\n\n{task.description}".rstrip(),
+            "prompt": joined_text(task.title, task.description, "\n\n").rstrip(),
             "id": task.id,
         }
         return [self._filled(word, texts) for word in self.words]

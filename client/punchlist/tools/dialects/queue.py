@@ -8,7 +8,7 @@ from msgspec import Meta
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import Blocked, IllegalTransition, VersionConflict
-from punchlist.text import clip, one_line
+from punchlist.text import clip, joined_text, one_line
 from punchlist.tools import claims
 from punchlist.tools.budget import BUDGET, LONG_TEXT, MANY_IDS, compact, fitting, more, shorten
 from punchlist.tools.history import ended
@@ -91,10 +91,7 @@ def split(description: str) -> tuple[str, str]:
 
 def joint(task: Task) -> str:
     """The one text of a task: the opposite of `split`, for tasks from anywhere."""
-    if not task.description:
-        return task.title
-    first = one_line(task.description.splitlines()[0]) if task.description.strip() else ""
-    return task.description if first.startswith(task.title) else f"{task.title}\n{task.description}"
+    return joined_text(task.title, task.description, "\n")
 
 
 def _json(data: dict[str, Any]) -> Reply:

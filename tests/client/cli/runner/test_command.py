@@ -103,6 +103,17 @@ def test_an_empty_argument_is_rejected_with_the_placeholder_that_is_never_empty(
     assert Command(["echo", "{prompt}"]).for_task(task()) == ["echo", "t"]
 
 
+def test_a_prompt_does_not_say_twice_what_the_description_begins_with() -> None:
+    command = Command(["echo", "{prompt}"])
+    for title, description, prompt in (
+        ("Book", "a window seat", "Book\n\na window seat"),
+        ("Book ✈️", "Book ✈️ to 東京\nwindow seat\n", "Book ✈️ to 東京\nwindow seat"),
+        ("t" * 80, "t" * 120, "t" * 120),
+        ("Book", " \n", "Book"),
+    ):
+        assert command.for_task(task(title=title, description=description)) == ["echo", prompt]
+
+
 def test_an_unknown_placeholder_is_rejected_before_any_task() -> None:
     with pytest.raises(
         UsageError, match=r"\{owner\} is not a placeholder: use .*, or \{\{owner\}\} for the text itself"
