@@ -32,7 +32,7 @@ TaskId = Annotated[
     msgspec.Meta(
         min_length=1,
         max_length=128,  # more than any list counts to, so that another program's id is told as one that is not here
-        description='A decimal string counting up from "1" in its list; any other is no task\'s',
+        description='A decimal string counting up from "1" in its list',
     ),
 ]
 MessageId = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=ID_PATTERN, description=_ID_IN_WORDS)]
