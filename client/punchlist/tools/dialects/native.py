@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, structs
 
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
-from punchlist.errors import Gap, WrongEpoch
+from punchlist.errors import Gap, NotFound, WrongEpoch
 from punchlist.text import clip, one_line
 from punchlist.tools import changes, claims, phrases
 from punchlist.tools.budget import fitting, joined, shorten
@@ -119,7 +119,11 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
         if isinstance(listed, Reply):
             return (yield from _asked(desk, listed, {task.title for task in new}))
     else:
-        listed = yield desk.calls.add_many(new)
+        try:
+            listed = yield desk.calls.add_many(new)
+        except NotFound as error:
+            text = f"task {str(error.id)[:60]} not found; after takes ids, or refs of tasks in the same call"
+            raise Problem("not_found", text) from None
     ids = [task.id for task in listed]
     open_ = [task for task in listed if task.status not in FINISHED]
     ready = [task.id for task in open_ if task.status == "pending" and not task.open_blockers]
