@@ -18,7 +18,7 @@ _SENTENCES = {
     "in_progress": "it is {progress}",
     "paused": "it is paused: punch resume {id}",
     "completed": "it is completed: punch reopen {id}",
-    "failed": "it is failed: punch reopen {id}",
+    "failed": "it has failed: punch reopen {id}",
 }
 
 

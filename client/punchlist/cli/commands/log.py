@@ -50,6 +50,8 @@ def run_log(context: Context) -> int:
             last.append((event, line))
         position = event["seq"]
     _print(context, last)
+    if wanted != _Wanted(0, None, None) and not last and args.limit != 0 and not args.follow:
+        context.note("nothing of this kind happened in the list; punch log alone shows everything")
     if args.follow and not context.cut:
         for event in stream(context, after=position, everywhere=args.all_conversations):
             line = story.line(event)

@@ -62,3 +62,13 @@ def test_a_number_out_of_bounds_is_a_usage_error(run: Any, words: tuple[str, ...
     told = run(*words)
     assert told.code == 2
     assert f"{words[-1]!r} must be " in told.err
+
+
+def test_a_log_that_holds_nothing_of_what_was_asked_for_says_so(punch: Any) -> None:
+    punch("add", "a")
+    for words in (("--task", "99"), ("--actor", "nobody")):
+        told = punch("log", *words)
+        assert (told.code, told.out) == (0, "")
+        assert told.err == "nothing of this kind happened in the list; punch log alone shows everything\n"
+    assert punch("log", "--task", "1").err == ""
+    assert punch("log", "--task", "99", "-n", "0").err == ""
