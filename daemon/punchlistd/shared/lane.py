@@ -38,6 +38,7 @@ from punchlistd.shared.port import (
 from punchlistd.shared.posting import PATIENCE_S, post
 from punchlistd.shared.posts import Post, check_of, seal
 from punchlistd.shared.replica import Parts, Replica
+from punchlistd.shared.turns import Turns
 from punchlistd.store.port import side_of
 from punchlistd.store.record import is_tombstone, key_hash
 
@@ -45,9 +46,6 @@ logger = logging.getLogger(__name__)
 
 RETRY_S = 0.5
 """How long after a failure the shared log is asked again, in seconds."""
-
-TURN_S = 1.0
-"""At most so long another member is let in first, in seconds."""
 
 
 TOGETHER = 1 / 4
@@ -109,7 +107,7 @@ class Lane:
         self._looked_back = False  # whether an erasure was left unfinished, when this daemon was killed perhaps
         self._company = 0  # so many calls were under way when a post was done: in it, or waiting for the next one
         self._single = 0  # so many calls were too large together: each gets a post of its own
-        self._wants: dict[str, float] = {}  # who asked for a turn, in the order of asking, and until when it is kept
+        self._turns = Turns(log.member)
         self._work = asyncio.Event()
         self._unknown: set[str | None] = set()
         """Keys of calls whose post may still come in: a repetition must not be told that nothing was written."""
@@ -175,8 +173,7 @@ class Lane:
 
     def wanted(self, member: str, round_trip_s: float) -> None:
         """A member asks to be let in first."""
-        if member not in self._wants:
-            self._wants[member] = time.monotonic() + min(TURN_S, 0.05 + 3 * round_trip_s)
+        self._turns.wanted(member, round_trip_s)
 
     def compare(self) -> None:
         """Read again what the shared log has: it may be more than was pushed."""
@@ -329,7 +326,7 @@ class Lane:
         if received.begins_anew:  # whoever may erase does: the machine that deleted the list may not, or be gone
             self._erasing = received.place.position
         self._unknown.clear()
-        self._wants.pop(received.by, None)
+        self._turns.had(received.by)
         draft = self._draft
         if draft is not None and not draft.steps and draft.place == received.behind:
             draft.follow(received)
@@ -488,15 +485,8 @@ class Lane:
                     await self._work.wait()
 
     async def _turn(self) -> None:
-        """Let those post first who asked for it before: a courtesy, nothing rests on it."""
-        while self._wants:
-            member, until = next(iter(self._wants.items()))
-            left_s = until - time.monotonic()
-            if member == self._log.member:
-                return
-            if left_s <= 0:
-                del self._wants[member]
-                continue
+        """Let those post first who asked for it before."""
+        while (left_s := self._turns.left_s()) > 0:
             self._work.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left_s):

@@ -192,6 +192,13 @@ MUTANTS = (
         ("tests/client/test_cursor.py",),
     ),
     Mutant(
+        "who asked first is let in first",
+        _SHARED + "turns.py",
+        "            if member == self._own:\n                break\n",
+        "",
+        ("tests/daemon/shared/test_turns.py",),
+    ),
+    Mutant(
         "those who are answered together post together",
         _SHARED + "lane.py",
         "while len(self._queue) < self._company:",
