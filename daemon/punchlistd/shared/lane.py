@@ -190,25 +190,26 @@ class Lane:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        while True:
-            self._work.clear()
-            wait_s = None
-            try:
-                wait_s = await self._go_on()
-            except Unreachable as error:
-                self.replica.reach_no_more()
-                logger.info("%s: %s", self.conversation, error)
-                self._draft, wait_s = None, RETRY_S
-            except Forbidden as error:
-                self._draft, wait_s = None, RETRY_S
-                self._refuse_all(refusals.forbidden(self.space, str(error)))
-            self.replica.check_state()
-            if wait_s == 0:
-                await asyncio.sleep(0)
-            else:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(wait_s):
-                        await self._work.wait()
+        with contextlib.closing(self.replica):
+            while True:
+                self._work.clear()
+                wait_s = None
+                try:
+                    wait_s = await self._go_on()
+                except Unreachable as error:
+                    self.replica.reach_no_more()
+                    logger.info("%s: %s", self.conversation, error)
+                    self._draft, wait_s = None, RETRY_S
+                except Forbidden as error:
+                    self._draft, wait_s = None, RETRY_S
+                    self._refuse_all(refusals.forbidden(self.space, str(error)))
+                self.replica.check_state()
+                if wait_s == 0:
+                    await asyncio.sleep(0)
+                else:
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(wait_s):
+                            await self._work.wait()
 
     async def close(self, patience_s: float) -> None:
         """Take no more; what is on its way is seen to its end, for a while."""

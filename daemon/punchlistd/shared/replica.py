@@ -135,6 +135,11 @@ class Replica:
             self._checks.cancel()
         self._show_state()
 
+    def close(self) -> None:
+        """Tell nobody any more."""
+        if self._checks is not None:
+            self._checks.cancel()
+
     def _show_state(self) -> None:
         state, self._checks = self.state, None
         if state == ("current" if self.shared is None else self.shared.state):
