@@ -95,6 +95,13 @@ def test_what_the_daemon_could_not_read_is_refused_before_it_is_sent(
     assert isinstance(jsonrpc.decode(wire.send(request())[1][:-1], Limits()), jsonrpc.Call), "the next one is fine"
 
 
+def test_a_call_of_very_many_values_is_sent_as_long_as_each_of_its_tasks_has_few() -> None:
+    tasks = tuple(p.NewTask(title="x", owner="o", labels=("a", "b", "c", "d"), notes=("n",)) for _ in range(10_000))
+    _, line = Wire().send(Request.of("list.replace", p.ListReplace(conversation="c", tasks=tasks)))
+    assert isinstance(jsonrpc.decode(line, Limits()), jsonrpc.Malformed), "at once it would be too much"
+    assert line.count(b'"x"') == 10_000
+
+
 def test_what_is_null_is_sent_as_null() -> None:
     sent = Wire().send(Request.raw("x.y", {"value": [None, {"a": "null"}]}))[1]
     assert b'{"value":[null,{"a":"null"}]}' in sent

@@ -201,6 +201,17 @@ async def test_a_long_frame_of_many_parts_is_read_in_slices_and_in_its_turn(tmp_
         assert task["title"] == "before"
 
 
+async def test_a_call_of_as_many_tasks_as_there_may_be_goes_through_with_all_their_members(tmp_path: Path) -> None:
+    members = {"owner": "o", "labels": ["a", "b", "c", "d"], "notes": ["n"], "links": []}
+    tasks = [{"title": f"t{number}", **members} for number in range(10_000)]
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        frame = peer.request("list.replace", {"conversation": C, "tasks": tasks}, id=1)
+        assert frame.count(b",") + frame.count(b"{") + frame.count(b"[") > strict_json.MOST_VALUES
+        peer.write(frame)
+        assert len((await peer.answer(1))["result"]["tasks"]) == 10_000
+
+
 async def test_who_goes_away_while_its_frame_is_read_leaves_nothing_behind(tmp_path: Path) -> None:
     async with engine(tmp_path) as running:
         peer = await running.connect()
