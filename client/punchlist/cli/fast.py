@@ -228,13 +228,25 @@ def _start(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str
         return None
     owner = env.get("PUNCHLIST_OWNER") or person(env)
     members: dict[str, Any] = {"task": task, "owner": owner, "lease_ms": STARTED_MS, "keep": True}
-    result = _change("task.claim", members, options, env)
+    result = _change("task.claim", members, options, env) or _begun(task, owner, options, env)
     if result is None:
         return None
     if "json" in options:
         return write(safe_json(result) + "\n")
     style = style_of(env, now=int(time.time() * 1000))
     return write("\n".join(render.task_lines(plain_json.decode(result)["task"], style)) + "\n")
+
+
+def _begun(task: str, owner: str, options: "dict[str, str]", env: "Mapping[str, str]") -> "str | None":
+    """A task that could not be claimed because this owner has it already, as it is; None: there is more to say."""
+    conversation = _conversation(options, env)
+    if not conversation or not {"line", "all"}.isdisjoint(options):
+        return None
+    result = wire.call(_target(options, env), "task.get", {"conversation": conversation, "task": task}, same_build=True)
+    answer: dict[str, Any] = plain_json.decode(result) if result else {}
+    shown = answer.get("task", {})
+    mine = shown.get("owner") == owner and shown["status"] == "in_progress" and "damaged" not in answer
+    return result if mine else None
 
 
 _HANDLERS = {

@@ -60,7 +60,7 @@ def call(
                 _key = os.urandom(16).hex()
                 params = {**params, "key": _key}
             result = _exchange(sock, 1, method, encode(params), deadline)
-            _key = ""
+            _key = "" if writes else _key
             return result
         finally:
             sock.close()

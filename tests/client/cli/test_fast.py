@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from punchlist.cli import fast, wire
+from punchlist.cli.exit_codes import REFUSED
 from punchlist_testing.daemon import Running
 from punchlist_testing.terminal import environment
 from punchlist_testing.unmeasured import unmeasured
@@ -42,6 +43,19 @@ def test_a_command_of_every_day_imports_nothing_heavy(punch: Any, home: Path, wo
     assert "punchlist.cli.fast" in loaded
     assert loaded.isdisjoint(HEAVY), loaded & HEAVY
     assert "punchlist.cli.dispatch" not in loaded
+
+
+def test_starting_again_what_one_has_begun_is_fast_and_what_another_has_is_refused(
+    punch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    punch("add", "a")
+    first = punch("start", "1")
+    loaded = imported("start", "1")
+    assert loaded.isdisjoint(HEAVY), loaded & HEAVY
+    assert punch("start", "1").out == first.out
+    monkeypatch.setenv("PUNCHLIST_OWNER", "eve")
+    refused = punch("start", "1")
+    assert refused.code == REFUSED and "lease_held" in refused.err
 
 
 OURS = (
