@@ -29,7 +29,7 @@ WORKERS ?= 3
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test check bench bench-quick ui conformance race drain crash chat chat-figures agents-sdk powercut faults damage full fuzz simulate simulate-shared apart apart-figures soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
+.PHONY: help setup demo test check bench bench-quick grow ui conformance race drain crash chat chat-figures agents-sdk powercut faults damage full fuzz simulate simulate-shared apart apart-figures soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
 	nats-server editors faces figures pictures fmt vendor page dist dist-test clean
 
 help: ## Show this list.
@@ -66,6 +66,9 @@ bench-quick: $(READY) ## The same figures from fewer rounds.
 
 ui: $(READY) ## Measure punch ui: its first paint, and its processor time beside a table of textual's.
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/ui.py
+
+grow: $(READY) ## Measure what grows, at a tenth of SIZE=10000 and at SIZE lists, tasks of one list and subscribers, ten times as many events (ONLY=lists).
+	@SIZE='$(SIZE)' ONLY='$(ONLY)' PYTHONPATH=tests/support $(BIN)/python tests/bench/grow.py
 
 race: $(READY) ## Start 50 daemons at once, 50 times: one may live (RACE="--starters 8 --rounds 4 --seed 1").
 	@PYTHONPATH=tests/support $(BIN)/python tests/crash/race.py $(RACE)

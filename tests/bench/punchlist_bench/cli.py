@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run; 0 when everything was measured, met or not."""
     options = parser().parse_args(argv)
-    _raise_descriptors()
+    raise_descriptors()
     signal.signal(signal.SIGTERM, _leave)
     chosen = [name for name in SECTIONS if not options.only or name in options.only]
     begin = time.monotonic()
@@ -107,7 +107,7 @@ durable lies on the named file system. {closing}
     return "\n".join(parts)
 
 
-def _raise_descriptors() -> None:
+def raise_descriptors() -> None:
     """Thousands of connections need as many descriptors, here and in the children."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 16_384 if hard == resource.RLIM_INFINITY else min(16_384, hard)

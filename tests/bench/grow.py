@@ -1,0 +1,231 @@
+"""What grows: events, lists, tasks of one list and subscribers, each at a tenth of SIZE and at SIZE, as a table.
+
+Processor time of the daemon is counted by its threads' clocks, so that other programs move it little; what is waited
+for stands beside it. `make grow SIZE=100000` means lists, tasks of one list, and ten times as many events; `ONLY=lists`
+measures one of them. Subscribers are 10,000 at most, since a daemon has no room for many more connections.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from punchlist_bench import process, table
+from punchlist_bench.biglog import EVENTS_EACH, STATUSES, TASKS
+from punchlist_bench.cli import raise_descriptors
+from punchlist_bench.harness import Bench, running
+from punchlist_bench.requests import TITLE, call, tasks
+from punchlist_bench.servers import Client, Daemon
+
+STARTS = 3
+CHANGES = 2_000
+READS = 100
+AT_ONCE = 2_000
+"""Tasks of one call: more would exceed a frame."""
+
+Figures = dict[str, str]
+
+
+def main() -> int:
+    """Measure what `ONLY` names, or all."""
+    size, only = int(os.environ.get("SIZE") or 10_000), os.environ.get("ONLY")
+    raise_descriptors()
+    with running(quick=True) as bench:
+        for name, scenario in SCENARIOS.items():
+            if only in (None, "", name):
+                sizes = [each for each in (size // 10, size) if each > 0]
+                _print(name, {f"{each:,}": scenario(bench, each) for each in sizes})
+    return 0
+
+
+def _print(name: str, columns: dict[str, Figures]) -> None:
+    print(f"\n| {name} | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}")
+    for what in next(iter(columns.values())):
+        print(f"| {what} | {' | '.join(figures[what] for figures in columns.values())} |", flush=True)
+
+
+# logs
+
+
+def events(bench: Bench, size: int) -> Figures:
+    """A hundred events for each list, spread over the log: ten times as many as SIZE."""
+    lists = max(10, size // 10)
+    return _log(bench, f"{lists * EVENTS_EACH:,} events", lists, _spread(lists))
+
+
+def lists(bench: Bench, size: int) -> Figures:
+    """Lists of five tasks."""
+    return _log(bench, f"{size:,} lists", size, lambda: iter([(_add_many("c-{slot}", 5), size)]))
+
+
+def one_list(bench: Bench, size: int) -> Figures:
+    """One list of very many tasks."""
+    each = min(size, AT_ONCE)
+    return _log(bench, f"a list of {size:,}", 1, lambda: iter([(_add_many("c-0", each), size // each)]))
+
+
+def _spread(lists: int) -> Callable[[], Iterator[tuple[str, int]]]:
+    def calls() -> Iterator[tuple[str, int]]:
+        yield _add_many("c-{slot}", TASKS), lists
+        for index in range(EVENTS_EACH - TASKS - 1):
+            task, status = str(index % TASKS + 1), STATUSES[index // TASKS]
+            yield call("task.set_status", conversation="c-{slot}", task=task, status=status), lists
+
+    return calls
+
+
+def _add_many(conversation: str, count: int) -> str:
+    return call("task.add_many", conversation=conversation, tasks=tasks(count))
+
+
+def _log(bench: Bench, title: str, lists: int, calls: Callable[[], Iterator[tuple[str, int]]]) -> Figures:
+    table.progress(f"a log of {title}")
+    data, empty = bench.fresh("grow"), bench.fresh("empty")
+    with bench.daemon(data) as daemon:
+        for request, count in calls():
+            bench.load(daemon, [request], 64 if lists > 1 else 1, count=count, slots=lists)
+    disk = process.directory_bytes(data) - process.directory_bytes(empty)
+    starts, began = _starts(bench, data), _starts(bench, empty)
+    figures: Figures = {"what": title, "disk": f"{disk / 2**20:,.0f} MiB"}
+    figures["start, processor time × an empty log's"] = f"{starts / began:.2f}"
+    with bench.daemon(data) as daemon, Client(daemon.socket) as client:
+        figures["memory after the start"] = _resident(daemon)
+        figures["first read of a list"] = _waited(
+            daemon, lambda: [client.call("task.get", conversation=f"c-{number}", task="1") for number in _some(lists)]
+        )
+        figures["page of 50 lists"] = _waited(daemon, lambda: [client.call("conversation.list", limit=50)])
+        figures["list of 50 tasks"] = _waited(
+            daemon, lambda: [client.call("task.list", conversation="c-0", limit=50) for _ in range(READS)]
+        )
+        figures["whole list"] = _waited(daemon, lambda: [client.call("task.list", conversation="c-0")])
+        figures["task.add"] = _changes(bench, daemon, call("task.add", conversation="c-{slot}", title=TITLE), lists)
+        change, again = _status("completed"), _status("pending")
+        figures["task.set_status"] = _changes(bench, daemon, change, _odd(lists), again)
+        figures["with a subscriber"] = _pushed(bench, daemon, "c-0")
+        figures["memory at the end"] = _resident(daemon)
+    return figures
+
+
+def _starts(bench: Bench, data: Path) -> float:
+    """Seconds of a processor from exec to the first answer, the least of some."""
+    taken: list[float] = []
+    for _ in range(STARTS):
+        with bench.daemon(data) as daemon:
+            taken.append(processor_s(daemon.pid))
+    return min(taken)
+
+
+def _some(lists: int) -> Iterator[int]:
+    return iter(range(0, lists, max(1, lists // READS)))
+
+
+def _changes(bench: Bench, daemon: Daemon, request: str, lists: int, *more: str) -> str:
+    """One after the other by one client: processor time of each, the median that it waited, and the longest."""
+    before = processor_s(daemon.pid)
+    loaded = bench.load(daemon, [request, *more], count=CHANGES, slots=lists)
+    spent = (processor_s(daemon.pid) - before) / CHANGES
+    return f"{spent * 1e6:,.0f} µs, p50 {loaded.p50:,.0f}, longest {loaded.max / 1e3:,.1f} ms"
+
+
+def _pushed(bench: Bench, daemon: Daemon, conversation: str) -> str:
+    subscribe = call("event.subscribe", conversation=conversation, view="rows")
+    write = call("task.edit", conversation=conversation, task="1", title=f"{TITLE} {os.urandom(3).hex()}-{{g}}")
+    pushed = bench.push(daemon, subscribe, write, 1)
+    return f"rows {pushed.middle:,.0f} µs behind the answer"
+
+
+# subscribers
+
+
+def of_one_list(bench: Bench, size: int) -> Figures:
+    """All follow one list."""
+    size = min(size, 10_000)
+    figures: Figures = {}
+    for view in ("events", "rows", "list", "board"):
+        table.progress(f"{size:,} subscribers, {view}")
+        with bench.daemon() as daemon, Client(daemon.socket) as client:
+            client.call("task.add_many", conversation="all", tasks=tasks(50))
+            place = {} if view == "board" else {"conversation": "all"}
+            subscribe = call("event.subscribe", **place, **({} if view == "events" else {"view": view}))
+            write = call("task.edit", conversation="all", task="{task}", title=f"{TITLE} {os.urandom(3).hex()}-{{g}}")
+            before, memory = processor_s(daemon.pid), process.resident_bytes(daemon.pid)
+            pushed = bench.push(daemon, subscribe, write, size)
+            each = (processor_s(daemon.pid) - before) / size / 21 * 1e6
+            held = (process.resident_bytes(daemon.pid) - memory) / size / 1024
+            figures[f"{view}: answer → last, processor time of each push, held after"] = (
+                f"{pushed.last / 1e3:,.1f} ms, {each:.1f} µs, {held:.1f} KiB"
+            )
+    return figures
+
+
+def of_many_lists(bench: Bench, size: int) -> Figures:
+    """Each follows a list of its own, while all these lists are changed."""
+    size = min(size, 10_000)
+    figures: Figures = {}
+    change, again = _status("completed"), _status("pending")
+    with bench.daemon() as daemon:
+        bench.load(daemon, [_add_many("c-{slot}", 5)], 64, count=size, slots=size)
+        figures["nobody follows"] = _changes(bench, daemon, change, _odd(size), again)
+        for view in ("events", "rows"):
+            table.progress(f"{size:,} subscribers of as many lists, {view}")
+            memory = process.resident_bytes(daemon.pid)
+            with _followers(daemon, size, view):
+                held = (process.resident_bytes(daemon.pid) - memory) / size / 1024
+                figures[f"{view}: a change, and what a follower holds"] = (
+                    f"{_changes(bench, daemon, change, _odd(size), again)}, {held:.1f} KiB"
+                )
+    return figures
+
+
+@contextmanager
+def _followers(daemon: Daemon, count: int, view: str) -> Generator[None]:
+    with ExitStack() as stack:
+        for number in range(count):
+            client = stack.enter_context(Client(daemon.socket))
+            client.call("event.subscribe", conversation=f"c-{number}", view=view)
+        yield
+
+
+# measuring
+
+
+def _status(status: str) -> str:
+    return call("task.set_status", conversation="c-{slot}", task="1", status=status)
+
+
+def _odd(lists: int) -> int:
+    """So many of them that two statuses in turn come to each list in turn: a step that changes nothing is no change."""
+    return (lists - 1) | 1
+
+
+def processor_s(pid: int) -> float:
+    """Seconds of a processor that all threads of a process have used."""
+    spent = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        spent += int((thread / "schedstat").read_text().split()[0])
+    return spent / 1e9
+
+
+def _waited(daemon: Daemon, ask: Callable[[], list[object]]) -> str:
+    before, begin = processor_s(daemon.pid), time.perf_counter()
+    asked = len(ask())
+    waited = (time.perf_counter() - begin) / asked
+    return f"{(processor_s(daemon.pid) - before) / asked * 1e3:,.2f} ms, waited {waited * 1e3:,.2f}"
+
+
+def _resident(daemon: Daemon) -> str:
+    return f"{process.resident_bytes(daemon.pid) / 2**20:,.1f} MiB"
+
+
+SCENARIOS: dict[str, Callable[[Bench, int], Figures]] = {
+    "events": events,
+    "lists": lists,
+    "tasks of one list": one_list,
+    "subscribers of one list": of_one_list,
+    "subscribers of as many lists": of_many_lists,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())
