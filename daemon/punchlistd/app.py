@@ -388,11 +388,12 @@ class App:
 async def _erase_rest(log: SqliteLog) -> None:
     """Erase what a daemon left that was killed between a tombstone and the erasure.
 
-    What can't be erased now, for want of room or because of damage, is left to maintenance and to another start.
+    Those that are not indexed yet: before anybody reads. What could not be erased for want of room, or can't be because
+    of damage, is left to maintenance.
     """
     with contextlib.suppress(StorageFull):
         try:
-            for name in await log.unerased():
+            for name in log.just_deleted:
                 discard(beside(log.path, ".search"))  # it may hold their words, and is made again
                 await log.erase(name)
         except Damaged as damaged:

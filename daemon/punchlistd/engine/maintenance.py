@@ -7,6 +7,8 @@ or has been quiet for a moment.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
+import anyio
+
 from punchlistd.engine.conversations import Conversations
 from punchlistd.engine.loaded import LoadedConversation
 from punchlistd.engine.metrics import Metrics
@@ -100,6 +102,8 @@ class Maintenance:
         self._asked = False
         self._held = False
         self._recovered = False
+        self._recovering = anyio.Lock()
+        self._surveyed = False
         self._unerased = False
         self._planned = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -144,10 +148,27 @@ class Maintenance:
         self._wake()
 
     async def recover(self) -> None:
-        """Index what a killed daemon left unindexed; then the totals of all conversations are known."""
-        await self._conversations.recover()
-        self._recovered = True
-        self._ask()
+        """Load what a killed daemon left unindexed and, beside the first calls, look at all conversations.
+
+        Then the index is kept up, and the totals are known.
+        """
+        async with self._recovering:
+            if self._recovered:
+                return
+            await self._conversations.recover()
+            try:
+                await self._conversations.rebuilt(self._survey)
+            except (StorageFull, Damaged) as error:
+                self._metrics.error(f"the index can't be built again: {error}")
+            self._recovered = True
+            self._ask()
+
+    async def _survey(self) -> None:
+        found = await self._log.survey()
+        self._surveyed = True
+        self._unerased = bool(found.unerased)
+        for name in found.timed:
+            await self._conversations.load(name)  # its time begins
 
     async def erase(self, name: str) -> None:
         """Erase a deleted conversation from the disk; if the disk is too full, as soon as it is not."""
@@ -163,8 +184,7 @@ class Maintenance:
 
     async def refresh(self) -> None:
         """Bring the store's list of conversations up to date with everything acknowledged."""
-        await self._conversations.recover()
-        self._recovered = True
+        await self.recover()
         if self._conversations.changed() or self._log.unindexed:
             done = asyncio.get_running_loop().create_future()
             self._waiting.append(done)
@@ -177,9 +197,9 @@ class Maintenance:
 
         async def save() -> None:
             await self._conversations.save(everything)
+            if not self._surveyed:
+                await self._survey()
             if not self._totals.known:
-                for name in await self._log.timed():
-                    await self._conversations.load(name)  # its time begins
                 self._totals.start(await self._log.totals(), self._conversations.loaded.values())
             await self._erase_rest()
 
@@ -198,7 +218,7 @@ class Maintenance:
                 done.set_result(None)
 
     async def _erase_rest(self) -> None:
-        """What was deleted when the disk was full."""
+        """What was deleted when the disk was full, or by a daemon that did not come to it."""
         if self._unerased:
             self._unerased = False
             for name in await self._log.unerased():

@@ -9,7 +9,7 @@ from operator import itemgetter
 import msgspec
 
 from punchlistd.store.lines import checksum
-from punchlistd.store.listing import cursor_of, fold, is_timed, place_of, search_text
+from punchlistd.store.listing import cursor_of, fold, place_of, search_text
 from punchlistd.store.operations import PAGE, Operations
 from punchlistd.store.port import Snapshot
 from punchlistd.store.record import key_hash
@@ -147,19 +147,9 @@ def names(log: Operations, user: str) -> list[str]:
 def totals(log: Operations) -> tuple[int, int]:
     """Tasks that are open and in progress, over all conversations that belong to no user."""
     return log.connection.execute(
-        """SELECT coalesce(sum(open), 0), coalesce(sum(in_progress), 0) FROM conversations
+        """SELECT coalesce(sum(open), 0), coalesce(sum(in_progress), 0) FROM conversations NOT INDEXED
         WHERE deleted = 0 AND user = ''"""
     ).fetchone()
-
-
-def timed(log: Operations) -> list[str]:
-    """Conversations that wait for a time, by their summaries: the words are looked for before any is decoded."""
-    found = log.connection.execute(
-        """SELECT name, summary, open + in_progress FROM conversations
-        WHERE deleted = 0 AND (instr(summary, CAST('"wakes_at":' AS BLOB))
-        OR (open = 0 AND in_progress = 0 AND instr(summary, CAST('"auto_clear":"idle"' AS BLOB))))"""
-    )
-    return [name for name, summary, unfinished in found if is_timed(summary, unfinished)]
 
 
 def page(  # noqa: PLR0913, PLR0917 - the filters of the wire

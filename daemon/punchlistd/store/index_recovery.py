@@ -1,7 +1,8 @@
 """Reading a conversation through the index, without believing it: damage to it must not hide events of a sound log.
 
-Where the index can't be read, or an answer is shorter than the conversation's own numbers say, the log is scanned once
-as a whole, and what was found takes the place of the index until that has been written anew.
+Where the index can't be read, does not know a name that it should, or an answer is shorter than the conversation's own
+numbers say, the log is scanned once as a whole, and what was found takes the place of the index until that has been
+written anew.
 """
 
 import logging
@@ -11,9 +12,10 @@ from typing import TypeVar, TypeVarTuple
 
 import msgspec
 
-from punchlistd.store import reading
+from punchlistd.store import index, reading
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import Damaged, Loaded, Stored
+from punchlistd.store.survey import finish, names_problem
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +30,7 @@ class _Summary(msgspec.Struct):
 def load(log: Operations, conversation: str) -> Loaded:
     """The newest snapshot that fits the log, and everything after it."""
     try:
-        loaded = through_index(log, reading.load, log, conversation)
+        loaded = through_index(log, reading.load, conversation)
     except Damaged as error:
         if error.seq in log.damage or not _scan_once(log, conversation):
             raise
@@ -43,7 +45,7 @@ def read(log: Operations, after: int, limit: int, conversation: str | None, max_
     """Events after a position, whole groups of them, up to the first that can't be trusted."""
     if conversation is None:
         return reading.read(log, after, limit, max_bytes)
-    found = through_index(log, reading.read_of, log, conversation, after, limit, max_bytes)
+    found = through_index(log, reading.read_of, conversation, after, limit, max_bytes)
     short = found.last_version is not None and found.last_version < _summary_version(log, conversation)
     unexplained = found.damage is not None and found.damage.seq not in log.damage
     if (short or unexplained) and _scan_once(log, conversation):
@@ -53,15 +55,18 @@ def read(log: Operations, after: int, limit: int, conversation: str | None, max_
     return found.events
 
 
-def through_index(log: Operations, operation: Callable[[*Ts], T], *args: *Ts) -> T:
-    """What an operation finds with the help of the index; without it, where that can't be read."""
+def through_index(log: Operations, operation: Callable[[Operations, str, *Ts], T], conversation: str, *args: *Ts) -> T:
+    """What an operation finds of a conversation with the help of the index; without it, where that can't be read."""
+    if not log.index_bypassed and (problem := names_problem(log, conversation)):
+        log.index_error = problem
+        _scan_once(log, "some conversations")
     try:
-        return operation(*args)
+        return operation(log, conversation, *args)
     except sqlite3.DatabaseError as error:
         log.index_error = str(error)
         if not _scan_once(log, "some conversations"):
             raise
-        return operation(*args)
+        return operation(log, conversation, *args)
 
 
 def ask(log: Operations, operation: Callable[[Operations, *Ts], T], *args: *Ts) -> T:
@@ -76,6 +81,20 @@ def ask(log: Operations, operation: Callable[[Operations, *Ts], T], *args: *Ts) 
     except Damaged as damaged:
         log.index_error = log.index_error or ("" if damaged.conversation else damaged.reason)
         raise
+
+
+def ask_sound(log: Operations, operation: Callable[[Operations, *Ts], T], *args: *Ts) -> T:
+    """The same, of what relies on more than one name: all of the index is looked at before."""
+    ask(log, finish)
+    return ask(log, operation, *args)
+
+
+def owner(log: Operations, conversation: str) -> str | None:
+    """The user of a conversation, None if there is none."""
+    if problem := names_problem(log, conversation):
+        log.index_error = problem
+        raise Damaged("", 0, f"the index can't be read: {problem}")
+    return index.owner(log, conversation)
 
 
 def _summary_version(log: Operations, conversation: str) -> int:

@@ -1,7 +1,6 @@
-"""Whether a database file has all its pages and its index of names is sound, which SQLite does not look at by itself.
+"""Whether a database file has all its pages and the tables that we made, which SQLite does not look at by itself.
 
-A file that was cut short reads as zeroes behind the cut, and an index of zeroes finds nothing: conversations would be
-missing without a word.
+A file that was cut short reads as zeroes behind the cut: conversations would be missing without a word.
 """
 
 import os
@@ -46,15 +45,6 @@ def _written_ahead(path: str, page: int) -> set[int]:
         for place in range(_HEADER, size_of(path) - _FRAME, _FRAME + page):
             found.add(int.from_bytes(os.pread(file.fileno(), 4, place), "big"))
     return found
-
-
-def name_problem(connection: sqlite3.Connection) -> str:
-    """How the table of conversations differs from its indexes, through which they are found; "" if it does not."""
-    try:
-        problem = connection.execute("PRAGMA integrity_check(conversations)").fetchone()[0]
-    except sqlite3.DatabaseError as error:
-        problem = str(error)
-    return "" if problem == "ok" else problem
 
 
 def check_schema(connection: sqlite3.Connection, path: str) -> None:

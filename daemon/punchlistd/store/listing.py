@@ -39,8 +39,14 @@ def search_text(conversation: str, summary: bytes) -> str:
 
 
 def is_timed(summary: bytes, unfinished: int) -> bool:
-    """Whether a conversation has deferred tasks, or has finished ones alone and clears itself when idle."""
-    shown = _decode_shown(summary)
+    """Whether a conversation has deferred tasks, or has finished ones alone and clears itself when idle.
+
+    Of one whose summary is spoiled too: its events tell.
+    """
+    try:
+        shown = _decode_shown(summary)
+    except msgspec.MsgspecError:
+        return True
     is_finished = not unfinished and bool(shown.counts.completed or shown.counts.failed)
     return shown.wakes_at is not None or (shown.settings.auto_clear == "idle" and is_finished)
 

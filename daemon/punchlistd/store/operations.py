@@ -58,6 +58,17 @@ _UNWRITTEN = frozenset({sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_TRUNCAT
 """What it says of a write that failed; of a flush it says something else."""
 
 
+class Surveyed:
+    """How far the table of lists was compared with its indexes since the log was opened: see `survey`."""
+
+    def __init__(self, *, whole: bool = False) -> None:
+        self.whole = self.names = whole
+        """Whether all of it is sound, and whether every name is found."""
+        self.up_to = self.lists = self.listed = 0
+        self.timed: list[str] = []
+        self.unerased: list[str] = []
+
+
 class Operations:
     """An open log. Attributes may be read from any thread, everything else belongs to the database thread."""
 
@@ -84,6 +95,7 @@ class Operations:
         """Whether `unindexed` holds the whole log, in the place of the index."""
         self.index_error = ""
         """Why the index can't be read, until it is built again."""
+        self.surveyed = Surveyed()
         self.epoch: str = self.meta("epoch", str)
         self.indexed: int = self.meta("indexed", int)
         self.head: int = connection.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0]
@@ -156,6 +168,7 @@ class Operations:
         self.indexed = self._pages = self._laid_out = 0
         self.scanned = self.index_bypassed = False
         self.index_error = ""
+        self.surveyed = Surveyed(whole=True)
         self.damage.clear()
         self.ownerless.clear()
 

@@ -7,7 +7,7 @@ log in memory that tests run on are held to it by one suite of tests.
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -127,6 +127,16 @@ class Loaded(msgspec.Struct, frozen=True, gc=False):
     seq: int = 0
     check: str = ""
     newer: list[Stored] = []
+
+
+class Survey(NamedTuple):
+    """What a look at all lists has found: those that wait for a time, and the deleted ones that are not erased yet.
+
+    The first clear themselves when idle and have finished tasks alone, or have deferred tasks.
+    """
+
+    timed: list[str]
+    unerased: list[str]
 
 
 class StorageFull(Exception):
@@ -283,10 +293,11 @@ class EventLog(Protocol):
         """
         ...
 
-    async def timed(self) -> list[str]:
-        """Return the conversations that wait for a time, as of the last `maintain`.
+    async def survey(self) -> Survey:
+        """Look at all conversations, as of the last `maintain`, in slices between which others have their turn.
 
-        They clear themselves when idle and have finished tasks alone, or have deferred tasks.
+        Raises:
+            Damaged: They are not found as they should be; the index is to be built again.
         """
         ...
 

@@ -344,8 +344,9 @@ def load(log: Operations, conversation: str) -> Loaded:
     saved = None
     with suppress(sqlite3.DatabaseError):
         saved = log.connection.execute(
-            """SELECT state, version, seq, chain, sum FROM snapshots
-            JOIN conversations ON id = snapshots.conversation WHERE name = ?""",
+            """SELECT state, version, snapshots.seq, chain, sum FROM conversations AS named
+            JOIN conversations AS one NOT INDEXED ON one.id = named.id AND +one.name = named.name
+            JOIN snapshots ON snapshots.conversation = one.id WHERE named.name = ?""",  # index and table agree on it
             (conversation,),
         ).fetchone()
     if saved and isinstance(saved[0], bytes) and checksum(saved[0]) == saved[4]:

@@ -16,11 +16,19 @@ import aiosqlite
 import anyio
 import anyio.to_thread
 
-from punchlistd.store import erase, index, index_recovery, integrity, reading, schema
+from punchlistd.store import erase, index, index_recovery, integrity, reading, schema, survey
 from punchlistd.store.backup import Copy, finish
 from punchlistd.store.filesystem import file_system_of, is_remote
 from punchlistd.store.operations import Operations
-from punchlistd.store.port import Damaged, Loaded, LogUnusable, Sealed, Snapshot, StorageFailed, StorageFull, Stored
+from punchlistd.store.port import (
+    Loaded,
+    LogUnusable,
+    Sealed,
+    Snapshot,
+    StorageFailed,
+    Stored,
+    Survey,
+)
 from punchlistd.store.rebuild import rebuild
 from punchlistd.store.verify import Report
 
@@ -98,11 +106,7 @@ def open_log(
         schema.upgrade(connection, path, schema.UPGRADES)
         integrity.check_schema(connection, path)
         operations = Operations(connection, path, reserve_bytes, watch, twin)
-        operations.index_error = integrity.name_problem(connection)
-        if operations.index_error:
-            _rebuild(operations)
-        else:
-            reading.scan(operations, operations.indexed)
+        reading.scan(operations, operations.indexed)
         return operations
     except BaseException as error:
         if connection is not None:
@@ -110,16 +114,6 @@ def open_log(
         if isinstance(error, sqlite3.Error | OSError):
             raise _unusable(path, error) from error
         raise
-
-
-def _rebuild(log: Operations) -> None:
-    """Build the index again; where it can't be, because events are spoiled too, the log is read without it."""
-    logger.error("%s: the index is damaged (%s); it is built again from the log", log.path, log.index_error)
-    try:
-        rebuild(log)
-    except (Damaged, StorageFull) as error:
-        logger.error("%s: the index is not built again: %s", log.path, error)
-        index_recovery.bypass_index(log)
 
 
 class SqliteLog:
@@ -250,15 +244,11 @@ class SqliteLog:
 
     async def keys(self, conversation: str) -> list[int]:
         """`key_hash` of each key of the conversation."""
-        return await self._run(
-            index_recovery.through_index, self._operations, reading.keys, self._operations, conversation
-        )
+        return await self._run(index_recovery.through_index, self._operations, reading.keys, conversation)
 
     async def find_key(self, conversation: str, key: str) -> list[Stored]:
         """Return the group of events that used the key; empty if there is none."""
-        return await self._run(
-            index_recovery.through_index, self._operations, reading.find_key, self._operations, conversation, key
-        )
+        return await self._run(index_recovery.through_index, self._operations, reading.find_key, conversation, key)
 
     async def resolve(self, session: str) -> list[str]:
         """Return the conversations that a session is attached to."""
@@ -266,23 +256,26 @@ class SqliteLog:
 
     async def owner(self, conversation: str) -> str | None:
         """The user of a conversation."""
-        return await self._ask_index(index.owner, conversation)
+        return await self._ask_index(index_recovery.owner, conversation)
 
     async def names(self, user: str) -> list[str]:
         """Return the conversations of a user."""
-        return await self._ask_index(index.names, user)
+        return await self._ask_sound_index(index.names, user)
 
     async def totals(self) -> tuple[int, int]:
         """Tasks that are open and in progress, over all conversations."""
         return await self._ask_index(index.totals)
 
-    async def timed(self) -> list[str]:
-        """Return the conversations that wait for a time."""
-        return await self._ask_index(index.timed)
+    async def survey(self) -> Survey:
+        """Look at all conversations, in slices."""
+        await self._ask_index(survey.begin)
+        while not await self._ask_index(survey.step):
+            pass
+        return survey.result(self._operations)
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
         """Index all events that are not indexed yet and save snapshots."""
-        await self._ask_index(index.maintain, snapshots)
+        await self._ask_sound_index(index.maintain, snapshots)
 
     async def rebuild(self) -> None:
         """Write the log anew with an empty index; every conversation is unindexed then, and `maintain` indexes it."""
@@ -293,11 +286,16 @@ class SqliteLog:
 
     async def erase(self, conversation: str) -> None:
         """Erase from the disk every line before the newest tombstone."""
-        await self._ask_index(erase.erase, conversation)
+        await self._ask_sound_index(erase.erase, conversation)
 
     async def unerased(self) -> list[str]:
         """Return the deleted conversations whose events are not erased yet."""
         return await self._ask_index(index.unerased)
+
+    @property
+    def just_deleted(self) -> list[str]:
+        """Those of them whose deletion is not indexed yet; `survey` finds the others."""
+        return list(self._operations.unindexed.tombstones)
 
     async def backup(self, path: str, *, check: bool = True) -> Report:
         """Write a verified copy to a new path while commits go on, and return what it holds.
@@ -345,7 +343,7 @@ class SqliteLog:
         cursor: str | None = None,
     ) -> tuple[list[bytes], str | None]:
         """Return a page of summaries, most recently changed first, and the cursor of the next page."""
-        return await self._ask_index(index.page, query, user, active, kind, limit, cursor)
+        return await self._ask_sound_index(index.page, query, user, active, kind, limit, cursor)
 
     async def _run(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
         if self._closed:
@@ -355,3 +353,7 @@ class SqliteLog:
     async def _ask_index(self, operation: Callable[[Operations, *Ts], T], *args: *Ts) -> T:
         """Run an operation that relies on the index."""
         return await self._run(index_recovery.ask, self._operations, operation, *args)
+
+    async def _ask_sound_index(self, operation: Callable[[Operations, *Ts], T], *args: *Ts) -> T:
+        """Run one that relies on all of it: where that was not looked at yet, it is now."""
+        return await self._run(index_recovery.ask_sound, self._operations, operation, *args)

@@ -7,7 +7,7 @@ import pytest
 
 from punchlist_testing.engine import TouchyLog, engine
 from punchlistd.engine.maintenance import BUSY_EVENTS, EVENTS_EACH
-from punchlistd.store.port import StorageFull
+from punchlistd.store.port import Damaged, StorageFull
 
 C = "c"
 
@@ -122,3 +122,18 @@ async def test_totals_are_right_after_a_kill_a_refused_append_and_a_deletion(tmp
         token = (await peer.refusal("conversation.delete", conversation=C))["token"]
         await peer.result("conversation.delete", conversation=C, confirm=token)
         assert running.totals[-1] == (1, 0)
+
+
+async def test_what_was_deleted_and_not_erased_is_erased_after_the_next_start(tmp_path: Path) -> None:
+    log = TouchyLog()
+    async with engine(tmp_path, log) as running:
+        peer = await running.connect()
+        await peer.result("task.add", conversation=C, title="secret")
+        token = (await peer.refusal("conversation.delete", conversation=C))["token"]
+        log.erase_refusal = Damaged(C, 1, "spoiled")
+        await peer.result("conversation.delete", conversation=C, confirm=token)
+    assert await log.unerased() == [C]
+    log.erase_refusal = None
+    async with engine(tmp_path, log) as running:
+        await running.maintenance.refresh()
+    assert await log.unerased() == []

@@ -7,7 +7,7 @@ import pytest
 
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
 from punchlistd.clock import now_ms
-from punchlistd.store.port import Damaged, StorageFull
+from punchlistd.store.port import Damaged, StorageFull, Survey
 
 LISTS = {"of:ann:old", "of:ann:new", "of:ann:again", "mine"}
 """Those of the user ann."""
@@ -155,19 +155,19 @@ async def test_what_waits_for_a_time_is_found_though_the_index_was_damaged_when_
     async with engine(tmp_path, log) as running:
         later = now_ms() + 3_600_000
         await (await running.connect()).result("task.add", conversation="c", title="a", not_before=later)
-    timed, rebuild, damage = log.timed, log.rebuild, [Damaged("", 0, "a test said so")] * 2
+    survey, rebuild, damage = log.survey, log.rebuild, [Damaged("", 0, "a test said so")] * 2
 
-    async def timed_later() -> list[str]:
+    async def surveyed_later() -> Survey:
         if damage:
             raise damage.pop()
-        return await timed()
+        return await survey()
 
     async def rebuilt_later() -> None:
         if damage:
             raise damage.pop()
         await rebuild()
 
-    monkeypatch.setattr(log, "timed", timed_later)
+    monkeypatch.setattr(log, "survey", surveyed_later)
     monkeypatch.setattr(log, "rebuild", rebuilt_later)
     async with engine(tmp_path, log, index_delay_s=0.01) as running:
         await until(lambda: running.totals)

@@ -1,6 +1,5 @@
 import os
 import shutil
-import sqlite3
 import tracemalloc
 from pathlib import Path
 
@@ -73,21 +72,6 @@ async def test_a_flipped_bit_of_the_size_costs_no_memory(tmp_path: Path) -> None
         assert tracemalloc.get_traced_memory()[1] < 2 << 20
     finally:
         tracemalloc.stop()
-
-
-async def test_an_index_of_names_that_finds_nothing_is_built_again(tmp_path: Path) -> None:
-    path = await closed_log(tmp_path)
-    connection = sqlite3.connect(path)
-    root = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_conversations_1'")
-    place = (root.fetchone()[0] - 1) * 4096
-    connection.close()
-    content = bytearray(path.read_bytes())
-    content[place + 2048 : place + 4096] = bytes(2048)
-    path.write_bytes(content)
-    log = await SqliteLog.open(str(path), reserve_bytes=0)
-    assert len(log.unindexed_conversations()) == log.unindexed == 40
-    assert len((await log.load("c7")).newer) == 1
-    await log.close()
 
 
 async def test_a_flipped_bit_in_the_definition_of_a_table_is_refused_with_a_sentence(tmp_path: Path) -> None:

@@ -276,7 +276,7 @@ async def test_finished_lists_that_clear_themselves_when_idle_are_found(scribe: 
             scribe.snapshot("deferred", open=1, about={"wakes_at": 9}),
         ]
     )
-    assert sorted(await scribe.log.timed()) == ["deferred", "failed", "finished"]
+    assert sorted((await scribe.log.survey()).timed) == ["deferred", "failed", "finished"]
 
 
 @pytest.fixture

@@ -612,8 +612,8 @@ MUTANTS = (
     Mutant(
         "a finished list is cleared after a restart too",
         _ENGINE + "maintenance.py",
-        "                    await self._conversations.load(name)  # its time begins\n",
-        "                    pass\n",
+        "            await self._conversations.load(name)  # its time begins\n",
+        "            pass\n",
         ("tests/daemon/engine/test_idle.py",),
     ),
     Mutant(

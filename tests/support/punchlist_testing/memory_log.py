@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from punchlistd.store.listing import cursor_of, fold, is_timed, place_of, search_text
-from punchlistd.store.port import Damaged, Loaded, Sealed, Snapshot, Stored
+from punchlistd.store.port import Damaged, Loaded, Sealed, Snapshot, Stored, Survey
 from punchlistd.store.record import key_hash, take_groups, verify_chain
 
 
@@ -119,13 +119,14 @@ class MemoryLog:
         alive = [saved for saved in self._summaries.values() if not (saved.deleted or saved.user)]
         return sum(saved.open for saved in alive), sum(saved.in_progress for saved in alive)
 
-    async def timed(self) -> list[str]:
-        """Conversations that wait for a time."""
-        return sorted(
+    async def survey(self) -> Survey:
+        """Conversations that wait for a time, and those to be erased."""
+        timed = sorted(
             name
             for name, saved in self._summaries.items()
             if not saved.deleted and is_timed(saved.summary, saved.open + saved.in_progress)
         )
+        return Survey(timed, list(self._tombstones))
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
         """Save snapshots; there is no other index to bring up to date."""
