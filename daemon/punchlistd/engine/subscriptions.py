@@ -22,7 +22,7 @@ from punchlistd.engine.access import Access
 from punchlistd.engine.conversations import Conversations, damage_of, gap_of
 from punchlistd.engine.presence import Presence
 from punchlistd.engine.replies import Reply, notification
-from punchlistd.engine.views import View
+from punchlistd.engine.views import Same, View
 from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, EventLog, Gap, Stored
 
@@ -198,6 +198,7 @@ class Subscriptions:
         self._recent_bytes = 0
         self._groups: dict[str | None, _Group] = {}
         self._delivering = False
+        self._same: Same = {}
         self._pausing: list[Subscription] = []
         self._turn = asyncio.Lock()
         self.presence = Presence(self._show_presence)
@@ -315,6 +316,7 @@ class Subscriptions:
             if (group := self._groups.get(conversation)) is not None:
                 self._deliver(group, its_lines, before)
         self._delivering = False
+        self._same = {}
         pausing, self._pausing = self._pausing, []
         for subscription in pausing:
             self._stop(subscription)
@@ -450,7 +452,8 @@ class Subscriptions:
                 push, more = None, False
                 if not opened.state.exists or _may_see(subscription, opened.state.user):
                     behind = subscription.known if len(subscription.stale) == 1 else subscription.position
-                    push, more = shown.push(subscription.id, opened, behind)
+                    same = self._same if self._delivering else {}
+                    push, more = shown.push(subscription.id, opened, behind, same)
                 if not more:
                     del subscription.stale[name]
                 if push is not None:

@@ -3,8 +3,11 @@
 A view owes a subscriber the newest there is, never what it was in between. So it keeps no queue: `rows` keeps a
 position and the ids of what did not fit into the last piece, `presence` what it told last, the others nothing. What
 `push` makes goes to subscription `id`; `behind` is the position up to which that subscriber has been told of every
-conversation.
+conversation. Those who are equally far are told the same, but for the id: within one delivery that is made once, and
+`same` keeps it.
 """
+
+from collections.abc import Hashable
 
 import msgspec
 
@@ -13,11 +16,14 @@ from punchlistd.engine.loaded import LoadedConversation
 from punchlistd.engine.presence import Presence
 from punchlistd.engine.replies import Reply, notification
 
+Same = dict[Hashable, bytes]
+"""What stands behind the subscription's id in a notification that several are sent."""
+
 
 class Lists:
     """The whole list."""
 
-    def push(self, id: str, opened: LoadedConversation, behind: int) -> tuple[Reply, bool]:
+    def push(self, id: str, opened: LoadedConversation, behind: int, same: Same) -> tuple[Reply, bool]:
         """The notification, and whether more has to follow."""
         state = opened.state
         head = _encode(
@@ -47,11 +53,15 @@ class Rows:
         self._seen = -1 if after is None else after
         self._rest: dict[str, None] = {}
 
-    def push(self, id: str, opened: LoadedConversation, behind: int) -> tuple[Reply, bool]:
+    def push(self, id: str, opened: LoadedConversation, behind: int, same: Same) -> tuple[Reply, bool]:
         """The notification, and whether more has to follow.
 
         While more follows, the position to go on from stays where everything before it is told.
         """
+        key = None if self._rest else (Rows, opened.state.conversation, self._seen, self._piece)
+        if (rest := same.get(key)) is not None:
+            self._after = self._seen = opened.seq
+            return notification("rows", _to(id) + rest), False
         state = opened.state
         reset, ids, gone = changes(opened, self._seen)
         if reset:
@@ -67,27 +77,26 @@ class Rows:
         more = bool(self._rest)
         if not more:
             self._after = self._seen
-        head = _encode(
-            {
-                "subscription": id,
-                "conversation": state.conversation,
-                "version": state.version,
-                "seq": self._after,
-            }
-        )
+        head = _encode({"conversation": state.conversation, "version": state.version, "seq": self._after})
         members = row_members(opened, rows, gone, reset=reset)
-        return notification("rows", b"%b,%b%b}" % (head[:-1], members, b',"more":true' if more else b"")), more
+        rest = b",%b,%b%b}" % (head[1:-1], members, b',"more":true' if more else b"")
+        if key is not None and not more:
+            same[key] = rest
+        return notification("rows", _to(id) + rest), more
 
 
 class Boards:
     """Each conversation in a line, but threads of chats, which no board shows."""
 
-    def push(self, id: str, opened: LoadedConversation, behind: int) -> tuple[Reply | None, bool]:
+    def push(self, id: str, opened: LoadedConversation, behind: int, same: Same) -> tuple[Reply | None, bool]:
         """The notification, if there is one, and whether more has to follow."""
         if opened.state.kind == "chat":
             return None, False
-        push = BoardPush(subscription=id, seq=behind, card=opened.view(), gone=not opened.state.exists)
-        return notification("board", _encode(push)), False
+        key = (Boards, opened.state.conversation, behind)
+        if (rest := same.get(key)) is None:
+            push = BoardPush(subscription="", seq=behind, card=opened.view(), gone=not opened.state.exists)
+            rest = same[key] = _encode(push).removeprefix(_to(""))
+        return notification("board", _to(id) + rest), False
 
 
 class Present:
@@ -105,7 +114,7 @@ class Present:
         self._user = user
         self._told = b""
 
-    def push(self, id: str, opened: LoadedConversation, behind: int) -> tuple[Reply | None, bool]:
+    def push(self, id: str, opened: LoadedConversation, behind: int, same: Same) -> tuple[Reply | None, bool]:
         """The notification, if there is one, and whether more has to follow."""
         present = self._presence.present(self._user, opened.state)
         if present == self._told:
@@ -125,6 +134,11 @@ def view(name: str, after: int | None, piece: int, presence: Presence, user: str
     if name == "presence":
         return Present(presence, user)
     return {"list": Lists(), "board": Boards()}.get(name)
+
+
+def _to(id: str) -> bytes:
+    """The beginning of a notification's params."""
+    return b'{"subscription":' + _encode(id)
 
 
 def changes(opened: LoadedConversation, since: int) -> tuple[bool, list[str], list[str]]:

@@ -1,6 +1,7 @@
 """What `rows` and `board` tell: their fold is the list, at every moment, from wherever a reader goes on."""
 
 import os
+from collections.abc import Hashable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,6 +17,8 @@ from punchlist_testing.domain import random_call
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
 from punchlistd.domain import state
 from punchlistd.domain.state import initial_state
+from punchlistd.engine import views
+from punchlistd.engine.loaded import LoadedConversation
 
 C = "c"
 CALLS = int(os.environ.get("CALLS", "150"))
@@ -264,3 +267,47 @@ async def test_no_board_shows_the_threads_of_chats(running: Engine, peer: Peer) 
     chats = (await peer.result("conversation.list", kind="chat"))["conversations"]
     assert [(one["conversation"], one["kind"]) for one in chats] == [("chat-1", "chat")]
     assert len((await peer.result("conversation.list", kind="any"))["conversations"]) == 2
+
+
+async def test_followers_who_are_equally_far_are_told_the_same_and_it_is_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[list[str]] = []
+    encoded = views.encoded_rows
+
+    def noted(opened: LoadedConversation, ids: list[str]) -> list[bytes]:
+        made.append(ids)
+        return encoded(opened, ids)
+
+    async with engine(tmp_path) as running:
+        writer = await running.connect()
+        await writer.result("task.add", conversation=C, title="a")
+        peers = [await running.connect() for _ in range(5)]
+        for view, place in (("rows", {"conversation": C}), ("board", {})):
+            for peer in peers:
+                await peer.result("event.subscribe", view=view, **place)
+        for peer in peers[1:]:
+            await peer.result("event.subscribe", view="rows", conversation=C)  # a second one, of another id
+        for peer in (*peers, *peers[1:]):
+            await peer.push()  # the whole list, to each rows at its beginning
+        monkeypatch.setattr(views, "encoded_rows", noted)
+        await writer.result("task.edit", conversation=C, task="1", title="b")
+        told = [[(await peer.push())["params"] for _ in range(2 + (peer is not peers[0]))] for peer in peers]
+        assert made == [["1"]]
+        assert [[one.pop("subscription") for one in each] for each in told] == [["1", "2"]] + [["1", "3", "2"]] * 4
+        assert all(one in told[0] for each in told for one in each)
+        assert told[0][0]["rows"][0]["title"] == "b" and told[0][1]["card"]["version"] == 3
+
+
+async def test_followers_who_are_not_equally_far_are_told_what_each_lacks(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        writer = await running.connect()
+        for title in ("a", "b", "c"):
+            await writer.result("task.add", conversation=C, title=title)
+        opened, same = running.conversations.loaded[C], dict[Hashable, bytes]()
+        lacks: list[list[str]] = []
+        for after in (3, 2, 3, None):
+            push, more = views.Rows(after, 1 << 16).push("7", opened, 0, same)
+            assert isinstance(push, bytes) and not more
+            lacks.append(sorted(row["id"] for row in msgspec.json.decode(push)["params"]["rows"]))
+        assert lacks == [["3"], ["2", "3"], ["3"], ["1", "2", "3"]]

@@ -610,6 +610,13 @@ MUTANTS = (
         ("tests/daemon/engine/test_idle.py",),
     ),
     Mutant(
+        "who is told the same is equally far",
+        _ENGINE + "views.py",
+        "(Rows, opened.state.conversation, self._seen, self._piece)",
+        "(Rows, opened.state.conversation, self._piece)",
+        ("tests/daemon/engine/test_views.py",),
+    ),
+    Mutant(
         "a finished list is cleared after a restart too",
         _ENGINE + "maintenance.py",
         "            await self._conversations.load(name)  # its time begins\n",
