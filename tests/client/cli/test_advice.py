@@ -23,8 +23,11 @@ def unknown(text: str) -> list[str]:
 
 
 def literals(path: Path) -> Iterator[str]:
-    """The texts of a module, f-strings in their constant parts."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    """The texts of a module that names such a command, f-strings in their constant parts."""
+    source = path.read_text("utf-8")
+    if not _NAMED.search(source):
+        return
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 
