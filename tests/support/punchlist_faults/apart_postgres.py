@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from punchlist.cli.space_postgres import login
@@ -80,7 +81,7 @@ def terminate(world: World, _name: str) -> Callable[[], None]:
     process = world.servers[SERVER].process
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     for child in children:
-        words = Path(f"/proc/{child}/cmdline").read_bytes()
-        if f" {DATABASE} ".encode() in words:
-            os.kill(int(child), signal.SIGTERM)  # as pg_terminate_backend does
+        with suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+            if f" {DATABASE} ".encode() in Path(f"/proc/{child}/cmdline").read_bytes():
+                os.kill(int(child), signal.SIGTERM)  # as pg_terminate_backend does
     return lambda: None
