@@ -211,8 +211,8 @@ class Conversations:
             self._listings.drop(opened)
 
     def drop_empty(self, id: str) -> None:
-        """Unload a conversation that does not exist, and is not about to."""
-        if (opened := self.loaded.get(id)) is not None and not opened.state.exists and not opened.dirty:
+        """Unload a conversation that does not exist."""
+        if (opened := self.loaded.get(id)) is not None and not opened.state.exists:
             self.drop(id)
 
     def changed(self) -> list[LoadedConversation]:

@@ -175,13 +175,6 @@ MUTANTS = (
         ("tests/daemon/engine/test_slices.py",),
     ),
     Mutant(
-        "a list that is being made is not unloaded",
-        _ENGINE + "conversations.py",
-        " and not opened.state.exists and not opened.dirty:",
-        " and not opened.state.exists:",
-        ("tests/daemon/engine/test_slices.py",),
-    ),
-    Mutant(
         "few states of the past are worked out beside each other",
         _ENGINE + "history.py",
         "        async with asked, self._room:\n",
