@@ -231,6 +231,8 @@ class Lane:
         if self._log.link.state != "up":
             left_s = self._patience_s()
             if left_s <= 0 or self._log.link.state == "refused":
+                if self._queue:
+                    self._log.hurry()
                 self._refuse_all(refusals.unreachable(self.space, self._log.link))
                 return None
             return left_s if self._queue else None

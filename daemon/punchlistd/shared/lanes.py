@@ -83,6 +83,7 @@ class Lanes:
 
     async def is_up(self, patience_s: float) -> bool:
         """Whether the space is reached, or will be soon."""
+        self.log.hurry()
         with anyio.move_on_after(patience_s):
             while self.log.link.state != "up":
                 await self._changed.wait()

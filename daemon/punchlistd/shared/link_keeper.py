@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import Protocol
 
+import anyio
 import msgspec
 
 from punchlistd.shared.link_refusals import Refusal
@@ -20,6 +21,9 @@ WATCH_S = 2.0
 AGAIN_S = 0.25
 AGAIN_AT_MOST_S = 5.0
 """The first pause between two attempts to connect, which doubles, and the longest one, in seconds."""
+
+HURRIED_S = 0.25
+"""The pause before an attempt for which somebody waits: a program that repeats its call must not flood a server."""
 
 
 class Served(Protocol):
@@ -50,6 +54,7 @@ class LinkKeeper(ABC):
         self._link = Link(since=_now())
         self._round_trip_s = 0.01
         self._listener: Listener | None = None
+        self._hurried = asyncio.Event()
 
     @property
     def member(self) -> str:
@@ -84,8 +89,15 @@ class LinkKeeper(ABC):
             if time.monotonic() - began > AGAIN_AT_MOST_S:
                 pause = AGAIN_S
             if attempt % len(self._space.urls) == 0 or why.final:
-                await asyncio.sleep(pause)
+                self._hurried.clear()
+                await asyncio.sleep(HURRIED_S)
+                with anyio.move_on_after(pause - HURRIED_S):
+                    await self._hurried.wait()
                 pause = min(2 * pause, AGAIN_AT_MOST_S)
+
+    def hurry(self) -> None:
+        """Try the way again soon, however long the pause was to be: somebody was refused because it is away."""
+        self._hurried.set()
 
     @abstractmethod
     async def _serve(self, url: str) -> Refusal:
@@ -112,6 +124,7 @@ class LinkKeeper(ABC):
             self._listener.link_changed(self.link)
 
     def _not_connected(self) -> Unreachable:
+        self.hurry()
         return Unreachable(self._link.reason or f"The space {self._space.name} is not connected yet.")
 
 

@@ -144,6 +144,10 @@ class SharedLog(Protocol):
         """
         ...
 
+    def hurry(self) -> None:
+        """Try a way that is away again soon: somebody was refused because of it."""
+        ...
+
     async def lists(self) -> list[str]:
         """The lists of the space, in the order of their names."""
         ...

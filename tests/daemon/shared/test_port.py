@@ -14,7 +14,7 @@ import pytest
 from punchlist_testing.hearing import PATIENCE_S, Hearing, heard
 from punchlist_testing.nats_server import NatsServer, needs_server
 from punchlist_testing.postgres_server import Members, PostgresServer, needs_postgres
-from punchlistd.shared import nats_check, postgres_check
+from punchlistd.shared import link_keeper, nats_check, postgres_check
 from punchlistd.shared.nats import NatsLog
 from punchlistd.shared.port import Beat, Conflict, OutcomeUnknown, Posted, SharedLog, TooLarge, Unreachable
 from punchlistd.shared.postgres import PostgresLog
@@ -333,3 +333,18 @@ async def test_a_question_on_its_way_when_the_connection_is_cut_was_not_answered
             await asyncio.sleep(0)
             struck.server.kill()
         assert [type(one) for one in outcomes] == [Unreachable] * 4
+
+
+async def test_whoever_is_refused_because_the_server_is_away_makes_the_way_be_tried_again(
+    struck: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_keeper, "AGAIN_S", 3600.0)
+    log = struck.log(await struck.space(), "ann-1")
+    async with heard(log) as hearing:
+        await hearing.link("up")
+        struck.server.kill()
+        await hearing.link("down", "unreachable")
+        struck.server.start()
+        with pytest.raises(Unreachable):
+            await log.post("l", 0, "n", b"{}")
+        await hearing.link("up")
