@@ -238,6 +238,22 @@ async def test_a_change_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
         assert peaks[10_000] <= peaks[10] + 20_000
 
 
+async def test_a_page_costs_the_same_of_a_long_list(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
+        costs: dict[int, tuple[Calls, int]] = {}
+        for length in (100, 10_000):
+            place = {"conversation": f"of-{length}"}
+            await client.call("task.add_many", **place, tasks=titles(length))
+            tracemalloc.start()
+            with counted() as calls:
+                page = await client.call("task.list", **place, limit=5, offset=50)
+            costs[length] = calls, tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            assert [task["id"] for task in page["tasks"]] == ["51", "52", "53", "54", "55"] and page["total"] == length
+        assert costs[10_000][0].total <= costs[100][0].total + 10, costs[10_000][0].beyond(costs[100][0])
+        assert costs[10_000][1] <= costs[100][1] + 20_000  # a list of all tasks would take 80,000
+
+
 async def test_what_a_reader_of_rows_is_told_of_a_change_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon, 2) as (client, reader):
         costs: dict[int, tuple[Calls, int]] = {}

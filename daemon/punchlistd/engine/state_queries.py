@@ -87,15 +87,19 @@ def list_tasks(params: p.TaskList, opened: LoadedConversation, head: int) -> Out
 
 def filtered(params: p.TaskList, state: State, head: int, opened: LoadedConversation | None = None) -> Outcome:
     """A part of the list, of the present state if `opened` is given."""
-    found = [task for task in state.ordered() if _matches(task, params, state)]
-    if params.sort is not None:
-        found.sort(key=_SORTS[params.sort])
+    asked = [(matches, wanted) for name, matches in _FILTERS.items() if (wanted := getattr(params, name)) is not None]
     end = None if params.limit is None else params.offset + params.limit
-    page = found[params.offset : end]
+    if asked or params.sort is not None:
+        found = [task for task in state.ordered() if all(matches(task, wanted, state) for matches, wanted in asked)]
+        if params.sort is not None:
+            found.sort(key=_SORTS[params.sort])
+        total, page = len(found), found[params.offset : end]
+    else:  # costs what the page does, however long the list is
+        total, page = len(state.tasks), [state.tasks[name] for name in state.ids()[params.offset : end]]
     page = page if opened is None else opened.shown(page)
     damaged = b"" if opened is None else opened.damaged_member + opened.shared_member
     if params.fields is None:
-        return _list_result(_encode(page), state, head, len(found), damaged)
+        return _list_result(_encode(page), state, head, total, damaged)
     unknown = [name for name in params.fields if name not in Task.__struct_fields__]
     if unknown:
         known = ", ".join(Task.__struct_fields__)
@@ -106,22 +110,22 @@ def filtered(params: p.TaskList, state: State, head: int, opened: LoadedConversa
         )
     keep = {"id", *params.fields}
     cut = [{name: value for name, value in msgspec.to_builtins(task).items() if name in keep} for task in page]
-    return _list_result(_encode(cut), state, head, len(found), damaged)
+    return _list_result(_encode(cut), state, head, total, damaged)
 
 
-def _matches(task: Task, params: p.TaskList, state: State) -> bool:
-    wanted = (params.status,) if isinstance(params.status, str) else params.status
-    return (
-        (wanted is None or task.status in wanted)
-        and (params.owner is None or task.owner == params.owner)
-        and (params.ready is None or state.is_ready(task) == params.ready)
-        and (params.parent is None or task.parent == params.parent)
-        and (params.due_before is None or (task.due is not None and task.due < params.due_before))
-        and (params.label is None or _labels(params.label).issubset(task.labels))
-        and (params.waits_for is None or task.waits_for == params.waits_for)
-        and (params.text is None or params.text.casefold() in _words(task))
-    )
-
+_FILTERS: dict[str, Callable[[Task, Any, State], bool]] = {
+    "status": lambda task, wanted, _state: (
+        task.status == wanted or (wanted.__class__ is tuple and task.status in wanted)
+    ),
+    "owner": lambda task, wanted, _state: task.owner == wanted,
+    "ready": lambda task, wanted, state: state.is_ready(task) == wanted,
+    "parent": lambda task, wanted, _state: task.parent == wanted,
+    "due_before": lambda task, wanted, _state: task.due is not None and task.due < wanted,
+    "label": lambda task, wanted, _state: _labels(wanted).issubset(task.labels),
+    "waits_for": lambda task, wanted, _state: task.waits_for == wanted,
+    "text": lambda task, wanted, _state: wanted.casefold() in _words(task),
+}
+"""Whether a task is one of those that a member of the params asks for."""
 
 _SORTS: dict[p.Sort, Callable[[Task], Any]] = {
     "due": lambda task: task.due or MAX_INTEGER,
