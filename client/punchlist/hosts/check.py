@@ -98,8 +98,9 @@ def _asked(server: "subprocess.Popen[bytes]", deadline: float) -> list[str]:
 def _send(server: "subprocess.Popen[bytes]", message: dict[str, Any]) -> None:
     if server.stdin is None:
         raise _EndedError
-    server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-    server.stdin.flush()
+    with contextlib.suppress(BrokenPipeError):  # it has ended: what it said before tells why
+        server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        server.stdin.flush()
 
 
 def _result(answers: Iterator[dict[str, Any]], number: int) -> dict[str, Any]:

@@ -7,6 +7,15 @@ import pytest
 from punchlist.hosts.check import ServerError, tools_of
 from punchlist_testing.played import SERVER, program
 
+DEAF = """
+import os, sys
+sys.stdin.readline()
+os.close(0)
+print('{"jsonrpc":"2.0","id":1,"result":{}}')
+print('hello')
+"""
+"""It takes no second message, and says something that is none."""
+
 
 def test_a_server_that_works_tells_its_tools_and_is_ended(tmp_path: Path) -> None:
     path = program(tmp_path, "server", SERVER + f"\nopen({str(tmp_path / 'ended')!r}, 'w').close()\n")
@@ -27,6 +36,7 @@ def test_it_is_started_without_a_daemon(tmp_path: Path) -> None:
         (SERVER.replace('"result": result', '"error": {"message": "no"}'), "it answers no"),
         ("import sys; sys.exit(5)", "ends with code 5"),
         ("import sys\nfor line in sys.stdin: print('3')", "it does not answer in time"),
+        (DEAF, "it prints 'hello' to standard output"),
     ],
 )
 def test_a_server_that_does_not_work_is_told_with_the_reason(tmp_path: Path, source: str, told: str) -> None:
