@@ -169,7 +169,8 @@ class LoadedConversation:
     @property
     def shared_member(self) -> bytes:
         """What answers about a shared list say whose newest changes may be missing, as a further member."""
-        return b"" if (shared := self.shared) is None else b',"shared":' + _encode(shared)
+        shared = None if self.lane is None else self.lane.shared
+        return b"" if shared is None else b',"shared":' + _encode(shared)
 
     @property
     def shared(self) -> Shared | None:

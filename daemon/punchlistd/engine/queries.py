@@ -87,7 +87,7 @@ class Queries:
         opened = self._access.find(caller.user, params.conversation)
         if opened is None or opened.dirty:
             return None
-        return made(lambda: read(params, opened, self._subscriptions.head))
+        return made(read, params, opened, self._subscriptions.head)
 
     async def durable(self, caller: Caller, name: str) -> LoadedConversation | Rejection:
         """The conversation of a name, its state being in the log; there is no wait before the caller goes on."""
@@ -96,7 +96,7 @@ class Queries:
     async def from_state(self, caller: Caller, read: StateQuery, params: Any) -> Outcome:
         """As `now`, however long it takes until the state is loaded and durable."""
         opened = await self._access.durable(caller.user, params.conversation)
-        return opened if isinstance(opened, Rejection) else made(lambda: read(params, opened, self._subscriptions.head))
+        return opened if isinstance(opened, Rejection) else made(read, params, opened, self._subscriptions.head)
 
     async def reaches(self, caller: Caller, name: str, version: int) -> Rejection | None:
         """Wait until a conversation has a version, for a while; why it has not."""
@@ -152,7 +152,7 @@ class Queries:
             text = f"{opened.state.conversation} is at version {newest}; there is no version {wanted} yet."
             return Rejection("invalid_params", text, {"field": "at_version", "expected": f"0 to {newest}"})
         name, history = opened.state.conversation, self._history
-        return await history.at(name, wanted, opened.seq, lambda state, seq: made(lambda: filtered(params, state, seq)))
+        return await history.at(name, wanted, opened.seq, lambda state, seq: made(filtered, params, state, seq))
 
     async def list_conversations(self, caller: Caller, params: p.ConversationList) -> Outcome:
         """conversation.list."""
@@ -206,7 +206,7 @@ class Queries:
             messages = await self._messages(opened.state, ids[: params.limit])
             has_more = len(ids) > len(messages)
         result = r.MessageListResult(messages=tuple(messages), has_more=has_more, damaged=opened.cut)
-        return made(lambda: _encode(result))
+        return made(_encode, result)
 
     async def _of_roles(self, state: State, ids: list[str], params: p.MessageList) -> tuple[list[Message], bool]:
         """The first messages of these roles: they are looked for page by page, in the order asked for."""

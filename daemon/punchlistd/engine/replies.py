@@ -1,11 +1,13 @@
 """What goes to a peer: the result of a call as JSON or its refusal, and notifications."""
 
 from collections.abc import Callable
-from typing import final
+from typing import TypeVarTuple, final
 
 import msgspec
 
 from punchlist_schemas.errors import Rejection
+
+Ts = TypeVarTuple("Ts")
 
 REPLY_BYTES = 4 << 20
 """A connection for which replies of so many bytes wait already has no further read answered beside them."""
@@ -55,13 +57,13 @@ def size_of(outcome: Outcome) -> int:
     return len(outcome) if type(outcome) is bytes else 0
 
 
-def made(make: Callable[[], Outcome]) -> Outcome:
+def made(make: Callable[[*Ts], Outcome], *args: *Ts) -> Outcome:
     """The answer that `make` makes of what is there, changing nothing, or the refusal where no memory is left for it.
 
     Anywhere else want of memory ends the daemon: what it leaves half done can't be told.
     """
     try:
-        return make()
+        return make(*args)
     except MemoryError:
         return NO_MEMORY
 

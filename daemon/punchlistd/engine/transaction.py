@@ -133,11 +133,14 @@ class Transaction:
         group takes back.
         """
         state = opened.state
-        if len(events) == 1 and type(events[0]) not in _CONFIGURES and not has_follow_ups(state):  # as nearly always
+        if len(events) <= 1 and not has_follow_ups(state):  # as nearly always
+            if not events:
+                return events
             event = events[0]
-            self._happen(event, opened, command.at)
-            self._seal(event, opened, command, self.head, 0, side, state.user, 0, decision)
-            return events
+            if type(event) not in _CONFIGURES:
+                self._happen(event, opened, command.at)
+                self._seal(event, opened, command, self.head, 0, side, state.user, 0, decision)
+                return events
         self.parts += len(events)
         return to_the_end(self.appending(events, opened, command, side, params, decision))
 
