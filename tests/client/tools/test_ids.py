@@ -20,7 +20,12 @@ NOT_FOUND: list[tuple[str, str, dict[str, Any], str]] = [
     ("claude", "TaskUpdate", {"taskId": GUID, "status": "deleted"}, f"task {GUID} not found"),
     ("native", "update", {"id": GUID, "title": "x"}, f"Refused: task {GUID} not found"),
     ("native", "tasks", {"ids": [GUID]}, f"Refused: task {GUID} not found"),
-    ("native", "plan", {"tasks": [{"title": "x", "after": [GUID]}]}, f"Refused: task {GUID} not found"),
+    (
+        "native",
+        "plan",
+        {"tasks": [{"title": "x", "after": [GUID]}]},
+        f"Refused: task {GUID} not found; after takes ids, or refs of tasks in the same call",
+    ),
 ]
 
 

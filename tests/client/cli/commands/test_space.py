@@ -108,9 +108,9 @@ def test_who_watches_a_list_sees_it_leave_the_space_without_asking(punch: Punch,
         one.wait_for("one")
         every.wait_for("watched")
         punch("leave", "watched", "--keep-as", "mine")
-        one.wait_for("seen: forbidden, changes are refused")
-        every.wait_for("seen: forbidden")  # the line is as long as the terminal is wide
-    assert "seen: forbidden, changes are refused" in punch("list", "all").out
+        one.wait_for("seen: no longer followed here")
+        every.wait_for("seen: no longer")  # the line is as long as the terminal is wide
+    assert "seen: no longer followed here, changes are refused" in punch("list", "all").out
 
 
 def test_the_sql_of_a_space_and_creds_are_written_once_and_readable_by_their_owner_alone(

@@ -53,7 +53,7 @@ def test_the_first_interrupt_finishes_what_runs_and_the_second_gives_it_back(pro
         with runner(process, "--", "sh", "-c", "echo begun; sleep 0.4; echo ended") as run:
             lines_until(run, "begun")
             run.send_signal(signal.SIGINT)
-            lines_until(run, "finishing")
+            lines_until(run, "waiting for running commands")
             if interrupts == 2:
                 run.send_signal(signal.SIGINT)
             assert run.wait(10) == (0 if interrupts == 1 else 130)
