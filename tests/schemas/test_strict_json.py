@@ -255,6 +255,15 @@ def whole(text: bytes, depth: int = 32) -> object:
         return refused.rejection.kind
 
 
+@given(st.lists(st.tuples(names, values), min_size=1, max_size=4))
+@example([('"a"', "1"), ('"a"', "1"), ('"\\u003a"', "1")])
+def test_a_name_is_found_to_be_repeated_in_a_long_frame_too(pairs: list[tuple[str, str]]) -> None:
+    many = b"[" + b",".join([b"1"] * 2_000) + b"]"
+    frame = ("{" + ",".join(f"{name}:{value}" for name, value in pairs)).encode() + b',"params":%b}' % many
+    read, pauses = in_parts(frame)
+    assert (read != "parse_error") == reference(frame) and pauses > 0
+
+
 TASKS = [b'{"title":"a:,%d","labels":["x","\\u003a"],"metadata":{"k":[%d,{}]}}' % (n, n) for n in range(1_500)]
 FAULTY = [
     b"{",

@@ -27,6 +27,13 @@ MUTANTS = (
         ("tests/schemas/test_strict_json.py", "tests/daemon/net/test_malformed.py"),
     ),
     Mutant(
+        "a name that is written with an escape hides no repeated one in a long frame",
+        "schemas/punchlist_schemas/strict_json.py",
+        '    inner = sum(bytes(part).count(b":") for part in members.values())\n',
+        '    inner = sum((bytes(part) + name.encode()).count(b":") for name, part in members.items())\n',
+        ("tests/schemas/test_strict_json.py",),
+    ),
+    Mutant(
         "an endless line is refused",
         "schemas/punchlist_schemas/framing.py",
         '        if len(self._buffer) - self._buffer.endswith(b"\\r") > self._maximum:\n',
