@@ -6,7 +6,8 @@ outside before the transaction is in the log: the conversations that it touches 
 
 import logging
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -225,6 +226,17 @@ class Transaction:
         self.lines.append(PublishedEvent(name, wire, left, owner))
 
 
+class Unfinished(NamedTuple):
+    """What is left to be done of a call that takes long: in slices, and as the first of a transaction.
+
+    A call that `is_decided` is not decided again as long as its list stays as it is: its token is used up, and it
+    counts against its actor's rate. Of another one nothing is done yet.
+    """
+
+    work: Callable[[Transaction], Generator[None, None, None]]
+    is_decided: bool
+
+
 class Transactor:
     """Makes calls part of a transaction, one after the other.
 
@@ -261,11 +273,8 @@ class Transactor:
         self._confirmer = confirmer
         self._undos = undos
         self._rates = Rates()
-        self.unfinished: Generator[None, None, None] | None = None
-        """What `decide` left to be done of a call that takes long, in slices and before anything else is decided.
-
-        Nothing of it is done yet: where the call shares its transaction it can be dropped, and decided anew.
-        """
+        self.unfinished: Unfinished | None = None
+        """What `decide` left to be done of a call that takes long."""
 
     # before its turn
 
@@ -351,11 +360,11 @@ class Transactor:
         elif opened.lane is not None and opened.damage is None:
             item.to(Stage.POSTING)
         elif type(params) in _PARTS and self._takes_long(params, opened.state, transaction):
-            self.unfinished = self._in_slices(item, opened, transaction)
+            self.unfinished = Unfinished(partial(self._in_slices, item, opened), is_decided=False)
         elif (decision := (self.consider if type(params) is TaskClaim else self._decision)(item, opened)) is None:
             item.to(Stage.PARKED)
         elif type(decision) is Decision and (type(params) is ListUndo or len(decision.events) > MOST_PARTS):
-            self.unfinished = self._recording(item, decision, opened, transaction)
+            self.unfinished = Unfinished(partial(self._recording, item, decision, opened), is_decided=True)
         else:
             item.to(Stage.DECIDED)
             if type(decision) is Rejection:
@@ -555,6 +564,7 @@ class Transactor:
     ) -> Generator[None, None, None]:
         """As `_record`, with a pause after each event."""
         item.to(Stage.DECIDED)
+        transaction.parts += len(decision.events)
         had_claims, side = bool(opened.state.claims), _side(item, decision)
         events = yield from transaction.appending(decision.events, opened, item.command, side, item.params, decision)
         self._recorded(item, decision, opened, transaction, events, had_claims=had_claims)

@@ -182,13 +182,18 @@ class Writer:
                 queue.extendleft(reversed(items[index:]))  # they have their turn behind all others
                 break
             holds = self._transactor.decide(item, forming)
-            if self._transactor.unfinished is not None:
-                work, self._transactor.unfinished = self._transactor.unfinished, None
-                if not alone and type(item) is Write:  # nothing of it is done yet
-                    item.alone = True
+            if (unfinished := self._transactor.unfinished) is not None and type(item) is Write:
+                self._transactor.unfinished, self._deciding = None, items[index:]
+                if unfinished.is_decided and not alone:
+                    self._formed.give()  # what it was decided on
+                    await self._drained()
+                    forming = self._forming
+                if not alone and (not unfinished.is_decided or (item.opened is not None and item.opened.dropped)):
+                    item.alone, self._deciding = True, []  # nothing of it is done yet, or not any more
                     queue.extendleft(reversed(items[index:]))
                     break
-                await in_slices(work)  # nothing else is decided or committed meanwhile
+                await in_slices(unfinished.work(forming))  # nothing else is decided or committed meanwhile
+                self._deciding = []
             if holds and type(item) is Read and item.outcome is not None:
                 item.answer(item.outcome)
                 item.caller.flush()

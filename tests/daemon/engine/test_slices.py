@@ -112,6 +112,14 @@ async def test_a_refused_append_of_a_long_call_leaves_nothing_of_it(
     assert len((await peer.result("list.replace", conversation=C, tasks=titled()))["tasks"]) == MANY + 1
 
 
+def linked(count: int = MOST_PARTS - 100) -> list[dict[str, Any]]:
+    """So few tasks that they are decided in one go, which takes more events than go in one."""
+    return [
+        {"title": f"t{each}", "ref": f"r{each}", "blocked_by": [f"r{each + 1}"] if each + 1 < count else []}
+        for each in range(count)
+    ]
+
+
 async def test_who_looks_for_a_list_that_is_being_made_does_not_take_it_away(running: Engine, peer: Peer) -> None:
     """A list that is not there is unloaded again once somebody has asked for it."""
     reader = await running.connect()
@@ -121,6 +129,58 @@ async def test_who_looks_for_a_list_that_is_being_made_does_not_take_it_away(run
         reader.send("event.find", {"conversation": C, "last": 1}, id=100 + number)
     made = (await peer.answer(1))["result"]["version"]
     assert (await peer.result("task.list", conversation=C))["version"] == made == MANY + 1
+
+
+async def test_a_call_of_few_parts_and_many_events_uses_up_its_token_once(running: Engine, peer: Peer) -> None:
+    await peer.result("task.add", conversation=C, title="x")
+    params = {"conversation": C, "tasks": linked(), "keep_unfinished": False, "ask": True}
+    asked = await peer.refusal("list.replace", **params)
+    done = await peer.result("list.replace", **params, answered=True, confirm=asked["token"])
+    assert len(done["tasks"]) == len(linked())
+
+
+async def test_a_call_of_few_parts_and_many_events_counts_once_against_a_rate(running: Engine, peer: Peer) -> None:
+    await peer.result("conversation.open", conversation=C, settings={"rate_limit": 2})
+    for _ in range(2):
+        await peer.result("task.add_many", conversation=C, tasks=linked())
+    assert (await peer.refusal("task.add_many", conversation=C, tasks=linked()))["kind"] == "rate_limited"
+
+
+async def test_calls_of_few_parts_and_many_events_that_come_together_are_all_made(
+    running: Engine, peer: Peer, log: TouchyLog
+) -> None:
+    changer, peers = await running.connect(), [peer, *[await running.connect() for _ in range(3)]]
+    gate = log.hold()
+    changer.send("task.add", {"conversation": "aside", "title": "x"}, id=1)
+    await gate.reached()
+    for number, each in enumerate(peers):
+        each.send("task.add_many", {"conversation": f"c{number % 2}", "tasks": linked()}, id=1)
+    await until(lambda: running.inbox.queue)
+    gate.open()
+    made = [(await each.answer(1))["result"]["version"] for each in peers]
+    assert sorted(made) == [2 * len(linked()), 2 * len(linked()), 4 * len(linked()) - 1, 4 * len(linked()) - 1]
+    assert "result" in await changer.answer(1)
+
+
+async def test_a_call_of_many_events_behind_a_refused_append_is_decided_anew(
+    running: Engine, peer: Peer, log: TouchyLog
+) -> None:
+    await peer.result("task.add", conversation=C, title="x")
+    other, gate = await running.connect(), log.hold()
+    other.send("task.add", {"conversation": C, "title": "y"}, id=1)
+    await gate.reached()
+    peer.send("task.add_many", {"conversation": C, "tasks": linked()}, id=2)
+    await running.connect()  # what was sent before has come
+    log.refusal = StorageFull("full")
+    gate.open()
+    gate = log.hold()
+    assert (await other.answer(1))["error"]["data"]["kind"] == "storage_full"
+    log.refusal = None
+    gate.open()
+    made = (await peer.answer(2))["result"]
+    assert made["version"] == 2 * len(linked()) + 1
+    log.let_go()
+    assert [each["title"] for each in (await peer.result("task.list", conversation=C))["tasks"][:2]] == ["x", "t0"]
 
 
 async def test_the_refusal_of_a_long_call_is_that_of_a_short_one(running: Engine, peer: Peer) -> None:

@@ -126,6 +126,13 @@ MUTANTS = (
         ("tests/daemon/engine/test_slices.py",),
     ),
     Mutant(
+        "a call of many events is decided once",
+        _ENGINE + "transaction.py",
+        "partial(self._recording, item, decision, opened), is_decided=True)",
+        "partial(self._recording, item, decision, opened), is_decided=False)",
+        ("tests/daemon/engine/test_slices.py",),
+    ),
+    Mutant(
         "a call takes long that gives very many events",
         _ENGINE + "transaction.py",
         " or len(decision.events) > MOST_PARTS)",
