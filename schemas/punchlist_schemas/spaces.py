@@ -67,7 +67,10 @@ class ListJoin(Place, frozen=True, kw_only=True):
 
 
 class ListLeave(Place, frozen=True, kw_only=True):
-    """Follows a shared list no more: its copy here goes, or stays as a list of another name. Others keep theirs."""
+    """Follows a shared list no more: its copy here stays and takes no changes. Others keep theirs.
+
+    `keep_as` also lets a list of that name begin with its history. Deleting a list that was left erases the copy here.
+    """
 
     keep_as: ConversationId | None = None
 
@@ -130,9 +133,13 @@ class SpaceListResult(Result, frozen=True, kw_only=True):
 
 
 class SpaceRemoved(Result, frozen=True, kw_only=True):
-    """The space that this machine does not know any more."""
+    """The space that this machine does not know any more.
+
+    `copies` are the lists of it that were left: they are lists of this machine alone now, and take changes again.
+    """
 
     removed: str
+    copies: tuple[str, ...] = ()
 
 
 class SharedResult(Result, frozen=True, kw_only=True):

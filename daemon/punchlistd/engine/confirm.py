@@ -26,6 +26,8 @@ from punchlistd.engine.calls import Caller
 KEPT = 64
 """How many open questions one user may have; the oldest goes."""
 
+_HERE = ", on this machine alone: the space and other machines keep theirs"
+
 _NAMED = 5
 """How many tasks a question names."""
 
@@ -127,7 +129,9 @@ class Confirmer:
         self._clock = clock
         self._asked: dict[str, _Asked] = {}
 
-    def check(self, method: str, params: p.Mutation, state: State, caller: Caller, now_ms: int) -> Rejection | None:
+    def check(  # noqa: PLR0913 - a call, and on what it is asked
+        self, method: str, params: p.Mutation, state: State, caller: Caller, now_ms: int, *, here: bool = False
+    ) -> Rejection | None:
         """None if the call may go on, else the refusal that carries a token.
 
         Args:
@@ -136,12 +140,13 @@ class Confirmer:
             state: the list that it would change.
             caller: who asks.
             now_ms: the wall clock in milliseconds, which only labels the token's end.
+            here: whether this changes the copy of this machine alone, of a list that others share.
         """
         if not isinstance(params, p.Confirmable) or not _is_two_step(params, caller.confirm):
             return None
         if isinstance(params, p.ListReplace) and not _dropped(params, state):
             return None
-        summary = _SUMMARIES[type(params)](params, state)
+        summary = _SUMMARIES[type(params)](params, state) + (_HERE if here else "")
         call, seen, now = _call(params, state), _seen(params, state), self._clock()
         token, process = params.confirm, _process(caller)
         asked = None if token is None else self._asked.get(token)

@@ -55,6 +55,11 @@ class Lane(Protocol):
         """What is said of the list while its newest changes may be missing."""
         ...
 
+    @property
+    def left(self) -> bool:
+        """Whether the list is followed no more: its copy here takes nothing but its own deletion."""
+        ...
+
     def take(self, item: Any) -> None:
         """Take a write, or a read or a barrier that comes behind writes: each goes on when its turn has come."""
         ...

@@ -514,7 +514,8 @@ class Transactor:
                 return self._claims.explained(state, decision)
             if type(params) in _CONFIRMABLE:
                 # Last: nobody should confirm what is refused afterwards.
-                asked = self._confirmer.check(item.method.name, params, state, item.caller, item.command.at)
+                left = opened.lane is not None and opened.lane.left
+                asked = self._confirmer.check(item.method.name, params, state, item.caller, item.command.at, here=left)
                 return asked or decision
             return decision
         except MemoryError:  # what was noted of claims and tokens may be noted in part: the daemon ends

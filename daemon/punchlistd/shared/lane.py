@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationDeleted
+from punchlist_schemas.params import ConversationDelete
 from punchlist_schemas.things import Shared
 from punchlistd.engine.calls import Barrier, Nobody, Read, Stage, Step, Write
 from punchlistd.engine.loaded import LoadedConversation, Place
@@ -24,6 +25,7 @@ from punchlistd.engine.replies import SHUTTING_DOWN
 from punchlistd.engine.transaction import OVERTAKEN
 from punchlistd.shared import refusals
 from punchlistd.shared.draft import Draft
+from punchlistd.shared.left import delete_here
 from punchlistd.shared.port import (
     Conflict,
     Forbidden,
@@ -100,6 +102,10 @@ class Lane:
         self._queue: deque[Write | Read | Barrier] = deque()
         self._holders: Counter[object] = Counter()
         self._failed: Rejection | None = None
+        self._erased: Callable[[], None] | None = None  # of a list that was left: its copy is gone
+        self.gone = False
+        """Whether the copy of a list that was left is deleted, and the lane will be soon."""
+        self._dissolved = False
         self._draft: Draft | None = None
         self._forgotten = False
         self._closing = False
@@ -116,6 +122,9 @@ class Lane:
 
     def take(self, item: Write | Read | Barrier) -> None:
         """Take a write, or a read or a barrier that comes behind writes: each goes on when its turn has come."""
+        if self._dissolved:
+            self._give_back(item)
+            return
         if self._closing:
             item.refuse(SHUTTING_DOWN)
             return
@@ -160,8 +169,26 @@ class Lane:
         self.replica.check_state()
         self._work.set()
 
+    @property
+    def left(self) -> bool:
+        """Whether the list is followed no more: its copy here takes nothing but its own deletion."""
+        return self._erased is not None
+
+    def leave(self, why: Rejection, erased: Callable[[], None]) -> None:
+        """Follow nothing, and take nothing but the deletion of the copy here, behind which `erased` is called."""
+        self._erased, self.gone = erased, False
+        self.hold(why)
+
+    def dissolve(self) -> None:
+        """The list is one of this machine alone: what waits here goes on without the lane, and what comes late."""
+        self._dissolved = True
+        queue, self._queue = self._queue, deque()
+        for item in queue:
+            self._give_back(item)
+
     def go_on(self) -> None:
         """Take changes again, from where the list is now."""
+        self._erased = None
         self.replica.begin_anew()
         self._draft = None
         self._work.set()
@@ -226,7 +253,7 @@ class Lane:
         if self.replica.stuck and self.replica.stale and self._log.link.state == "up":
             await self._catch_up()
         if self.replica.refused is not None:
-            self._refuse_all(self.replica.refused)
+            await self._rest(self.replica.refused)
             return None
         if self._log.link.state != "up":
             left_s = self._patience_s()
@@ -291,6 +318,20 @@ class Lane:
             self._left(item)
             item.to(Stage.QUEUED)
         self._parts.inbox.submit(item)
+
+    async def _rest(self, why: Rejection) -> None:
+        """Refuse what waits. Of a list that was left the copy may be deleted: the rest waits until the lane is gone."""
+        deleting = (item for item in self._queue if type(item) is Write and type(item.params) is ConversationDelete)
+        if self._erased is not None and not self.gone and (write := next(deleting, None)) is not None:
+            self._queue.remove(write)
+            if (refusal := await delete_here(write, self.conversation, self._parts)) is not None:
+                self._answer(write, refusal)
+            else:
+                self._left(write)
+                self.gone = True
+                self._erased()
+        if not self.gone:
+            self._refuse_all(why)
 
     # what became of posts
 

@@ -110,10 +110,7 @@ def configured_elsewhere(space: str) -> Rejection:
 
 def still_shared(space: str, name: str) -> Rejection:
     """A space with lists stays."""
-    message = (
-        f"The space {space} stays while this machine has its list {name}, even if the list was left: without the space"
-        " it could never be joined again."
-    )
+    message = f"The list {name} is in the space {space}, and this machine follows it. First: punch leave {name}"
     return Rejection("forbidden", message, {"what": "space"})
 
 
@@ -154,7 +151,8 @@ def left(name: str, space: str) -> Rejection:
     """The list is followed no more."""
     message = (
         f"This machine has left the list {name}: it is shown as it was then and takes no changes. To follow it again:"
-        f" punch join {name} --space {space} (to get rid of it, too, then delete it)"
+        f" punch join {name} --space {space} (to delete it for all, too, then delete it); to erase the copy on this"
+        f" machine alone: punch list rm {name}"
     )
     return Rejection("forbidden", message, {"what": "space"})
 

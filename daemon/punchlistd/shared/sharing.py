@@ -6,7 +6,9 @@ crash, and the same command goes on where it stopped.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import NamedTuple
 
 import anyio
@@ -32,6 +34,7 @@ from punchlist_schemas.spaces import (
 from punchlistd.engine.calls import Arrival, Holder
 from punchlistd.engine.claims.leases import Leases
 from punchlistd.engine.loaded import LoadedConversation, Place
+from punchlistd.engine.replies import STORAGE_FULL
 from punchlistd.shared import history, refusals
 from punchlistd.shared.lane import Lane
 from punchlistd.shared.lanes import Lanes
@@ -40,6 +43,7 @@ from punchlistd.shared.posting import PATIENCE_S
 from punchlistd.shared.posts import TooNew
 from punchlistd.shared.replica import Parts
 from punchlistd.shared.spaces import BadAddress, SharedList, Space, Spaces, checked_addresses, load, machine_name, save
+from punchlistd.store.port import Damaged, StorageFull
 
 logger = logging.getLogger(__name__)
 
@@ -115,9 +119,12 @@ class Sharing:
         self._spaces = await anyio.to_thread.run_sync(load, self._data_dir, self._env)
         for space in self._spaces.spaces:
             for lane in self._prepare(space).lanes.lanes.values():
-                opened = await self._parts.conversations.durable(lane.conversation)
-                if opened.state.version and opened.place == Place() and lane.replica.refused is None:
-                    lane.hold(refusals.not_empty(lane.conversation))  # the environment names a list of this machine's
+                if lane.replica.refused is None and (refused := await self._forget_deletion(lane.conversation)):
+                    lane.hold(refused)  # the environment names a list of this machine's
+        for one in await self._erased():
+            if await self._save(self._without(one)) is None:
+                self._drop_lane(one)
+                del self._kept[one.space].lanes.lanes[one.conversation]
 
     async def run(self) -> None:
         """Keep the ways to all spaces open, until cancelled."""
@@ -148,7 +155,7 @@ class Sharing:
         if one.sharing:
             lane.hold(refusals.partial(one.space, lane.link))
         elif one.left:
-            lane.hold(refusals.left(one.conversation, one.space))
+            lane.leave(refusals.left(one.conversation, one.space), self._was_erased)
 
     async def _run(self, kept: _Kept) -> None:
         with kept.scope:
@@ -158,12 +165,73 @@ class Sharing:
         kept = next((kept for kept in self._kept.values() if conversation in kept.lanes.lanes), None)
         return None if kept is None else kept.lanes.members.of(keeper, conversation)
 
+    # lists that were left
+
+    @asynccontextmanager
+    async def _change(self) -> AsyncGenerator[None]:
+        """One change of what is configured at a time, each on what holds now."""
+        async with self._changing:
+            for one in await self._erased():
+                await self._let_go(one)
+            yield
+
+    async def _erased(self) -> list[SharedList]:
+        """The lists that were left and of which there is no copy here any more: they have to do with no space."""
+        left = [one for one in self._spaces.lists if one.left and one.space in self._kept]
+        copies = [(one, await self._parts.conversations.durable(one.conversation)) for one in left]
+        return [one for one, opened in copies if not opened.state.exists and opened.damage is None]
+
+    def _was_erased(self) -> None:
+        """The copy of a list that was left is gone: from now on the name is free."""
+        assert self._group is not None, "it runs"
+        self._group.start_soon(self._tidy)
+
+    async def _tidy(self) -> None:
+        async with self._change():
+            for one in await self._erased():  # there is no room to write that down
+                self._hold_back(self._kept[one.space].lanes.lanes[one.conversation], one)
+
+    async def _let_go(self, one: SharedList) -> Rejection | None:
+        """Let a list be one of this machine alone."""
+        if (refused := await self._save(self._without(one))) is not None:
+            return refused
+        await self._load_anew(one.conversation, then=partial(self._drop_lane, one))
+        await self._kept[one.space].lanes.remove(one.conversation)
+        return None
+
+    def _without(self, one: SharedList) -> Spaces:
+        return Spaces(self._spaces.spaces, tuple(each for each in self._spaces.lists if each != one))
+
+    def _drop_lane(self, one: SharedList) -> None:
+        self._kept[one.space].lanes.lanes[one.conversation].dissolve()
+        self._parts.conversations.lanes.pop(one.conversation, None)
+        self._parts.conversations.drop(one.conversation)
+
+    async def _forget_deletion(self, name: str) -> Rejection | None:
+        """Let a list that gets its history from the space begin with it, if the local one ends with its deletion.
+
+        Nobody writes to it meanwhile, since its lane holds what comes.
+        """
+        opened = await self._parts.conversations.durable(name)
+        if not opened.state.version or opened.place != Place():
+            return None
+        if opened.state.exists or opened.damage is not None:
+            return refusals.not_empty(name)
+        try:
+            await self._parts.log.forget(name)
+        except StorageFull:
+            return STORAGE_FULL
+        except Damaged as damaged:
+            return self._parts.conversations.refusal(damaged)
+        self._parts.conversations.drop(name)
+        return None
+
     # spaces
 
     async def add_space(self, params: SpaceAdd) -> SpaceResult | Rejection:
         """space.add."""
         await self._running.wait()
-        async with self._changing:
+        async with self._change():
             old = self._spaces.named(params.space)
             if old is not None and old.source == "environment":
                 return refusals.configured_elsewhere(params.space)
@@ -208,21 +276,27 @@ class Sharing:
 
     async def remove_space(self, params: SpacePlace) -> SpaceRemoved | Rejection:
         """space.remove."""
-        async with self._changing:
+        async with self._change():
             space = self._spaces.named(params.space)
             if space is None:
                 return refusals.no_space(params.space)
             if space.source == "environment":
                 return refusals.configured_elsewhere(params.space)
-            shared = [one.conversation for one in self._spaces.lists if one.space == params.space]
-            if shared:
-                return refusals.still_shared(params.space, shared[0])
-            others = tuple(one for one in self._spaces.spaces if one is not space)
-            if (refused := await self._save(Spaces(others, self._spaces.lists))) is not None:
+            shared = [one for one in self._spaces.lists if one.space == params.space]
+            if followed := [one.conversation for one in shared if not one.left]:
+                return refusals.still_shared(params.space, followed[0])
+            rest = Spaces(
+                tuple(one for one in self._spaces.spaces if one is not space),
+                tuple(one for one in self._spaces.lists if one not in shared),
+            )
+            if (refused := await self._save(rest)) is not None:
                 return refused
+            for one in shared:
+                await self._load_anew(one.conversation, then=partial(self._drop_lane, one))
             kept = self._kept.pop(params.space)
+            await kept.lanes.close()
             kept.scope.cancel()
-            return SpaceRemoved(removed=params.space)
+            return SpaceRemoved(removed=params.space, copies=tuple(one.conversation for one in shared))
 
     # lists
 
@@ -230,7 +304,7 @@ class Sharing:
         self, params: ListShare
     ) -> SharedResult | Rejection:
         """list.share."""
-        async with self._changing:
+        async with self._change():
             name = params.conversation
             if (refused := self._refusal(name, params.space)) is not None:
                 return refused
@@ -292,7 +366,7 @@ class Sharing:
         self, params: ListShare
     ) -> SharedResult | Rejection:
         """list.share, of a list that the space has lost changes of."""
-        async with self._changing:
+        async with self._change():
             name, space = params.conversation, params.space
             known = self._listed(name)
             if known is None or known.space != space:
@@ -342,7 +416,7 @@ class Sharing:
     async def _finish(self, name: str) -> None:
         """Go on with what a restart cut short."""
         while (one := self._listed(name)) is not None and one.sharing and one.space in self._kept:
-            async with self._changing:
+            async with self._change():
                 outcome = await self._post_history(name, one.space)
             if not isinstance(outcome, Rejection):
                 return
@@ -353,7 +427,7 @@ class Sharing:
         self, params: ListJoin
     ) -> SharedResult | Rejection:
         """list.join."""
-        async with self._changing:
+        async with self._change():
             name, space = params.conversation, params.space
             if (refused := self._refusal(name, space)) is not None:
                 return refused
@@ -367,7 +441,8 @@ class Sharing:
                 refused = await self._save(Spaces(self._spaces.spaces, (*self._spaces.lists, one)))
                 if refused is not None:
                     return refused
-                await self._add_lane(name, one)
+                if (refused := await self._begin(name, one)) is not None:
+                    return refused
             elif known.left:
                 again = msgspec.structs.replace(known, left=False)
                 if (refused := await self._save(self._with(again))) is not None:
@@ -382,9 +457,23 @@ class Sharing:
             return refusals.joined_later(space, lanes.log.link)
         return SharedResult(conversation=name, space=space, version=opened.state.version, posts=0)
 
+    async def _begin(self, name: str, one: SharedList) -> Rejection | None:
+        """Follow a list that gets its whole history from the space."""
+        lanes = self._kept[one.space].lanes
+
+        def add() -> None:
+            lanes.add(name, Place()).hold(refusals.partial(one.space, lanes.log.link))
+
+        await self._load_anew(name, then=add)
+        if (refused := await self._forget_deletion(name)) is not None:
+            await self._let_go(one)
+            return refused
+        lanes.lanes[name].go_on()
+        return None
+
     async def _may_join(self, name: str, space: str, log: SharedLog) -> Rejection | None:
         opened = await self._parts.conversations.durable(name)
-        if opened.state.version:
+        if opened.state.exists or opened.damage is not None:
             return refusals.not_empty(name)
         try:
             if await log.last(name):
@@ -395,7 +484,7 @@ class Sharing:
 
     async def leave(self, params: ListLeave) -> LeftResult | Rejection:
         """list.leave."""
-        async with self._changing:
+        async with self._change():
             name = params.conversation
             known = self._listed(name)
             if known is None:
@@ -408,7 +497,7 @@ class Sharing:
             if (refused := await self._save(self._with(gone))) is not None:
                 return refused
             if (kept := self._kept.get(known.space)) is not None:
-                kept.lanes.lanes[name].hold(refusals.left(name, known.space))
+                self._hold_back(kept.lanes.lanes[name], gone)
             return LeftResult(conversation=name, kept_as=params.keep_as)
 
     async def _copy(self, name: str, other: str) -> Rejection | None:
@@ -478,7 +567,7 @@ class Sharing:
             ca=space.ca,
             monitors=tuple(one for one in space.monitor.split(",") if one),
             unchecked=() if space.monitor or space.engine == "postgres" else ("sync_interval",),
-            lists=tuple(self._list_view(lane) for lane in lanes.lanes.values()),
+            lists=tuple(self._list_view(lane) for lane in lanes.lanes.values() if not lane.gone),
             **{name: getattr(lanes.log.link, name) for name in _LINK},
         )
 

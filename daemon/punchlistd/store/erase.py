@@ -13,7 +13,18 @@ from punchlistd.store.record import is_tombstone, parse
 
 def erase(log: Operations, conversation: str) -> None:
     """Take the lines before the newest tombstone out of every row, and everything that was derived from them."""
+    _erase(log, conversation, _newest_tombstone(log, conversation))
+
+
+def forget(log: Operations, conversation: str) -> None:
+    """Erase the newest tombstone, too, if nothing stands behind it: a list of this name begins anew."""
     tombstone = _newest_tombstone(log, conversation)
+    if tombstone and _newest(log, conversation) == tombstone:
+        _erase(log, conversation, tombstone + 1)
+
+
+def _erase(log: Operations, conversation: str, tombstone: int) -> None:
+    """Take the lines before a position out of every row, and everything that was derived from them; 0: none."""
     if tombstone:
         with log.writing():
             log.note_position(ANY_SUM)
@@ -37,6 +48,13 @@ def _newest_tombstone(log: Operations, conversation: str) -> int:
         for stored in of_conversation(split(row) or [], conversation):
             if is_tombstone(stored.wire):
                 newest = stored.seq
+    return newest
+
+
+def _newest(log: Operations, conversation: str) -> int:
+    newest = 0
+    for row in rows_of(log, conversation, 0):
+        newest = max([newest, *(stored.seq for stored in of_conversation(split(row) or [], conversation))])
     return newest
 
 

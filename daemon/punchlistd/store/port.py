@@ -326,6 +326,16 @@ class EventLog(Protocol):
         """
         ...
 
+    async def forget(self, conversation: str) -> None:
+        """Erase a deleted conversation with its tombstone, so that one of this name begins anew. May be repeated.
+
+        One that was opened again since is left as it is. Nobody may write to it meanwhile.
+
+        Raises:
+            StorageFull: Nothing was done.
+        """
+        ...
+
     async def unerased(self) -> list[str]:
         """Return the deleted conversations whose events are not erased yet."""
         ...

@@ -288,6 +288,10 @@ class SqliteLog:
         """Erase from the disk every line before the newest tombstone."""
         await self._ask_sound_index(erase.erase, conversation)
 
+    async def forget(self, conversation: str) -> None:
+        """Erase from the disk a deleted conversation with its tombstone."""
+        await self._ask_sound_index(erase.forget, conversation)
+
     async def unerased(self) -> list[str]:
         """Return the deleted conversations whose events are not erased yet."""
         return await self._ask_index(index.unerased)

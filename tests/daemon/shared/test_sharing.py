@@ -15,6 +15,7 @@ from punchlist.cursor import BoardView, Cursor
 from punchlist_schemas.results import BoardPush
 from punchlist_testing.daemon import Spawned
 from punchlist_testing.nats_server import NatsServer, needs_server, running_server
+from punchlistd.store.verify import verify_file
 
 PATIENCE_S = 45.0
 
@@ -156,13 +157,115 @@ async def test_a_machine_that_has_left_a_list_keeps_its_copy_of_one_that_is_dele
         await bob.conversation("release").leave()
         await erase(ann, "release")
         assert [task.title for task in await bob.conversation("release").list()] == ["secret"]
-        with pytest.raises(errors.Forbidden, match="punch join release.* then delete it"):
-            await bob.conversation("release").erase()
+        with pytest.raises(errors.Forbidden, match="punch join release.* then delete it.*punch list rm release"):
+            await bob.conversation("release").add("no")
         await bob.conversation("release").join(space)
         await follows(bob, "release")
     second.stop()
     kept = [await one.read_bytes() async for one in anyio.Path(second.data_dir).glob("log.db*")]
     assert kept and not any(b"secret" in each for each in kept)
+
+
+@needs_server
+async def test_the_copy_of_a_list_that_was_left_is_erased_here_alone_and_joining_gets_all_of_it_anew(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    second = machines.start("bob")
+    async with client(machines.start("ann")) as ann, client(second) as bob:
+        for one in (ann, bob):
+            await one.add_space(space, [server.url])
+        await ann.conversation("release").add("classified")
+        await ann.conversation("release").share(space)
+        for _ in range(2):
+            await bob.conversation("release").join(space)
+            await ann.conversation("release").add("more")
+            await bob.conversation("release").leave()
+            with pytest.raises(errors.ConfirmationRequired, match="on this machine alone.*other machines keep theirs"):
+                await bob.conversation("release").erase(confirm="f" * 32)
+            await erase(bob, "release")
+            assert (await bob.conversations()).conversations == ()
+            assert (await bob.spaces())[0].lists == ()
+        assert [task.title for task in await ann.conversation("release").list()] == ["classified", "more", "more"]
+        await bob.shutdown()
+    second.stop()
+    kept = [await one.read_bytes() async for one in anyio.Path(second.data_dir).glob("*") if await one.is_file()]
+    assert kept and not any(b"classified" in each for each in kept)
+    assert (await anyio.to_thread.run_sync(verify_file, f"{second.data_dir}/log.db")).problems == []
+    second.start()
+    async with client(second) as bob, client(machines.running[1]) as ann:
+        joined = await bob.conversation("release").join(space)
+        assert joined.version == (await ann.conversation("release").list()).version
+        await bob.conversation("release").add("mine")
+        await follows(ann, "release", "classified", "more", "more", "mine")
+        mine, theirs = [await one.conversation("release").list() for one in (bob, ann)]
+        assert (mine.version, [*mine]) == (theirs.version, [*theirs]), "each task with its version"
+    second.stop()
+    assert (await anyio.to_thread.run_sync(verify_file, f"{second.data_dir}/log.db")).problems == []
+
+
+@needs_server
+async def test_a_name_is_free_once_the_copy_of_a_list_that_was_left_is_erased(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
+        for one in (ann, bob):
+            await one.add_space(space, [server.url])
+        await ann.conversation("release").add("one")
+        await ann.conversation("release").share(space)
+        await bob.conversation("release").join(space)
+        await bob.conversation("release").leave()
+        await erase(bob, "release")
+        await bob.conversation("release").add("a list of its own")
+        with pytest.raises(errors.Forbidden, match="not empty"):
+            await bob.conversation("release").join(space)
+        await follows(bob, "release", "a list of its own")
+        await follows(ann, "release", "one")
+
+
+@needs_server
+async def test_a_daemon_that_was_killed_behind_the_deletion_of_a_list_that_was_left_lets_it_be_joined_again(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    second = machines.start("bob")
+    async with client(machines.start("ann")) as ann, client(second) as bob:
+        for one in (ann, bob):
+            await one.add_space(space, [server.url])
+        await ann.conversation("release").add("one")
+        await ann.conversation("release").share(space)
+        await bob.conversation("release").join(space)
+        await bob.conversation("release").leave()
+        before = await anyio.Path(second.data_dir, "spaces.json").read_bytes()
+        await erase(bob, "release")
+        await bob.spaces()
+        second.kill()
+        await anyio.Path(second.data_dir, "spaces.json").write_bytes(before)  # as if it had come to the log alone
+        second.start()
+        async with client(second) as again:
+            assert (await again.spaces())[0].lists == ()
+            await again.conversation("release").join(space)
+            await follows(again, "release", "one")
+
+
+@needs_server
+async def test_a_space_is_removed_once_none_of_its_lists_is_followed_and_copies_become_lists_of_this_machine(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
+        for one in (ann, bob):
+            await one.add_space(space, [server.url])
+        await ann.conversation("release").add("one")
+        await ann.conversation("release").share(space)
+        await bob.conversation("release").join(space)
+        with pytest.raises(errors.Forbidden, match="follows it.*punch leave release"):
+            await bob.remove_space(space)
+        await bob.conversation("release").leave()
+        assert await bob.remove_space(space) == space
+        await bob.conversation("release").add("own")
+        await bob.add_space(space, [server.url])
+        with pytest.raises(errors.Forbidden, match="not empty"):
+            await bob.conversation("release").join(space)
+        await follows(bob, "release", "one", "own")
+        await follows(ann, "release", "one")
 
 
 @needs_server

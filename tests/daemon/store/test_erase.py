@@ -9,6 +9,7 @@ from punchlist_testing.store import CLEARED, DELETED, OpenedLog, Scribe, said
 from punchlistd.store.high_water_mark import read_position
 from punchlistd.store.port import Damaged
 from punchlistd.store.schema import connect
+from punchlistd.store.verify import verify_file
 
 SECRET = "the-quick-brown-secret"
 
@@ -39,6 +40,32 @@ async def test_erased_bytes_are_in_none_of_the_files(
     assert on_disk(tmp_path, "kept 4") == ["log.db"]
     assert [stored.version for stored in (await log.load("a")).newer] == [12, 13]
     assert len((await log.load("b")).newer) == 5
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+async def test_a_forgotten_conversation_begins_anew_and_others_in_its_rows_stay(path: str, indexed: bool) -> None:
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    await scribe.write_batch(("a", [said(SECRET)]), ("b", [CLEARED]), ("a", [DELETED]), ("b", [CLEARED]))
+    if indexed:
+        await log.maintain([scribe.snapshot("a", b"", title="none")])
+    await log.erase("a")
+    for _ in range(2):  # twice is harmless
+        await log.forget("a")
+        assert [stored.conversation for stored in await log.read(0, 9)] == ["b", "b"]
+        assert (await log.load("a")).newer == []
+    await log.close()
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    assert log.head == 4 and await log.keys("a") == []
+    again = Scribe(log)
+    await again.write("a", said("anew"), CLEARED)
+    await log.maintain([])
+    assert [stored.version for stored in (await log.load("a")).newer] == [1, 2]
+    await log.forget("a")
+    assert [stored.version for stored in (await log.load("a")).newer] == [1, 2], "it does not end with its deletion"
+    await log.close()
+    report = await anyio.to_thread.run_sync(verify_file, path)
+    assert report.problems == []
 
 
 async def test_a_log_with_erased_events_opens_and_goes_on(path: str) -> None:

@@ -157,6 +157,27 @@ MUTANTS = (
         _LANE,
     ),
     Mutant(
+        "the deletion of a copy is forgotten before the list is joined anew",
+        "daemon/punchlistd/store/erase.py",
+        "        _erase(log, conversation, tombstone + 1)\n",
+        "        _erase(log, conversation, tombstone)\n",
+        ("tests/daemon/store/test_erase.py",),
+    ),
+    Mutant(
+        "what comes behind the deletion of a copy waits until its name is free",
+        _SHARED + "lane.py",
+        "                self.gone = True\n",
+        "",
+        ("tests/daemon/shared/test_sharing.py",),
+    ),
+    Mutant(
+        "a list whose copy was erased is left no more after a kill",
+        _SHARED + "sharing.py",
+        "        for one in await self._erased():\n            if await self._save(self._without(one)) is None:\n",
+        "        for one in ():\n            if await self._save(self._without(one)) is None:\n",
+        ("tests/daemon/shared/test_sharing.py",),
+    ),
+    Mutant(
         "a read waits for the version that it asks for",
         "daemon/punchlistd/engine/queries.py",
         "while not isinstance(opened, Rejection) and opened.state.version < version:",

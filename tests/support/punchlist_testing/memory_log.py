@@ -12,7 +12,7 @@ import msgspec
 
 from punchlistd.store.listing import cursor_of, fold, is_timed, place_of, search_text
 from punchlistd.store.port import Damaged, Loaded, Sealed, Snapshot, Stored, Survey
-from punchlistd.store.record import key_hash, take_groups, verify_chain
+from punchlistd.store.record import is_tombstone, key_hash, take_groups, verify_chain
 
 
 def _kind(summary: bytes) -> str:
@@ -161,6 +161,13 @@ class MemoryLog:
             if conversation in saved and saved[conversation].seq < tombstone:
                 del saved[conversation]
                 self._detach(conversation)
+
+    async def forget(self, conversation: str) -> None:
+        """Forget a deleted conversation with its tombstone."""
+        seqs = self._seqs.get(conversation, [])
+        if seqs and is_tombstone(Stored(seqs[-1], self._lines[seqs[-1] - 1]).wire):
+            self._tombstones[conversation] = seqs[-1] + 1
+            await MemoryLog.erase(self, conversation)
 
     async def unerased(self) -> list[str]:
         """Conversations with a tombstone whose events before it are still there."""

@@ -201,9 +201,12 @@ def _details(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]:
 def run_remove(context: Context) -> int:
     """Forget a space in which nothing is shared any more."""
     result = context.call("space.remove", space=context.args.name)
-    return context.answer(
-        result, [f"removed {safe(result['removed'])}; its servers and other machines keep what they have"]
-    )
+    lines = [f"removed {safe(result['removed'])}; its servers and other machines keep what they have"]
+    lines += [
+        f"  {safe(name)}, which was left, is a list of this machine alone now, and takes changes again"
+        for name in result.get("copies", ())
+    ]
+    return context.answer(result, lines)
 
 
 def run_share(context: Context) -> int:
@@ -248,7 +251,8 @@ def run_leave(context: Context) -> int:
     left = context.call("list.leave", conversation=name, keep_as=args.keep_as)
     kept = left.get("kept_as")
     copied = f"; its tasks are in {safe(kept)}, which you can change" if kept else ""
-    return context.answer(left, [f"left {safe(name)}: it stays here as it is and takes no changes{copied}"])
+    lines = [f"left {safe(name)}: it stays here as it is and takes no changes{copied}"]
+    return context.answer(left, [*lines, f"  to erase the copy on this machine, too: punch list rm {safe(name)}"])
 
 
 def _only_space(context: Context) -> str:

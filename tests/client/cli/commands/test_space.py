@@ -42,7 +42,7 @@ def test_a_space_is_added_a_list_shared_shown_and_left_with_a_copy(punch: Punch,
     status = punch("space", "status", "cli").out
     assert f"servers       {server.url}" in status and "not checked   sync_interval" in status
     assert punch("space", "status", "cli", "--json").json["spaces"][0]["state"] == "up"
-    assert "The space cli stays while this machine has its list release" in punch("space", "remove", "cli").err
+    assert "this machine follows it. First: punch leave release" in punch("space", "remove", "cli").err
     told = punch("leave", "release")
     assert told.code != 0 and "it stays here as it is" in told.err and "--keep-as NAME" in told.err
     assert "its tasks are in mine" in punch("leave", "release", "--keep-as", "mine").out
@@ -51,6 +51,14 @@ def test_a_space_is_added_a_list_shared_shown_and_left_with_a_copy(punch: Punch,
     assert "punch join release --space cli" in punch("add", "two", "-c", "release").err
     assert "joined release of cli" in punch("join", "release").out
     assert punch("join", "nothing", "--space", "cli").code == 1
+    assert "to erase the copy on this machine, too: punch list rm release" in punch("leave", "release", "--yes").out
+    assert "erased release" in punch("list", "rm", "release", "--yes").out
+    assert "release" not in punch("list", "all").out + punch("space", "list").out
+    assert "joined release of cli" in punch("join", "release").out
+    punch("leave", "release", "--yes")
+    gone = punch("space", "remove", "cli")
+    assert "removed cli" in gone.out and "release, which was left, is a list of this machine alone now" in gone.out
+    assert punch("add", "two", "-c", "release").code == 0
 
 
 @needs_server
