@@ -165,8 +165,8 @@ class Write(msgspec.Struct, eq=False):
     `opened` is the conversation that it changes, found when its turn comes. `outcome` is its answer once decided; it is
     given only after the commit. `call` is the fingerprint of a call with a key, and `asked` the same with the name by
     which the conversation was called, as older logs have it; `fresh` says that the log was asked and the key is new.
-    `alone` says that it takes long, so that it is a transaction of its own, and `let_others` that what others asked for
-    before its turn came has gone first.
+    `alone` says that it takes long, so that it is a transaction of its own, and `let_others` how often what
+    others asked for before its turn came has gone first.
     `past` is what an undo has read of the history before its turn, `depth` how far it looks back (0: to the stored
     snapshot), and `tries` how often it was worked out. `claims` are the tasks and fences that a claim got, and
     `unwanted` is its answer if it was given up meanwhile.
@@ -184,7 +184,7 @@ class Write(msgspec.Struct, eq=False):
     outcome: Outcome | None = None
     fresh: bool = False
     alone: bool = False
-    let_others: bool = False
+    let_others: int = 0
     past: Lookback | None = None
     depth: int | None = 0
     tries: int = 0

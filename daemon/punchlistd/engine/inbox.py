@@ -15,6 +15,10 @@ _MAY_BE_ALONE = ALONE | {type(None)}
 """What the params of calls are like that have to be looked at for whether they must be alone."""
 
 
+LET_OTHERS = 2
+"""So often others go before a call that must be alone."""
+
+
 def is_alone(item: Item) -> bool:
     """Whether a call must be a transaction of its own."""
     if type(item) is Write:
@@ -90,12 +94,17 @@ class Inbox:
         while queue and len(items) < room and not is_alone(queue[0]):
             items.append(queue.popleft())
 
-    def let_others_first(self, *, reads_only: bool) -> None:
+    def let_others_first(self) -> None:
         """Put back calls that must be alone, and what their connections asked for behind them.
 
-        Each may take long, and a connection's calls have an order: what others ask for has its turn in between. With
-        `reads_only` all changes are put back.
+        Each may take long, and a connection's calls have an order: what others ask for has its turn in between. Before
+        the same call only reads do so again, and no more than that, since they could come for ever.
         """
+        head = self.queue[0]
+        if type(head) is not Write or head.let_others >= LET_OTHERS:
+            return
+        reads_only = head.let_others > 0
+        head.let_others += 1
         first, later, holders = list[Item](), list[Item](), set[Holder | None]()
         for item in self.queue:
             if type(item) is Barrier:  # it has to stay behind whatever was before it

@@ -162,9 +162,7 @@ class Writer:
         alone = is_alone(queue[0])
         if alone:
             await self._drained()
-        if alone and type(head := queue[0]) is Write:
-            self._inbox.let_others_first(reads_only=head.let_others)
-            head.let_others = True
+            self._inbox.let_others_first()
             alone = is_alone(queue[0])
         items = self._deciding = [queue.popleft()]
         if queue and not alone:

@@ -100,6 +100,31 @@ async def test_between_two_calls_that_take_long_all_others_have_their_turn(runni
     assert beside < seqs[2], "it waited for one of them alone"
 
 
+async def test_reads_that_come_for_ever_go_before_a_call_that_takes_long_for_a_while_only(
+    running: Engine, peer: Peer, log: TouchyLog
+) -> None:
+    """To a user, a list that is not there has to be looked for again each time."""
+    await peer.result("task.add", conversation=C, title="x")
+    reader = await running.connect()
+    await reader.result("daemon.hello", user="u")
+    loads = log.hold_loads()
+    reader.send("conversation.get", {"conversation": "no"}, id=0)
+    await loads.reached()
+    peer.send("task.add_many", {"conversation": C, "tasks": titled()}, id=-1)
+    await until(lambda: running.inbox.queue)
+    for number in range(1, 6):
+        before = len(running.inbox.queue)
+        reader.send("conversation.get", {"conversation": f"no{number}"}, id=number)
+        await until(lambda before=before: len(running.inbox.queue) > before)
+        loads.open()
+        log.hold_loads()
+        await loads.reached()
+    assert "result" in await peer.answer(-1)
+    log.let_go()
+    for number in range(6):
+        assert (await reader.answer(number))["result"]["conversation"]["version"] == 0
+
+
 async def test_a_refused_append_of_a_long_call_leaves_nothing_of_it(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
