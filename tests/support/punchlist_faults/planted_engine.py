@@ -49,6 +49,13 @@ MUTANTS = (
         ("tests/daemon/net/connection/test_connection.py",),
     ),
     Mutant(
+        "a long frame that is forgotten is not read any further",
+        _NET + "connection/protocol.py",
+        "        while self.frames and self.frames[0] is frame:\n",
+        "        while True:\n",
+        ("tests/daemon/net/connection/test_protocol.py",),
+    ),
+    Mutant(
         "a long frame is read in slices",
         _NET + "connection/__init__.py",
         "            if protocol.has_long_frames and not self._is_reading and protocol.has_to_be_read:\n",

@@ -194,11 +194,16 @@ class ServerProtocol:
         return strict_json.has_many_parts(self.frames[0])
 
     def reading(self) -> Generator[None, None, None]:
-        """Read the next frame, with a pause after each part of it."""
+        """Read the next frame, with a pause after each part of it, for as long as it is not forgotten."""
         frame = self.frames[0]
-        decoded = yield from jsonrpc.decoding(frame, self._limits)
-        if self.frames and self.frames[0] is frame:
-            self._decoded = decoded
+        work = jsonrpc.decoding(frame, self._limits)
+        while self.frames and self.frames[0] is frame:
+            try:
+                next(work)
+            except StopIteration as end:
+                self._decoded = end.value
+                return
+            yield
 
     def forget_received(self) -> None:
         """Drop what came in and has not begun: its answers could not be sent any more."""

@@ -162,3 +162,17 @@ def test_whatever_else_comes_is_not_taken_at_once() -> None:
     ended = begun()
     ended.at_end = True
     assert ended.receive_call(one) is None
+
+
+def test_a_long_frame_that_is_forgotten_is_not_read_any_further() -> None:
+    """Nobody waits for it, and its bytes are not in the account any more."""
+    protocol = ServerProtocol(Limits())
+    tasks = [{"title": "x" * 60, "labels": ["a"]} for _ in range(2_000)]
+    assert protocol.receive_data(line(request(1, "task.add_many", tasks=tasks))) and protocol.has_to_be_read
+    reading = protocol.reading()
+    for _ in range(100):
+        next(reading)
+    protocol.forget_received()
+    assert list(reading) == [] and not calls(protocol)
+    assert protocol.receive_data(line(request(2)))
+    assert [(call.id, batch) for call, batch in calls(protocol)] == [(b"2", None)]
