@@ -88,7 +88,10 @@ async def prepare(space: Space, member: str) -> Checked:
     Raises:
         Refused: Something is missing or wrong; the first thing that is.
     """
-    for option, given in (("--monitor", space.monitor), ("--replicas", space.replicas)):
+    for option, given in (
+        ("--monitor", space.monitor),
+        ("--replicas", space.replicas > 1),
+    ):  # of 1 is one that was added
         if given:
             raise Refused("nats_only", option=option)
     refused: Refused | None = None

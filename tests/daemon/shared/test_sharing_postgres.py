@@ -141,6 +141,32 @@ async def test_a_list_goes_on_after_a_restart_of_a_daemon_and_a_kill_of_the_serv
                 each.stop()
 
 
+async def test_what_a_database_that_was_restored_has_lost_is_told_and_put_back(team: Team) -> None:
+    async with client(team.start("ann")) as ann, client(team.start("bob")) as bob:
+        for one, name in ((ann, "ann"), (bob, "bob")):
+            await team.add(one, name)
+        await ann.conversation("release").add("one")
+        await ann.conversation("release").share(team.space)
+        await bob.conversation("release").join(team.space)
+        for title in ("two", "three"):
+            await ann.conversation("release").add(title)
+        await follows(bob, "release", "one", "two", "three")
+        server, table = team.members.server, f'"punch-{team.space}".post'
+        server.sql(f"DELETE FROM {table} WHERE n > 1")
+        for one in (ann, bob):
+            with anyio.fail_after(PATIENCE_S):
+                while (await one.spaces())[0].lists[0].state != "diverged":  # noqa: ASYNC110 - a push may be lost
+                    await anyio.sleep(0.1)
+        with pytest.raises(errors.Diverged, match="punch share release --repair"):
+            await bob.conversation("release").add("nobody sees this")
+        assert (await ann.conversation("release").share(team.space, repair=True)).posts == 2
+        with anyio.fail_after(PATIENCE_S):
+            while (await bob.spaces())[0].lists[0].state != "current":  # noqa: ASYNC110 - as above
+                await anyio.sleep(0.1)
+        await bob.conversation("release").add("four")
+        await follows(ann, "release", "one", "two", "three", "four")
+
+
 async def test_a_deleted_list_is_gone_everywhere_and_a_keeper_takes_it_out_of_the_table(team: Team) -> None:
     async with client(team.start("ann")) as ann, client(team.start("bob")) as bob:
         for one, name in ((ann, "ann"), (bob, "bob")):

@@ -40,6 +40,7 @@ class PostgresWorld(World):
             there.write_bytes(path.read_bytes())
             there.chmod(0o600)
             os.chown(there, self.server.data.stat().st_uid, self.server.data.stat().st_gid)
+        self._disks[SERVER].flush()
         self.ca, self.creds = str(authority.certificate), dict[str, str]()
         self._logins = [login(name, "member") for name in (*MACHINES, "judge")]
         for one in self._logins:

@@ -111,6 +111,10 @@ class Disk:
         """Switch it on: what the file system's journal holds is replayed."""
         _do("mount", "-o", "loop,errors=remount-ro", str(self._image), str(self.place))
 
+    def flush(self) -> None:
+        """Let it have everything that was written: what people have put there long ago survives a power cut."""
+        _do("sync", "--file-system", str(self.place))
+
     def cut(self) -> None:
         """Power off: what was not flushed is gone, and everything fails until it is mounted again."""
         root = os.open(self.place, os.O_RDONLY)

@@ -178,6 +178,13 @@ MUTANTS = (
         ("tests/daemon/shared/test_sharing.py",),
     ),
     Mutant(
+        "a space on PostgreSQL that was added can be checked again to put a list back",
+        _SHARED + "postgres_check.py",
+        '("--replicas", space.replicas > 1)',
+        '("--replicas", space.replicas)',
+        ("tests/daemon/shared/test_sharing_postgres.py",),
+    ),
+    Mutant(
         "a read waits for the version that it asks for",
         "daemon/punchlistd/engine/queries.py",
         "while not isinstance(opened, Rejection) and opened.state.version < version:",
