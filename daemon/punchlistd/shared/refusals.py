@@ -1,6 +1,9 @@
 """What a change of a shared list is told that could not be made: whether anything was written, and what to do."""
 
+import re
+
 from punchlist_schemas.errors import Rejection
+from punchlist_schemas.things import ID_PATTERN
 from punchlistd.shared.port import Forbidden, Link, SharedLogError, TooLarge
 from punchlistd.shared.posts import TooNew, Unreadable
 
@@ -135,8 +138,9 @@ def not_empty(name: str) -> Rejection:
 
 
 def not_there(name: str, space: str, lists: list[str]) -> Rejection:
-    """The space has no such list."""
-    there = f"It has: {', '.join(lists[:20])}." if lists else "It has none yet."
+    """The space has no such list; a name that no list can have was put there by somebody else, and is not repeated."""
+    names = [each for each in lists if re.match(ID_PATTERN, each)]
+    there = f"It has: {', '.join(names[:20])}." if names else "It has none yet."
     message = f"The space {space} has no list {name}. {there} To share one: punch share LIST --space {space}"
     return Rejection("not_found", message, {"what": "space", "id": name})
 
