@@ -269,6 +269,26 @@ async def test_a_space_is_removed_once_none_of_its_lists_is_followed_and_copies_
 
 
 @needs_server
+async def test_a_list_that_was_deleted_here_is_followed_when_the_environment_names_it(
+    machines: Machines, server: NatsServer, space: str
+) -> None:
+    second = machines.start("bob")
+    async with client(machines.start("ann")) as ann, client(second) as bob:
+        await ann.add_space(space, [server.url])
+        await ann.conversation("release").add("one")
+        await ann.conversation("release").share(space)
+        await bob.conversation("release").add("a list of its own")
+        await erase(bob, "release")
+    second.stop()
+    following = machines.start("bob", PUNCHLIST_SPACE=f"{server.url}/{space}", PUNCHLIST_SPACE_LISTS="release")
+    async with client(following) as bob:
+        await follows(bob, "release", "one")
+    following.stop()
+    report = await anyio.to_thread.run_sync(verify_file, f"{following.data_dir}/log.db")
+    assert report.problems == []
+
+
+@needs_server
 async def test_a_session_moves_between_lists_that_machines_share_in_two_steps(
     machines: Machines, server: NatsServer, space: str
 ) -> None:
