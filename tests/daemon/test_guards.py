@@ -86,7 +86,8 @@ def test_a_daemon_whose_writer_was_not_woken_for_want_of_memory_ends_and_keeps_w
         assert "could not end by itself" in daemon.said()
         daemon.plant = ()
         daemon.start()
-        assert [task["title"] for task in daemon.connect().result("task.list", conversation="c")["tasks"]] == ["kept"]
+        kept = [task["title"] for task in daemon.connect().result("task.list", conversation="c")["tasks"]]
+        assert kept in (["kept"], ["kept", "lost"])  # a writer that is awake needs no word; nobody was answered
 
 
 @pytest.mark.parametrize(

@@ -331,7 +331,7 @@ async def test_what_can_not_be_shared_joined_or_removed_is_refused_with_the_way_
             await bob.conversation("release").share(space)
         with pytest.raises(errors.Forbidden, match="not empty"):
             await bob.conversation("release").join(space)
-        with pytest.raises(errors.Forbidden, match="while this machine has its list release"):
+        with pytest.raises(errors.Forbidden, match="and this machine follows it. First: punch leave release"):
             await ann.remove_space(space)
         with pytest.raises(errors.NotFound, match="not shared"):
             await bob.conversation("release").leave()

@@ -23,8 +23,8 @@ MUTANTS = (
     Mutant(
         "a list that becomes serial with an event is followed up",
         _ENGINE + "transaction.py",
-        "type(events[0]) not in _CONFIGURES and ",
-        "",
+        "            if type(event) not in _CONFIGURES:\n",
+        "            if True:\n",
         ("tests/daemon/engine/test_transaction.py", "tests/daemon/engine/test_writer.py"),
     ),
     Mutant(
