@@ -25,6 +25,10 @@ SERVER = "build/nats-server"
 """Where `make nats-server` puts one: without it tests that need it are skipped, and their bugs survive."""
 
 PATIENCE_S = 240
+"""How long the tests of one bug may take, in seconds."""
+
+SOUND_S = 1800
+"""How long those of all bugs together may take while nothing is planted, in seconds."""
 
 
 class Verdict(NamedTuple):
@@ -59,10 +63,10 @@ def planted(mutant: Mutant, text: str) -> str:
     return text.replace(mutant.old, mutant.new)
 
 
-def _pytest(tree: Path, tests: Sequence[str]) -> tuple[int, str]:
+def _pytest(tree: Path, tests: Sequence[str], patience_s: float = PATIENCE_S) -> tuple[int, str]:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", *tests]
     env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SEED", "SIZE")}
-    ended = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    ended = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=patience_s, check=False)
     return ended.returncode, ended.stdout + ended.stderr
 
 
@@ -121,7 +125,7 @@ def run(_options: Options) -> Figures:
 def _sound_first(trees: "queue.SimpleQueue[Path]", tests: Sequence[str]) -> None:
     """The tests pass while nothing is planted."""
     tree = trees.get()
-    code, said = _pytest(tree, tests)
+    code, said = _pytest(tree, tests, SOUND_S)
     trees.put(tree)
     need(code == 0, f"the tests fail without a bug: {said[-3000:]}")
 
