@@ -142,6 +142,7 @@ async def test_a_commit_is_at_most_one_hop_and_a_burst_is_few_commits(
 ) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
         await client.call("task.add", conversation="c", title="the first")
+        await client.call("conversation.list")  # whoever lists waits for what a start does beside the first calls
         before = (await client.call("daemon.status"))["commits"]["count"]
         with hops(monkeypatch) as seen:
             await client.send(*adds("c", 64))
@@ -158,6 +159,7 @@ async def test_a_commit_is_at_most_one_hop_and_a_burst_is_few_commits(
 async def test_a_read_of_the_state_takes_no_hop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
         await client.call("task.add_many", conversation="c", tasks=titles(50))
+        await client.call("conversation.list")  # whoever lists waits for what a start does beside the first calls
         with hops(monkeypatch) as seen:
             await client.call("task.list", conversation="c")
             await client.call("task.get", conversation="c", task="7")
