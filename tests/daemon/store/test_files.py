@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlistd.store.files import Inodes, Reserve, beside, discard, fill, publish, size_of
+from punchlistd.store.files import Inodes, OpenName, Reserve, beside, discard, fill, publish, size_of
 from punchlistd.store.port import StorageFailed
 
 
@@ -194,3 +194,17 @@ def test_a_reserve_that_can_not_be_made_is_done_without(tmp_path: Path) -> None:
     reserve = Reserve(str(tmp_path / "log.reserve"), 4096)
     reserve.ensure()
     assert not reserve.held and not (tmp_path / "elsewhere").exists()
+
+
+def test_what_is_written_ahead_is_not_cut_also_where_no_commit_is_known_yet(tmp_path: Path) -> None:
+    path = tmp_path / "log.db-wal"
+    path.write_bytes(bytes(8192))
+    name = OpenName(str(path))
+    name.check()
+    with path.open("ab") as file:
+        file.write(bytes(4096))
+    name.check()
+    os.truncate(path, 8192)
+    with pytest.raises(StorageFailed, match="was cut while in use"):
+        name.check()
+    name.close()

@@ -19,7 +19,7 @@ from anyio.to_thread import run_sync
 
 from punchlist_testing.store import CLEARED, DELETED, OpenedLog, Scribe, said
 from punchlistd.store import operations, schema, sqlite
-from punchlistd.store.high_water_mark import HighWaterMark
+from punchlistd.store.high_water_mark import HighWaterMark, read_position
 from punchlistd.store.port import LogUnusable, Sealed, StorageFailed, StorageFull
 from punchlistd.store.sqlite import open_log
 
@@ -607,4 +607,14 @@ async def test_a_cancelled_operation_keeps_the_connection_until_it_ends(path: st
     gate.set()
     await log.sizes()
     assert log.quick
+    await log.close()
+
+
+async def test_each_commit_notes_outside_the_log_how_far_it_has_come(path: str) -> None:
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    for number in range(3):
+        await scribe.write("a", said(str(number)))
+        noted = await run_sync(read_position, path.replace(".db", ".mark"))
+        assert noted is not None and (noted.epoch, noted.seq) == (log.epoch, log.head)
     await log.close()

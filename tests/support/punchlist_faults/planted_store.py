@@ -206,7 +206,7 @@ MUTANTS = (
         _STORE + "files.py",
         "        if length < self.length:\n",
         "        if length < 0:\n",
-        ("tests/daemon/store/test_sqlite.py",),
+        ("tests/daemon/store/test_files.py",),
     ),
     Mutant(
         "a directory that was put back as a whole is noticed",
