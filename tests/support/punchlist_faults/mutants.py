@@ -65,7 +65,9 @@ def planted(mutant: Mutant, text: str) -> str:
 
 def _pytest(tree: Path, tests: Sequence[str], patience_s: float = PATIENCE_S) -> tuple[int, str]:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", *tests]
-    env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SEED", "SIZE")}
+    env = {name: value for name, value in os.environ.items() if name not in ("SEED", "SIZE")}
+    # Programs that tests start are those of the tree as well, and not those that are installed.
+    env["PYTHONPATH"] = os.pathsep.join(str(tree / folder) for folder in ("daemon", "client", "schemas"))
     ended = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=patience_s, check=False)
     return ended.returncode, ended.stdout + ended.stderr
 
