@@ -202,9 +202,11 @@ class Runner:
                                 continue
                             key = (entry.directory, entry.format, change.conversation)
                             if isinstance(change.event, ConversationDeleted) and key in self._mirrored:
+                                # It stays, and does nothing: what the disk still tells must not bring its file back.
                                 await self._mirrored[key].erase()
-                                self._mirrored.pop(key, None)
                                 continue
+                            if key in self._mirrored and self._mirrored[key].is_erased:
+                                del self._mirrored[key]  # the list has begun anew
                             self._schedule(group, entry, change.conversation, is_stale=True)
             except RequestRefused:
                 pass  # another log, or a position that is gone: begin again with a look at everything

@@ -85,6 +85,11 @@ class ListSync:
         self._is_erased = False
 
     @property
+    def is_erased(self) -> bool:
+        """Whether its list was erased, and its files with it."""
+        return self._is_erased
+
+    @property
     def stem(self) -> str:
         """The name of the file (without suffix) or folder; empty before the first sync."""
         return self._name.stem

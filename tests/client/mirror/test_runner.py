@@ -298,6 +298,8 @@ async def test_an_erased_list_takes_its_file_along(place: Place) -> None:
     await place.list.add("a")
     async with running(place):
         await until(place.file.exists)
+        await place.list.add("seen by who follows")
+        await until(lambda: "seen by who follows" in place.file.read_text())
         with pytest.raises(ConfirmationRequired) as caught:
             await place.list.erase()
         await place.list.erase(confirm=caught.value.token)
