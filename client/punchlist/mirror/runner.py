@@ -202,7 +202,7 @@ class Runner:
                                 continue
                             key = (entry.directory, entry.format, change.conversation)
                             if isinstance(change.event, ConversationDeleted) and key in self._mirrored:
-                                # It stays, and does nothing: what the disk still tells must not bring its file back.
+                                # The mirror stays, idle: a late event of the disk must not bring the file back.
                                 await self._mirrored[key].erase()
                                 continue
                             if key in self._mirrored and self._mirrored[key].is_erased:
