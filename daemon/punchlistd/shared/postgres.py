@@ -211,8 +211,11 @@ class PostgresLog(LinkKeeper):
             self._news.clear()
             noticed, self._noticed = self._noticed, {}
             for list, n in noticed.items():
+                told = self._told.get(list, n - 1)
+                if n <= told:
+                    continue  # it was read with the one before it, ahead of its own notice
                 try:
-                    found = await self._piece(connection, list, min(n - 1, self._told.get(list, n - 1)))
+                    found = await self._piece(connection, list, told)
                 except SharedLogError as error:
                     logger.info("space %s: %s", self._space.name, error)
                     continue  # whoever follows the list compares how far it goes

@@ -143,9 +143,9 @@ async def test_a_post_stands_behind_the_expected_one_and_everybody_hears_it_with
         assert await ann.last("release-1.0") == 0
         first = await ann.post("release-1.0", 0, "n1", b"one")
         second = await ann.post("release-1.0", first, "n2", b"two")
-        await bob.until(lambda: len(bob.posts) == 2)
         expected = [Posted("release-1.0", first, 0, "n1", b"one"), Posted("release-1.0", second, first, "n2", b"two")]
-        assert bob.posts == expected
+        await bob.until(lambda: expected[-1] in bob.posts)
+        assert [*dict.fromkeys(bob.posts)] == expected  # the port lets a post come twice
         assert await ann.read("release-1.0", 0) == expected
         assert await ann.read("release-1.0", first) == expected[1:]
         assert await ann.last("release-1.0") == second

@@ -168,6 +168,18 @@ async def test_a_notice_of_a_post_that_is_not_there_makes_nobody_believe_in_it(m
         assert {post.nonce for post in hearing.posts} == {"n1"}
 
 
+async def test_a_post_that_was_read_ahead_of_its_notice_is_not_read_again(members: Members) -> None:
+    async with connected(space_of(members)) as (ann, _), connected(space_of(members), "bob_2") as (_, hearing):
+        for n in (1, 2):
+            await ann.post("a", n - 1, f"n{n}", b"x")
+            await hearing.until(lambda n=n: len(hearing.posts) == n)
+        late = '{"what":"post","by":"ann_1","list":"a","n":2}'
+        members.server.sql(f"SELECT pg_notify('punch-{members.space}', '{late}')")
+        await ann.post("a", 2, "n3", b"x")
+        await hearing.until(lambda: any(post.nonce == "n3" for post in hearing.posts))
+        assert [post.nonce for post in hearing.posts] == ["n1", "n2", "n3"]
+
+
 async def test_a_connection_that_is_terminated_is_made_again_and_a_post_over_it_is_in_once(members: Members) -> None:
     async with connected(space_of(members)) as (ann, hearing):
         position, ended = 0, 0
