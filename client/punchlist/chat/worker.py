@@ -5,6 +5,7 @@ it. A worker that dies loses its claim, and the next one goes on with what is wr
 """
 
 import os
+import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
@@ -67,6 +68,8 @@ class Worker:
                     return answer
             elif (found := await thread.answer(turn)) is not None:
                 return found
+            elif (found := await self._stopped(thread, claim.seq, turn)) is not None:
+                return found
             else:
                 params = EventWait(after=claim.seq, conversation=thread.id, timeout_ms=_LOOK_MS // 8)
                 await thread.client.run(Call("event.wait", params, itself))
@@ -76,8 +79,8 @@ class Worker:
         left = await thread.queue.list(status=("pending", "in_progress", "paused"))
         while left and await self.work(thread):
             pass
-        for task in left and await thread.queue.list(status="paused"):
-            await self._run(thread, task, None, left.seq)
+        if left:
+            await self._stopped(thread, left.seq)
 
     async def work(self, thread: Thread) -> bool:
         """Work on the next turn of the thread; false if there is none to be had now."""
@@ -86,6 +89,19 @@ class Worker:
             return False
         await self._run(thread, claim.task, claim.fence, claim.seq)
         return True
+
+    async def _stopped(self, thread: Thread, seq: int, turn: str = "") -> dict[str, Any] | None:
+        """Answer the turns, or this one, that were stopped while nobody worked on them; the last one's answer.
+
+        Nobody can take a paused turn. One that had a worker is left to it for as long as it may be at work: it alone
+        knows whether a call that is on its way is made.
+        """
+        answer = None
+        for task in await thread.queue.list(status="paused"):
+            is_meant = not turn or task.metadata.get("turn") == turn
+            if is_meant and (not task.owner or task.status_changed_at < time.time() * 1000 - LEASE_MS):
+                answer = await self._run(thread, task, None, seq)
+        return answer
 
     async def _claim(self, thread: Thread) -> ClaimResult:
         """The next turn: one that an error has ended is ours still."""

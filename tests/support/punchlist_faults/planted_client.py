@@ -243,4 +243,11 @@ MUTANTS = (
         "{message}",
         ("tests/client/cli/test_terminal.py",),
     ),
+    Mutant(
+        "a stopped turn is left to its worker while that may live",
+        "client/punchlist/chat/worker.py",
+        "            if is_meant and (not task.owner or task.status_changed_at < time.time() * 1000 - LEASE_MS):\n",
+        "            if is_meant:\n",
+        ("tests/client/chat/test_kills.py",),
+    ),
 )
