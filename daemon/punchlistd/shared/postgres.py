@@ -94,7 +94,7 @@ class PostgresLog(LinkKeeper):
         self._echoes = 0
         self._echoed = asyncio.Event()
         self._told: dict[str, int] = {}  # the last post that the listener was told of, by list
-        self._noticed: dict[str, int] = {}  # the newest post of which there was a notice and no more yet
+        self._noticed: dict[str, tuple[int, int]] = {}  # the first and the last post of which there was a mere notice
         self._news = asyncio.Event()
         self._posting: set[str] = set()
         self._not_stored = ("", 0)  # why the server did not store a post, and how large that was
@@ -192,7 +192,8 @@ class PostgresLog(LinkKeeper):
         assert self._listener is not None
         if notice.what == "post":
             if notice.by != self._member or notice.list not in self._posting:  # whoever posts is about to be told
-                self._noticed[notice.list] = max(notice.n, self._noticed.get(notice.list, 0))
+                first, last = self._noticed.get(notice.list, (notice.n, notice.n))
+                self._noticed[notice.list] = min(notice.n, first), max(notice.n, last)
                 self._news.set()
         elif notice.what == "beat":
             if notice.beat is not None:
@@ -210,9 +211,9 @@ class PostgresLog(LinkKeeper):
             await self._news.wait()
             self._news.clear()
             noticed, self._noticed = self._noticed, {}
-            for list, n in noticed.items():
-                told = self._told.get(list, n - 1)
-                if n <= told:
+            for list, (first, last) in noticed.items():
+                told = self._told.get(list, first - 1)
+                if last <= told:
                     continue  # it was read with the one before it, ahead of its own notice
                 try:
                     found = await self._piece(connection, list, told)

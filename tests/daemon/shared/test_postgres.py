@@ -180,6 +180,18 @@ async def test_a_post_that_was_read_ahead_of_its_notice_is_not_read_again(member
         assert [post.nonce for post in hearing.posts] == ["n1", "n2", "n3"]
 
 
+async def test_posts_whose_notices_come_together_are_all_heard(members: Members) -> None:
+    async with connected(space_of(members)) as (ann, _):
+        for n in (1, 2, 3):
+            await ann.post("a", n - 1, f"n{n}", b"x")
+        async with connected(space_of(members), "bob_2") as (_, hearing):
+            notices = [f'{{"what":"post","by":"ann_1","list":"a","n":{n}}}' for n in (2, 1, 3)]
+            calls = [f"pg_notify('punch-{members.space}', '{notice}')" for notice in notices]
+            members.server.sql(f"SELECT {', '.join(calls)}")
+            await hearing.until(lambda: any(post.nonce == "n3" for post in hearing.posts))
+            assert [post.nonce for post in hearing.posts] == ["n1", "n2", "n3"]
+
+
 async def test_a_connection_that_is_terminated_is_made_again_and_a_post_over_it_is_in_once(members: Members) -> None:
     async with connected(space_of(members)) as (ann, hearing):
         position, ended = 0, 0
