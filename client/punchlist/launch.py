@@ -30,6 +30,7 @@ _met: set[str] = set()
 
 _NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
 _NOT_ALLOWED = frozenset({errno.EPERM, errno.EACCES})
+_MOST_LOCK = 8_192
 _RACE_PAUSE_S = 0.02
 _EXIT_CONFIGURATION = 78
 _WINNER_S = 1.0
@@ -69,8 +70,9 @@ class Target:
         if data_dir_option:
             self.options["data_dir"] = data_dir_option
         self._names_data_dir = bool(data_dir_option or env.get("PUNCHLIST_DATA_DIR"))
-        self._means_data_dir = self._names_data_dir or not (socket or env.get("PUNCHLIST_SOCKET"))
-        self.socket = socket_path(env, socket, data_dir_option)
+        self._names_socket = bool(socket or env.get("PUNCHLIST_SOCKET"))
+        self._means_data_dir = self._names_data_dir or not self._names_socket
+        self._socket = socket_path(env, socket, data_dir_option)
         self.data_dir = data_dir(env, data_dir_option)
         self.autostart = env.get("PUNCHLIST_AUTOSTART") != "0" if autostart is None else autostart
         self._starting: Starting | None = None
@@ -151,10 +153,37 @@ class Target:
             OSError: As the system says.
             DaemonUnavailable: The listener belongs to another user.
         """
-        sock = connect(self.socket, max(0.001, deadline - time.monotonic()))
+        path = self.socket
+        sock = connect(path, max(0.001, deadline - time.monotonic()))
         self._pid = os_calls.peer(sock)[0]
-        _met.add(self.socket)
+        _met.add(path)
         return sock
+
+    @property
+    def socket(self) -> str:
+        """Path of the socket.
+
+        Where nobody named one and none is at its place, it is where the daemon of the data directory listens: cron,
+        sudo and containers have another XDG_RUNTIME_DIR, or none.
+        """
+        if self._names_socket or os.path.lexists(self._socket):
+            return self._socket
+        return self._elsewhere() or self._socket
+
+    def _elsewhere(self) -> str:
+        """Another socket, at which the daemon of our data directory listens, or was stopped; "" if there is none."""
+        recorded = self._recorded()
+        there = recorded and recorded != self._socket and (os.path.lexists(recorded) or is_stopped(recorded))
+        return recorded if there else ""
+
+    def _recorded(self) -> str:
+        """Where the newest daemon of our data directory has listened; "" if it does not say."""
+        try:
+            with open(f"{self.data_dir}/lock", "rb") as lock:
+                (_pid, path, *_) = (*lock.read(_MOST_LOCK).split(b"\n"), b"")
+        except OSError:
+            return ""
+        return os.fsdecode(path) if path.startswith(b"/") and b"\0" not in path else ""
 
     def _start(self, deadline: float) -> _socket.socket:
         from punchlist.starter import Starting, by_manager
@@ -174,18 +203,35 @@ class Target:
             self._starting = None
             try:
                 if report.lost_race:
+                    if not self._names_socket:  # ours may be what a killed daemon has left
+                        self._socket = self._elsewhere() or self._socket
                     return self._insist(min(deadline, time.monotonic() + _WINNER_S))
                 if report.ready:
                     return self.connected(deadline)
             except OSError as error:
-                if report.lost_race and error.errno in _NOT_RUNNING and time.monotonic() < deadline:
+                served = report.lost_race and self._serves_elsewhere()
+                if report.lost_race and error.errno in _NOT_RUNNING and not served and time.monotonic() < deadline:
                     continue  # the daemon that had the data directory was stopping, and will not listen again
                 refused = unavailable(self.socket, error)
                 text = f"{refused}\n{report.reason}" if report.reason else str(refused)
-                raise DaemonUnavailable(text, temporary=refused.temporary, exit_code=report.exit_code) from error
+                temporary = refused.temporary and not served
+                raise DaemonUnavailable(text, temporary=temporary, exit_code=report.exit_code) from error
             break
         text = f"punchlistd could not be started: {report.reason}"
         raise DaemonUnavailable(text, temporary=report.lost_race, exit_code=report.exit_code)
+
+    def _serves_elsewhere(self) -> bool:
+        """Whether the daemon of our data directory listens at another socket, within our reach or not."""
+        recorded = self._recorded()
+        if not recorded or recorded == self._socket:
+            return False
+        try:
+            connect(recorded, _WINNER_S).close()
+        except OSError as error:
+            return error.errno not in _NOT_RUNNING
+        except DaemonUnavailable:
+            return True
+        return True
 
     def _insist(self, deadline: float) -> _socket.socket:
         """Connect to the daemon that won the race to start; it may be a moment away from accepting."""

@@ -256,7 +256,8 @@ class App:
         os.close(private_directory(self.settings.data_dir))
         path = self.settings.lock_path
         try:
-            return DataLock(path, patience_s=0.0 if self._inherited is None else TAKE_OVER_S)
+            patience_s = 0.0 if self._inherited is None else TAKE_OVER_S
+            return DataLock(path, patience_s, self.settings.socket)
         except OSError as error:
             message = f"{path} can't be opened or locked: {error.strerror}. Choose another data directory."
             raise PlaceUnusable(message) from error

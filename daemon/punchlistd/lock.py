@@ -1,7 +1,7 @@
 """The lock that makes a daemon the only one of its data directory.
 
-The lock is `flock` on a file that is never unlinked: it goes with its holder, however that dies, and a process id in
-the file is for people only.
+The lock is `flock` on a file that is never unlinked: it goes with its holder, however that dies. The file tells the
+holder's process id, for people, and in a second line the path of its socket, for clients that look for it elsewhere.
 """
 
 import contextlib
@@ -10,6 +10,8 @@ import os
 import time
 
 RETRY_S = 0.02
+MOST_TOLD = 8_192
+"""So many bytes of the file are read at most."""
 
 
 class AlreadyRunning(Exception):
@@ -22,13 +24,14 @@ class DataLock:
     Args:
         path: the lock's file, made if need be.
         patience_s: how long to wait, in seconds, for a holder that is about to leave.
+        socket: where the daemon listens that holds it; who finds the lock taken finds the daemon by it.
 
     Raises:
         AlreadyRunning: another process holds it.
         OSError: the file can't be opened.
     """
 
-    def __init__(self, path: str, patience_s: float = 0.0) -> None:
+    def __init__(self, path: str, patience_s: float = 0.0, socket: str = "") -> None:
         self.path = path
         deadline = time.monotonic() + patience_s
         while not self._take():
@@ -37,7 +40,8 @@ class DataLock:
             time.sleep(RETRY_S)
         with contextlib.suppress(OSError):  # a full disk: the text is a convenience
             os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, b"%d\n" % os.getpid(), 0)
+            where = b"" if "\n" in socket or not socket else os.fsencode(socket) + b"\n"
+            os.pwrite(self._descriptor, b"%d\n" % os.getpid() + where, 0)
 
     def _take(self) -> bool:
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -71,11 +75,14 @@ class DataLock:
 
 def _describe(path: str) -> str:
     directory = os.path.dirname(path)
-    holder = b""
+    holder, socket = b"", ""
     with contextlib.suppress(OSError), open(path, "rb") as file:
-        holder = file.read(32).split(b"\n")[0]
+        holder, found, *_ = (*file.read(MOST_TOLD).split(b"\n"), b"")
+        holder = holder[:32]
+        socket = os.fsdecode(found)
     who = f"process {int(holder)}" if holder.isdigit() else "another process"
+    where = f" (PUNCHLIST_SOCKET={socket})" if socket else ""
     return (
-        f"{who} runs the daemon of {directory}. Use that one, end it first (punch daemon stop), "
+        f"{who} runs the daemon of {directory}. Use that one{where}, end it first (punch daemon stop), "
         "or give this one a --data-dir of its own."
     )

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -9,17 +10,18 @@ import sys
 import threading
 import time
 from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from punchlist import launch
-from punchlist.errors import DaemonUnavailable, WrongDataDirectory
+from punchlist.errors import DaemonStopped, DaemonUnavailable, WrongDataDirectory
 from punchlist.launch import Target, unavailable
 from punchlist_schemas.system import os_calls
 
 NOBODY = 65534
+PUNCH = str(Path(sys.executable).with_name("punch"))
 
 
 @contextmanager
@@ -223,6 +225,76 @@ def test_a_listener_that_accepts_nobody_is_given_up_in_time(tmp_path: Path) -> N
                 target(tmp_path).dial(0.2)
     assert time.monotonic() - began < 5
     assert caught.value.temporary
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Generator[list[dict[str, str]]]:
+    """Two environments of one user with sockets in different places; a daemon that runs there is ended."""
+    environments: list[dict[str, str]] = []
+    for name in ("desk", "cron"):
+        (tmp_path / name).mkdir(mode=0o700)
+        environments.append({"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / name)})
+    yield environments
+    for env in environments:
+        with suppress(DaemonUnavailable):
+            command(env, "daemon", "stop")
+
+
+def command(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    given = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "PUNCHLIST_"))}
+    return subprocess.run([PUNCH, *words], env={**given, **env}, capture_output=True, text=True, check=False)
+
+
+def test_the_daemon_of_ones_data_is_met_wherever_it_listens(places: list[dict[str, str]]) -> None:
+    desk, cron = places
+    assert command(desk, "-c", "default", "add", "water the plants").returncode == 0
+    for env in (cron, {**cron, "XDG_RUNTIME_DIR": "/nonexistent"}):
+        found = command(env, "-c", "default", "list", "--json")
+        assert (found.returncode, found.stderr) == (0, "") and "water the plants" in found.stdout
+    there = Target(env=desk).socket
+    target = Target(env=cron, autostart=False)
+    assert target.socket == there and f"on {there}\n" in command(cron, "doctor").stdout
+    target.dial().close()
+    assert command(cron, "daemon", "stop").returncode == 0 and launch.is_stopped(there)
+    with pytest.raises(DaemonStopped):
+        target.dial()
+    assert not any(Path(cron["XDG_RUNTIME_DIR"]).iterdir())
+
+
+def test_the_socket_that_a_killed_daemon_left_keeps_nobody_from_the_one_that_runs(places: list[dict[str, str]]) -> None:
+    desk, cron = places
+    for env in (cron, desk):  # the first one is killed, and leaves its socket
+        if env is desk:
+            os.kill(int((Path(desk["HOME"]) / ".local/share/punchlist/lock").read_text().split()[0]), signal.SIGKILL)
+            shutil.copytree(cron["XDG_RUNTIME_DIR"], f"{cron['XDG_RUNTIME_DIR']}.left", copy_function=os.link)
+            shutil.rmtree(cron["XDG_RUNTIME_DIR"])
+        assert command(env, "-c", "default", "add", "water the plants").returncode == 0
+    os.rename(f"{cron['XDG_RUNTIME_DIR']}.left", cron["XDG_RUNTIME_DIR"])
+    found = command(cron, "-c", "default", "list")
+    assert found.returncode == 0 and "default  0/2" in found.stdout, found.stderr
+
+
+def test_a_named_socket_beside_the_daemon_of_ones_data_is_refused_at_once_with_the_one_to_use(
+    places: list[dict[str, str]], tmp_path: Path
+) -> None:
+    desk, _ = places
+    assert command(desk, "-c", "default", "add", "water the plants").returncode == 0
+    named = {**desk, "PUNCHLIST_SOCKET": str(tmp_path / "own" / "s")}
+    began = time.monotonic()
+    with pytest.raises(DaemonUnavailable, match=rf"Use that one \(PUNCHLIST_SOCKET={Target(env=desk).socket}\)") as no:
+        Target(env=named).dial()
+    assert not no.value.temporary and time.monotonic() - began < launch.TIMEOUT_S / 2
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"1\n", b"\xff\x00", b"1\n\x00/s\n", b"1\nrun/s\n", b"1\n/nowhere/s\n", b"9" * 99]
+)
+def test_a_lock_that_tells_no_socket_leads_nowhere(tmp_path: Path, text: bytes) -> None:
+    env = {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
+    target = Target(env=env)
+    os.makedirs(target.data_dir)
+    (Path(target.data_dir) / "lock").write_bytes(text)
+    assert target.socket == f"{tmp_path}/punchlist/daemon.sock"
 
 
 def numbers(path: Path) -> tuple[str, str]:

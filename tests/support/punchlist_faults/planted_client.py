@@ -250,4 +250,11 @@ MUTANTS = (
         "            if is_meant:\n",
         ("tests/client/chat/test_kills.py",),
     ),
+    Mutant(
+        "the daemon of one's data is met wherever it listens",
+        "client/punchlist/launch.py",
+        "        return self._elsewhere() or self._socket\n",
+        "        return self._socket\n",
+        ("tests/client/test_launch.py",),
+    ),
 )
