@@ -46,7 +46,7 @@ from punchlistd.store.record import is_tombstone, key_hash
 
 logger = logging.getLogger(__name__)
 
-RETRY_S = 0.5
+RETRY_S = 0.25
 """How long after a failure the shared log is asked again, in seconds."""
 
 
@@ -443,8 +443,7 @@ class Lane:
         body = seal(self._log.member, nonce, draft.first, place.check, groups)
         self.replica.posting = True
         try:
-            until = None if self.replica.away_since is None else self.replica.away_since + PATIENCE_S
-            position = await post(self._log, self.conversation, place.position, nonce, body, until)
+            position = await post(self._log, self.conversation, place.position, nonce, body)
         except Conflict:
             self.counts.conflicts += 1
             self.replica.away_since = None

@@ -209,9 +209,8 @@ class NatsLog(LinkKeeper):
             raise TooLarge(len(body), connection.max_payload - 1024)
         headers = {EXPECTED: str(expected), "Nats-Msg-Id": nonce, "Nats-Expected-Stream": self._names.stream}
         asked = time.monotonic()
-        answer = _decode(
-            (await self._asked(connection.request(self._names.log + word(list), body, headers), writes=True)).data
-        )
+        asking = connection.request(self._names.log + word(list), body, headers, once=True)
+        answer = _decode((await self._asked(asking, writes=True)).data)
         self._round_trip_s += (time.monotonic() - asked - self._round_trip_s) / 4
         if (error := answer.get("error")) is None:
             return int(answer["seq"])

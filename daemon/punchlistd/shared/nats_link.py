@@ -27,6 +27,9 @@ CONNECT_S = 3
 REQUEST_S = 2.0
 """How long an answer may take, in seconds."""
 
+ASKED_AGAIN_S = 0.25
+"""How long after a question it is asked again, in seconds: what is asked while nobody leads is never answered."""
+
 ANYONE = "anyone"
 """The word for a member in subjects where the server knows no members."""
 
@@ -139,8 +142,16 @@ class Connection:
         with _as_unreachable():
             await self._client.publish(subject, body)
 
-    async def request(self, subject: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
+    async def request(
+        self, subject: str, body: bytes = b"", headers: Mapping[str, str] | None = None, *, once: bool = False
+    ) -> Answer:
         """Ask, and wait for the one answer.
+
+        Args:
+            subject: Whom.
+            body: What.
+            headers: The same.
+            once: Send it once: what would be another post if it came twice.
 
         Raises:
             Unreachable: The request went nowhere.
@@ -152,10 +163,14 @@ class Connection:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         token = self._expect(subject, future)
         try:
-            with _as_unreachable():
-                await self._client.publish(subject, body, f"{self._inbox}.{token}", dict(headers) if headers else None)
             async with asyncio.timeout(REQUEST_S):
-                answer = await future
+                while not future.done():
+                    with _as_unreachable():
+                        await self._client.publish(
+                            subject, body, f"{self._inbox}.{token}", dict(headers) if headers else None
+                        )
+                    await asyncio.wait((future,), timeout=None if once else ASKED_AGAIN_S)
+                answer = future.result()
         except TimeoutError:
             raise OutcomeUnknown("The server did not answer in time.") from None
         finally:

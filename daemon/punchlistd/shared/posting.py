@@ -8,22 +8,18 @@ again with the same expectation: it can't get in twice, and an earlier attempt t
 
 import asyncio
 import random
-import time
 
 from punchlistd.shared.port import Conflict, Forbidden, OutcomeUnknown, SharedLog, Unreachable
 
-PATIENCE_S = 8.0
-"""After so long a change is given up: electing a leader takes six to seven seconds, mostly, and people wait ten."""
-
-LEAST_S = 1.5
-"""A post has at least so long, however long its call waited before."""
+PATIENCE_S = 9.3
+"""After so long a change is given up: NATS elects a leader within nine seconds, mostly, and people wait ten."""
 
 PAUSE_S = 0.1
 """About how long to wait between two attempts."""
 
 
 async def post(  # noqa: C901 - one answer after the other
-    log: SharedLog, list: str, expected: int, nonce: str, body: bytes, until: float | None = None
+    log: SharedLog, list: str, expected: int, nonce: str, body: bytes
 ) -> int:
     """The position of the post.
 
@@ -33,7 +29,6 @@ async def post(  # noqa: C901 - one answer after the other
         expected: the position of the post that this one follows.
         nonce: what the post is known by.
         body: the post.
-        until: when to give up, by the monotonic clock; None: after `PATIENCE_S`.
 
     Raises:
         Conflict: Another post stands there: this one is not in and never will be.
@@ -42,10 +37,9 @@ async def post(  # noqa: C901 - one answer after the other
         Forbidden: This member may not post.
         TooLarge: It is not in.
     """
-    left_s = PATIENCE_S if until is None else max(LEAST_S, until - time.monotonic())
     unknown: OutcomeUnknown | None = None
     try:
-        async with asyncio.timeout(left_s):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 failed: Exception
                 try:

@@ -313,7 +313,7 @@ def test_a_machine_that_is_cut_off_reads_and_is_refused_what_it_writes() -> None
         began = asyncio.get_running_loop().time()
         refused = await b.refused(add("two", "k"))
         waited = asyncio.get_running_loop().time() - began
-        assert refused.kind == "unreachable" and 7 < waited < 9, (refused, waited)
+        assert refused.kind == "unreachable" and 9 < waited < 9.8, (refused, waited)
         assert (await b.refused(add("three"))).kind == "unreachable"
         assert asyncio.get_running_loop().time() - began - waited < 0.1, "known to be away: refused at once"
         assert await b.version(LIST) == 2

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import anyio
 import pytest
+from nats.aio.client import Client
 
 from punchlist.cli.space_server import Login, Server, configuration, login
 from punchlist_testing.authority import Authority, needs_openssl
@@ -157,6 +158,35 @@ async def test_a_stream_that_is_purged_under_us_has_lost_its_posts_and_takes_new
         with pytest.raises((Conflict, OutcomeUnknown)):
             await ann.post("a", first, "n2", b"two")
         assert await ann.post("a", 0, "n3", b"one again") > first, "no number comes twice"
+
+
+async def test_a_question_that_is_not_answered_is_asked_again_and_a_post_is_not(
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("punchlistd.shared.nats_link.ASKED_AGAIN_S", 0.01)
+    connection = await connect(await made(server), server.url, None, "test")
+    asked: list[bytes] = []
+
+    async def hear(message: Any) -> None:
+        asked.append(message.data)
+        if asked.count(b"who leads?") > 1:
+            await message.respond(b"I do")
+
+    leader: Any = Client()
+    await leader.connect([server.url])
+    await leader.subscribe("asked", cb=hear)
+    await leader.flush()
+    try:
+        assert (await connection.request("asked", b"who leads?")).data == b"I do"
+        asked.clear()
+        monkeypatch.setattr("punchlistd.shared.nats_link.REQUEST_S", 0.2)
+        with pytest.raises(OutcomeUnknown):
+            await connection.request("asked", b"a post", once=True)
+        await leader.flush()
+        assert asked == [b"a post"]
+    finally:
+        await leader.close()
+        await connection.close()
 
 
 async def test_of_several_addresses_one_that_answers_is_enough(server: NatsServer) -> None:

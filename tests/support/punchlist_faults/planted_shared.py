@@ -292,4 +292,11 @@ MUTANTS = (
             "test_whoever_is_refused_because_the_server_is_away_makes_the_way_be_tried_again",
         ),
     ),
+    Mutant(
+        "what was asked while no server led is asked again",
+        _SHARED + "nats_link.py",
+        "timeout=None if once else ASKED_AGAIN_S",
+        "timeout=None",
+        ("tests/daemon/shared/test_nats.py::test_a_question_that_is_not_answered_is_asked_again_and_a_post_is_not",),
+    ),
 )
