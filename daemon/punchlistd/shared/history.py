@@ -1,6 +1,5 @@
 """The history of a list as posts: put into a space where the list is shared, or was lost, beside what is there."""
 
-import os
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import NamedTuple
 
@@ -10,7 +9,17 @@ from punchlistd.engine.calls import Step
 from punchlistd.engine.loaded import Place
 from punchlistd.shared.port import Conflict, Posted, SharedLog
 from punchlistd.shared.posting import post
-from punchlistd.shared.posts import Unreadable, begins_anew, check_of, group_of, has_check, seal, steps_of, unseal
+from punchlistd.shared.posts import (
+    Unreadable,
+    begins_anew,
+    check_of,
+    group_of,
+    has_check,
+    new_nonce,
+    seal,
+    steps_of,
+    unseal,
+)
 from punchlistd.store.port import EventLog, Stored, side_of
 
 __all__ = ["Altered", "Posted", "Taken", "matches", "put_back", "share", "slices"]
@@ -106,7 +115,7 @@ async def share(log: EventLog, space: SharedLog, name: str) -> tuple[Place, int]
         following = await anext(pieces, None)
         rest, first = _behind(steps, version, shared)
         if rest:
-            nonce = f"{space.member}-{os.urandom(8).hex()}"
+            nonce = new_nonce(space.member)
             body = seal(space.member, nonce, first, place.check, rest, more=following is not None)
             try:
                 position = await post(space, name, place.position, nonce, body)
@@ -184,7 +193,7 @@ async def put_back(log: EventLog, space: SharedLog, name: str, base: Place, shar
     found = await space.read(name, 0)
     place, posts = Place(), 0
     async for kept, more in _with_more(_kept(log, name, space.member, shared)):
-        nonce = f"{space.member}-{os.urandom(8).hex()}"
+        nonce = new_nonce(space.member)
         body = seal(space.member, nonce, kept.first, place.check, kept.steps, more=more)
         check = check_of(body)
         ends = kept.first - 1 + sum(len(step.events) for step in kept.steps)

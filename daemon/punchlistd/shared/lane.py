@@ -10,7 +10,6 @@ Nothing here is polled but what may be lost: a push. The lanes of a space compar
 import asyncio
 import contextlib
 import logging
-import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -38,7 +37,7 @@ from punchlistd.shared.port import (
     Unreachable,
 )
 from punchlistd.shared.posting import PATIENCE_S, post
-from punchlistd.shared.posts import Post, check_of, seal
+from punchlistd.shared.posts import Post, check_of, new_nonce, poster_of, seal
 from punchlistd.shared.replica import Parts, Replica
 from punchlistd.shared.turns import Turns
 from punchlistd.store.port import side_of
@@ -114,6 +113,7 @@ class Lane:
         self._company = 0  # so many calls were under way when a post was done: in it, or waiting for the next one
         self._single = 0  # so many calls were too large together: each gets a post of its own
         self._turns = Turns(log.member)
+        self._posts = True  # what was decided last was to be posted: what comes next is likely to be, too
         self._work = asyncio.Event()
         self._unknown: set[str | None] = set()
         """Keys of calls whose post may still come in: a repetition must not be told that nothing was written."""
@@ -195,12 +195,14 @@ class Lane:
 
     def posted(self, posted: Posted) -> None:
         """Somebody posted, perhaps this daemon."""
+        self._turns.had(poster_of(posted.nonce))  # not once it is followed: he may have asked again by then
         self.replica.posted(posted)
         self._work.set()
 
     def wanted(self, member: str, round_trip_s: float) -> None:
         """A member asks to be let in first."""
         self._turns.wanted(member, round_trip_s)
+        self._work.set()
 
     def compare(self) -> None:
         """Read again what the shared log has: it may be more than was pushed."""
@@ -370,7 +372,6 @@ class Lane:
         if received.begins_anew:  # whoever may erase does: the machine that deleted the list may not, or be gone
             self._erasing = received.place.position
         self._unknown.clear()
-        self._turns.had(received.by)
         draft = self._draft
         if draft is not None and not draft.steps and draft.place == received.behind:
             draft.follow(received)
@@ -406,7 +407,7 @@ class Lane:
             self._refuse_all(refusals.partial(self.space, self._log.link))
             return 0
         await self._gather()
-        await self._turn()
+        await self._take_turn()
         opened = await self.replica.opened()
         if opened is None:
             return 0
@@ -438,18 +439,18 @@ class Lane:
 
     async def _post(self, draft: Draft) -> None:  # noqa: PLR0915 - a branch for each answer
         """Post what was decided, and answer it once it is in both logs."""
+        self._posts = True
         place, groups = draft.place, draft.groups
-        nonce = f"{self._log.member}-{os.urandom(8).hex()}"
+        nonce = new_nonce(self._log.member)
         body = seal(self._log.member, nonce, draft.first, place.check, groups)
         self.replica.posting = True
         try:
-            position = await post(self._log, self.conversation, place.position, nonce, body)
+            position = await post(self._log, self.conversation, place.position, nonce, body, self.replica.behind)
         except Conflict:
             self.counts.conflicts += 1
             self.replica.away_since = None
+            self._turns.lost()
             self._start_again(draft)
-            with contextlib.suppress(SharedLogError):
-                await self._log.want(self.conversation)
             return
         except OutcomeUnknown as error:
             self._end(draft, refusals.unknown(self.space, str(error)))
@@ -474,6 +475,7 @@ class Lane:
             self.replica.posting = False
             self._work.set()
         self.replica.away_since = None
+        self._turns.had(self._log.member)
         self.counts.posts += 1
         self.counts.calls += len(groups)
         self._company = len(groups) + len(self._queue)
@@ -488,6 +490,8 @@ class Lane:
 
     async def _confirm(self, draft: Draft) -> None:
         """Nothing is to be posted: answer what was decided once a quorum has said that the state was the newest."""
+        self._posts = False
+        self._turns.had(self._log.member)
         steps, place = draft.steps, draft.place
         asked = any(step.write is not None and type(step.write.caller) is not Nobody for step in steps)
         try:
@@ -527,8 +531,11 @@ class Lane:
                     self._work.clear()
                     await self._work.wait()
 
-    async def _turn(self) -> None:
-        """Let those post first who asked for it before."""
+    async def _take_turn(self) -> None:
+        """Where several post at once, stand in line."""
+        if self._turns.asks(self._log.round_trip_s, posts=self._posts):
+            with contextlib.suppress(SharedLogError):
+                await self._log.want(self.conversation)
         while (left_s := self._turns.left_s()) > 0:
             self._work.clear()
             with contextlib.suppress(TimeoutError):

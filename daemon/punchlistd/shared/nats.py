@@ -171,8 +171,7 @@ class NatsLog(LinkKeeper):
     def _wanted(self, subject: str, answer: Answer) -> None:
         assert self._listener is not None
         want = _decode_want(answer.data)
-        if want.member != self._member:
-            self._listener.wanted(list_of(subject), want.member, want.round_trip_s)
+        self._listener.wanted(list_of(subject), want.member, want.round_trip_s)
 
     def _up(self) -> Connection:
         if self._connection is None or self._connection.ended.is_set():

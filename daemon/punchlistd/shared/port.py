@@ -111,7 +111,7 @@ class Listener(Protocol):
         ...
 
     def wanted(self, list: str, member: str, round_trip_s: float) -> None:
-        """A member asks for the next turn to post to a list; its posts take so long."""
+        """A member, this one perhaps, asks for a turn to post to a list; its posts take so long."""
         ...
 
 
@@ -181,7 +181,7 @@ class SharedLog(Protocol):
         ...
 
     async def want(self, list: str) -> None:
-        """Ask the others for the next turn; it may be lost."""
+        """Ask for a turn; the listeners of all members hear of it in one order, this one's too, unless it is lost."""
         ...
 
     async def erase(self, list: str, before: int) -> None:

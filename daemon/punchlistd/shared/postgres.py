@@ -198,10 +198,9 @@ class PostgresLog(LinkKeeper):
         elif notice.what == "beat":
             if notice.beat is not None:
                 self._listener.beat(notice.beat)
-        elif notice.by != self._member:
-            if notice.what == "want":
-                self._listener.wanted(notice.list, notice.by, notice.round_trip_s)
-        elif notice.n == self._echoes:
+        elif notice.what == "want":
+            self._listener.wanted(notice.list, notice.by, notice.round_trip_s)
+        elif notice.by == self._member and notice.n == self._echoes:
             self._echoed.set()
 
     async def _fetch(self, connection: Connection) -> None:

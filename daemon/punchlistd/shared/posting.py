@@ -8,8 +8,9 @@ again with the same expectation: it can't get in twice, and an earlier attempt t
 
 import asyncio
 import random
+from collections.abc import Callable
 
-from punchlistd.shared.port import Conflict, Forbidden, OutcomeUnknown, SharedLog, Unreachable
+from punchlistd.shared.port import Conflict, Forbidden, OutcomeUnknown, Posted, SharedLog, Unreachable
 
 PATIENCE_S = 9.3
 """After so long a change is given up: NATS elects a leader within nine seconds, mostly, and people wait ten."""
@@ -19,7 +20,12 @@ PAUSE_S = 0.1
 
 
 async def post(  # noqa: C901 - one answer after the other
-    log: SharedLog, list: str, expected: int, nonce: str, body: bytes
+    log: SharedLog,
+    list: str,
+    expected: int,
+    nonce: str,
+    body: bytes,
+    pushed: Callable[[int], Posted | None] = lambda _position: None,
 ) -> int:
     """The position of the post.
 
@@ -29,6 +35,7 @@ async def post(  # noqa: C901 - one answer after the other
         expected: the position of the post that this one follows.
         nonce: what the post is known by.
         body: the post.
+        pushed: the post behind a position, if it was pushed already: the log need not be asked who was first.
 
     Raises:
         Conflict: Another post stands there: this one is not in and never will be.
@@ -47,6 +54,8 @@ async def post(  # noqa: C901 - one answer after the other
                 except OutcomeUnknown as error:
                     failed = unknown = error
                 except Conflict as error:
+                    if (other := pushed(expected)) is not None and other.nonce != nonce:
+                        raise
                     failed, unknown = error, OutcomeUnknown(f"{error} Nobody could say which one.")
                 except (Unreachable, Forbidden) as error:
                     if unknown is None:

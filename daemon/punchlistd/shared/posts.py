@@ -10,6 +10,7 @@ on showing what it has and takes no changes. Every type and member of today is o
 """
 
 import contextlib
+import os
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
@@ -115,6 +116,16 @@ def group_of(step: Step) -> Group:
         decision.touches,
         decision.reverts_to,
     )
+
+
+def new_nonce(member: str) -> str:
+    """What a new post of a member is known by."""
+    return f"{member}-{os.urandom(8).hex()}"
+
+
+def poster_of(nonce: str) -> str:
+    """The member that made a post of this nonce, as far as that can be told."""
+    return nonce.rpartition("-")[0]
 
 
 def seal(by: str, nonce: str, version: int, check: str, steps: Sequence[Step], *, more: bool = False) -> bytes:

@@ -190,6 +190,10 @@ class Replica:
             if self._held:
                 self.stale = True  # something between is missing
 
+    def behind(self, position: int) -> Posted | None:
+        """The post that follows a position, if it was pushed while this daemon's own was on its way."""
+        return self._held.get(position)
+
     async def opened(self) -> LoadedConversation | None:
         """The list, if it is as far as the posts that were given to the writer."""
         opened = await self._parts.conversations.durable(self.conversation)

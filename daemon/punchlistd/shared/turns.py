@@ -1,44 +1,98 @@
 """Whose post of a list comes next where several machines want to post at once.
 
-A machine that is far away would lose every race: its state is old before its post arrives. Who lost one asks for a
-turn, and the others hold their posts until his is seen, or long enough for it to arrive. It is a courtesy: who does
-not hear of it loses nothing but time.
+A machine that is far away would lose every race: its state is old before its post arrives. So they stand in line. Who
+lost a post, or sees others in line, asks for a turn and waits until the way there and back has been gone: by then all
+others know, and hold their posts until those who asked before have had their turn, or have let it pass. It is a
+courtesy: who does not hear of it loses nothing but time.
 """
 
 import time
 
 TURN_S = 1.0
-"""At most so long another member is let in first, in seconds."""
+"""At most so long a member is waited for whose turn it is, in seconds."""
+
+UNDER_WAY = 1 / 8
+"""For this part of what its post takes, a member whose turn it is at once waits for posts that were under way."""
 
 
 class Turns:
-    """Who asked to be let in first.
+    """The line, as it is known here.
 
     Args:
         own: this member.
     """
 
     def __init__(self, own: str) -> None:
-        """Nobody did."""
+        """Nobody stands in it."""
         self._own = own
-        self._wants: dict[str, float] = {}  # in the order of asking, and until when each is waited for
+        self._line: dict[str, float] = {}  # in the order of asking, and how long each is waited for
+        self._until = 0.0  # when whoever is first has let his turn pass
+        self._wait_until = 0.0  # how long its own question, or what was under way then, is waited for
+        self._lost = False
+        self._stood = False  # whether this member asked before it posted last
+        self._another_at = -TURN_S  # when another one's post was heard of
 
     def wanted(self, member: str, round_trip_s: float) -> None:
         """A member asks for a turn; a post of his takes about so long."""
-        if member not in self._wants:
-            self._wants[member] = time.monotonic() + min(TURN_S, 0.05 + 3 * round_trip_s)
+        self._pass()
+        now = time.monotonic()
+        if member == self._own:
+            self._wait_until = now if self._line else now + round_trip_s * UNDER_WAY
+        if member not in self._line:
+            self._line[member] = _patience_s(round_trip_s)
+            if len(self._line) == 1:
+                self._begin(now)
 
     def had(self, member: str) -> None:
-        """A member's post is in."""
-        self._wants.pop(member, None)
+        """A member's post is in, or there is none."""
+        self._pass()
+        if member != self._own:
+            self._another_at = time.monotonic()
+        first = next(iter(self._line), None)
+        self._line.pop(member, None)
+        if member == first:
+            self._begin(time.monotonic())
+
+    def lost(self) -> None:
+        """Another post was first: the next one needs a turn."""
+        self._lost = True
+
+    def asks(self, round_trip_s: float, *, posts: bool) -> bool:
+        """Whether this member is to ask for a turn now; if so, it has.
+
+        Args:
+            round_trip_s: how long a post of it takes.
+            posts: whether it is likely to post: others would wait in vain for what is none.
+        """
+        self._pass()
+        lost, self._lost = self._lost, False
+        if self._own in self._line:
+            return False
+        now, patience_s = time.monotonic(), _patience_s(round_trip_s)
+        others = bool(self._line) or (self._stood and now - self._another_at < patience_s)
+        self._stood = lost or (posts and others)
+        if self._stood:
+            self._wait_until = now + patience_s
+        return self._stood
 
     def left_s(self) -> float:
-        """How long others are to be let in first, in seconds; 0 if it is this member's turn."""
-        for member, until in list(self._wants.items()):
-            left_s = until - time.monotonic()
-            if member == self._own:
-                break
-            if left_s > 0:
-                return left_s
-            del self._wants[member]
-        return 0.0
+        """How long others are to be let in first, in seconds; 0 if it is this member's turn, or it wants none."""
+        self._pass()
+        now = time.monotonic()
+        waits = self._own in self._line and next(iter(self._line)) != self._own
+        return max(0.0, (self._until if waits else self._wait_until) - now)
+
+    def _begin(self, now: float) -> None:
+        """It is the turn of whoever is first."""
+        if self._line:
+            self._until = now + next(iter(self._line.values()))
+
+    def _pass(self) -> None:
+        """Let go who was waited for long enough: his turn ended then, and the next one began."""
+        while self._line and self._until <= time.monotonic():
+            del self._line[next(iter(self._line))]
+            self._begin(self._until)
+
+
+def _patience_s(round_trip_s: float) -> float:
+    return min(TURN_S, 0.05 + 3 * round_trip_s)

@@ -28,6 +28,8 @@ from punchlistd.engine.replies import Reply
 from punchlistd.engine.subscriptions import Subscription
 from punchlistd.engine.transaction import OVERTAKEN
 from punchlistd.shared.history import Taken, put_back
+from punchlistd.shared.port import Conflict, Posted
+from punchlistd.shared.posting import post
 from punchlistd.shared.replica import CERTAIN_S
 
 LIST = "release"
@@ -115,6 +117,34 @@ def test_those_who_are_answered_together_share_the_next_post_with_those_who_wait
         await ask(0)  # one alone waits for nobody
         assert asyncio.get_running_loop().time() - began - together < 20 * 0.0125
         await a.stop()
+
+    together(story)
+
+
+def test_a_far_machine_has_its_turns_beside_two_that_never_stop_and_nobody_loses_many_posts() -> None:
+    async def story(space: MemorySpace) -> None:
+        space.faults = Faults(delays=(0.001, 0.0015))
+        near, far = pair(space), Machine("far", space, LIST)
+        far.shared.delays, far.shared.round_trip_s = (0.02,), 0.04
+        await near[0].call(add("the first one"))
+        loop, took = asyncio.get_running_loop(), dict[Machine, list[float]]()
+        end = loop.time() + 3
+
+        async def ask(machine: Machine) -> None:
+            link = Connection()
+            while (began := loop.time()) < end:
+                await machine.call(add("one more"), link)
+                took.setdefault(machine, []).append(loop.time() - began)
+
+        await asyncio.gather(*(ask(machine) for machine in (*near, far) for _ in range(8)))
+        assert max(took[far]) < 10 * 0.04, "ten round trips"
+        assert len(took[far]) > 8 * 15
+        for machine in (*near, far):
+            counts = machine.lanes.lanes[LIST].counts
+            assert counts.conflicts < counts.posts / 5, (machine.shared.member, counts.conflicts, counts.posts)
+        for machine in near:
+            assert len(took[machine]) > 8 * 150 and max(took[machine]) < 0.3
+        await ended(*near, far)
 
     together(story)
 
@@ -391,6 +421,22 @@ def test_a_change_whose_outcome_is_unknown_is_there_or_not_and_its_key_says_so()
     for seed in range(12):
         together(story, Faults(delays=(0.003, 0.004, 0.005)), seed)
     assert kinds == {"outcome_unknown", "unreachable"}
+
+
+def test_who_was_first_is_known_from_a_push_but_for_a_post_that_was_in_before_it_was_repeated() -> None:
+    async def story(space: MemorySpace) -> None:
+        log = space.member("ann_1")
+        assert await log.post(LIST, 0, "n1", b"x") == 1
+
+        def pushed(_position: int) -> Posted:
+            return space.posts[LIST][0]
+
+        assert await post(log, LIST, 0, "n1", b"x", pushed) == 1
+        space.faults = Faults(reader_old=1.0)  # who asks it would not know yet
+        with pytest.raises(Conflict):
+            await post(log, LIST, 0, "n2", b"y", pushed)
+
+    together(story)
 
 
 def test_a_conflict_that_a_deposed_leader_invents_is_no_word_that_nothing_was_written() -> None:

@@ -215,14 +215,15 @@ async def test_large_posts_are_read_whole(engine: Engine) -> None:
         assert [post.body for post in await ann.read("a", 0)] == bodies
 
 
-async def test_signs_of_life_and_wishes_for_a_turn_reach_the_others(engine: Engine) -> None:
+async def test_signs_of_life_reach_the_others_and_wishes_for_a_turn_whoever_has_them_too(engine: Engine) -> None:
     space = await engine.space()
     async with connected(engine, space) as (ann, own), connected(engine, space, "bob_2") as (_, bob):
         await ann.beat(Beat("ann_1", ("a",)))
         await ann.want("release-1.0")
         await bob.until(lambda: bob.beats and bob.wants)
         assert (bob.beats, bob.wants) == ([Beat("ann_1", ("a",))], [("release-1.0", "ann_1")])
-        assert own.wants == []
+        await own.until(lambda: own.wants)
+        assert own.wants == bob.wants, "so it knows when the others know"
 
 
 async def test_a_sign_of_life_for_hundreds_of_lists_arrives(engine: Engine) -> None:

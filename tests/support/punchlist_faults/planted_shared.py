@@ -5,6 +5,10 @@ from punchlist_faults.mutant import Mutant
 _SHARED = "daemon/punchlistd/shared/"
 _SIMULATION = ("tests/daemon/shared/test_simulation.py",)
 _LANE = ("tests/daemon/shared/test_lane.py",)
+_TURNS = (
+    "tests/daemon/shared/test_lane.py::"
+    "test_a_far_machine_has_its_turns_beside_two_that_never_stop_and_nobody_loses_many_posts",
+)
 
 MUTANTS = (
     Mutant(
@@ -298,5 +302,26 @@ MUTANTS = (
         "timeout=None if once else ASKED_AGAIN_S",
         "timeout=None",
         ("tests/daemon/shared/test_nats.py::test_a_question_that_is_not_answered_is_asked_again_and_a_post_is_not",),
+    ),
+    Mutant(
+        "who lost a post, or sees others in line, asks for a turn",
+        _SHARED + "turns.py",
+        "        return self._stood\n",
+        "        return False\n",
+        _TURNS,
+    ),
+    Mutant(
+        "a turn ends when the post is heard of, not once it is followed",
+        _SHARED + "lane.py",
+        "        self._turns.had(poster_of(posted.nonce))",
+        "        pass",
+        _TURNS,
+    ),
+    Mutant(
+        "a conflict with what was pushed is none if that is the post itself",
+        _SHARED + "posting.py",
+        "is not None and other.nonce != nonce:\n",
+        "is not None:\n",
+        (*_LANE, *_SIMULATION),
     ),
 )

@@ -85,6 +85,8 @@ class MemorySharedLog:
         self.member = member
         self.link = Link()
         self.round_trip_s = 0.001
+        self.delays: tuple[float, ...] = ()
+        """How far away it is, each way, if not as the space's faults say."""
         self._space = space
         self.may_erase = True
         self._may_post = may_post
@@ -124,15 +126,17 @@ class MemorySharedLog:
     def push(self, post: Posted) -> None:
         """Tell of a post, in a while or never."""
         if not self._space.chance(self._space.faults.push_lost):
-            delay_s = self._space.random.choice(self._space.faults.delays)
-            asyncio.get_running_loop().call_later(delay_s, self._pushed, post)
+            asyncio.get_running_loop().call_later(self._delay_s(), self._pushed, post)
+
+    def _delay_s(self) -> float:
+        return self._space.random.choice(self.delays or self._space.faults.delays)
 
     def _pushed(self, post: Posted) -> None:
         if self._listener is not None and not self._cut:
             self._listener.posted(post)
 
     async def _reach(self) -> None:
-        await asyncio.sleep(self._space.random.choice(self._space.faults.delays))
+        await asyncio.sleep(self._delay_s())
         if self._cut or self._space.stopped:
             raise Unreachable("The space can't be reached.")
 
@@ -173,7 +177,7 @@ class MemorySharedLog:
         position = self._space.commit(list, expected, nonce, body)
         if chance(faults.ack_lost):
             raise OutcomeUnknown("No answer came.")
-        await asyncio.sleep(self._space.random.choice(faults.delays))
+        await asyncio.sleep(self._delay_s())
         if self._cut:
             raise OutcomeUnknown("The connection broke.")
         if position is None:
@@ -212,8 +216,13 @@ class MemorySharedLog:
         """Ask for a turn."""
         await self._reach()
         for member in self._space.members.values():
-            if member._listener is not None and not member._cut:
-                member._listener.wanted(list, self.member, self.round_trip_s)
+            asyncio.get_running_loop().call_later(
+                member._delay_s(), member._wanted, list, self.member, self.round_trip_s
+            )
+
+    def _wanted(self, list: str, member: str, round_trip_s: float) -> None:
+        if self._listener is not None and not self._cut:
+            self._listener.wanted(list, member, round_trip_s)
 
     async def erase(self, list: str, before: int) -> None:
         """Forget what is before a position."""
