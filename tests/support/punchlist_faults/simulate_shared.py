@@ -17,7 +17,7 @@ from punchlist_faults.virtual import VirtualLoop
 from punchlist_faults.virtual import run as run_virtually
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import Claimed, KnownEvent, Released, StatusChanged
+from punchlist_schemas.events import Claimed, Deleted, KnownEvent, ListCleared, Released, StatusChanged
 from punchlist_testing.domain import random_call, tell
 from punchlist_testing.machines import Connection, Machine
 from punchlist_testing.memory_space import Faults, MemorySpace
@@ -224,7 +224,10 @@ class World:
                 places[0] > asked.known or len(attempts) > 1 or asked.unanswered, f"{key} is older than what was known"
             )
         elif type(asked.params) is p.TaskClaim and not answer.get("task"):
-            window = self.posts.available[asked.known : asked.newest + 1]
+            last, events = asked.newest, self.posts.events
+            while last < len(events) and isinstance(events[last][0], Claimed):
+                last += 1  # what was there went at once to claims that had waited for it
+            window = self.posts.available[asked.known : last + 1]
             need(0 in window, f"{key} found nothing from version {asked.known} to {asked.newest}: {window}")
 
 
@@ -235,8 +238,10 @@ def _judge_claims(posts: "Posts") -> None:
             need(event.task not in held, f"{event.task} was claimed twice, at {held.get(event.task)} and {version}")
             need(event.fence == version, f"the claim at {version} has the fence {event.fence}")
             held[event.task] = (event.owner, version)
-        elif isinstance(event, Released | StatusChanged):
+        elif isinstance(event, Released | StatusChanged | Deleted):
             held.pop(event.task, None)
+        elif isinstance(event, ListCleared):
+            held.clear()
 
 
 def one(seed: object) -> World:
