@@ -21,6 +21,10 @@ def run_rm(context: Context) -> int:
     if not context.args.yes and not context.style.terminal:
         raise UsageError("list rm erases the list and its history for good: add --yes")
     context.check_list(name)
+    alone = ""
+    if (shared := context.call("task.list", conversation=name, limit=1).get("shared")) is not None:
+        if shared["state"] == "forbidden":  # as changes of a list that was left are refused
+            alone = f" on this machine alone: {safe(shared['space'])} and other machines keep it"
     named = {"conversation": name, "actor": context.actor}
     try:
         result = context.call("conversation.delete", **named)
@@ -29,4 +33,4 @@ def run_rm(context: Context) -> int:
             context.note("nothing was changed")
             return REFUSED
         result = context.call("conversation.delete", confirm=asked.token, **named)
-    return context.answer(result, [f"erased {safe(name)}"])
+    return context.answer(result, [f"erased {safe(name)}{alone}"])
