@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -146,12 +146,12 @@ class Machines:
 
 
 def _adapter() -> "Adapter":
-    """NATS or PostgreSQL, as a space's address says; either is imported for the first space of its kind."""
+    """What each space is reached by; an engine is imported for the first space of its kind."""
     from punchlistd.shared.sharing import Adapter, Checked  # noqa: PLC0415
 
     def open(space: "Space", member: str) -> "SharedLog":
         try:
-            return _of_postgres()[0](space, member) if space.engine == "postgres" else _of_nats()[0](space, member)
+            return _ENGINES[space.engine].load()[0](space, member)
         except ImportError as error:
             raise Misconfigured(_missing(space)) from error
 
@@ -160,8 +160,7 @@ def _adapter() -> "Adapter":
 
         facts = {"space": space.name, "since": now_ms()}
         try:
-            _, prepare = _of_postgres() if space.engine == "postgres" else _of_nats()
-            found = await prepare(space, member)
+            found = await _ENGINES[space.engine].load()[1](space, member)
         except ImportError:
             return Rejection("unreachable", _missing(space), facts)
         except Refusal as refused:
@@ -172,7 +171,7 @@ def _adapter() -> "Adapter":
 
 
 def _missing(space: "Space") -> str:
-    return _EXTRA.format({"nats": "shared", "postgres": "postgres"}[space.engine])
+    return _EXTRA.format(_ENGINES[space.engine].extra)
 
 
 def _of_nats() -> "tuple[_Open, _Prepare]":
@@ -187,3 +186,13 @@ def _of_postgres() -> "tuple[_Open, _Prepare]":
     from punchlistd.shared.postgres_check import prepare  # noqa: PLC0415
 
     return PostgresLog, prepare
+
+
+class _Kind(NamedTuple):
+    """What an engine needs: the extra that installs it, and what imports its log and its check."""
+
+    extra: str
+    load: "Callable[[], tuple[_Open, _Prepare]]"
+
+
+_ENGINES = {"nats": _Kind("shared", _of_nats), "postgres": _Kind("postgres", _of_postgres)}

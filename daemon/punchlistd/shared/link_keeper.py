@@ -4,13 +4,13 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import anyio
 import msgspec
 
 from punchlistd.shared.link_refusals import Refusal
-from punchlistd.shared.port import Link, LinkState, Listener, SharedLogError, Unreachable
+from punchlistd.shared.port import Forbidden, Link, LinkState, Listener, SharedLogError, Unreachable
 from punchlistd.shared.spaces import Space
 
 logger = logging.getLogger(__name__)
@@ -27,9 +27,10 @@ HURRIED_S = 0.25
 
 
 class Served(Protocol):
-    """A connection to a server."""
+    """A connection to a server; it never comes back once `ended` is set."""
 
     url: str
+    ended: asyncio.Event
 
     @property
     def version(self) -> str:
@@ -37,7 +38,10 @@ class Served(Protocol):
         ...
 
 
-class LinkKeeper(ABC):
+C = TypeVar("C", bound=Served)
+
+
+class LinkKeeper(ABC, Generic[C]):
     """What every adapter of the port does about the way to its servers.
 
     Args:
@@ -52,6 +56,7 @@ class LinkKeeper(ABC):
         self._space = space
         self._member = member
         self._link = Link(since=_now())
+        self._connection: C | None = None
         self._round_trip_s = 0.01
         self._listener: Listener | None = None
         self._hurried = asyncio.Event()
@@ -123,9 +128,31 @@ class LinkKeeper(ABC):
         if self._listener is not None:
             self._listener.link_changed(self.link)
 
-    def _not_connected(self) -> Unreachable:
-        self.hurry()
-        return Unreachable(self._link.reason or f"The space {self._space.name} is not connected yet.")
+    def _up(self) -> C:
+        """The connection; whoever is refused because there is none makes the way be tried again.
+
+        Raises:
+            Unreachable: There is none.
+        """
+        if self._connection is None or self._connection.ended.is_set():
+            self.hurry()
+            raise Unreachable(self._link.reason or f"The space {self._space.name} is not connected yet.")
+        return self._connection
+
+    def _up_to_post(self) -> C:
+        """The same for who wants to post.
+
+        Raises:
+            Unreachable, Forbidden: There is none, or it is one for readers.
+        """
+        connection = self._up()
+        if not self._link.may_post:
+            raise Forbidden(f"These creds may read the space {self._space.name}, not change it: ask its keeper.")
+        return connection
+
+    def _took(self, asked: float) -> None:
+        """A post that was sent then is answered: that is about how long the next one takes."""
+        self._round_trip_s += (time.monotonic() - asked - self._round_trip_s) / 4
 
 
 def _now() -> int:

@@ -3,7 +3,9 @@
 The texts of client libraries never reach people: whatever they raise becomes a row of a table.
 """
 
+import os
 import ssl
+import stat
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -76,6 +78,27 @@ class Refusal(Exception):
         super().__init__(row.text.format(**facts))
         self.kind = kind
         self.final = row.final
+
+
+MAX_CREDS_BYTES = 64 << 10
+"""What a creds file may have."""
+
+
+def read_private(path: str, refused: type[Refusal]) -> str:
+    """The text of a creds file.
+
+    Raises:
+        Refusal: It can't be read, or others may read it.
+    """
+    try:
+        with open(path, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            text = file.read(MAX_CREDS_BYTES).decode("utf-8", "replace")
+    except OSError as error:
+        raise refused("creds_missing", creds=path, cause=(error.strerror or "it failed").lower()) from error
+    if stat.S_ISREG(mode) and mode & 0o077:
+        raise refused("creds_open", creds=path)
+    return text
 
 
 _CERTIFICATE = {

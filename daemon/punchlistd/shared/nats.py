@@ -57,7 +57,7 @@ class _Want(msgspec.Struct, frozen=True):
 _decode_want = msgspec.json.Decoder(_Want).decode
 
 
-class NatsLog(LinkKeeper):
+class NatsLog(LinkKeeper[Connection]):
     """A space's shared log.
 
     Args:
@@ -71,7 +71,6 @@ class NatsLog(LinkKeeper):
         """Not connected before `run`."""
         super().__init__(space, member)
         self._names = Subjects.of(space.name)
-        self._connection: Connection | None = None
         self._failing_since: float | None = None
         self._alone = False  # one server holds the space
 
@@ -173,11 +172,6 @@ class NatsLog(LinkKeeper):
         want = _decode_want(answer.data)
         self._listener.wanted(list_of(subject), want.member, want.round_trip_s)
 
-    def _up(self) -> Connection:
-        if self._connection is None or self._connection.ended.is_set():
-            raise self._not_connected()
-        return self._connection
-
     def _bar(self, connection: Connection) -> str:
         return f"{self._names.bar}{connection.user}.{self._member}"
 
@@ -201,16 +195,14 @@ class NatsLog(LinkKeeper):
 
     async def post(self, list: str, expected: int, nonce: str, body: bytes) -> int:
         """Post once behind `expected`; the new position."""
-        connection = self._up()
-        if not self._link.may_post:
-            raise Forbidden(f"These creds may read the space {self._space.name}, not change it: ask its keeper.")
+        connection = self._up_to_post()
         if len(body) + 1024 > connection.max_payload:
             raise TooLarge(len(body), connection.max_payload - 1024)
         headers = {EXPECTED: str(expected), "Nats-Msg-Id": nonce, "Nats-Expected-Stream": self._names.stream}
         asked = time.monotonic()
         asking = connection.request(self._names.log + word(list), body, headers, once=True)
         answer = _decode((await self._asked(asking, writes=True)).data)
-        self._round_trip_s += (time.monotonic() - asked - self._round_trip_s) / 4
+        self._took(asked)
         if (error := answer.get("error")) is None:
             return int(answer["seq"])
         code = error.get("err_code")

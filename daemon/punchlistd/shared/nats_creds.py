@@ -2,18 +2,15 @@
 
 import base64
 import binascii
-import os
 import re
-import stat
 import time
 from typing import Any, cast
 
 import msgspec
 import nkeys  # pyright: ignore[reportMissingTypeStubs]
 
+from punchlistd.shared.link_refusals import read_private
 from punchlistd.shared.nats_refusals import Refused
-
-MAX_BYTES = 64 << 10
 
 _SEED = re.compile(r"^\s*(SU[A-Z2-7]{56})\s*$", re.MULTILINE)
 _TOKEN = re.compile(r"^\s*(eyJ[\w-]+\.[\w-]+\.[\w-]+)\s*$", re.MULTILINE)
@@ -51,16 +48,7 @@ def read_creds(path: str) -> Creds:
     Raises:
         Refused: It can't be read, others may read it, it is none, or it has expired.
     """
-    try:
-        with open(path, "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            text = file.read(MAX_BYTES).decode("ascii", "replace")
-    except OSError as error:
-        raise Refused("creds_missing", creds=path, cause=(error.strerror or "it failed").lower()) from error
-    if not stat.S_ISREG(mode):
-        raise Refused("creds_malformed", creds=path)
-    if mode & 0o077:
-        raise Refused("creds_open", creds=path)
+    text = read_private(path, Refused)
     seed, token = _SEED.search(text), _TOKEN.search(text)
     if seed is None:
         raise Refused("creds_malformed", creds=path)

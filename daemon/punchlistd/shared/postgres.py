@@ -14,7 +14,7 @@ import anyio
 import msgspec
 
 from punchlistd.shared.link_keeper import WATCH_S, LinkKeeper
-from punchlistd.shared.port import Beat, Conflict, Forbidden, Posted, SharedLogError, TooLarge, Unreachable
+from punchlistd.shared.port import Beat, Conflict, Posted, SharedLogError, TooLarge, Unreachable
 from punchlistd.shared.postgres_check import Found, find
 from punchlistd.shared.postgres_link import REQUEST_S, Connection, NotStored, connect
 from punchlistd.shared.postgres_refusals import Refused
@@ -75,7 +75,7 @@ _decode = msgspec.json.Decoder(_Notice).decode
 _encode = msgspec.json.Encoder().encode
 
 
-class PostgresLog(LinkKeeper):
+class PostgresLog(LinkKeeper[Connection]):
     """A space's shared log.
 
     Args:
@@ -90,7 +90,6 @@ class PostgresLog(LinkKeeper):
         super().__init__(space, member)
         self._channel = f"punch-{space.name}"
         self._table = f'"{self._channel}".post'
-        self._connection: Connection | None = None
         self._echoes = 0
         self._echoed = asyncio.Event()
         self._told: dict[str, int] = {}  # the last post that the listener was told of, by list
@@ -226,16 +225,9 @@ class PostgresLog(LinkKeeper):
     def _on_table(self, statement: str) -> str:
         return statement.format(table=self._table)
 
-    def _up(self) -> Connection:
-        if self._connection is None or self._connection.ended.is_set():
-            raise self._not_connected()
-        return self._connection
-
     async def post(self, list: str, expected: int, nonce: str, body: bytes) -> int:
         """Post once behind `expected`; the new position."""
-        connection = self._up()
-        if not self._link.may_post:
-            raise Forbidden(f"These creds may read the space {self._space.name}, not change it: ask its keeper.")
+        connection = self._up_to_post()
         if len(body) > MAX_POST:
             raise TooLarge(len(body), MAX_POST)
         notice = _encode(_Notice("post", self._member, list, expected + 1)).decode()
@@ -250,7 +242,7 @@ class PostgresLog(LinkKeeper):
             raise
         finally:
             self._posting.discard(list)
-        self._round_trip_s += (time.monotonic() - asked - self._round_trip_s) / 4
+        self._took(asked)
         if not rows:
             raise Conflict("Another post stands there.")
         if self._told.get(list, expected) == expected:

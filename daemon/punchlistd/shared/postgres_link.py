@@ -5,10 +5,8 @@ leave to say "done". The connections are dropped instead, and what is made next 
 """
 
 import asyncio
-import os
 import re
 import ssl
-import stat
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
@@ -17,7 +15,7 @@ import anyio
 import anyio.to_thread
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
-from punchlistd.shared.link_refusals import tls_settings
+from punchlistd.shared.link_refusals import read_private, tls_settings
 from punchlistd.shared.port import Forbidden, OutcomeUnknown, SharedLogError, Unreachable
 from punchlistd.shared.postgres_refusals import FLOOR, Refused, refusal
 from punchlistd.shared.spaces import Space, is_loopback
@@ -30,9 +28,6 @@ REQUEST_S = 2.0
 
 LINES = 2
 """So many statements run at once; one connection more listens."""
-
-MAX_BYTES = 64 << 10
-"""What a creds file may have."""
 
 _SESSION = """
 SELECT set_config('synchronous_commit', 'on', false)
@@ -74,16 +69,8 @@ def read_password(path: str, at: Address) -> str:
     Raises:
         Refused: It can't be read, others may read it, or it has no such line.
     """
-    try:
-        with open(path, "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            text = file.read(MAX_BYTES).decode("utf-8", "replace")
-    except OSError as error:
-        raise Refused("creds_missing", creds=path, cause=(error.strerror or "it failed").lower()) from error
-    if stat.S_ISREG(mode) and mode & 0o077:
-        raise Refused("creds_open", creds=path)
     wanted = (at.host, str(at.port), at.database, at.user)
-    for line in text.splitlines():
+    for line in read_private(path, Refused).splitlines():
         fields = [re.sub(r"\\(.)", r"\1", field) for field in re.findall(r"(?:\\.|[^:\\])+", line)]
         if len(fields) == len(wanted) + 1 and not line.startswith("#"):
             if all(given in ("*", asked) for given, asked in zip(fields, wanted, strict=False)):

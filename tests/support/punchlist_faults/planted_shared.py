@@ -286,11 +286,9 @@ MUTANTS = (
     Mutant(
         "whoever is refused because the server is away makes the way be tried again",
         _SHARED + "link_keeper.py",
-        """    def _not_connected(self) -> Unreachable:
-        self.hurry()
-""",
-        """    def _not_connected(self) -> Unreachable:
-""",
+        """            self.hurry()
+            raise Unreachable(""",
+        """            raise Unreachable(""",
         (
             "tests/daemon/shared/test_port.py::"
             "test_whoever_is_refused_because_the_server_is_away_makes_the_way_be_tried_again",
