@@ -10,19 +10,12 @@ import anyio
 import pytest
 
 from punchlist import errors
-from punchlist.aio import AsyncClient, AsyncWatch, connect_async
+from punchlist.aio import AsyncClient, AsyncWatch
 from punchlist.cursor import BoardView, Cursor
 from punchlist_schemas.results import BoardPush
-from punchlist_testing.daemon import Spawned
 from punchlist_testing.nats_server import NatsServer, needs_server, running_server
+from punchlist_testing.shared_lists import PATIENCE_S, Machines, client, follows
 from punchlistd.store.verify import verify_file
-
-PATIENCE_S = 45.0
-
-
-def machine(directory: Path, name: str, **env: str) -> Spawned:
-    """A daemon as on a machine of its own."""
-    return Spawned(directory / name, env={"PUNCHLIST_MACHINE": name, **env}, measured=True)
 
 
 @pytest.fixture(scope="module")
@@ -31,39 +24,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsServer]:
         yield running
 
 
-class Machines:
-    """Daemons that end with the test."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.running: list[Spawned] = []
-
-    def start(self, name: str, **env: str) -> Spawned:
-        daemon = machine(self.directory, name, **env)
-        daemon.start()
-        self.running.append(daemon)
-        return daemon
-
-
 @pytest.fixture
 def machines(tmp_path: Path) -> Generator[Machines]:
-    all_of_them = Machines(tmp_path)
-    yield all_of_them
-    for daemon in all_of_them.running:
-        daemon.stop()  # a killed one would not say which of its lines ran
-
-
-def client(daemon: Spawned) -> AsyncClient:
-    return connect_async(socket=daemon.socket, autostart=False, timeout_s=PATIENCE_S)
-
-
-async def follows(one: AsyncClient, name: str, *wanted: str) -> None:
-    """Wait until a list has exactly these tasks."""
-    with anyio.fail_after(PATIENCE_S):
-        async with one.conversation(name).watch(view="list") as lists:
-            async for shown in lists:
-                if [task.title for task in shown] == list(wanted):
-                    return
+    with Machines(tmp_path, measured=True).ending() as running:
+        yield running
 
 
 @pytest.fixture
@@ -570,7 +534,7 @@ async def test_variables_configure_a_container_without_any_command(
 
 
 def test_a_variable_that_makes_no_sense_ends_the_daemon_with_a_sentence(tmp_path: Path) -> None:
-    daemon = machine(tmp_path, "ann", PUNCHLIST_SPACE="lists.example.org")
+    daemon = Machines(tmp_path, measured=True).made("ann", PUNCHLIST_SPACE="lists.example.org")
     with pytest.raises(RuntimeError, match="names no space: write tls://HOST/NAME"):
         daemon.start()
     assert daemon.process is not None and daemon.process.returncode == 78

@@ -10,11 +10,10 @@ import pytest
 
 from punchlist import errors
 from punchlist.aio import AsyncClient, connect_async
-from punchlist_testing.daemon import Spawned
 from punchlist_testing.postgres_server import DATABASE, Members, PostgresServer, needs_postgres, running_postgres
+from punchlist_testing.shared_lists import PATIENCE_S, Machines, client, follows
 
 pytestmark = needs_postgres
-PATIENCE_S = 45.0
 ROLES = {"ann": "member", "bob": "keeper", "eve": "member", "dash": "reader"}
 
 
@@ -24,20 +23,13 @@ def server() -> Generator[PostgresServer]:
         yield running
 
 
-class Team:
-    """Machines of one space; its daemons end with the test."""
+class Team(Machines):
+    """Machines of one space."""
 
     def __init__(self, directory: Path, server: PostgresServer) -> None:
+        super().__init__(directory)
         self.members = Members(directory / "creds", server, f"s{os.urandom(4).hex()}", **ROLES)
         self.space = self.members.space
-        self.running: list[Spawned] = []
-        self._directory = directory
-
-    def start(self, name: str, **env: str) -> Spawned:
-        daemon = Spawned(self._directory / name, env={"PUNCHLIST_MACHINE": name, **env})
-        daemon.start()
-        self.running.append(daemon)
-        return daemon
 
     async def add(self, client: AsyncClient, name: str) -> Any:
         return await client.add_space(self.space, [self.members.url(name)], creds=self.members.creds(name))
@@ -45,23 +37,8 @@ class Team:
 
 @pytest.fixture
 def team(tmp_path: Path, server: PostgresServer) -> Generator[Team]:
-    made = Team(tmp_path, server)
-    yield made
-    for daemon in made.running:
-        daemon.stop()  # a killed one would not say which of its lines ran
-
-
-def client(daemon: Spawned) -> AsyncClient:
-    return connect_async(socket=daemon.socket, autostart=False, timeout_s=PATIENCE_S)
-
-
-async def follows(one: AsyncClient, name: str, *wanted: str) -> None:
-    """Wait until a list has exactly these tasks."""
-    with anyio.fail_after(PATIENCE_S):
-        async with one.conversation(name).watch(view="list") as lists:
-            async for shown in lists:
-                if [task.title for task in shown] == list(wanted):
-                    return
+    with Team(tmp_path, server).ending() as made:
+        yield made
 
 
 async def test_three_machines_share_a_list_one_takes_a_task_and_one_only_reads(team: Team) -> None:

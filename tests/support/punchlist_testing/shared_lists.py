@@ -1,0 +1,60 @@
+"""Real daemons that share lists, each as on a machine of its own, and the clients that use them."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+import anyio
+
+from punchlist.aio import AsyncClient, connect_async
+from punchlist_testing.daemon import Spawned
+
+PATIENCE_S = 45.0
+
+
+class Machines:
+    """Daemons that end with the test.
+
+    Args:
+        directory: where each has a directory of its name.
+        measured: whether their coverage counts.
+    """
+
+    def __init__(self, directory: Path, *, measured: bool = False) -> None:
+        self.directory = directory
+        self.running: list[Spawned] = []
+        self._measured = measured
+
+    def made(self, name: str, **env: str) -> Spawned:
+        """A daemon that is not started, and is not stopped with the others."""
+        env = {"PUNCHLIST_MACHINE": name, **env}
+        return Spawned(self.directory / name, env=env, measured=self._measured)
+
+    def start(self, name: str, **env: str) -> Spawned:
+        """A daemon that runs."""
+        daemon = self.made(name, **env)
+        daemon.start()
+        self.running.append(daemon)
+        return daemon
+
+    @contextmanager
+    def ending(self) -> Generator[Self]:
+        """Stop them with the block."""
+        yield self
+        for daemon in self.running:
+            daemon.stop()  # a killed one would not say which of its lines ran
+
+
+def client(daemon: Spawned) -> AsyncClient:
+    """A client that waits as long as a busy machine may take."""
+    return connect_async(socket=daemon.socket, autostart=False, timeout_s=PATIENCE_S)
+
+
+async def follows(one: AsyncClient, name: str, *wanted: str) -> None:
+    """Wait until a list has exactly these tasks."""
+    with anyio.fail_after(PATIENCE_S):
+        async with one.conversation(name).watch(view="list") as lists:
+            async for shown in lists:
+                if [task.title for task in shown] == list(wanted):
+                    return
