@@ -1,13 +1,18 @@
 """What holds for every test."""
 
+import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import settings
+
+from punchlist_testing.unmeasured import untraced
 
 # Shared machines make wall-clock deadlines flaky; a failing example prints how to get it again.
 settings.register_profile("punchlist", deadline=None, print_blob=True)
@@ -27,6 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if "TMPDIR" not in os.environ and has_room(IN_MEMORY):
         os.environ["TMPDIR"] = tempfile.tempdir = IN_MEMORY
+    if config.getoption("numprocesses", None):
+        sys.settrace(None)  # this process only hands out tests: coverage.py measures those that run them
+    gc.disable()  # until the tests are collected: all of it stays
 
 
 def has_room(directory: str) -> bool:
@@ -44,6 +52,7 @@ UNMEASURED = (
     "tests/examples/",
     "tests/journeys/",
     "tests/client/cli/test_terminal.py",
+    "tests/client/cli/test_other_build.py",
     "tests/client/cli/commands/test_setup.py",
     "tests/client/cli/commands/test_backup.py",
     "tests/client/hosts/",
@@ -55,18 +64,22 @@ UNMEASURED = (
 MEASURE_PROCESSES = "COVERAGE_PROCESS_CONFIG"
 """The variable by which coverage.py measures each Python that a measured one starts."""
 
+UNTRACED = ("tests/crash/",)
+"""What begins so does long work in its own process, of which the tests of each module run the same lines."""
+
 _measuring = os.environ.get(MEASURE_PROCESSES)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Whether the processes that a test starts are measured depends on its file."""
+    """Whether a test is measured, and the processes that it starts, depends on its file."""
     if _measuring is not None:
         if item.location[0].startswith(UNMEASURED):
             os.environ.pop(MEASURE_PROCESSES, None)
         else:
             os.environ[MEASURE_PROCESSES] = _measuring
-    return (yield)
+    with untraced() if item.location[0].startswith(UNTRACED) else nullcontext():
+        return (yield)
 
 
 LONGEST = (
@@ -90,6 +103,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The files that take longest are run first: what is left at the end is short, and all processes end together."""
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
+
+
+def pytest_collection_finish() -> None:
+    """What was collected is never searched for garbage again: it is thousands of tests, and all that they imported."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -22,9 +22,9 @@ Punch = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def installed(place: Path, comment: str) -> str:
-    """A copy of the program in which one file of the daemon is longer; returns its module path."""
+    """A copy of the program, compiled as it is, in which one file of the daemon is longer; returns its module path."""
     for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, place / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, place / folder)
     with open(place / "daemon" / "punchlistd" / "clock.py", "a", encoding="utf-8") as source:
         source.write(f"# {comment}\n")
     return os.pathsep.join(str(place / folder) for folder in FOLDERS)

@@ -16,7 +16,7 @@ COMPILED = Path(__file__).resolve().parents[3] / "build" / "emacs"
 """Where an Emacs that compiles to machine code keeps what it made of the driver's advice: each new home would else cost
 it a second of a processor, as often as a test begins."""
 
-SHARE_COMPILED = "(when (boundp 'native-comp-eln-load-path) (push (getenv \"COMPILED\") native-comp-eln-load-path))"
+SHARE_COMPILED = '(when (boundp \'native-comp-eln-load-path) (push (getenv "COMPILED") native-comp-eln-load-path))'
 
 
 class Editor:
