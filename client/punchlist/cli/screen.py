@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -101,23 +102,33 @@ class Screen:
             self._redraw_all()
 
     def _on_end(self, signum: int, stack: FrameType | None) -> None:
+        # Here and not in __exit__ alone: what is raised may come before the block has begun, or where it is swallowed.
+        _show_cursor()
+        if signum == signal.SIGINT:
+            raise KeyboardInterrupt
         raise SystemExit(128 + signum)
 
     def __enter__(self) -> Self:
-        handlers = {signal.SIGWINCH: self._on_resize, signal.SIGTERM: self._on_end, signal.SIGHUP: self._on_end}
-        self._handlers = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        ends = [signal.SIGTERM, signal.SIGHUP]
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            ends.append(signal.SIGINT)
+        handlers = {signal.SIGWINCH: self._on_resize, **dict.fromkeys(ends, self._on_end)}
+        for number, handler in handlers.items():
+            self._handlers[number] = signal.signal(number, handler)
         write(_HIDE)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        _show_cursor()  # first: by the handlers from before, a signal may end the process at once
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
-        try:
-            write(_SHOW)
-        except OSError:
-            return  # the terminal is gone
+
+
+def _show_cursor() -> None:
+    with suppress(OSError):  # the terminal is gone
+        write(_SHOW)
 
 
 def _height() -> int:

@@ -1,0 +1,75 @@
+"""Ends a screen by a signal at each step of it in turn, each time in a forked child that draws on a terminal.
+
+Prints a line of JSON for each step: the signal, how the child ended, and what the terminal got.
+"""
+
+import itertools
+import json
+import os
+import pty
+import signal
+import sys
+from collections.abc import Generator
+from types import FrameType
+from typing import Any
+
+from punchlist.cli import screen
+from punchlist.cli.style import Style
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def _child(step: int, number: int) -> None:
+    """Draw once, with the signal at this step; ends with 77 if there are fewer."""
+    steps = itertools.count()
+
+    def trace(frame: FrameType, event: str, _argument: Any) -> Any:
+        if frame.f_code.co_filename != screen.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and next(steps) == step:
+            signal.raise_signal(number)
+        return trace
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    code = 77
+    try:
+        sys.settrace(trace)
+        with screen.Screen(Style(), lambda _room: ["one", "two"]) as shown:
+            shown.draw()
+        sys.settrace(None)
+        code = 77 if next(steps) <= step else 0
+    except SystemExit as ended:
+        code = int(str(ended))
+    except KeyboardInterrupt:
+        code = 130
+    finally:
+        sys.settrace(None)
+        os._exit(code)
+
+
+def _read(master: int) -> Generator[bytes]:
+    while True:
+        try:
+            yield os.read(master, 65_536)
+        except OSError:
+            return  # the child has ended
+
+
+def main() -> None:
+    """Strike at every step, with each signal."""
+    for number in SIGNALS:
+        for step in itertools.count():
+            pid, master = pty.fork()
+            if pid == 0:
+                _child(step, number)
+            got = b"".join(_read(master)).decode()
+            os.close(master)
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            if code == 77:
+                break
+            print(json.dumps([number, code, got]))
+
+
+if __name__ == "__main__":
+    main()
