@@ -29,7 +29,7 @@ WORKERS ?= 3
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test check bench bench-quick grow ui conformance race drain crash chat chat-figures agents-sdk powercut faults damage full fuzz simulate simulate-shared apart apart-figures soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
+.PHONY: help setup demo test test-long check bench bench-quick grow ui conformance race drain crash chat chat-figures agents-sdk powercut faults damage full fuzz simulate simulate-shared apart apart-figures soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
 	nats-server editors faces figures pictures fmt vendor page dist dist-test clean
 
 help: ## Show this list.
@@ -45,8 +45,11 @@ demo: $(READY) ## Watch a plan being worked through, a kill -9 in the middle (DE
 docs: build/docs/venv/.ready ## Build the site of these pages, build/docs/site/index.html; a link that leads nowhere fails.
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/mkdocs build --strict 2>&1 | sed "/^INFO/d"
 
-test: $(READY) ## Run all tests with branch coverage (PYTEST="-k name" narrows, without the floors).
+test: $(READY) ## Run all tests but the longest with branch coverage (PYTEST="-k name" narrows, without the floors).
 	@$(if $(PYTEST),$(BIN)/pytest $(PYTEST),$(compiled_tests) $(covered_tests))
+
+test-long: $(READY) ## Run the longest tests: fault harnesses in their small sizes, ten thousand tasks in an editor.
+	@$(compiled_tests) $(BIN)/pytest -n $(WORKERS) -m long
 
 check: $(READY) ## Check format, lint, types and generated files.
 	@echo 'format'; $(BIN)/ruff format --quiet --check .
@@ -269,7 +272,7 @@ endef
 define covered_tests
 trap 'rm -f .pytest.output' EXIT; \
 rm -f .coverage .coverage.*; \
-$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(MAKE_TERMOUT),--color=yes) | tee .pytest.output; \
+$(BIN)/coverage run -m pytest -m 'not long' -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(MAKE_TERMOUT),--color=yes) | tee .pytest.output; \
 $(BIN)/coverage combine --quiet; \
 $(BIN)/coverage json --quiet -o .coverage-floors.json; \
 floor=0; $(BIN)/python $(FLOORS) .coverage-floors.json daemon schemas client $(if $(wildcard $(NATS)),nats) $(if $(POSTGRES),postgres) || floor=$$?; \

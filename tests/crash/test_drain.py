@@ -19,6 +19,7 @@ from punchlistd.domain.commands import EndClaims, Fact
 C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
+@pytest.mark.long
 def test_workers_drain_a_list_while_they_and_the_daemon_are_killed() -> None:
     script = Path(__file__).with_name("drain.py")
     size = ["--workers", "8", "--tasks", "200", "--kills", "4", "--daemon-kills", "2"]

@@ -69,6 +69,7 @@ def test_what_was_acknowledged_survives_kill_9_once_and_whole() -> None:
     assert figures["kills"] == 3 and figures["acked"] > 0
 
 
+@pytest.mark.long
 def test_what_was_acknowledged_survives_a_power_cut_and_without_flushes_it_would_not() -> None:
     assert "cuts until the control lost" in as_program("powercut", 2, "mkfs.ext4")
 
@@ -97,10 +98,12 @@ def test_a_fault_at_one_system_call_breaks_no_promise(scenario: str, fault: Faul
     assert small(run, 1)["struck"]
 
 
+@pytest.mark.long
 def test_spoiled_bytes_are_noticed_and_the_rest_is_served() -> None:
     assert small(damage.run, 24)["served beside a damaged one"] == damage.CONVERSATIONS - 1
 
 
+@pytest.mark.long
 def test_a_full_disk_or_quota_refuses_writes_and_a_failing_disk_ends_the_daemon() -> None:
     said = as_program("full", 6, "strace", "mkfs.ext4")
     assert "EIO: acks after the first          0" in said
@@ -115,18 +118,22 @@ def test_subscribers_that_stop_reading_cost_little() -> None:
     assert small(stuck.run, 20)["of them stuck"] == 10
 
 
+@pytest.mark.long
 def test_a_client_that_asks_for_all_it_can_holds_nobody_up_and_costs_little() -> None:
     assert small(fairness.run, 2_000)["exit code"] == 0
 
 
+@pytest.mark.long
 def test_idle_connections_cost_little() -> None:
     assert small(connections.run, 200)["idle"] == 200
 
 
+@pytest.mark.long
 def test_nothing_acknowledged_is_lost_when_memory_runs_out() -> None:
     assert small(memory.run, 1)["lost"] == 0
 
 
+@pytest.mark.long
 def test_a_killed_daemon_starts_and_answers_over_what_it_left() -> None:
     assert small(restart.run, 6_400)["kills"] == 1
 
@@ -147,19 +154,23 @@ def test_a_seed_gives_the_same_life_again() -> None:
     assert first.turns == second.turns
 
 
+@pytest.mark.long
 def test_five_kinds_of_clients_work_one_list_and_no_edit_is_lost_or_doubled() -> None:
     assert small(together.run, 100)["operations"] == 100
 
 
+@pytest.mark.long
 def test_a_mirror_on_a_full_disk_or_one_without_power_keeps_whole_files_and_comes_right() -> None:
     assert "torn                               0" in as_program("mirrordisk", 1, "mkfs.ext4")
 
 
+@pytest.mark.long
 @needs_server
 def test_whatever_befalls_three_machines_and_servers_no_answer_was_wrong() -> None:
     assert "violations                         0" in as_program("apart", 1, "ip", "nsenter", "mkfs.ext4", seconds=3)
 
 
+@pytest.mark.long
 def test_nothing_grows_while_clients_come_and_go() -> None:
     assert small(soak.run, 3)["rounds"] >= 2
 
@@ -207,6 +218,7 @@ def test_a_disk_that_forgets_is_seen_by_the_judge() -> None:
         simulate.groups_in(events[: last + 1])
 
 
+@pytest.mark.long
 def test_a_killed_chat_changes_once_and_answers_once_and_truly() -> None:
     figures = small(chat.run, 5)
     assert figures["turns"] == 5

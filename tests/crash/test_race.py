@@ -4,7 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.long
 def test_of_many_starters_exactly_one_survives_and_all_clients_are_served() -> None:
     seed = random.randrange(1 << 32)
     command = [sys.executable, str(Path(__file__).with_name("race.py"))]

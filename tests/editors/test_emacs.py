@@ -291,6 +291,7 @@ def test_places_in_titles_are_buttons(emacs: Editor, plan: Any, tmp_path: Path) 
     assert emacs.eval("(list (file-name-nondirectory buffer-file-name) (line-number-at-pos))") == ["a.py", 2]
 
 
+@pytest.mark.long
 def test_ten_thousand_tasks_are_drawn_in_slices_and_keys_work_meanwhile(emacs: Editor, plan: Any) -> None:
     for first in range(0, 10_000, 1000):
         plan.add_many([f"Task {first + at}" for at in range(1000)])
@@ -343,6 +344,7 @@ def test_texts_are_made_harmless_by_the_rule_of_all_faces(emacs: Editor) -> None
     assert {status: box for status, box in looks} == BOX_OF
 
 
+@pytest.mark.long
 def test_kills_of_the_daemon_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
     process = Spawned(tmp_path)
     kills = int(os.environ.get("KILLS") or 5)
