@@ -98,7 +98,9 @@ class ListSync:
         """Apply what the files propose, then write the list; repeat until nobody interferes."""
         async with self._at_work:
             self.retry_s = None
-            if not self._is_erased:
+            if self._is_erased:
+                await self._leave_alone()
+            else:
                 await self._sync_or_report()
 
     async def _sync_or_report(self) -> None:
@@ -119,6 +121,16 @@ class ListSync:
         async with self._at_work:
             self._is_erased = True
             await self._remove_written()
+
+    async def _leave_alone(self) -> None:
+        """What stands under the name now may be an editor's late save: it brings nothing back, and that is told."""
+        for name in await run_sync(self._read_disk):
+            self._report_problem(
+                "foreign",
+                self._path(name),
+                f"left as it is, since the list {self.conversation} was deleted: give the file another name, or begin "
+                f"the list anew: punch add --conversation {self.conversation} TITLE",
+            )
 
     async def _remove_written(self) -> None:
         for name, written in self._written.items():

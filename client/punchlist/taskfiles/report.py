@@ -19,8 +19,9 @@ _MAX_PROBLEMS = 1_000
 class Problem(msgspec.Struct, frozen=True):
     """Something a person should look at.
 
-    `kind` is `corrupt` (not in its form), `foreign` (of another list or log), `conflict`, `kept` (tasks missing in a
-    file that may not know them), or `trouble` (the disk). `at` is milliseconds since 1970 UTC, `copy` a file beside.
+    `kind` is `corrupt` (not in its form), `foreign` (of another list or log, or of a list that was deleted),
+    `conflict`, `kept` (tasks missing in a file that may not know them), or `trouble` (the disk). `at` is milliseconds
+    since 1970 UTC, `copy` a file beside.
     """
 
     conversation: str

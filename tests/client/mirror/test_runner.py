@@ -16,6 +16,7 @@ from punchlist.errors import ConfirmationRequired
 from punchlist.mirror import runner, sync
 from punchlist.mirror.runner import AlreadyRunning, Runner
 from punchlist.taskfiles.config import Config, Entry, FormName
+from punchlist.taskfiles.report import status
 from punchlist_schemas.events import TaskEdited
 from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.mirrors import Place
@@ -304,3 +305,26 @@ async def test_an_erased_list_takes_its_file_along(place: Place) -> None:
             await place.list.erase()
         await place.list.erase(confirm=caught.value.token)
         await until(lambda: not place.file.exists())
+
+
+async def test_a_file_under_the_name_of_a_deleted_list_is_left_alone_and_told_until_the_list_begins_anew(
+    place: Place,
+) -> None:
+    await place.list.add("a")
+    async with running(place):
+        await until(place.file.exists)
+        with pytest.raises(ConfirmationRequired) as caught:
+            await place.list.erase()
+        await place.list.erase(confirm=caught.value.token)
+        await until(lambda: not place.file.exists())
+        put = b'{"tasks": [{"title": "saved late"}]}'
+        place.file.write_bytes(put)
+        await until(lambda: any(one.kind == "foreign" for one in place.problems))
+        (told,) = [one for one in place.problems if one.kind == "foreign"]
+        assert "the list web was deleted" in told.text and told.file == str(place.file)
+        assert place.file.read_bytes() == put
+        assert "web" not in {one.conversation for one in (await place.client.conversations()).conversations}
+        await place.list.add("begun anew")
+        await until_titles(place, ["begun anew", "saved late"])
+        now = status(place.daemon.data_dir)
+        assert now is not None and now.problems == ()
