@@ -3,6 +3,7 @@
 `python -m punchlist_faults.launch WHAT… -- OPTIONS…`; the product itself has no such options.
 """
 
+import asyncio
 import importlib
 import sys
 from collections.abc import Callable
@@ -55,6 +56,11 @@ def _lost_wakeup() -> None:
     def submit_or_lose(self: Any, item: Any) -> None:
         nonlocal runs_out
         runs_out = getattr(item.params, "title", "") == "lost"
+        if runs_out and not self.work._waiters:
+            # The writer is awake: it needs no word, and would carry the call out. So it comes once the writer waits.
+            asyncio.get_running_loop().call_soon(submit_or_lose, self, item)
+            runs_out = False
+            return
         submit(self, item)
 
     inbox.Signal.take, inbox.Inbox.submit = take, submit_or_lose
