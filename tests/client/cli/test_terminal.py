@@ -125,6 +125,7 @@ def run_all(process: Spawned, place: Path, lines: list[Line]) -> None:
         assert_harmless(each, lines[part::TERMINALS])
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_no_example_of_any_command_shows_what_others_wrote_as_it_is(process: Spawned, tmp_path: Path) -> None:
     examples = [example for command in PRINTING for example in command.usage.examples]
