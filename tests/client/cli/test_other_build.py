@@ -11,6 +11,7 @@ import pytest
 
 from punchlist import connect
 from punchlist.cli import other_build
+from punchlist.errors import TimedOut
 from punchlist.launch import Target
 from punchlist.sync_link import Caller
 from punchlist_testing.daemon import spawned_daemon
@@ -94,3 +95,11 @@ def test_a_daemon_of_a_lower_version_is_older_and_one_of_a_higher_is_not(
             other_build.met(caller, caller.open(), target, notes.append)
             assert len(notes) == 3 and "an older build" not in notes[2]
             caller.call("daemon.shutdown")
+
+
+def test_a_daemon_that_was_asked_to_end_and_stays_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(other_build, "_LEAVE_S", 0.0)
+    with spawned_daemon(tmp_path) as stays, Caller(socket=stays.socket, data_dir=stays.data_dir) as caller:
+        pid = caller.open().pid
+        with pytest.raises(TimedOut, match=rf"process {pid}\) was asked to end and still answers: punch doctor"):
+            other_build._successor(caller, pid)  # pyright: ignore[reportPrivateUsage] - a real one is gone by then
