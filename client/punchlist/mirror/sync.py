@@ -124,13 +124,9 @@ class ListSync:
 
     async def _leave_alone(self) -> None:
         """What stands under the name now may be an editor's late save: it brings nothing back, and that is told."""
+        said = f"left as it is: the list {self.conversation} was deleted; rename it, or begin the list anew: punch add"
         for name in await run_sync(self._read_disk):
-            self._report_problem(
-                "foreign",
-                self._path(name),
-                f"left as it is, since the list {self.conversation} was deleted: give the file another name, or begin "
-                f"the list anew: punch add --conversation {self.conversation} TITLE",
-            )
+            self._report_problem("foreign", self._path(name), said)
 
     async def _remove_written(self) -> None:
         for name, written in self._written.items():

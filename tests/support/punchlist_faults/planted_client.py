@@ -209,6 +209,25 @@ MUTANTS = (
         ("tests/client/cli/commands/test_setup.py",),
     ),
     Mutant(
+        "a late event of the disk brings the file of a deleted list back",
+        "client/punchlist/mirror/sync.py",
+        "            if self._is_erased:\n",
+        "            if False:\n",
+        (
+            "tests/client/mirror/test_sync.py::test_an_erasure_in_the_middle_of_a_write_takes_the_file_along",
+            "tests/client/mirror/test_runner.py::test_a_file_under_the_name_of_a_deleted_list_is_left_alone_and_told_until_the_list_begins_anew",
+        ),
+    ),
+    Mutant(
+        "a list that begins anew is mirrored no more",
+        "client/punchlist/mirror/runner.py",
+        "if key in self._mirrored and self._mirrored[key].is_erased:",
+        "if False:",
+        (
+            "tests/client/mirror/test_runner.py::test_a_file_under_the_name_of_a_deleted_list_is_left_alone_and_told_until_the_list_begins_anew",
+        ),
+    ),
+    Mutant(
         "a file that comes back as it was is the same task",
         "client/punchlist/mirror/inbound.py",
         '(seen.gone and seen.said["title"] != said["title"])',
@@ -256,24 +275,5 @@ MUTANTS = (
         "        return self._elsewhere() or self._socket\n",
         "        return self._socket\n",
         ("tests/client/test_launch.py",),
-    ),
-    Mutant(
-        "a late event of the disk brings the file of a deleted list back",
-        "client/punchlist/mirror/sync.py",
-        "            if self._is_erased:\n",
-        "            if False:\n",
-        (
-            "tests/client/mirror/test_sync.py::test_an_erasure_in_the_middle_of_a_write_takes_the_file_along",
-            "tests/client/mirror/test_runner.py::test_a_file_under_the_name_of_a_deleted_list_is_left_alone_and_told_until_the_list_begins_anew",
-        ),
-    ),
-    Mutant(
-        "a list that begins anew is mirrored no more",
-        "client/punchlist/mirror/runner.py",
-        "if key in self._mirrored and self._mirrored[key].is_erased:",
-        "if False:",
-        (
-            "tests/client/mirror/test_runner.py::test_a_file_under_the_name_of_a_deleted_list_is_left_alone_and_told_until_the_list_begins_anew",
-        ),
     ),
 )
