@@ -144,7 +144,12 @@ class Engine:
             spawn=spawn,
         )
         self.connections: Connections[Connection] = Connections(
-            settings, claims=self.claims, subscriptions=self.subscriptions, metrics=self.metrics, spawn=spawn
+            settings,
+            claims=self.claims,
+            subscriptions=self.subscriptions,
+            metrics=self.metrics,
+            passed=self.inbox.barrier,
+            spawn=spawn,
         )
 
     def route(

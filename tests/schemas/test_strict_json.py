@@ -235,6 +235,11 @@ def test_a_name_is_found_to_be_repeated_exactly_if_it_is(pairs: list[tuple[str, 
     assert accepts(frame) == reference(frame)
 
 
+@pytest.mark.parametrize("value", [b"1,", b"[", b'{"":', b"[],", b"{},"])
+def test_a_frame_has_many_values_however_they_are_written(value: bytes) -> None:
+    assert strict_json.has_many_values(value * 1_000) and not strict_json.has_many_values(value * 200)
+
+
 def in_parts(text: bytes, depth: int = 32) -> tuple[object, int]:
     """What reading in parts comes to, the value or the kind of the refusal, and how often it paused."""
     work, pauses = strict_json.parsing(text, depth), 0

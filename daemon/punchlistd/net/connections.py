@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, Protocol, TypeVar
 
 from punchlist_schemas.errors import Rejection
@@ -52,6 +52,7 @@ class Connections(Generic[C]):
         claims: who has tasks; is told of each connection that is lost.
         subscriptions: serves subscriptions.
         metrics: counts calls.
+        passed: waits until the writer is through with what was asked before.
         spawn: runs a coroutine beside everything else.
 
     Attributes:
@@ -59,7 +60,7 @@ class Connections(Generic[C]):
         left: Given whenever one has gone.
         closing: Whether no more are taken.
         uids: The users of the machine who may connect.
-        reading: Whose turn it is to read a slice of a long frame.
+        reading: Whose turn it is to read a long frame of many values, until the writer is through with it.
         held: The account of what waits for all peers together.
         hang_ups: Notices peers that are gone while nothing is read of them.
     """
@@ -71,10 +72,12 @@ class Connections(Generic[C]):
         claims: Claims,
         subscriptions: Subscriptions,
         metrics: Metrics,
+        passed: Callable[[], Awaitable[object]],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         """None is made yet."""
         self.spawn = spawn
+        self.passed = passed
         self.reading = asyncio.Lock()
         self.settings = settings
         self.claims = claims

@@ -188,7 +188,6 @@ class Router:
                 return
             connection.last_write = write
             if type(params) is ListUndo:
-                connection.undo = write
                 self._submit(write)
             else:
                 self._inbox.submit(write)
@@ -217,7 +216,7 @@ class Router:
         if refused is not None:
             caller.answer(id, refused)
             return
-        behind_write = connection.last_write is not None and connection.last_write.stage is not Stage.ANSWERED
+        behind_write = connection.last_write is not None
         if row.reaches and params.min_version is not None:
             self._begin_later(connection, caller, id, row, params, behind_write=behind_write)
         elif row.state is not None and (row.from_log is None or not row.from_log(params)):

@@ -39,6 +39,11 @@ SUBSCRIBERS = 60
 LIMIT_BYTES = 300 << 20
 MANY = 60
 """So many connections ask under the limit of memory, of which each one could hold 6 MB unread."""
+CROWD = 120
+MAX_CROWD_BYTES = 160 << 20
+"""What so many connections with a frame full of values each may add together: what stands in the account, what the
+system was not handed yet, and the values of one frame. Those of all would take 2 GiB."""
+
 TASKS = 400
 """Of the long lists: few, with long descriptions or a long history."""
 
@@ -118,6 +123,35 @@ def _dense(link: Raw) -> None:
     pieces = (b"{}", b'""', b"1", b'{"a":1}', b"1234567890123456", b"[[]]", b'"\\u003a"')
     most = [min(count, 1_000_000 // (len(piece) + 1)) for count in (1_000_000, MOST_VALUES // 4) for piece in pieces]
     _edit(link, [b"[%b]" % b",".join([piece] * count) for piece, count in zip(pieces * 2, most, strict=True)] * 3)
+
+
+def _crowd(daemon: Daemon, many: int) -> int:
+    """What many connections cost that send a frame full of values each, in bytes."""
+    dense = b"[%b]" % b",".join([b"[%b]" % b",".join([b'{"a":1}'] * 90)] * 1_000)
+    params = b'{"conversation":"wide","task":"none","metadata":{"k":%b}}' % dense
+    frame = b'{"jsonrpc":"2.0","id":1,"method":"task.edit","params":%b}\n' % params
+
+    def ask(link: Raw) -> str:
+        try:
+            link.sock.sendall(frame)
+            answer = link.receive()
+        except OSError:  # it was refused before all of it was sent
+            return "limit_exceeded"
+        need(answer is not None, "a connection was closed without a word")
+        return answer["error"]["data"]["kind"]
+
+    links = [daemon.connect() for _ in range(many)]
+    Path(f"/proc/{daemon.pid()}/clear_refs").write_text("5")
+    before = _memory(daemon, "VmRSS")
+    for link in links:
+        link.sock.settimeout(PATIENCE_S * 4)
+    with ThreadPoolExecutor(many) as beside:
+        kinds = set(beside.map(ask, links))
+    need("not_found" in kinds and kinds <= {"not_found", "limit_exceeded"}, f"frames were answered {kinds}")
+    grown = _memory(daemon, "VmHWM") - before
+    for link in links:
+        link.close()
+    return max(0, grown)
 
 
 def _many_parts(count: int) -> Callable[[Raw], None]:
@@ -332,6 +366,9 @@ def run(options: Options) -> Figures:
         each = _subscribers(daemon)
         figures["a stuck subscriber to a long list"] = each
         need(each <= MAX_SUBSCRIBER_BYTES + MAX_BYTES // SUBSCRIBERS, f"a stuck subscriber cost {each:,} bytes")
+        crowd = CROWD if options.size >= FULL else CROWD // 4
+        figures[f"{crowd} frames full of values: bytes"] = grown = _crowd(daemon, crowd)
+        need(grown <= MAX_CROWD_BYTES, f"{crowd} frames full of values cost {grown:,} bytes")
         figures["exit code"] = daemon.stop()
         figures["served under a limit of memory"] = _limited(daemon, MANY if options.size >= FULL else MANY // 10)
     return figures
@@ -364,6 +401,7 @@ def _limited(daemon: Daemon, many: int) -> int:
         link.sock.settimeout(PATIENCE_S * 4)
         attack(link)
         link.close()
+    _crowd(daemon, many * CROWD // MANY)
     need(daemon.is_running, f"the daemon ended under a limit of memory: {daemon.said()[-2000:]}")
     need(daemon.stop() == 0, "the daemon did not end well")
     return served

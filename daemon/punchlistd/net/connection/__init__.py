@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS
+from punchlist_schemas.params import ListUndo
 from punchlist_schemas.system import os_calls
 from punchlistd.clock import now_ms
 from punchlistd.engine.calls import Caller, Stage, Write
@@ -55,8 +56,8 @@ class Connection(asyncio.Protocol):
         heard_at: When it was heard of last, in seconds of the monotonic clock.
         waiting: Its calls that wait for something to happen.
         subscriptions: Its subscriptions by their ids.
-        last_write: Its last change. A read behind it waits until it is answered.
-        undo: Its last undo. What comes behind it waits until it is done, since its history is read beside the writer.
+        last_write: Its last change until that is answered. A read behind it waits for it, and behind an undo all else
+            does, since its history is read beside the writer.
         frame_timer: Runs while a frame is unfinished: a slow sender must not hold memory for ever.
         framed: Puts a payload into this connection's framing.
         push_framed: The transport's own: no answers wait to be sent when a commit is published.
@@ -76,7 +77,6 @@ class Connection(asyncio.Protocol):
         self.waiting = Waiting(limits.in_flight)
         self.subscriptions: dict[str, Subscription] = {}
         self.last_write: Write | None = None
-        self.undo: Write | None = None
         self.frame_timer: asyncio.TimerHandle | None = None
         self.push_framed: Callable[[bytes], Any] = _to_nobody
         self.protocol = ServerProtocol(limits)
@@ -234,11 +234,20 @@ class Connection(asyncio.Protocol):
         self.flush()
 
     async def _read_long(self) -> None:
-        """Read the next frame in slices, of which all connections together have one in a turn of the loop."""
-        await in_slices(self.protocol.reading(), self.connections.reading)
-        await asyncio.sleep(0)  # before what it says is made into a call
-        self._is_reading = False
-        self._resume()
+        """Read the next frame in slices, and wait until the writer is through with it.
+
+        Of all connections together one does: the values of a frame may take thirty times its bytes, and as bytes it
+        stands in the account.
+        """
+        async with self.connections.reading:
+            if not self.output.is_blocked:
+                await in_slices(self.protocol.reading())
+                await asyncio.sleep(0)  # before what it says is made into a call
+            if self.output.is_blocked:
+                self.protocol.forget_read()  # its peer might never take what waits for it
+            self._is_reading = False
+            self._resume()
+            await self.connections.passed()
 
     def _end_long(self, size: int) -> None:
         """A long call, or a batch of them, is answered."""
@@ -270,17 +279,19 @@ class Connection(asyncio.Protocol):
         return size
 
     def _has_room(self) -> bool:
-        output, undo = self.output, self.undo
-        if output.is_blocked or output.transport is None or (undo is not None and undo.stage is not Stage.ANSWERED):
+        output, protocol, write = self.output, self.protocol, self.last_write
+        if output.transport is None or (write is not None and type(write.params) is ListUndo):
             return False
-        if self.protocol.members:  # the batch is under way as a whole
+        if protocol.members:  # the batch is under way as a whole: it waits for no peer with all its values
             return True
-        in_flight = self.protocol.in_flight
+        if output.is_blocked:
+            return False
+        in_flight = protocol.in_flight
         return (
             self._received_now < TURN_BYTES
             and self._long_under_way < LONG_UNDER_WAY_BYTES
             and (in_flight < self._most_in_flight or in_flight - len(self.waiting) < self._most_in_flight)
-        )
+        ) or protocol.is_read
 
     # answers
 
@@ -304,7 +315,9 @@ class Connection(asyncio.Protocol):
 
     def flush(self) -> None:
         """Send queued replies, then begin work that waited for room."""
-        protocol = self.protocol
+        protocol, write = self.protocol, self.last_write
+        if write is not None and write.stage is Stage.ANSWERED:
+            self.last_write = None  # what it held is let go, however long the connection then does nothing
         if protocol.unsent_bytes:
             self.output.send(protocol.unsent_bytes, protocol.data_to_send())
         if (protocol.members or protocol.frames) and self._has_room():

@@ -188,10 +188,15 @@ class ServerProtocol:
 
     @property
     def has_to_be_read(self) -> bool:
-        """Whether the next call is in a long frame of many parts, which was not read in slices yet."""
+        """Whether the next call is in a long frame of many values, which was not read in its turn yet."""
         if self._decoded is not None or self.members or len(self.frames[0]) <= LONG_BYTES:
             return False
-        return strict_json.has_many_parts(self.frames[0])
+        return strict_json.has_many_values(self.frames[0])
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the next frame was read in its turn."""
+        return self._decoded is not None
 
     def reading(self) -> Generator[None, None, None]:
         """Read the next frame, with a pause after each part of it, for as long as it is not forgotten."""
@@ -204,6 +209,10 @@ class ServerProtocol:
                 self._decoded = end.value
                 return
             yield
+
+    def forget_read(self) -> None:
+        """Keep the next frame as its bytes alone: it has to be read again."""
+        self._decoded = None
 
     def forget_received(self) -> None:
         """Drop what came in and has not begun: its answers could not be sent any more."""

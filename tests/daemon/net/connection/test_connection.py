@@ -201,6 +201,82 @@ async def test_a_long_frame_of_many_parts_is_read_in_slices_and_in_its_turn(tmp_
         assert task["title"] == "before"
 
 
+async def test_frames_of_many_values_wait_as_their_bytes_until_the_writer_is_through_with_the_one_before(
+    tmp_path: Path,
+) -> None:
+    """Each would take a multiple of its bytes, for as long as those before it take."""
+    log = TouchyLog()
+    async with engine(tmp_path, log) as running:
+        commits = log.hold()
+        peers = [await running.connect() for _ in range(4)]
+        for number, peer in enumerate(peers):
+            peer.send("task.add_many", {"conversation": f"{number}", "tasks": many_tasks(1_000)}, id=1)
+        await commits.reached()
+        await until(lambda: running.connections.held.bytes > 3 * 64 << 10)
+        for _ in range(300):
+            await asyncio.sleep(0)
+        waiting = [session.protocol for session in running.connections.live if session.protocol.frames]
+        assert len(waiting) == 3 and not any(protocol.is_read for protocol in waiting)
+        log.let_go()
+        for peer in peers:
+            assert len((await peer.answer(1))["result"]["tasks"]) == 1_000
+
+
+async def test_a_frame_that_was_read_for_a_peer_that_takes_nothing_waits_as_its_bytes(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        await peer.result("daemon.hello")
+        session = only_session(running)
+        peer.send("task.add_many", {"conversation": C, "tasks": many_tasks()}, id=1)
+        await until(running.connections.reading.locked)
+        session.pause_writing()
+        await until(lambda: not running.connections.reading.locked())
+        assert session.protocol.frames and not session.protocol.is_read
+        other = await running.connect()
+        other.send("task.add_many", {"conversation": "d", "tasks": many_tasks()}, id=1)
+        assert "result" in await other.answer(1)
+        assert session.protocol.frames and not session.protocol.is_read
+        session.resume_writing()
+        assert len((await peer.answer(1))["result"]["tasks"]) == 2_000
+
+
+async def test_a_batch_that_has_begun_waits_for_no_peer_with_the_values_of_its_calls(tmp_path: Path) -> None:
+    log = TouchyLog()
+    async with engine(tmp_path, log) as running:
+        peer = await running.connect()
+        await peer.result("task.add", **add("a"))
+        session, reads = only_session(running), log.hold_reads()
+        calls = [("list.undo", {"conversation": C}), ("task.add", add("b")), ("task.add", add("c"))]
+        peer.write(
+            peer.frame([{"jsonrpc": "2.0", "id": id, "method": m, "params": p} for id, (m, p) in enumerate(calls)])
+        )
+        await reads.reached()
+        assert len(session.protocol.members) == 2, "they wait for the undo"
+        session.pause_writing()
+        log.let_go()
+        await until(lambda: not session.protocol.members)
+        session.resume_writing()
+        assert len(await peer.receive()) == 3
+
+
+async def test_what_a_change_held_is_let_go_with_its_answer(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect()
+        calls = [
+            ("task.add", add("a")),
+            ("list.undo", {"conversation": C}),
+            ("task.get", {"conversation": C, "task": "1"}),
+        ]
+        for method, params in calls[:2]:
+            assert "error" not in await peer.call(method, **params)
+            assert only_session(running).last_write is None
+        peer.write(
+            peer.frame([{"jsonrpc": "2.0", "id": id, "method": m, "params": p} for id, (m, p) in enumerate(calls)])
+        )
+        assert len(await peer.receive()) == 3
+        assert only_session(running).last_write is None
+
+
 async def test_a_call_of_as_many_tasks_as_there_may_be_goes_through_with_all_their_members(tmp_path: Path) -> None:
     members = {"owner": "o", "labels": ["a", "b", "c", "d"], "notes": ["n"], "links": []}
     tasks = [{"title": f"t{number}", **members} for number in range(10_000)]
