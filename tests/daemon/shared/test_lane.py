@@ -302,6 +302,27 @@ def test_a_push_that_is_lost_is_made_up_for() -> None:
     together(story, Faults(push_lost=1.0, delays=(0.001,)))
 
 
+def test_a_push_that_comes_before_the_one_it_follows_stops_nothing() -> None:
+    """What is missing is read, and until then the list is behind, not refused."""
+
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        replica, stood = b.lanes.lanes[LIST].replica, set[str]()
+        space.faults = Faults(delays=(0.001,), push_lost=1.0)
+        await a.call(add("unheard"))
+        space.faults = Faults(delays=(0.001,))
+        await a.call(add("heard"))
+        while replica.version < 4:
+            stood.add(replica.state)
+            await asyncio.sleep(0.0001)
+        assert stood == {"behind"}
+        await ended(a, b)
+
+    together(story)
+
+
 def test_what_arrives_for_another_state_of_the_list_is_not_applied() -> None:
     async def story(space: MemorySpace) -> None:
         a = Machine("ann", space, LIST)

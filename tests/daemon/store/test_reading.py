@@ -97,8 +97,9 @@ async def test_a_lost_line_break_is_damage_to_whose_lines_it_joined(path: str, i
     await log.close()
 
 
+@pytest.mark.parametrize("begins", [4, -(1 << 62)])
 @pytest.mark.parametrize("indexed", [False, True])
-async def test_a_row_whose_values_are_gone_is_damage(path: str, indexed: bool) -> None:
+async def test_a_row_whose_values_are_gone_is_damage_to_all_who_read_it(path: str, indexed: bool, begins: int) -> None:
     """A sector of zeroes makes NULL of what the table says can't be NULL, and any number of where a row begins."""
     await written(path, indexed=indexed)
     with closing(connect(path, "rw")) as connection:
@@ -108,13 +109,15 @@ async def test_a_row_whose_values_are_gone_is_damage(path: str, indexed: bool) -
             "UPDATE sqlite_schema SET sql = replace(replace(sql, ' NOT NULL', ''), ' STRICT', '')"
         ).close()
     with closing(connect(path, "rw")) as connection:
-        connection.execute("UPDATE log SET first = -4611686018427387904, sum = NULL, body = NULL WHERE seq = 6").close()
+        connection.execute("UPDATE log SET first = ?, sum = NULL, body = NULL WHERE seq = 6", (begins,)).close()
         connection.execute("PRAGMA writable_schema = ON").close()
         connection.executemany("UPDATE sqlite_schema SET sql = ? WHERE name = ?", tables).close()
     log = await OpenedLog.open(path, reserve_bytes=0)
-    for name in ("anna", "bert"):
+    for name in NAMES:
         with pytest.raises(Damaged):
             await log.load(name)
+    served, gaps = await everything(log)
+    assert (len(served), gaps) == (9, [(3, 7)]), "nothing was erased there"
     await log.close()
 
 
@@ -227,6 +230,30 @@ async def test_no_flipped_bit_of_a_rows_position_takes_an_event_away_in_silence(
                     missing = {each for each, line in enumerate(scribe.lines, 1) if line not in served}
                     assert missing <= told, (seq, bit)
                 await log.close()
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+async def test_a_row_that_has_the_position_of_the_next_one_is_not_read_in_its_place(path: str, indexed: bool) -> None:
+    """A search by position meets it first, and what it holds follows from what was before: only the next row tells."""
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    scribe = Scribe(log)
+    for number in range(3):
+        await scribe.write_batch(*[(name, [said(f"{name} {number}")]) for name in NAMES])
+    await scribe.write("dora", said("last"))
+    if indexed:
+        await log.maintain([])
+    await log.close()
+    sound = await anyio.Path(path).read_bytes()
+    at = sound.index(b"\x06\x06\x00", sound.index(b'{"seq":4,') - 14)
+    await anyio.Path(path).write_bytes(sound[:at] + b"\x09" + sound[at + 1 :])
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    for name in NAMES:
+        with pytest.raises(Damaged):
+            await log.load(name)
+        for after in (3, 6):
+            with pytest.raises(Damaged):
+                await log.read(after, 9, conversation=name)
+    await log.close()
 
 
 async def test_a_log_whose_last_row_has_no_checksum_any_more_is_opened_and_says_that_it_ended_otherwise(
