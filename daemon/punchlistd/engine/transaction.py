@@ -375,26 +375,31 @@ class Transactor:
 
     @staticmethod
     def _takes_long(params: Mutation, state: State, transaction: Transaction) -> bool:
-        parts = _PARTS[type(params)](params, state)
+        parts = _parts(params, state)
         if parts <= MOST_PARTS:
             transaction.parts += parts
         return parts > MOST_PARTS
+
+    def _work_out(self, item: Write, opened: LoadedConversation) -> Generator[None, None, None]:
+        """Work out what follows from a call that takes long, with a pause after each of its parts, for `_decision`."""
+        if type(item.params) not in IN_PARTS:
+            return
+        opened.dirty += 1  # nobody reads, drops or unloads meanwhile what is going to change
+        try:
+            decided = yield from deciding(opened.state, item.command)
+        except MemoryError:
+            raise
+        except Exception:
+            decided = _fault(item)
+        finally:
+            opened.dirty -= 1
+        item.command = msgspec.structs.replace(item.command, decided=decided)
 
     def _in_slices(
         self, item: Write, opened: LoadedConversation, transaction: Transaction
     ) -> Generator[None, None, None]:
         """Decide and record a call that takes long, with a pause after each of its parts."""
-        if type(item.params) in IN_PARTS:
-            opened.dirty += 1  # nobody reads, drops or unloads meanwhile what is going to change
-            try:
-                decided = yield from deciding(opened.state, item.command)
-            except MemoryError:
-                raise
-            except Exception:
-                decided = _fault(item)
-            finally:
-                opened.dirty -= 1
-            item.command = msgspec.structs.replace(item.command, decided=decided)
+        yield from self._work_out(item, opened)
         decision = self._decision(item, opened)
         if type(decision) is Rejection:
             item.to(Stage.DECIDED)
@@ -404,7 +409,11 @@ class Transactor:
 
     def _decide_other(self, item: Read | Barrier | Arrival, transaction: Transaction) -> bool:
         if type(item) is Arrival:
-            self._arrive(item, transaction)
+            work = partial(self._arrive, item)
+            if sum(len(step.events) for step in item.steps) > MOST_PARTS:
+                self.unfinished = Unfinished(work, is_decided=True)
+            else:
+                to_the_end(work(transaction))
         if type(item) is not Read:
             return False
         opened, user = item.opened, item.caller.user
@@ -424,8 +433,21 @@ class Transactor:
             return self._claims.decided(item, item.params, opened.state, decision)
         return decision
 
-    def _arrive(self, arrival: Arrival, transaction: Transaction) -> None:  # noqa: C901 - one step after the other
-        """Append what a post brought, and answer the calls that it holds."""
+    def considering(
+        self, item: Write, opened: LoadedConversation
+    ) -> Generator[None, None, Decision | Rejection | None]:
+        """As `consider`, with a pause after each part of a call that takes long."""
+        asked = item.command
+        if _parts(item.params, opened.state) > MOST_PARTS:
+            yield from self._work_out(item, opened)
+        decision = self.consider(item, opened)
+        item.command = asked  # what was worked out holds for this state alone
+        return decision
+
+    def _arrive(  # noqa: C901 - one step after the other
+        self, arrival: Arrival, transaction: Transaction
+    ) -> Generator[None, None, None]:
+        """Append what a post brought, and answer the calls that it holds, with a pause after each event of many."""
         opened = arrival.opened
         assert opened is not None, "it was prepared"
         state = opened.state
@@ -447,7 +469,12 @@ class Transactor:
                     continue
             transaction.place = arrival.place if step is last else None
             command = Command(_NOTHING, step.at, step.actor)
-            events = transaction.append(step.events, opened, command, step.side, None, step.decision)
+            happened = step.events, opened, command, step.side, None, step.decision
+            if len(step.events) <= 1:
+                events = transaction.append(*happened)
+            else:
+                transaction.parts += len(step.events)
+                events = yield from transaction.appending(*happened)
             if write is not None:
                 self._recorded(write, step.decision, opened, transaction, events, had_claims=had_claims)
                 continue
@@ -649,7 +676,14 @@ _PARTS: dict[type, Callable[[Any, State], int]] = {
     EndClaims: lambda params, _: len(params.claims),
     Wake: lambda _, state: len(state.deferred),
 }
-"""How many parts a call has: what it asks for, and where it looks at all tasks, these."""
+"""How many parts a call has: what it asks for, and where it looks at all tasks, these. Others have none."""
+
+
+def _parts(params: Mutation, state: State) -> int:
+    count = _PARTS.get(type(params))
+    return 0 if count is None else count(params, state)
+
+
 _ASKED_BEFORE = CLAIMS | {ConversationAttach}
 """Calls that are looked at before they are decided, whatever the list is like."""
 _CONFIRMABLE = frozenset(Confirmable.__subclasses__())

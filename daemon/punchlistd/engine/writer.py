@@ -180,14 +180,16 @@ class Writer:
                 queue.extendleft(reversed(items[index:]))  # they have their turn behind all others
                 break
             holds = self._transactor.decide(item, forming)
-            if (unfinished := self._transactor.unfinished) is not None and type(item) is Write:
+            if (unfinished := self._transactor.unfinished) is not None and isinstance(item, Write | Arrival):
                 self._transactor.unfinished, self._deciding = None, items[index:]
                 if unfinished.is_decided and not alone:
                     self._formed.give()  # what it was decided on
                     await self._drained()
                     forming = self._forming
                 if not alone and (not unfinished.is_decided or (item.opened is not None and item.opened.dropped)):
-                    item.alone, self._deciding = True, []  # nothing of it is done yet, or not any more
+                    self._deciding = []  # nothing of it is done yet, or not any more
+                    if type(item) is Write:
+                        item.alone = True
                     queue.extendleft(reversed(items[index:]))
                     break
                 await in_slices(unfinished.work(forming))  # nothing else is decided or committed meanwhile

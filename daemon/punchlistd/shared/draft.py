@@ -4,6 +4,8 @@ The list itself stays what the local log says, and is read meanwhile. The draft 
 once that is in the shared log, both have moved by the same events; if another was first, the draft is thrown away.
 """
 
+from collections.abc import Generator
+
 import msgspec
 
 from punchlist_schemas.changes import ListApply
@@ -91,22 +93,22 @@ class Draft:
             return not self.steps
         return not (self._claims_changed and isinstance(params, _JUDGED))
 
-    def decide(self, write: Write) -> None:
-        """Decide a call, as it follows from those before it in the post."""
+    def deciding(self, write: Write) -> Generator[None, None, None]:
+        """Decide a call, as it follows from those before it in the post, with a pause after each of its parts."""
         params, command = write.params, write.command
         self._closed = type(params) in ALONE
-        # Again: what another machine posted may have opened it for somebody else.
-        decision = refused(write.caller.user, params.conversation, self.loaded.state)
-        decision = decision or self._transactor.consider(write, self.loaded)
         step = Step((), command.at, command.actor, None, Decision(), write)
         self.steps.append(step)
+        # Again: what another machine posted may have opened it for somebody else.
+        decision = refused(write.caller.user, params.conversation, self.loaded.state)
+        decision = decision or (yield from self._transactor.considering(write, self.loaded))
         if decision is None:
             step.parked = True
         elif isinstance(decision, Rejection):
             step.refusal = decision
         else:
             step.decision = decision
-            step.events = self._happen(write, decision)
+            step.events = yield from self._happening(write, decision)
         if not step.events:
             return
         if params.key is not None:
@@ -116,7 +118,7 @@ class Draft:
         if isinstance(params, _CLAIMING) or self.loaded.state.claims:
             self._claims_changed = True
 
-    def _happen(self, write: Write, decision: Decision) -> tuple[KnownEvent, ...]:
+    def _happening(self, write: Write, decision: Decision) -> Generator[None, None, tuple[KnownEvent, ...]]:
         state, happened = self.loaded.state, list[KnownEvent]()
         for given in (True, False):
             # What follows is asked for when the given events have happened, as in `Transaction.appending`.
@@ -129,6 +131,7 @@ class Draft:
                 )
                 evolve(state, posted, state.seq + 1, version, write.command.at)
                 happened.append(posted)
+                yield
         return tuple(happened)
 
     def holds(self, write: Write) -> bool:

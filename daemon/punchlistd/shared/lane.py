@@ -21,6 +21,7 @@ from punchlist_schemas.things import Shared
 from punchlistd.engine.calls import Barrier, Nobody, Read, Stage, Step, Write
 from punchlistd.engine.loaded import LoadedConversation, Place
 from punchlistd.engine.replies import SHUTTING_DOWN
+from punchlistd.engine.slices import in_slices
 from punchlistd.engine.transaction import OVERTAKEN
 from punchlistd.shared import refusals
 from punchlistd.shared.draft import Draft
@@ -414,22 +415,34 @@ class Lane:
         draft = self._draft
         if draft is None or draft.place != opened.place or draft.steps:
             draft = self._draft = Draft(opened, self._parts.transactor, self._log.member)
-        while self._queue and type(item := self._queue[0]) is Write:
-            if self._is_known(item, opened) or (not draft.steps and not draft.holds(item)):
-                if draft.steps:
-                    break
-                self._give_back(self._queue.popleft())
-                continue
-            if not draft.has_room_for(item) or (self._single and draft.steps):
-                break
-            self._queue.popleft()
-            draft.decide(item)
+        await self._decide(draft, opened)
         self._single = max(0, self._single - len(draft.steps))
         if draft.groups:
             await self._post(draft)
         elif draft.steps:
+            self.replica.take_held()
             await self._confirm(draft)
         return 0
+
+    async def _decide(self, draft: Draft, opened: LoadedConversation) -> None:
+        """Decide what one post may hold; what is pushed meanwhile is held, as while it is posted."""
+        self.replica.posting = True
+        try:
+            while self._queue and type(item := self._queue[0]) is Write:
+                if self._is_known(item, opened) or (not draft.steps and not draft.holds(item)):
+                    if draft.steps:
+                        break
+                    self._give_back(self._queue.popleft())
+                    continue
+                if not draft.has_room_for(item) or (self._single and draft.steps):
+                    break
+                self._queue.popleft()
+                await in_slices(draft.deciding(item))
+        except asyncio.CancelledError:
+            self._end(draft, SHUTTING_DOWN)
+            raise
+        finally:
+            self.replica.posting = False
 
     @staticmethod
     def _is_known(write: Write, opened: LoadedConversation) -> bool:

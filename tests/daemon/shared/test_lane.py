@@ -17,16 +17,21 @@ from punchlist_schemas import params as p
 from punchlist_schemas.changes import ListApply
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import AddedTask, TaskAdded
+from punchlist_testing.engine import until
 from punchlist_testing.machines import Connection, Machine
 from punchlist_testing.memory_space import Faults, MemorySpace
+from punchlist_testing.turns import turns
 from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Decision
+from punchlistd.domain.decide.many import add_many
+from punchlistd.domain.evolve import evolve
 from punchlistd.engine import views
 from punchlistd.engine.calls import Arrival, Nobody, Step
 from punchlistd.engine.loaded import Place
 from punchlistd.engine.replies import Reply
+from punchlistd.engine.slices import SLICE_EVENTS
 from punchlistd.engine.subscriptions import Subscription
-from punchlistd.engine.transaction import OVERTAKEN
+from punchlistd.engine.transaction import MOST_PARTS, OVERTAKEN
 from punchlistd.shared.history import Taken, put_back
 from punchlistd.shared.port import Conflict, Posted
 from punchlistd.shared.posting import post
@@ -300,6 +305,76 @@ def test_a_push_that_is_lost_is_made_up_for() -> None:
         await ended(a, b)
 
     together(story, Faults(push_lost=1.0, delays=(0.001,)))
+
+
+async def test_a_call_of_very_many_parts_is_decided_and_recorded_in_slices_on_every_machine() -> None:
+    many = MOST_PARTS + 4 * SLICE_EVENTS
+    a, b = pair(MemorySpace(Random(1), Faults(delays=(0.0,))))
+    await a.call(add("one"))
+    await b.reaches(LIST, 2)
+    tasks = [{"title": f"t{number}"} for number in range(many)]
+    async with turns(evolve, add_many) as counted:  # in real time: virtual time stands still while turns are counted
+        await a.call(msgspec.convert({"conversation": LIST, "tasks": tasks}, p.TaskAddMany))
+        await b.reaches(LIST, 2 + many)
+    assert counted.total >= 3 * many, "on the draft, and on both machines"
+    assert counted.longest <= 6 * SLICE_EVENTS
+    await ended(a, b)
+
+
+def test_what_is_posted_while_a_long_call_is_decided_comes_first() -> None:
+    """What was worked out holds for the list as it was, and is worked out again."""
+    many = MOST_PARTS + 4 * SLICE_EVENTS
+
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        tasks = [{"title": f"t{number}"} for number in range(many)]
+        long = asyncio.create_task(a.call(msgspec.convert({"conversation": LIST, "tasks": tasks}, p.TaskAddMany)))
+        await until(lambda: a.lanes.lanes[LIST].replica.posting)
+        assert (await b.call(add("between")))["task"]["id"] == "2"
+        assert [task["id"] for task in (await long)["tasks"]][::many] == ["3"]
+        await b.reaches(LIST, 3 + many)
+        await ended(a, b)
+
+    together(story, Faults(delays=(0.0,)))
+
+
+def test_what_was_worked_out_for_a_long_list_is_not_done_to_a_short_one() -> None:
+    many = MOST_PARTS + 4 * SLICE_EVENTS
+
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        tasks = [{"title": f"t{number}"} for number in range(many)]
+        await a.call(msgspec.convert({"conversation": LIST, "tasks": tasks}, p.TaskAddMany))
+        await b.reaches(LIST, 1 + many)
+        changes = [{"method": "task.edit", "task": "7", "title": f"x{number}"} for number in range(100)]
+        edited = asyncio.create_task(a.refused(msgspec.convert({"conversation": LIST, "changes": changes}, ListApply)))
+        lane = a.lanes.lanes[LIST]
+        await until(lambda: lane.replica.posting)
+        await b.call(p.ListClear(conversation=LIST))
+        assert ((await edited).kind, lane.counts.conflicts) == ("not_found", 1)
+        await ended(a, b)
+
+    together(story, Faults(delays=(0.0,)))
+
+
+def test_a_daemon_that_stops_while_a_long_call_is_decided_refuses_it() -> None:
+    async def story(space: MemorySpace) -> None:
+        a = Machine("ann", space, LIST)
+        await a.call(add("one"))
+        tasks = [{"title": f"t{number}"} for number in range(2 * MOST_PARTS)]
+        call = msgspec.convert({"conversation": LIST, "tasks": tasks}, p.TaskAddMany)
+        long = asyncio.create_task(a.refused(call))
+        lane = a.lanes.lanes[LIST]
+        await until(lambda: lane.replica.posting)
+        await lane.close(0)
+        assert not long.done()
+        await a.stop()
+        assert (await long).kind == "shutting_down"
+        assert len(space.posts[LIST]) == 1
+
+    together(story)
 
 
 def test_a_push_that_comes_before_the_one_it_follows_stops_nothing() -> None:
