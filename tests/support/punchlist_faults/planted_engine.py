@@ -91,6 +91,13 @@ MUTANTS = (
         ("tests/daemon/net/connection/test_connection.py",),
     ),
     Mutant(
+        "a frame that was dropped is not read",
+        _NET + "connection/__init__.py",
+        "            if self.protocol.frames and not self.output.is_blocked:\n",
+        "            if not self.output.is_blocked:\n",
+        ("tests/daemon/net/connection/test_connection.py",),
+    ),
+    Mutant(
         "a batch that has begun waits for no peer",
         _NET + "connection/__init__.py",
         "        if protocol.members:  # the batch is under way as a whole: it waits for no peer with all its values\n",

@@ -240,7 +240,7 @@ class Connection(asyncio.Protocol):
         stands in the account.
         """
         async with self.connections.reading:
-            if not self.output.is_blocked:
+            if self.protocol.frames and not self.output.is_blocked:
                 await in_slices(self.protocol.reading())
                 await asyncio.sleep(0)  # before what it says is made into a call
             if self.output.is_blocked:

@@ -240,6 +240,31 @@ async def test_a_frame_that_was_read_for_a_peer_that_takes_nothing_waits_as_its_
         assert len((await peer.answer(1))["result"]["tasks"]) == 2_000
 
 
+async def test_a_frame_that_is_dropped_before_its_turn_is_not_read(tmp_path: Path) -> None:
+    """Its connection goes on until what it asked for before is answered."""
+    log = TouchyLog()
+    async with engine(tmp_path, log) as running:
+        peer, commits = await running.connect(), log.hold()
+        peer.send("task.add", {"conversation": "a", "title": "x"}, id=1)
+        await commits.reached()
+        session, held = only_session(running), running.connections.held
+        frame = peer.request("task.add_many", {"conversation": C, "tasks": many_tasks()})
+        session.data_received(frame[:60_000])
+        held.add(64 << 20)  # by others
+        session.data_received(frame[60_000:])
+        assert (await peer.receive())["error"]["data"]["limit"] == "held_bytes"
+        held.add(-64 << 20)
+        for _ in range(9):
+            await asyncio.sleep(0)
+        log.let_go()
+        assert "result" in await peer.receive()
+        await peer.closed()
+        other = await running.connect()
+        other.send("task.add_many", {"conversation": "d", "tasks": many_tasks()}, id=1)
+        assert "result" in await other.answer(1)
+        assert (await other.result("task.list", conversation=C))["version"] == 0
+
+
 async def test_a_batch_that_has_begun_waits_for_no_peer_with_the_values_of_its_calls(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
