@@ -170,8 +170,8 @@ MUTANTS = (
     Mutant(
         "a call of very many parts is decided in slices",
         _ENGINE + "transaction.py",
-        "                decided = yield from deciding(opened.state, item.command)\n",
-        "                decided = to_the_end(deciding(opened.state, item.command))\n",
+        "            decided = yield from deciding(opened.state, item.command)\n",
+        "            decided = to_the_end(deciding(opened.state, item.command))\n",
         ("tests/daemon/engine/test_slices.py",),
     ),
     Mutant(
@@ -555,9 +555,9 @@ MUTANTS = (
     ),
     Mutant(
         "what comes behind an undo is done behind it",
-        _NET + "router.py",
-        "                connection.undo = write\n",
-        "                pass\n",
+        _NET + "connection/__init__.py",
+        "(write is not None and type(write.params) is ListUndo)",
+        "(write is not None and write is None)",
         ("tests/daemon/engine/test_undos.py",),
     ),
     Mutant(
