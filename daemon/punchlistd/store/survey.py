@@ -29,14 +29,15 @@ _STRANGE = " OR ".join(
 _LISTED = "{0}.deleted = 0 AND {0}.summary <> x''"
 _NAMES = "INDEXED BY sqlite_autoindex_conversations_1"
 
+# An entry that was cut short may compare as equal to an id and read as another one: ids are read (`+`), not sought.
 _SLICE = f"""SELECT count(*), count(named.id), count(owned.id), coalesce(sum({_LISTED.format("one")}), 0),
         count(newest.id), coalesce(sum({_STRANGE}), 0)
     FROM conversations AS one NOT INDEXED
-    LEFT JOIN conversations AS named {_NAMES} ON named.name = one.name AND named.id = one.id
+    LEFT JOIN conversations AS named {_NAMES} ON named.name = one.name AND +named.id = one.id
     LEFT JOIN conversations AS owned INDEXED BY users
-        ON owned.user = one.user AND owned.name = one.name AND owned.id = one.id
+        ON owned.user = one.user AND owned.name = one.name AND +owned.id = one.id
     LEFT JOIN conversations AS newest INDEXED BY newest
-        ON newest.updated_at = one.updated_at AND newest.name = one.name AND newest.id = one.id
+        ON newest.updated_at = one.updated_at AND newest.name = one.name AND +newest.id = one.id
         AND {_LISTED.format("newest")}
     WHERE one.id > ? AND one.id <= ?"""
 
@@ -53,7 +54,7 @@ _COUNTS = (
 )
 
 _ALL_NAMES = f"""SELECT count(*), count(named.id) FROM conversations AS one NOT INDEXED
-    LEFT JOIN conversations AS named {_NAMES} ON named.name = one.name AND named.id = one.id"""
+    LEFT JOIN conversations AS named {_NAMES} ON named.name = one.name AND +named.id = one.id"""
 
 _AGREE = f"""SELECT 1 FROM conversations AS named {_NAMES}
     JOIN conversations AS one NOT INDEXED ON one.id = named.id AND +one.name = named.name WHERE named.name = ?"""

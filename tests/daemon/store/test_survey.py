@@ -136,6 +136,28 @@ async def test_a_name_that_leads_to_another_list_is_not_believed(tmp_path: Path)
     await log.close()
 
 
+@pytest.mark.parametrize("wholly", [False, True])
+async def test_an_entry_of_a_name_that_lost_its_last_byte_makes_no_list_begin_anew(
+    tmp_path: Path, wholly: bool
+) -> None:
+    path = await closed_log(tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        root = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (NAMES,)).fetchone()[0]
+        number = connection.execute("SELECT id FROM conversations WHERE name = 'c36'").fetchone()[0]
+    content = bytearray(path.read_bytes())
+    entry = content.index(b"\x07\x03\x13\x01c36%c" % number, (root - 1) * PAGE)  # its length, header, name and id
+    content[entry] -= 1
+    path.write_bytes(content)
+    log = await SqliteLog.open(str(path), reserve_bytes=0)
+    if wholly:
+        with pytest.raises(Damaged, match="the index can't be read"):
+            await log.survey()
+    assert version(await log.load("c36")) == 1
+    with pytest.raises(Damaged, match="the index can't be read"):
+        await log.owner("c36")
+    await log.close()
+
+
 async def test_no_flipped_bit_of_the_table_of_lists_or_its_names_makes_a_list_begin_anew(tmp_path: Path) -> None:
     path = await closed_log(tmp_path)
     sound = path.read_bytes()

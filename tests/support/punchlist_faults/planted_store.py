@@ -229,4 +229,11 @@ MUTANTS = (
         "            if lines := each.put_back(head)[:0]:\n",
         ("tests/daemon/test_repair.py",),
     ),
+    Mutant(
+        "an entry of a name is believed by the id that is read from it",
+        "daemon/punchlistd/store/survey.py",
+        'AND +named.id = one.id"""',
+        'AND named.id = one.id"""',
+        ("tests/daemon/store/test_survey.py",),
+    ),
 )
