@@ -15,7 +15,7 @@ _SENTENCES = {
     "deferred": "it is deferred until {until}",
     "yes": "it is done and waits for {who}: punch approve {id}",
     "check": "it is done and waits for its check {check}: punch gate {check} -- COMMAND",
-    "in_progress": "it is {progress}",
+    "in_progress": "it is {progress}: punch reopen {id} frees it for others",
     "paused": "it is paused: punch resume {id}",
     "completed": "it is completed: punch reopen {id}",
     "failed": "it has failed: punch reopen {id}",

@@ -191,14 +191,19 @@ def settle(
         NotFound: There is no such task.
     """
     fence = desk.mind.claims.get(task_id)
+    texts: dict[str, Any] = {
+        "result_summary": note or None if status == "completed" else None,
+        "fail_reason": note or None if status == "failed" else None,
+    }
     try:
-        done: SetStatusResult = yield desk.calls.set_status(
-            task_id,
-            status,
-            result_summary=note or None if status == "completed" else None,
-            fail_reason=note or None if status == "failed" else None,
-            fence=fence,
-        )
+        try:
+            done: SetStatusResult = yield desk.calls.set_status(task_id, status, fence=fence, **texts)
+        except LeaseHeld as error:
+            if error.owner != desk.actor:
+                raise
+            # It was taken away, and an undo gave it back: by another claim, which is this agent's as well.
+            given_back: Task = yield desk.calls.get(task_id)
+            done = yield desk.calls.set_status(task_id, status, fence=given_back.fence, **texts)
     except (LeaseHeld, LeaseLost, NotFound) as error:
         if desk.mind.claims.pop(task_id, None) is None or fence is None:
             raise

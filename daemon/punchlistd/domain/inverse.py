@@ -32,7 +32,7 @@ from punchlistd.domain.dependencies import cycle_through, parent_cycle
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.members import EDITABLE, RESTORABLE
 from punchlistd.domain.ordering import between, default_key
-from punchlistd.domain.state import State
+from punchlistd.domain.state import Claim, State
 from punchlistd.domain.trace import Change, Taken
 
 SKIPPED = "skipped"
@@ -81,6 +81,18 @@ class Undoing:
     def leave(self) -> None:
         """Something is already as it was before the change, by whatever means: nothing to tell."""
         self.complete = False
+
+    def hand_back(self, task: str, claim: Claim | None) -> None:
+        """Give a task that came back in progress to whoever had claimed it, for as long as the claim was made for.
+
+        Without a claim the task would be nobody's to go on with: not its owner's, and its time would never be over.
+        The time of this claim alone counts, since the connection of the one before may be gone.
+        """
+        now = self.state.tasks.get(task)
+        if claim is None or now is None or task in self.state.claims:
+            return
+        if (now.status, now.owner) == ("in_progress", claim.owner):
+            self.apply(Claimed(task, claim.owner, claim.lease_ms, keep=True))
 
     def may_return(self, change: Change, task: Task) -> bool:
         """Whether a change is what keeps a task away."""
@@ -245,7 +257,7 @@ def _claimed(run: Undoing, change: Change) -> None:
 
 
 def _released(run: Undoing, change: Change) -> None:
-    """Somebody gave a task back: it is theirs again, without a claim, whose time is over."""
+    """Somebody gave a task back: it is theirs again."""
     event, before, now = change.event, change.before, run.standing(change)
     assert isinstance(event, Released)
     if before is None or now is None:
@@ -258,6 +270,7 @@ def _released(run: Undoing, change: Change) -> None:
         if now.status != before.status:
             run.apply(StatusChanged(now.id, now.status, before.status, attempts=before.attempts))
         run.apply(TaskEdited(now.id, owner=before.owner))
+        run.hand_back(now.id, change.claim)
         run.note(f"{name_of(now)}: {event.owner} has it again")
 
 
@@ -284,6 +297,7 @@ def _status(run: Undoing, change: Change) -> None:
                 before.spent_ms - now.spent_ms if before.spent_ms != after.spent_ms else 0,
             )
         )
+        run.hand_back(now.id, change.claim)
         message = "summary and reason put back" if now.status == before.status else f"{now.status} → {before.status}"
         run.note(f"{name_of(now)}: {message}")
 
@@ -338,6 +352,7 @@ def _deleted(run: Undoing, change: Change) -> None:
         for dependent in task.blocks:
             _tie(run, dependent, task.id)
         _adopt(run, taken, task.parent)
+        run.hand_back(task.id, taken.claim)
         run.note(f"restored {name_of(task)}")
 
 
@@ -352,6 +367,7 @@ def _cleared(run: Undoing, change: Change) -> Generator[None]:
             if dependent in back and taken.task.id not in run.state.tasks[dependent].blocked_by:
                 run.apply(DependencyAdded(dependent, taken.task.id))
         _adopt(run, taken, None)
+        run.hand_back(taken.task.id, taken.claim)
         yield
     if back:
         run.note(f"restored {len(back)} cleared task{'s' if len(back) != 1 else ''}")

@@ -60,6 +60,8 @@ def lease_held(task: Task, owner: str) -> Rejection:
 def lease_lost(task: Task, fence: int | None) -> Rejection:
     """The claim that a call refers to has ended."""
     again = "Reopen it first to claim it again." if task.status in FINISHED else "Claim the task again."
+    if task.status == "in_progress" and task.owner:
+        again = f"{task.owner} has it without a claim and may claim it; pausing or reopening it frees it for others."
     message = f"Nobody holds task #{task.id} (it is {task.status}): the claim has ended. {again}"
     facts: dict[str, object] = {"task": task.id, "status": task.status}
     return Rejection("lease_lost", message, facts if fence is None else {**facts, "fence": fence})

@@ -23,7 +23,7 @@ from punchlistd.domain.state import State
 
 
 def revert(run: Undoing, then: State) -> Generator[None]:
-    """Make the run's state be `then`, but for claims, whose time is over; pauses after each task."""
+    """Make the run's state be `then`; claims that are over begin anew. Pauses after each task."""
     for task in list(run.state.ordered()):
         if not _is_same(then.tasks.get(task.id), task):
             run.apply(Deleted(task.id))
@@ -42,6 +42,7 @@ def revert(run: Undoing, then: State) -> Generator[None]:
         changed = _edit(run, task)
         changed += _relate(run, task)
         changed += _place(run, then, task)
+        run.hand_back(task.id, then.claims.get(task.id))
         if changed and task.id not in came_back:
             run.note(f"{name_of(task)}: {', '.join(changed)} put back")
         yield

@@ -631,7 +631,7 @@ class Transactor:
     ) -> None:
         params, state = item.params, opened.state
         self._follow_lists(state, events, undone=type(params) is ListUndo)
-        if had_claims or type(params) is TaskClaim:
+        if had_claims or state.claims:  # an undo may give back a claim that is over
             self._claims.observe(item, state, events)
         try:
             answer: Written = respond(params, state, events, transaction.head, decision, item.command.actor)

@@ -411,3 +411,23 @@ def test_agents_that_share_a_name_claim_nothing_until_they_name_themselves(clien
     assert not shared.call("native", "tasks").refused
     assert "Now #1" in shared.call("native", "next", {"agent": "one"}).text
     assert "Now #2" in shared.call("native", "next", {"agent": "two"}).text
+
+
+@pytest.mark.parametrize("end", [end for end, _ in ENDS])
+def test_what_an_undo_brings_back_is_claimed_again_by_who_was_at_it(
+    end: Callable[[Conversation], object], client: Client, two: tuple[Toolbox, Toolbox]
+) -> None:
+    a, b = two
+    plan = client.conversation("work", actor="zed")
+    a.call("native", "next")
+    before = plan.get("1")
+    end(plan)
+    plan.undo(1, of="zed")
+    again = plan.get("1")
+    assert (again.status, again.owner) == ("in_progress", A)
+    assert again.fence is not None and before.fence is not None and again.fence > before.fence
+    assert again.lease_expires_at is not None
+    refused = b.call("native", "update", {"id": "1", "status": "completed"})
+    assert f"task 1 is being worked on by {A}" in refused.text
+    assert "#1 done" in a.call("native", "update", {"id": "1", "status": "completed", "note": "by a"}).text
+    assert results(client)["1"] == ("completed", A, "by a")

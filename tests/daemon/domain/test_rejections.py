@@ -1,7 +1,9 @@
 """Sentences of refusals."""
 
+from msgspec.structs import replace
+
 from punchlist_schemas.things import Task
-from punchlistd.domain.rejections import blocked, cycle, task_not_found
+from punchlistd.domain.rejections import blocked, cycle, lease_lost, task_not_found
 
 
 def task(name: str) -> Task:
@@ -32,3 +34,10 @@ def test_a_few_are_all_named() -> None:
 
 def test_a_hostile_id_is_shown_escaped() -> None:
     assert "\x1b" not in task_not_found("\x1b[31m").message
+
+
+def test_who_renews_a_claim_that_is_over_is_told_what_works_now() -> None:
+    begun = replace(task("1"), status="in_progress")
+    assert lease_lost(begun, None).message.endswith("Claim the task again.")
+    told = lease_lost(replace(begun, owner="ann"), None).message
+    assert told.endswith("ann has it without a claim and may claim it; pausing or reopening it frees it for others.")

@@ -218,3 +218,37 @@ def test_undone_and_redone_a_list_is_what_it_was(seed: int) -> None:
         recorder.do(p.ListUndo(**C, of="ann", redo=True, whole=True), "ann")
         check_invariants(recorder.state)
         assert shape(recorder) == wanted, f"seed {seed}"
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_list_as_it_was_has_the_claims_that_it_had(keep: bool) -> None:
+    recorder = Recorder()
+    recorder.call(p.TaskAdd(**C, title="a"), "ann")
+    recorder.call(p.TaskClaim(**C, task="1", owner="bob", lease_ms=7_000, keep=keep), "bob")
+    then = recorder.state.version
+    recorder.call(p.TaskSetStatus(**C, task="1", status="paused"), "ann")
+    recorder.do(p.ListUndo(**C, to_version=then), "ann")
+    (task,), claim = recorder.state.ordered(), recorder.state.claims["1"]
+    assert (task.status, task.owner, task.attempts) == ("in_progress", "bob", 1)
+    assert (claim.owner, claim.lease_ms, claim.keep) == ("bob", 7_000, True), "no connection holds it any more"
+
+
+def test_a_redo_takes_the_claim_away_again_that_an_undo_gave_back() -> None:
+    recorder = Recorder()
+    recorder.call(p.TaskAdd(**C, title="a"), "ann")
+    recorder.call(p.TaskClaim(**C, task="1", owner="bob", keep=True), "bob")
+    recorder.call(p.TaskSetStatus(**C, task="1", status="completed"), "ann")
+    recorder.do(p.ListUndo(**C, of="ann", count=1), "ann")
+    assert recorder.state.claims["1"].owner == "bob"
+    recorder.do(p.ListUndo(**C, of="ann", count=1, redo=True), "ann")
+    assert (recorder.state.tasks["1"].status, recorder.state.claims) == ("completed", {})
+
+
+def test_a_task_that_somebody_else_claimed_since_is_not_given_back() -> None:
+    recorder = Recorder()
+    recorder.call(p.TaskAdd(**C, title="a"), "ann")
+    recorder.call(p.TaskClaim(**C, task="1", owner="bob", keep=True), "bob")
+    recorder.call(p.TaskSetStatus(**C, task="1", status="pending"), "ann")
+    recorder.call(p.TaskClaim(**C, task="1", owner="carl", keep=True), "carl")
+    recorder.do(p.ListUndo(**C, of="ann", count=1), "ann")
+    assert recorder.state.claims["1"].owner == "carl"

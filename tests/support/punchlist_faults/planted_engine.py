@@ -714,4 +714,18 @@ MUTANTS = (
         "(True, None) if",
         ("tests/daemon/engine/test_presence.py",),
     ),
+    Mutant(
+        "an undo gives a claim back that it brings a task back with",
+        "daemon/punchlistd/domain/inverse.py",
+        '        if (now.status, now.owner) == ("in_progress", claim.owner):\n',
+        "        if now.status == now.owner:\n",
+        ("tests/daemon/domain/test_revert.py", "tests/journeys/test_owners.py"),
+    ),
+    Mutant(
+        "a claim that an undo gave back is over some day",
+        "daemon/punchlistd/engine/transaction.py",
+        "        if had_claims or state.claims:  # an undo",
+        "        if had_claims or type(params) is TaskClaim:  # an undo",
+        ("tests/journeys/test_owners.py",),
+    ),
 )

@@ -17,7 +17,7 @@ def test_causes_stand_below_what_they_cause_and_are_told_once(punch: Any) -> Non
     assert punch("why", "3").lines == [
         "#3 c",
         "  ← waits for #1 a (in_progress)",
-        "    ← it is in progress with ann",
+        "    ← it is in progress with ann: punch reopen 1 frees it for others",
         "  ← waits for #2 b (pending)",
         "    ← waits for #1 a (in_progress) (see above)",
     ]
