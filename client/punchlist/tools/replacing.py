@@ -1,27 +1,44 @@
 """Replacing a list that others work on: what they have in progress stays, and the reply says so."""
 
 from collections.abc import Generator, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import msgspec
 
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import VersionConflict
-from punchlist.text import clip
+from punchlist.text import clip, one_line
 from punchlist.tools import claims
-from punchlist.tools.model import Problem, ToolContext
+from punchlist.tools.model import Problem, Reply, ToolContext, confirmed
 from punchlist_schemas.params import NewTask
 
 _TRIES = 5
 _TITLE = 80
 
 
-def replace(desk: ToolContext, wanted: Sequence[NewTask]) -> Generator[Call[Any], Any, tuple[TaskList, list[str]]]:
+class Replaced(NamedTuple):
+    """What became of a list: as it was, as it is (or the question that comes before), and what stays for others.
+
+    `kept` has a sentence without its full stop for each task that another agent is working on, by its id.
+    """
+
+    old: TaskList
+    new: TaskList | Reply
+    kept: dict[str, str]
+
+
+def replace(
+    desk: ToolContext, wanted: Sequence[NewTask], *, confirm: str | None = None
+) -> Generator[Call[Any], Any, Replaced]:
     """Make the list be these tasks, and those that other agents are working on.
 
-    Returns:
-        The list as it was, and a line for each task that stays for another agent.
+    Args:
+        desk: Who does it, and where.
+        wanted: The tasks.
+        confirm: The token of an answered question, or an empty text: the person is asked before unfinished tasks are
+            dropped. None: nobody is asked.
 
     Raises:
         Problem: The list changes faster than it can be replaced.
@@ -31,14 +48,15 @@ def replace(desk: ToolContext, wanted: Sequence[NewTask]) -> Generator[Call[Any]
         old: TaskList = yield desk.calls.list()
         whose = yield from claims.of_others(desk, old)
         others = [task for task in old if task.id in whose]
-        claimed = {task.title for task in others if task.fence is not None or not task.owner}
-        kept = [task for task in others if task.title not in titles or task.title in claimed]
-        new = [NewTask(title=task.title, status="in_progress") for task in kept if task.title not in titles]
-        new += [msgspec.structs.replace(one, status="in_progress") if one.title in claimed else one for one in wanted]
+        theirs = {task.title for task in others}
+        new = [NewTask(title=task.title, status="in_progress") for task in others if task.title not in titles]
+        new += [msgspec.structs.replace(one, status="in_progress") if one.title in theirs else one for one in wanted]
+        call = partial(desk.calls.replace, new, keep_unfinished=False, expect_version=old.version)
         try:
-            yield desk.calls.replace(new, keep_unfinished=False, expect_version=old.version)
+            listed = (yield call()) if confirm is None else (yield from confirmed(desk, call, "", confirm=confirm))
         except VersionConflict:
             continue  # somebody may have taken a task meanwhile
-        named = [(f"#{task.id} {clip(task.title, _TITLE)}", whose[task.id]) for task in kept]
-        return old, [f"{what} stays in progress: {who} works on it" for what, who in named]
+        named = {task.id: f"#{task.id} {clip(one_line(task.title), _TITLE)}" for task in others}
+        kept = {id: f"{what} stays in progress: {whose[id]} works on it" for id, what in named.items()}
+        return Replaced(old, listed, kept)
     raise Problem("version_conflict", "others change the list all the time: try again")

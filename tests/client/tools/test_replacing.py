@@ -47,3 +47,30 @@ def test_own_work_and_what_nobody_works_on_is_replaced_without_a_word(client: Cl
     box.call("native", "next")
     reply = box.call("checklist", "SetTaskList", {"tasks": ["New"]})
     assert reply.data == {"tasks": [{"id": "3", "title": "New", "description": "", "done": False}]}
+
+
+def test_a_new_plan_leaves_what_others_work_on_and_asks_with_the_titles_of_what_it_drops(
+    client: Client, box: Toolbox
+) -> None:
+    other = Toolbox(client, ToolCaller("work", "bob"))
+    other.call("native", "plan", {"tasks": ["One", "Two", "Three\nand more"]})
+    other.call("native", "next")
+    new: dict[str, Any] = {"tasks": ["New"], "replace": True}
+    asked = box.call("native", "plan", new)
+    assert (
+        asked.data["question"] == "Replace the list and drop 2 unfinished tasks (#2 Two, #3 Three and more)? (yes/no)"
+    )
+    told = box.call("native", "plan", {**new, "confirm": asked.data["confirm"]})
+    assert "#1 One stays in progress: bob works on it." in told.text.splitlines()
+    assert [task.title for task in client.conversation("work").list()] == ["One", "New"]
+    assert "#1 done" in other.call("native", "next", {"result": "by bob"}).text
+
+
+def test_a_new_plan_that_names_what_another_works_on_leaves_it_in_progress(client: Client, box: Toolbox) -> None:
+    other = Toolbox(client, ToolCaller("work", "bob"))
+    other.call("native", "plan", {"tasks": ["One"]})
+    other.call("native", "next")
+    told = box.call("native", "plan", {"tasks": ["One", "New"], "replace": True})
+    assert not told.refused
+    assert client.conversation("work").get("1").owner == "bob"
+    assert "#1 done" in other.call("native", "next", {"result": "by bob"}).text

@@ -276,4 +276,11 @@ MUTANTS = (
         "        return self._socket\n",
         ("tests/client/test_launch.py",),
     ),
+    Mutant(
+        "a new plan leaves what others work on",
+        "client/punchlist/tools/replacing.py",
+        "        others = [task for task in old if task.id in whose]\n",
+        "        others = old[:0]\n",
+        ("tests/client/tools/test_replacing.py",),
+    ),
 )

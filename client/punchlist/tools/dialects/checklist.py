@@ -183,9 +183,9 @@ def _set(desk: ToolContext, args: SetTaskList) -> Steps:
     if not args.tasks:
         raise Problem("invalid_arguments", "tasks must be a non-empty array of task objects.")
     new = [NewTask(title=one_line(one.title), description=one.description) for one in args.tasks]
-    _, kept = yield from replace(desk, new)
+    _, _, kept = yield from replace(desk, new)
     tasks: TaskList = yield desk.calls.list()
-    return _tasks(desk, tasks, note="; ".join(kept))
+    return _tasks(desk, tasks, note="; ".join(kept.values()))
 
 
 def _clear(desk: ToolContext, args: ClearTasks) -> Steps:

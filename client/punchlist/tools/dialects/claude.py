@@ -275,7 +275,7 @@ def _write(desk: ToolContext, args: TodoWrite) -> Steps:
     wanted = [
         NewTask(title=one_line(todo.content), status=todo.status, active_form=todo.active_form) for todo in args.todos
     ]
-    old, kept = yield from replace(desk, wanted)
+    old, _, kept = yield from replace(desk, wanted)
     new: TaskList = yield desk.calls.list()
     begun = {one.title for one in wanted if one.status == "in_progress"}
     for task in new:
@@ -288,7 +288,9 @@ def _write(desk: ToolContext, args: TodoWrite) -> Steps:
         note = [f"… {left_out} more"] if left_out else []
         parts += [f"{label} ({len(tasks)}):", *(lines or ["No tasks found."]), *note]
     data = {"oldTodos": _todos(old), "newTodos": _todos(new)}
-    return Reply(text="\n".join(["Todos updated.", *parts, *(f"{one}." for one in kept[:MANY_IDS])]), data=data)
+    return Reply(
+        text="\n".join(["Todos updated.", *parts, *(f"{one}." for one in [*kept.values()][:MANY_IDS])]), data=data
+    )
 
 
 def _todos(tasks: Sequence[Task]) -> list[dict[str, str]]:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Generator
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
@@ -25,8 +24,8 @@ from punchlist.tools.model import (
     Steps,
     Tool,
     ToolContext,
-    confirmed,
 )
+from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import EventsResult, TaskExplainResult
 from punchlist_schemas.things import FINISHED, Priority, Reason, Status, Task
@@ -36,6 +35,10 @@ Agent = Annotated[str, Hidden]
 _TITLE = 100
 _ROWS = 50
 _DETAILS = 20
+_NAMED, _NAME = 8, 60
+"""How many tasks the question before they are dropped names, and how many characters of each title."""
+_KEPT = 20
+"""How many tasks that stay for others are told."""
 
 
 class Step(Struct, frozen=True):
@@ -113,11 +116,14 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
         for step in args.tasks
     ]
     yield from changes.seen(desk)
+    stays: list[str] = []
     if args.replace:
-        replace = partial(desk.calls.replace, new, keep_unfinished=False)
-        listed = yield from confirmed(desk, replace, "", confirm=args.confirm)
+        old, listed, kept = yield from replace(desk, new, confirm=args.confirm)
         if isinstance(listed, Reply):
-            return (yield from _asked(desk, listed, {task.title for task in new}))
+            titles = {task.title for task in new}
+            dropped = [task for task in old if task.title not in titles and task.id not in kept]
+            return _asked(listed, [task for task in dropped if task.status not in FINISHED])
+        stays = [f"{one}." for one in [*kept.values()][:_KEPT]]
     else:
         try:
             listed = yield desk.calls.add_many(new)
@@ -129,15 +135,16 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
     ready = [task.id for task in open_ if task.status == "pending" and not task.open_blockers]
     verb = "The list is" if args.replace else "Added"
     text = f"{verb} {phrases.span(ids)}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
-    return Reply(text=text, data={"added": ids[:1_000], "ready": ready[:1_000]})
+    return Reply(text="\n".join([text, *stays]), data={"added": ids[:1_000], "ready": ready[:1_000]})
 
 
-def _asked(desk: ToolContext, reply: Reply, titles: set[str]) -> Steps:
+def _asked(reply: Reply, dropped: list[Task]) -> Reply:
     """The question before unfinished tasks are dropped."""
     assert reply.question is not None, "it was asked"
-    tasks: TaskList = yield desk.calls.list(status=("pending", "in_progress", "paused"))
-    dropped = [task.id for task in tasks if task.title not in titles]
-    question = f"Replace the list and drop {len(dropped)} unfinished tasks ({phrases.span(dropped)})? (yes/no)"
+    names = [f"#{task.id} {clip(one_line(task.title), _NAME)}" for task in dropped[:_NAMED]]
+    names += [f"{len(dropped) - _NAMED} more"] if len(dropped) > _NAMED else []
+    what = "1 unfinished task" if len(dropped) == 1 else f"{len(dropped)} unfinished tasks"
+    question = f"Replace the list and drop {what} ({', '.join(names)})? (yes/no)"
     note = f" {reply.data['note']}" if "note" in reply.data else ""
     token = reply.question.token
     how = f"To do it, repeat the call with confirm={token}; or leave replace out."
