@@ -1,8 +1,8 @@
 """Whose a task is: what an agent goes on with, takes and finishes, and what others did to what it had.
 
 An agent has a task if it owns its claim. Each call that ends a claim passes the claim's fence, so that an agent that
-lost its task finishes nobody else's. What somebody began without an owner belongs to whoever began it: `check` sees
-each call of each dialect. A session's calls keep its claims in force (`renew`).
+lost its task finishes nobody else's. What is in progress without a claim belongs to its owner and to whoever began it:
+`check` sees each call of each dialect. A session's calls keep its claims in force (`renew`).
 """
 
 import time
@@ -55,18 +55,22 @@ _WORDS = {
 def of_others(desk: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any], Any, dict[str, str]]:
     """The tasks in progress that others work on: id → who has it, or who began it without an owner.
 
-    Sub-agents are no others. A serial list starts tasks by itself, for anybody, so there only owners count.
+    Sub-agents are no others. A serial list starts tasks by itself, for anybody, so there only claims count.
     """
-    running = [task for task in tasks if task.status == "in_progress"]
-    found = {task.id: name_of(task.owner) for task in running if task.owner and not is_agents(task.owner, desk.actor)}
+    others = [task for task in tasks if task.status == "in_progress" and not _is_own(desk, task.owner)]
+    found = {task.id: name_of(task.owner) for task in others if task.fence is not None}
     began: dict[str, str] = {}
-    for task in running:
-        if not task.owner and not is_agents(who := (yield from _began(desk, task)), desk.actor):
-            began[task.id] = name_of(who) or "somebody"
+    for task in others:
+        if task.fence is None and not _is_own(desk, who := (yield from _began(desk, task))):
+            began[task.id] = name_of(task.owner or who) or "somebody"
     if began:
         conversation: Conversation = yield desk.calls.info()
         found |= {} if conversation.settings.execution == "serial" else began
     return found
+
+
+def _is_own(desk: ToolContext, actor: str) -> bool:
+    return is_agents(actor, desk.actor)
 
 
 def worked_on(others: Mapping[str, str]) -> Problem:
@@ -81,8 +85,8 @@ def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]
     What the person is asked about goes through, and so does a call with a fence, which the daemon checks.
 
     Raises:
-        Problem: Another session has claimed the task, or somebody has begun it without an owner. Its sub-agents' claims
-            are an agent's own to end.
+        Problem: Another session is working on the task, or somebody has begun it without an owner. Its sub-agents'
+            tasks are an agent's own to end.
         NotFound: There is no such task.
     """
     params = call.request.params
@@ -92,9 +96,10 @@ def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]
         if who is not None and not task.owner:
             text = f"{who} has begun task {one} without an owner, so it is theirs to finish: take another one"
             raise Problem("lease_held", text)
-        if who is not None and task.fence is not None:
-            free = f"leave it to them; a person frees it with: punch reopen {one}"
-            how = "take another one" if _is_work(params) else free
+        if who is not None:
+            how = "take another one" if _is_work(params) else "leave it to them"
+            if task.fence is None or not _is_work(params):  # a claim ends by itself some day
+                how += f"; a person frees it with: punch reopen {one}"
             raise Problem("lease_held", f"task {one} is being worked on by {who}: {how}")
 
 
@@ -133,10 +138,16 @@ def renew(desk: ToolContext) -> Generator[Call[Any], Any, None]:
 
 
 def mine(desk: ToolContext) -> Generator[Call[Any], Any, list[Task]]:
-    """The tasks that this agent is working on. Their claims are remembered, as after a restart of the process."""
+    """The tasks that this agent is working on. Their claims are remembered, as after a restart of the process.
+
+    A task of this agent's without a claim is claimed anew, so that it is handed on once the agent is gone.
+    """
     running: TaskList = yield desk.calls.list(status="in_progress")
     own = [task for task in running if task.owner == desk.actor]
     desk.mind.claims.update({task.id: task.fence for task in own if task.fence is not None})
+    for task in own:
+        if task.fence is None and not desk.is_nameless:
+            yield from take(desk, task.id)
     if own:
         return own
     for task in [task for task in running if not task.owner][:_LOOKED_UP]:
@@ -161,18 +172,19 @@ def take(desk: ToolContext, task: str | None = None) -> Generator[Call[Any], Any
 
 
 def begin(desk: ToolContext, task_id: str) -> Generator[Call[Any], Any, bool]:
-    """Take up a certain task; returns whether it was this agent's already.
+    """Take up a certain task, claimed; returns whether it was this agent's already.
 
     Raises:
         Problem: Somebody else is working on it.
     """
     task: Task = yield desk.calls.get(task_id)
-    if task.status == "in_progress" and task.owner == desk.actor:
+    is_own = task.status == "in_progress" and task.owner == desk.actor
+    if is_own and (task.fence is not None or desk.is_nameless):
         return True
     if task.status not in ("pending", "in_progress"):
         yield desk.calls.start(task_id)
     yield from take(desk, task_id)
-    return False
+    return is_own
 
 
 def settle(

@@ -431,3 +431,46 @@ def test_what_an_undo_brings_back_is_claimed_again_by_who_was_at_it(
     assert f"task 1 is being worked on by {A}" in refused.text
     assert "#1 done" in a.call("native", "update", {"id": "1", "status": "completed", "note": "by a"}).text
     assert results(client)["1"] == ("completed", A, "by a")
+
+
+def test_no_dialect_finishes_what_its_owner_works_on_without_a_claim(
+    client: Client, two: tuple[Toolbox, Toolbox]
+) -> None:
+    plan = client.conversation("work", actor="zed")
+    plan.edit("1", owner="root")
+    plan.start("1")
+    for dialect, tool, arguments in (
+        ("native", "update", {"id": "1", "status": "completed"}),
+        ("native", "next", {"id": "1", "result": "x"}),
+        ("claude", "TaskUpdate", {"taskId": "1", "status": "completed"}),
+        ("queue", "complete_task", {"task_id": "1", "result_summary": "x"}),
+        ("todo", "complete_todo_task", {"task_id": 1}),
+    ):
+        refused = two[0].call(dialect, tool, arguments)
+        assert "task 1 is being worked on by root: take another one; a person frees it with: punch reopen 1" in (
+            refused.text
+        ), (dialect, tool)
+    assert results(client)["1"][:2] == ("in_progress", "root")
+    plan.reopen("1")
+    assert "Now #1" in two[0].call("native", "next").text
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool", "arguments"),
+    [
+        ("native", "next", {}),
+        ("native", "update", {"id": "1", "status": "in_progress"}),
+        ("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}),
+        ("queue", "resume_task", {"task_id": "1"}),
+    ],
+)
+def test_who_goes_on_with_a_task_of_their_own_claims_it_anew(
+    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, Any]
+) -> None:
+    plan = client.conversation("work", actor="zed")
+    plan.edit("1", owner=A)
+    plan.start("1")
+    assert plan.get("1").fence is None
+    assert not two[0].call(dialect, tool, arguments).refused
+    held = plan.get("1")
+    assert held.owner == A and held.fence is not None and held.lease_expires_at is not None, "so its time is over"

@@ -283,4 +283,18 @@ MUTANTS = (
         "        others = old[:0]\n",
         ("tests/client/tools/test_replacing.py",),
     ),
+    Mutant(
+        "no agent finishes what its owner works on without a claim",
+        "client/punchlist/tools/claims.py",
+        "        if task.fence is None and not _is_own(desk, who",
+        "        if task.fence is None and not task.owner and not _is_own(desk, who",
+        ("tests/client/tools/test_claims.py",),
+    ),
+    Mutant(
+        "who goes on with a task claims it anew",
+        "client/punchlist/tools/claims.py",
+        "        if task.fence is None and not desk.is_nameless:\n",
+        "        if task.fence is None and desk.is_nameless:\n",
+        ("tests/client/tools/test_claims.py",),
+    ),
 )

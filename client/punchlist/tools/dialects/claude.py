@@ -209,7 +209,8 @@ def _change(
     before: Task = yield desk.calls.get(args.task_id)
     yield from _edit_edges(desk, args.task_id, edges, done)
     is_cleared = False
-    if args.status == "in_progress" and not (args.owner or before.owner or desk.is_nameless):
+    is_free = before.owner in ("", desk.actor) and not args.owner
+    if args.status == "in_progress" and is_free and not desk.is_nameless:
         # Claimed, so that it is this session's to finish, and nobody's once the session is gone.
         yield from claims.begin(desk, before.id)
     if args.status and args.status != "deleted":
