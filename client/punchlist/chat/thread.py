@@ -54,7 +54,13 @@ class Thread:
         client: The connection; one that is confined to a user sees that user's threads alone.
         id: The thread's conversation.
         list: The list that it works on.
+
+    Attributes:
+        person: Who speaks, by their name at the command line: what they work on there is theirs here, too. Empty: only
+            what this thread has begun is.
     """
+
+    person: str = ""
 
     def __init__(self, client: AsyncClient, id: str, list: str) -> None:
         self.client = client

@@ -206,7 +206,7 @@ async def made(thread: Thread, wanted: Wanted, key: str) -> Reply:
     arguments = dict(wanted.arguments)
     if wanted.tool in ASKING and wanted.words:
         arguments["user_words"] = wanted.words[:_MOST_WORDS]
-    seat = ToolCaller(conversation=thread.list, actor=thread.actor)
+    seat = ToolCaller(conversation=thread.list, actor=thread.actor, person=thread.person)
     epoch = (await thread.client.open()).epoch
     memory = Memory()
     memory.mind(epoch, thread.list, thread.actor).renewed = time.monotonic()  # a chat claims nothing

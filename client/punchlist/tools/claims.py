@@ -10,8 +10,11 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from punchlist.actors import is_agents
+import msgspec
+
+from punchlist.actors import is_agents, is_persons
 from punchlist.calls import Call
+from punchlist.core import Request
 from punchlist.cursor import TaskList
 from punchlist.errors import LeaseHeld, LeaseLost, NotFound, RequestRefused
 from punchlist.text import clip, one_line
@@ -70,7 +73,7 @@ def of_others(desk: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any], 
 
 
 def _is_own(desk: ToolContext, actor: str) -> bool:
-    return is_agents(actor, desk.actor)
+    return is_agents(actor, desk.actor) or is_persons(actor, desk.person)
 
 
 def worked_on(others: Mapping[str, str]) -> Problem:
@@ -82,7 +85,8 @@ def worked_on(others: Mapping[str, str]) -> Problem:
 def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]:
     """Called before each call of a tool: none takes a task from whoever works on it, to finish it or otherwise.
 
-    What the person is asked about goes through, and so does a call with a fence, which the daemon checks.
+    What the person is asked about goes through, and so does a call with a fence, which the daemon checks. A call for
+    the person who has claimed the task gets the fence of their claim, since the daemon knows them by another name.
 
     Raises:
         Problem: Another session is working on the task, or somebody has begun it without an owner. Its sub-agents'
@@ -101,6 +105,8 @@ def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]
             if task.fence is None or not _is_work(params):  # a claim ends by itself some day
                 how += f"; a person frees it with: punch reopen {one}"
             raise Problem("lease_held", f"task {one} is being worked on by {who}: {how}")
+        if isinstance(params, TaskSetStatus) and task.owner and task.owner == desk.person:
+            call.request = Request.of(call.method, msgspec.structs.replace(params, fence=task.fence))
 
 
 def _taken(params: object) -> tuple[str, ...]:

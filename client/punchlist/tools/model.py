@@ -108,6 +108,7 @@ class ToolContext(msgspec.Struct, frozen=True):
         log: The epoch of the daemon's log, which positions and fences refer to; empty while no daemon answers.
         is_nameless: Whether several agents call by this name, so that it can't own a claim.
         answered: Whether the person has answered the question that the call's token is from.
+        person: Who speaks through the tools, by their name at the command line; for an agent empty.
     """
 
     calls: ConversationCalls
@@ -118,6 +119,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     log: str = ""
     is_nameless: bool = False
     answered: bool = False
+    person: str = ""
 
     @property
     def place(self) -> str:

@@ -44,6 +44,8 @@ class ToolCaller(NamedTuple):
         agent: The name of a sub-agent of this actor, where the call's arguments do not give one.
         is_nameless: Whether several agents share the actor. Such a seat claims nothing unless a sub-agent is named.
         answered: Whether the person themselves has answered the question that the call's token is from.
+        person: The name at the command line of the person who speaks through the tools, as in a chat; for an agent
+            empty. What this person works on is the tools' to change.
     """
 
     conversation: str | None = None
@@ -54,6 +56,7 @@ class ToolCaller(NamedTuple):
     agent: str = ""
     is_nameless: bool = False
     answered: bool = False
+    person: str = ""
 
 
 NOBODY = ToolCaller()
@@ -103,7 +106,7 @@ def _steps(  # noqa: PLR0913 - as above
     agent = sub_agent(getattr(prepared, "agent", "") or seat.agent)
     actor = f"{seat.actor}/{agent}" if agent else seat.actor
     calls, is_nameless = ConversationCalls(conversation, actor), seat.is_nameless and not agent
-    desk = ToolContext(calls, actor, seat.user, memory, dialect.names, log, is_nameless, seat.answered)
+    desk = ToolContext(calls, actor, seat.user, memory, dialect.names, log, is_nameless, seat.answered, seat.person)
     cuts: list[Damage] = []
     try:
         yield from claims.renew(desk)

@@ -21,11 +21,13 @@ class Access:
     Args:
         client: The connection for tokens that are for no user in particular.
         keys: Reads tokens.
+        person: Who runs the server, by their name at the command line.
     """
 
-    def __init__(self, client: AsyncClient, keys: Keys) -> None:
+    def __init__(self, client: AsyncClient, keys: Keys, person: str = "") -> None:
         self._client = client
         self._keys = keys
+        self._person = person
         self._users: OrderedDict[str, AsyncClient] = OrderedDict()
 
     def scope(self, request: Request) -> Scope:
@@ -44,6 +46,14 @@ class Access:
         if scope.mode == "ro" and request.method not in _READING:
             raise Refused("read_only")
         return scope
+
+    def person(self, scope: Scope) -> str:
+        """Who speaks by a token: whoever runs the server, unless it is for a user or for one list, and so for others.
+
+        Returns:
+            Their name, empty for others.
+        """
+        return self._person if scope.user is None and scope.list is None else ""
 
     async def client(self, scope: Scope) -> AsyncClient:
         """The connection for a scope: of its user alone, if it has one."""

@@ -38,7 +38,8 @@ class Setup(NamedTuple):
     `conversation` is the list of the older design's endpoints, `names` are further host names under which the server is
     reached, `page` is the folder of the page's files. After `quiet_s` seconds a quiet stream says something; after
     `idle_s` seconds without a connection the server ends (None: never). `model` reads what is
-    said in chats, within `limits` (None: the rules alone).
+    said in chats, within `limits` (None: the rules alone). `person` is who runs the server: the actor of the changes
+    that they make here; empty: the connection's name.
     """
 
     conversation: str = "default"
@@ -48,11 +49,12 @@ class Setup(NamedTuple):
     idle_s: float | None = None
     model: Model | None = None
     limits: Limits = Limits()
+    person: str = ""
 
 
 def web_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup) -> App:
     """The guarded application: `keys` know what requests have to show, `ending` is set when the server ends."""
-    access, files = Access(client, keys), Files(setup.page)
+    access, files = Access(client, keys, setup.person), Files(setup.page)
     streams, seed = Streams(access, ending, quiet_s=setup.quiet_s), Seed(access, setup.conversation)
 
     panel = Panel(access, ending, setup.model, setup.limits)

@@ -10,6 +10,7 @@ from punchlist.http.problem import Refused
 from punchlist.web import bodies
 from punchlist.web.access import Access, confine
 from punchlist.web.routes import Route
+from punchlist_schemas.methods import METHODS
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -33,6 +34,8 @@ def handler(route: Route, access: Access) -> Handler:
         stated = bodies.conditions(request, method)
         if method == "list.undo" and "of" not in given:
             stated.pop("actor", None)  # where nobody is named, it says whose calls are taken back
+        elif METHODS[method].kind == "write" and (person := access.person(scope)) and "actor" not in given:
+            stated.setdefault("actor", person)
         params = bodies.merged(request.path_params, given, stated)
         client = await access.client(scope)
         result = await client.forward(Call.raw(method, params))

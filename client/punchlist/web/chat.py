@@ -104,7 +104,7 @@ class Panel:
             turn = await thread.send(text, turn=turn)
         except ValueError as error:
             raise Refused("invalid_params", f"{error}.", field="text") from None
-        self.work(thread, turn)
+        self.work(thread, turn, self._access.scope(request))
         return _json({"turn": turn}, 202)
 
     async def stop(self, request: Request) -> Response:
@@ -117,7 +117,7 @@ class Panel:
         turn = request.path_params["turn"]
         await thread.message(turn)
         after = request.headers.get("last-event-id", "0")
-        self.work(thread, turn)
+        self.work(thread, turn, self._access.scope(request))
         stream = self._events(thread, turn, int(after) if after.isdecimal() and len(after) < _THREADS else 0)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
@@ -152,8 +152,9 @@ class Panel:
             if following is not None:
                 following.cancel()
 
-    def work(self, thread: Thread, turn: str) -> None:
-        """Work on a turn beside the request, once."""
+    def work(self, thread: Thread, turn: str, scope: Scope) -> None:
+        """Work on a turn beside the request, once, for whom the request speaks for."""
+        thread.person = self._access.person(scope)
         place = thread.place(turn)
         if place not in self._turns:
             if place in self._failed:

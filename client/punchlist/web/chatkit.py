@@ -33,6 +33,7 @@ from punchlist.aio import AsyncClient
 from punchlist.chat.thread import SHOWN, Thread
 from punchlist.core import new_key
 from punchlist.errors import ConfirmationRequired, NotFound
+from punchlist.http.keys import Scope
 from punchlist.http.problem import Refused
 from punchlist.web.bodies import MOST_BYTES
 from punchlist.web.chat import Panel, named
@@ -44,6 +45,7 @@ class Caller(NamedTuple):
 
     client: AsyncClient
     list: str
+    scope: Scope
 
 
 class ChatKit(ChatKitServer[Caller]):
@@ -66,7 +68,7 @@ class ChatKit(ChatKitServer[Caller]):
         if scope.list is not None:
             raise Refused("out_of_scope", "ChatKit shows all threads; this token is for one list.")
         try:
-            result = await self.process(data, Caller(client, named(None, scope)))
+            result = await self.process(data, Caller(client, named(None, scope), scope))
         except ValidationError:
             raise Refused("invalid_params", "This is no request of ChatKit.") from None
         except (NotFoundError, NotFound):
@@ -90,7 +92,7 @@ class ChatKit(ChatKitServer[Caller]):
             return
         found = await _thread(context, thread.id)
         turn = input_user_message.id
-        async for name, data in self._heard(found, turn):
+        async for name, data in self._heard(found, turn, context.scope):
             if name == "tool.started":
                 yield ProgressUpdateEvent(text=str(data["tool"]))
             elif name in ("notice", "failed"):
@@ -98,8 +100,8 @@ class ChatKit(ChatKitServer[Caller]):
             elif name == "message":
                 yield ThreadItemDoneEvent(item=_item(thread.id, await found.queue.message(f"{turn}.a")))
 
-    async def _heard(self, thread: Thread, turn: str) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
-        self._panel.work(thread, turn)
+    async def _heard(self, thread: Thread, turn: str, scope: Scope) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
+        self._panel.work(thread, turn, scope)
         async for _number, name, data in self._panel.live.follow(thread.place(turn)):
             yield name, data
 

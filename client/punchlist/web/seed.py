@@ -52,35 +52,38 @@ class Seed:
         )
 
     async def _list(self, request: Request) -> Response:
-        client, name = await self._place(request)
+        client, name, _ = await self._place(request)
         return _json([shown(task, at) for at, task in enumerate(await _tasks(client, name), 1)])
 
     async def _delete(self, request: Request) -> Response:
-        client, name = await self._place(request)
-        await client.forward(Call.of("task.delete", TaskDelete(conversation=name, task=request.path_params["taskId"])))
+        client, name, actor = await self._place(request)
+        doomed = TaskDelete(conversation=name, task=request.path_params["taskId"], actor=actor)
+        await client.forward(Call.of("task.delete", doomed))
         return _json({"success": True})
 
     async def _complete(self, request: Request) -> Response:
-        client, name = await self._place(request)
+        client, name, actor = await self._place(request)
         given = await bodies.body(request)
         summary = given.pop("resultSummary", None)
         if given or not (summary is None or isinstance(summary, str)):
             raise Refused("invalid_params", "The body has resultSummary, a text, or nothing.", field="resultSummary")
         task = request.path_params["taskId"]
         params = {"conversation": name, "task": task, "status": "completed", "result_summary": summary}
+        params |= {"actor": actor} if actor else {}
         done = msgspec.json.decode(await client.forward(Call.raw("task.set_status", params)), type=SetStatusResult)
         sequence = next((at for at, each in enumerate(await _tasks(client, name), 1) if each.id == task), 0)
         following = None if done.next_task is None else done.next_task.id
         return _json({"success": True, "task": shown(done.task, sequence), "nextTaskId": following})
 
-    async def _place(self, request: Request) -> tuple[AsyncClient, str]:
+    async def _place(self, request: Request) -> tuple[AsyncClient, str, str | None]:
+        """The connection, the list that is meant, and the actor of changes (None: the connection's name)."""
         scope = self._access.scope(request)
         named = request.query_params.getlist("conversation")
         if len(named) > 1 or set(request.query_params) - {"conversation"}:
             raise Refused("invalid_params", "The query takes conversation, once.", field="conversation")
         name = named[0] if named else scope.list or self._conversation
         confine(scope, name)
-        return await self._access.client(scope), name
+        return await self._access.client(scope), name, self._access.person(scope) or None
 
 
 async def _tasks(client: AsyncClient, name: str) -> tuple[Task, ...]:

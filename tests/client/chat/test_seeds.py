@@ -106,3 +106,13 @@ async def test_two_users_see_neither_threads_nor_tasks_of_each_other(client: Asy
         with pytest.raises(NotFound):
             await Thread(bobs, ann.thread.id, "my:default").send("hello")
         assert [one.conversation for one in (await bobs.conversations(kind="chat")).conversations] == [bob.thread.id]
+
+
+async def test_what_a_person_works_on_at_the_command_line_is_theirs_in_a_chat_and_nobody_elses(twelve: Talk) -> None:
+    plan = twelve.thread.client.conversation("plan", actor="ann")
+    await plan.take("ann", "3", keep=True)
+    await twelve.say("complete task 3")
+    assert (await plan.get("3")).status == "in_progress", "whose chat it is was not said"
+    twelve.thread.person = "ann"
+    assert await twelve.told("complete task 3") == "Completed task: Task number 3"
+    assert (await plan.get("3")).status == "completed"

@@ -474,3 +474,17 @@ def test_who_goes_on_with_a_task_of_their_own_claims_it_anew(
     assert not two[0].call(dialect, tool, arguments).refused
     held = plan.get("1")
     assert held.owner == A and held.fence is not None and held.lease_expires_at is not None, "so its time is over"
+
+
+def test_a_persons_tools_finish_what_the_person_has_claimed_and_an_agents_do_not(client: Client) -> None:
+    plan = client.conversation("work", actor="zed")
+    plan.add_many(["one", "two"])
+    plan.take("root", "1", keep=True)
+    plan.set_status("2", "in_progress", actor="chat/22222222")
+    finishes = {id: ("todo", "complete_todo_task", {"task_id": id}) for id in (1, 2)}
+    assert all(agent(client, A).call(*call).refused for call in finishes.values())
+    assert Toolbox(client, ToolCaller("work", "chat/11111111")).call(*finishes[1]).refused
+    chat = Toolbox(client, ToolCaller("work", "chat/11111111", person="root"))
+    for id, call in finishes.items():
+        assert not chat.call(*call).refused
+        assert plan.get(str(id)).status == "completed"

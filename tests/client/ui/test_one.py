@@ -295,3 +295,15 @@ async def test_keys_that_need_a_task_do_nothing_where_there_is_none(plan: AsyncC
         await shown.press("enter", "s", "d", "w", "v", "x", "y", "e", "D", "J", "K", "!", "space", "o", "g", "G")
         assert shown.text == before
     assert await plan.list() == []
+
+
+async def test_what_a_person_has_claimed_at_the_command_line_is_finished_by_a_key(
+    plan: AsyncConversation, show: Any
+) -> None:
+    await plan.add("Bake bread")
+    await plan.take("ann", "1", keep=True)
+    async with show(actor="ann", owner="ann") as shown:
+        await shown.until("@ann")
+        await shown.press("d")
+        await shown.press("enter")
+        await shown.until("✓ #1")

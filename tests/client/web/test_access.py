@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from punchlist import connect_async
 from punchlist_testing.web import Web, served
 
 TOKENS: dict[str, tuple[dict[str, Any] | None, set[str]]] = {
@@ -67,3 +68,27 @@ async def test_another_name_of_the_server_has_to_be_allowed(tmp_path: Path) -> N
         assert (await web.ask("GET", "/api/v1/conversations", Host="box.example.evil")).status == 421
         preflight = await web.ask("OPTIONS", "/api/v1/conversations", Origin="http://evil.example")
         assert (preflight.status, preflight.value["kind"]) == (403, "origin")
+
+
+async def test_who_runs_the_server_finishes_what_they_began_at_the_command_line_and_whom_they_let_in_does_not(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path, person="ann") as web:
+        paths = [f"/api/v1/conversations/plan/tasks/{id}/status" for id in ("1", "2")]
+        paths.append("/api/agent/tasks/3/complete?conversation=plan")
+        for number, _ in enumerate(paths, start=1):
+            await web.ask("POST", "/api/v1/conversations/plan/tasks", {"title": f"task {number}"})
+            async with connect_async(socket=web.daemon.socket, autostart=False) as client:
+                await client.conversation("plan", actor="ann").take("ann", str(number), keep=True)
+        let_in = f"Bearer {web.session(list='plan')}"
+        for path in paths:
+            body = {"status": "completed"} if path.endswith("status") else {}
+            refused = await web.ask("POST", path, body, Authorization=let_in)
+            assert refused.status == 409, (path, refused)
+            assert (await web.ask("POST", path, body)).status == 200, path
+        events = (await web.ask("GET", "/api/v1/conversations/plan/events?after=0")).value["events"]
+        assert {event["actor"] for event in events} == {"ann"}
+        await web.ask("POST", "/api/v1/conversations/plan/tasks", {"title": "x"}, Authorization=let_in)
+        events = (await web.ask("GET", "/api/v1/conversations/plan/events?after=0")).value["events"]
+        assert events[-1]["actor"] == "punch web"
+        assert (await web.ask("POST", "/api/v1/conversations/plan/undo", {})).value["undone"] == ['removed #4 "x"']

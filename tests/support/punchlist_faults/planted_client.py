@@ -297,4 +297,18 @@ MUTANTS = (
         "        if task.fence is None and desk.is_nameless:\n",
         ("tests/client/tools/test_claims.py",),
     ),
+    Mutant(
+        "no agent passes as the person",
+        "client/punchlist/actors.py",
+        '    return bool(person) and (actor == person or actor.startswith("chat/"))\n',
+        '    return actor == person or actor.startswith("chat/")\n',
+        ("tests/client/tools/test_claims.py",),
+    ),
+    Mutant(
+        "whom a link lets in is not who runs the server",
+        "client/punchlist/web/access.py",
+        '        return self._person if scope.user is None and scope.list is None else ""\n',
+        "        return self._person\n",
+        ("tests/client/web/test_access.py",),
+    ),
 )

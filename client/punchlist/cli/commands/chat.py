@@ -202,6 +202,7 @@ class _Talk:
         self._context, self._client, self._name = context, client, name
         self._thread, self._worker = thread, worker
         self._tty = sys.stdin.isatty() and sys.stdout.isatty()
+        self._person = "" if context.args.user else context.actor
         self._answering: asyncio.Task[Any] | None = None
         self._turn = ""
         self._answer: dict[str, Any] = {}
@@ -210,6 +211,7 @@ class _Talk:
         """Say what was given, or what is typed."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupted)
         if self._thread is not None:
+            self._thread.person = self._person
             await self._worker.settle(self._thread)
         if self._context.args.text:
             return await self._send(" ".join(self._context.args.text))
@@ -246,6 +248,7 @@ class _Talk:
 
         if self._thread is None:
             self._thread = await Thread.open(self._client, self._name, title=safe(text)[:80])
+            self._thread.person = self._person
         try:
             self._turn = await self._thread.send(text)
         except ValueError as error:

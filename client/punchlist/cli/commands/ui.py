@@ -44,7 +44,7 @@ def run_ui(context: Context) -> int:
 
     keys = Path(args.keys) if args.keys else None
     options = {**context.options, "name": "punch ui"}
-    setup = Setup(options, context.style.glyphs, named, args.actor, context.owner, args.read_only, keys)  # pyright: ignore[reportArgumentType]
+    setup = Setup(options, context.style.glyphs, named, context.actor, context.owner, args.read_only, keys)  # pyright: ignore[reportArgumentType]
     try:
         app = PunchApp(setup)
     except BadKeys as error:

@@ -135,6 +135,7 @@ def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
         idle_s=None if args.idle_exit is None else args.idle_exit / 1000,
         model=model,
         limits=Limits(settings.turn_s, settings.max_turn_tokens, settings.max_day_tokens),
+        person=context.actor,
     )
     anyio.run(serve, options | context.target.options, keys, sockets, setup)
 
