@@ -6,13 +6,18 @@ import msgspec
 
 from punchlist.chat.rules.reading import Intent
 from punchlist.chat.toolset import Wanted, tasks_named
+from punchlist.tools.claims import name_of
+
+_NAMED = 5
+"""How many of those who work on tasks a question names."""
 
 
 class Known(msgspec.Struct, frozen=True):
-    """A task as it was when somebody spoke of it."""
+    """A task as it was when somebody spoke of it. `owner` is who was working on it, if it was somebody else."""
 
     title: str
     created_at: int
+    owner: str = ""
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -62,8 +67,12 @@ def question_of(calls: list[Wanted], tasks: dict[str, Known], count: int) -> Que
         parts.append(f"rename task {', '.join(tasks_named(one))}")
     ids = (*doomed, *(id for one in renames for id in tasks_named(one)))
     only = renames[0] if len(renames) == 1 and not doomed else None
+    at_work = [
+        f"{name_of(tasks[id].owner)} is working on task {id}. " for id in doomed if id in tasks and tasks[id].owner
+    ]
+    more = f"Others are working on {len(at_work) - _NAMED} more. " if len(at_work) > _NAMED else ""
     return Question(
-        text=f"Are you sure you want to {' and '.join(parts)}? (yes/no)",
+        text=f"{''.join(at_work[:_NAMED])}{more}Are you sure you want to {' and '.join(parts)}? (yes/no)",
         calls=tuple(waiting),
         tasks={id: tasks[id] for id in ids if id in tasks},
         intent="update" if only is not None else "delete",

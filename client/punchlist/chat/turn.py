@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from punchlist.actors import is_persons
 from punchlist.chat import small_talk
 from punchlist.chat.live import Tell
 from punchlist.chat.models.away import Circuit, note_of
@@ -25,6 +26,7 @@ from punchlist.chat.thread import Exchange, Thread, text_of
 from punchlist.chat.toolset import ASKING, DIALECT, Wanted, made, tasks_named
 from punchlist.chat.usage import Limits, day_of, used
 from punchlist.cursor import TaskList
+from punchlist_schemas.things import Task
 
 STALE_S = 120.0
 """After so many seconds nothing new is begun for a message: what was begun is told, and what was not."""
@@ -349,7 +351,16 @@ class Turn:
         names = {id for one in calls for id in tasks_named(one)}
         if not names:
             return {}
-        return {task.id: Known(task.title, task.created_at) for task in await self._tasks() if task.id in names}
+        return {
+            task.id: Known(task.title, task.created_at, self._at_work(task))
+            for task in await self._tasks()
+            if task.id in names
+        }
+
+    def _at_work(self, task: Task) -> str:
+        """Who works on a task, if that is neither the person nor a chat of theirs."""
+        is_own = task.owner == self.thread.actor or is_persons(task.owner, self.thread.person)
+        return "" if task.status != "in_progress" or is_own else task.owner
 
     async def _tasks(self) -> TaskList:
         """The list as it is since this turn's last call."""

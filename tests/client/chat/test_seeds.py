@@ -116,3 +116,16 @@ async def test_what_a_person_works_on_at_the_command_line_is_theirs_in_a_chat_an
     twelve.thread.person = "ann"
     assert await twelve.told("complete task 3") == "Completed task: Task number 3"
     assert (await plan.get("3")).status == "completed"
+
+
+async def test_who_works_on_what_is_to_be_deleted_is_told_before(twelve: Talk) -> None:
+    plan = twelve.thread.client.conversation("plan", actor="ann")
+    twelve.thread.person = "ann"
+    await plan.take("ann", "3", keep=True)
+    await plan.take("claude-code/7f3c1a", "4", keep=True)
+    question = await twelve.told("delete all my tasks")
+    told = "claude-code/7f3c1a is working on task 4. Are you sure you want to delete all 12 tasks? (yes/no)"
+    assert question == told
+    await plan.take("codex/9b2e41", "5", keep=True)
+    assert await twelve.told("yes") == "Nothing was changed: task 5 is not what it was when I asked."
+    assert len(await twelve.open()) == 12

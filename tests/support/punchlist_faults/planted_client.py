@@ -311,4 +311,11 @@ MUTANTS = (
         "        return self._person\n",
         ("tests/client/web/test_access.py",),
     ),
+    Mutant(
+        "a chat tells who works on what it is about to delete",
+        "client/punchlist/chat/turn.py",
+        '        return "" if task.status != "in_progress" or is_own else task.owner\n',
+        '        return "" if is_own or task.owner else task.owner\n',
+        ("tests/client/chat/test_seeds.py",),
+    ),
 )
