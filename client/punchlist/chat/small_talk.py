@@ -22,7 +22,7 @@ _TALK = (
         "I'm your Todo AI Assistant. Say “help” for what I understand.",
     ),
     (r"\bthank|\bthanks\b|\bthx\b|\bcheers\b", "You're welcome."),
-    (r"^(?:bye|goodbye|good night|see you)\b", "Goodbye."),
+    (r"^(?:bye|goodbye|good night|see you|(?:quit|exit)$)\b", "Goodbye."),
     (r"^(?:don't|do not|never)\b", "All right: nothing was changed."),
     (
         r"^(?:yes|y|yep|yeah|no|nope|ok|okay|sure|cancel|never mind)\b",
@@ -30,12 +30,14 @@ _TALK = (
     ),
     (r"^should\b", "That is yours to decide. Nothing was changed."),
 )
-_ELSE = "I did not understand that, so nothing was changed. Say “help” for what I understand."
+NOT_UNDERSTOOD = "I did not understand that, so nothing was changed. Say “help” for what I understand."
 
 _NEEDS = {
     "title": "What should it be called?",
     "task": "Which task? I found none that fits. “show my tasks” lists them.",
 }
+_EMPTY = "There is no task on your list."
+_KINDS = {"pending": "open", "completed": "completed", "in_progress": "running"}
 
 
 def reply(intent: Intent, text: str, items: list[Item]) -> str:
@@ -51,9 +53,16 @@ def reply(intent: Intent, text: str, items: list[Item]) -> str:
     if intent.need == "which":
         there = {item.id: item.title for item in items}
         return "\n".join(["Which one do you mean?", *(f"  #{id} {there.get(id, '')}" for id in intent.ids)])
-    if intent.need == "task" and not items:
-        return "There is no task on your list."
     if intent.need:
-        return _NEEDS[intent.need]
+        return _absent(intent) if items or intent.need != "task" else _EMPTY
     low = text.lower().replace("’", "'").strip()
-    return next((said for pattern, said in _TALK if re.search(pattern, low)), _ELSE)
+    return next((said for pattern, said in _TALK if re.search(pattern, low)), NOT_UNDERSTOOD)
+
+
+def _absent(intent: Intent) -> str:
+    """What is missing, and why if that is known."""
+    if intent.missing:
+        many = len(intent.missing) > 1
+        there = f"are no tasks {', '.join(intent.missing)}" if many else f"is no task {intent.missing[0]}"
+        return f"There {there}. “show my tasks” lists those that there are."
+    return f"You have no {_KINDS[intent.status]} tasks." if intent.status else _NEEDS[intent.need]

@@ -267,6 +267,7 @@ class Turn:
         calls = await self._calls_of(intent)
         if not calls:
             text = small_talk.reply(intent, self._text, self._items)
+            members["refused"] = bool(intent.need) or text == small_talk.NOT_UNDERSTOOD
             return await self._answer(text, "rules", **members)
         await self._plan(calls, "rules", intent=intent)
         await self._make_all()

@@ -8,6 +8,7 @@ import pytest
 
 from punchlist.chat.rules.reading import ASKING, CHANGING, Context, Intent, interpret
 from punchlist.chat.rules.references import Item, refer
+from punchlist.chat.small_talk import reply
 
 _ABOUT, *CORPUS = [
     msgspec.json.decode(line) for line in Path(__file__).with_name("corpus.jsonl").read_bytes().splitlines()
@@ -102,6 +103,27 @@ def test_an_open_question_is_answered_by_yes_or_no_alone(text: str, name: str) -
 )
 def test_long_nonsense_is_read_quickly_and_changes_nothing(text: str) -> None:
     assert interpret(text, ITEMS).name in ("talk", "clarify", "create")
+
+
+OPEN, CLOSED = Item("1", "Wait", "paused"), [Item("2", "Buy", "completed"), Item("3", "Pay", "completed")]
+
+
+@pytest.mark.parametrize(
+    ("text", "items", "told"),
+    [
+        ("delete completed tasks", [OPEN], "You have no completed tasks."),
+        ("delete everything that is done, yes", [OPEN], "You have no completed tasks."),
+        ("delete everything that is started", [OPEN], "You have no running tasks."),
+        ("finish all open tasks", CLOSED, "You have no open tasks."),
+        ("finish everything", CLOSED, "You have no open tasks."),
+        ("done with 3", [OPEN], "There is no task 3. “show my tasks” lists those that there are."),
+        ("delete 3 and 5", [OPEN], "There are no tasks 3, 5. “show my tasks” lists those that there are."),
+    ],
+)
+def test_it_is_told_why_there_is_no_task(text: str, items: list[Item], told: str) -> None:
+    intent = interpret(text, items)
+    assert (intent.name, intent.need, intent.ids) == ("clarify", "task", ())
+    assert reply(intent, text, items) == told
 
 
 def test_a_reference_that_fits_two_titles_means_both_and_neither() -> None:

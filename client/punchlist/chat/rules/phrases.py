@@ -45,6 +45,7 @@ PHRASES: list[Phrase] = [
     *_rows(
         "talk", r"(?:i|we) (?:don't|do not|didn't|did not|haven't|have not|won't|can't|cannot|couldn't|wouldn't)\b.*"
     ),
+    *_rows("talk", "cancel"),
     # what there is
     *_rows(
         "list",
@@ -134,6 +135,10 @@ PHRASES: list[Phrase] = [
         "update", r"(?:change|update|edit|set) {ref} (?:to|into) {title}", r"(?:change|update|edit) {ref}\s*:\s*{title}"
     ),
     *_rows("update", r"{ref} should(?: rather)? be (?:called|named) {title}"),
+    *_rows(
+        "update",
+        r"(?:rename|retitle) (?P<ref>(?:task )?#?\d+)(?:\s*:)? (?!(?:and|to|as|into)\b|[&,-])(?P<title>.*[a-z].*)",
+    ),
     *_rows("update", r"(?:rename|retitle) {ref}"),
     *_rows("reopen", r"(?:reopen|re-open|uncheck|untick|unmark|restore) {ref}"),
     *_rows("reopen", r"{ref} (?:is|are)(?:n't| not)(?: yet)? (?:done|finished|completed?)(?: yet)?"),

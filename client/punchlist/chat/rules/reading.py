@@ -21,7 +21,8 @@ class Intent(msgspec.Struct, frozen=True):
     """What somebody wants: `name`, and what goes with it.
 
     `name` is create, get, list, update, priority, complete, reopen, start, delete, undo, help, talk, clarify (`need`
-    says what is missing: title, task, which), multi (`parts`), or yes, no, unsure: the answer to an open question.
+    says what is missing: title, task, which; `missing` and `status` say why there is no such task), multi (`parts`), or
+    yes, no, unsure: the answer to an open question.
     `confirmed` are the words by which the same message agrees to what would be asked.
     """
 
@@ -34,6 +35,7 @@ class Intent(msgspec.Struct, frozen=True):
     need: str = ""
     confirmed: str = ""
     all: bool = False
+    missing: tuple[str, ...] = ()
     parts: tuple["Intent", ...] = ()
 
 
@@ -154,6 +156,8 @@ def _one(text: str, items: list[Item], said: Context) -> Intent:
         intent = _row(text[: sure.start()], items, said)
         if intent.name in ASKING:
             return msgspec.structs.replace(intent, confirmed=sure[0].strip(" ,.;!-"))
+        whole = _row(text, items, said)
+        return intent if intent.need and whole.need else whole
     return _row(text, items, said)
 
 
@@ -179,7 +183,8 @@ def _of(phrase: Phrase, slots: dict[str, str | None], items: list[Item], said: C
         return None
     if phrase.intent == "complete" and len(meant.ids) > 1 and not re.search(r"\d", given["ref"]):
         open_ = {item.id for item in items if item.status not in ("completed", "failed")}
-        meant = meant._replace(ids=tuple(one for one in meant.ids if one in open_), all=False)
+        ids = tuple(one for one in meant.ids if one in open_)
+        meant = meant._replace(ids=ids, all=False, status="" if ids else "pending")
     return _about(phrase.intent, meant, given)
 
 
@@ -187,7 +192,7 @@ def _about(name: str, meant: Meant, given: dict[str, str]) -> Intent:
     """What is to be done with the tasks that are meant, if that is sure."""
     if not meant.sure or not meant.ids:
         need = "which" if len(meant.ids) > 1 else "task"
-        return Intent("clarify", ids=meant.ids, need=need)
+        return Intent("clarify", ids=meant.ids, need=need, missing=meant.missing, status=meant.status)
     if name in ("update", "get") and len(meant.ids) > 1:
         return Intent("clarify", ids=meant.ids, need="which")
     if name == "update":

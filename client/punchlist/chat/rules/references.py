@@ -20,11 +20,16 @@ class Item(NamedTuple):
 
 
 class Meant(NamedTuple):
-    """The tasks that are meant: `ids` if `sure`, else those between which nothing decides; `all` of the list."""
+    """The tasks that are meant: `ids` if `sure`, else those between which nothing decides; `all` of the list.
+
+    Where there is none, `missing` are the numbers that no task has, or `status` is the one that no task has.
+    """
 
     ids: tuple[str, ...] = ()
     sure: bool = False
     all: bool = False
+    missing: tuple[str, ...] = ()
+    status: str = ""
 
 
 NOBODY = Meant()
@@ -48,7 +53,7 @@ _ALL = re.compile(
     rf"(?:all|every|each|everything|the whole list|(?:all )?(?:of )?(?:the |my |our )?(?:all )?(?:of )?(?:the |my "
     rf"|our )?"
     rf"(?P<status>{OPEN}|{DONE}|{RUNNING})?(?: (?P<list>{LIST}|ones))?)(?: (?:of )?(?:the |my |our )?{LIST}"
-    rf"| of them| the ones)?",
+    rf"| of them| the ones)?(?: (?:that|which)(?:'s| is| are) (?P<are>{OPEN}|{DONE}|{RUNNING}))?",
     re.I,
 )
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
@@ -71,7 +76,8 @@ def refer(ref: str, items: list[Item], shown: tuple[str, ...], last: tuple[str, 
         return Meant(ids, bool(ids))
     if _NUMBERS.fullmatch(ref) is not None:
         ids = tuple(dict.fromkeys(str(int(one)) for one in re.findall(r"\d+", ref)))
-        return Meant(ids, True) if there.issuperset(ids) else NOBODY
+        missing = tuple(one for one in ids if one not in there)
+        return Meant(missing=missing) if missing else Meant(ids, True)
     if (found := _PLACE.fullmatch(ref)) is not None:
         places = [one for one in shown if one in there] or [item.id for item in items]
         at = ORDINALS.get(found["place"].lower(), len(places))
@@ -88,15 +94,21 @@ def _of_kind(ref: str, items: list[Item]) -> Meant | None:
     found = _ALL.fullmatch(ref)
     if found is None:
         return None
-    if not found["status"]:
+    status = found["status"] or found["are"]
+    if not status:
         if not re.match(r"all|every|each|the whole|(?:my|the|our) (?:tasks|to-?dos|items|things)", ref, re.I):
             return None
         return Meant(tuple(item.id for item in items), bool(items), True)
-    if not found["list"] and not re.match(r"all|every", ref, re.I) and not ref.lower().endswith(("tasks", "ones")):
+    if (
+        found["status"]
+        and not found["list"]
+        and not re.match(r"all|every", ref, re.I)
+        and not ref.lower().endswith(("tasks", "ones"))
+    ):
         return None
-    wanted = status_of(found["status"])
-    ids = tuple(item.id for item in items if wanted in ("all", shown_status(item.status)))
-    return Meant(ids, bool(ids))
+    wanted = status_of(status)
+    ids = tuple(item.id for item in items if wanted in (item.status, shown_status(item.status)))
+    return Meant(ids, bool(ids), status="" if ids else wanted)
 
 
 def status_of(word: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterable
@@ -56,7 +57,7 @@ COMMANDS = {
         ),
         (
             'punch chat "add buy milk"',
-            'punch chat "delete 3" && punch chat yes',
+            'punch chat "delete 3"; punch chat yes',
             "punch chat --new",
             "punch chat --model qwen3 --base-url http://127.0.0.1:11434/v1",
             "punch chat --threads",
@@ -64,6 +65,17 @@ COMMANDS = {
         ),
     ),
 }
+
+_SLASHES = {
+    "/help": "shows this; “help” shows what you can say",
+    "/why": "shows what the last answer did",
+    "/undo": "takes it back",
+    "/new": "begins a thread",
+    "/quit": "leaves, as do /exit, quit, exit, an empty line at the prompt and Ctrl-D",
+}
+"""What is a command when it is a whole line that is typed → what it does."""
+_SLASH = re.compile(r"/[a-z]+")
+_LEAVING = frozenset({"/quit", "/exit", "quit", "exit"})
 
 _PAGE = 200
 _STOPPED = "stopped"
@@ -228,7 +240,7 @@ class _Talk:
             sys.stdout.flush()
         line = await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
         text = line.strip()
-        if not line or (self._tty and (not text or text in ("/quit", "/exit"))):
+        if not line or text in _LEAVING or (self._tty and not text):
             return None
         return text
 
@@ -241,6 +253,10 @@ class _Talk:
         if line == "/why":
             self._context.lines(_receipts(self._answer) or ["the last answer changed nothing"])
             return 0
+        if _SLASH.fullmatch(line) and line != "/undo":
+            shown = [f"  {name:<6}  {text}" for name, text in _SLASHES.items()]
+            self._context.lines(shown if line == "/help" else [f"There is no {line} here, but:", *shown])
+            return 0 if line == "/help" else REFUSED
         return await self._send("undo that" if line == "/undo" else line)
 
     async def _send(self, text: str) -> int:
@@ -271,11 +287,8 @@ class _Talk:
             return
         for note in answer.get("notes", ()):
             context.note(f"({note})")
-        if sys.stdout.isatty():
-            context.lines(
-                context.style.paint("dim", f"  {line}")
-                for line in (*map(safe, answer.get("about", ())), *_receipts(answer))
-            )
+        proof = _receipts(answer) if sys.stdout.isatty() else ()
+        context.lines(context.style.paint("dim", f"  {line}") for line in (*map(safe, answer.get("about", ())), *proof))
         context.lines(safe_block(str(answer.get("text", ""))).splitlines())
 
     def _interrupted(self) -> None:

@@ -19,7 +19,8 @@ def test_one_turn_is_said_and_done(punch: Any) -> None:
 def test_a_question_has_exit_code_1_and_the_next_turn_of_the_same_list_answers_it(punch: Any) -> None:
     punch("add", "buy milk")
     asked = punch("chat", "delete 1")
-    assert (asked.code, asked.out) == (1, "Are you sure you want to delete task 1? (yes/no)\n")
+    assert asked.code == 1
+    assert asked.lines == ["  #1 buy milk", "Are you sure you want to delete task 1? (yes/no)"]
     assert punch("-c", "other", "chat", "yes").out == "There is no open question. Say “help” for what I understand.\n"
     assert punch("chat", "yes").out == "Deleted task: buy milk\n"
 
@@ -29,10 +30,34 @@ def test_lines_of_a_pipe_are_turns_of_one_thread(punch: Any) -> None:
     assert told.code == 0 and told.err == ""
     assert told.lines == [
         "Created task: buy milk",
+        "  #1 buy milk",
         "Are you sure you want to delete task 1? (yes/no)",
         "Deleted task: buy milk",
         "You have no tasks.",
     ]
+
+
+@pytest.mark.parametrize("text", ["done with 99", "delete completed tasks", "delete it", "rename 1", "blorp"])
+def test_what_can_not_be_done_has_exit_code_1(punch: Any, text: str) -> None:
+    punch("add", "buy milk")
+    assert punch("chat", text).code == 1
+    assert punch("chat", "hello").code == 0
+
+
+@pytest.mark.parametrize("word", ["quit", "exit", "/quit", "/exit"])
+def test_quit_leaves_with_its_question_open(punch: Any, word: str) -> None:
+    punch("add", "buy milk")
+    told = punch("chat", stdin=f"delete 1\n{word}\nyes\n")
+    assert told.lines[-1] == "Are you sure you want to delete task 1? (yes/no)"
+    assert punch("chat", "yes").out == "Deleted task: buy milk\n"
+
+
+def test_a_slash_lists_its_commands(punch: Any) -> None:
+    told = punch("chat", stdin="/help\n")
+    assert told.code == 0 and [line.split()[0] for line in told.lines] == ["/help", "/why", "/undo", "/new", "/quit"]
+    told = punch("chat", stdin="/foo\n")
+    assert (told.code, told.lines[0], len(told.lines)) == (1, "There is no /foo here, but:", 6)
+    assert punch("chat", stdin="/etc/hosts is wrong\n").lines[0].startswith("I did not understand")
 
 
 def test_why_shows_what_the_last_answer_did(punch: Any) -> None:
