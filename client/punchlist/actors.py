@@ -1,6 +1,11 @@
 """Who is who by name: an agent's sub-agents are `AGENT/NAME`, and a person's chats are `chat/ID`."""
 
 
+def chat_actor(thread: str) -> str:
+    """The actor of what a chat changes, by the conversation that holds its thread."""
+    return f"chat/{thread.removeprefix('chat-')[:8]}"
+
+
 def is_agents(actor: str, agent: str) -> bool:
     """Whether an actor is the agent or one of its sub-agents; without a name an agent has nobody."""
     return bool(agent) and (actor == agent or actor.startswith(f"{agent}/"))

@@ -111,6 +111,7 @@ class ConversationCalls(TaskCalls):
         to_version: int | None = None,
         whole: bool = False,
         claims: bool = False,
+        also: tuple[str, ...] = (),
         key: str | None = None,
         expect_version: int | None = None,
     ) -> Call[tuple[str, ...]]:
@@ -126,6 +127,7 @@ class ConversationCalls(TaskCalls):
             to_version: Make the list what it was right after this version instead.
             whole: Refuse where something newer rests on what would be taken back, by `UndoConflict`.
             claims: Take back claims and releases as well, instead of passing over them.
+            also: Actors whose calls are taken back like those of `of`.
             key: As for every mutation.
             expect_version: As for every mutation.
         """
@@ -140,6 +142,7 @@ class ConversationCalls(TaskCalls):
             to_version=to_version,
             whole=whole,
             claims=claims,
+            also=also,
             key=key,
             expect_version=expect_version,
         )

@@ -484,7 +484,7 @@ class ListUndo(Mutation, frozen=True, kw_only=True):
 
     With `whole` it is refused (`undo_conflict`) where a newer call rests on what would be taken back; without it that
     stays, and `undone` says so. With `claims`, claims and releases are calls to take back as well; without it they are
-    passed over.
+    passed over. The calls of those that `also` names are taken back like those of `of`: the same person's chats.
     """
 
     count: Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)] | None = None
@@ -495,6 +495,7 @@ class ListUndo(Mutation, frozen=True, kw_only=True):
     to_version: Position | None = None
     whole: bool = False
     claims: bool = False
+    also: Annotated[tuple[Name, ...], msgspec.Meta(max_length=200)] = ()
 
 
 # messages

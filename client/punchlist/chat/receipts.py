@@ -177,7 +177,9 @@ def _got(done: Done, _before: list[Done]) -> str:
 def _nothing(done: Done) -> str:
     data = done.facts
     if done.tool == "undo_changes":
-        return "There is nothing to take back."
+        return (
+            "This thread has changed nothing that could be taken back. punch undo takes back what was done elsewhere."
+        )
     if "id" in data:
         status = "completed" if data.get("completed") else data.get("status", "pending")
         return f"Nothing changed: task {data['id']} ({data.get('title')}) is {status} already."

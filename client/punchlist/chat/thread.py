@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from punchlist.actors import chat_actor
 from punchlist.aio import AsyncClient
 from punchlist.errors import NotFound, RequestRefused
 from punchlist.text import clip, one_line
@@ -66,7 +67,7 @@ class Thread:
         self.client = client
         self.id = id
         self.list = list
-        self.actor = f"chat/{id.removeprefix('chat-')[:8]}"
+        self.actor = chat_actor(id)
         self.queue = client.conversation(id, actor=self.actor)
         self.tasks = client.conversation(list, actor=self.actor)
 

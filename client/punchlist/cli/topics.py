@@ -28,6 +28,7 @@ TOPICS = {
   punch revert --at 12    makes the list what it was at version 12
   punch list --at 12      shows the list as it was
 
+Your own calls are those under your name in punch log and those of your chats, which stand there as chat/ID.
 An undo or redo is refused if a newer call rests on what it would take back; the refusal names that call and its actor.
 --force takes back what still stands and leaves the rest.
 """,

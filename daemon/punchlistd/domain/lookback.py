@@ -25,12 +25,12 @@ from punchlistd.domain.trace import Change, named, trace
 class Aim(msgspec.Struct, frozen=True):
     """Which calls an undo means.
 
-    `of` are this actor's calls alone (None: anybody's). `call` is the one that made this version, `redo` means undos
+    `of` are these actors' calls alone (None: anybody's). `call` is the one that made this version, `redo` means undos
     instead of other calls, and `to_version` none at all: the state right after that version is wanted. `claims` says
     that claims and releases count.
     """
 
-    of: str | None = None
+    of: frozenset[str] | None = None
     call: int | None = None
     redo: bool = False
     to_version: int | None = None
@@ -47,7 +47,8 @@ def aim(params: p.ListUndo) -> Aim:
     if params.call is not None or params.to_version is not None:
         return Aim(None, params.call, to_version=params.to_version, claims=params.claims)
     of = params.actor if params.of is None else params.of
-    return Aim(of, redo=params.redo, claims=params.claims)
+    whose = None if of is None else frozenset((of, *params.also))
+    return Aim(whose, redo=params.redo, claims=params.claims)
 
 
 class Touch(msgspec.Struct, frozen=True, gc=False):
@@ -147,12 +148,16 @@ class Lookback:
         aim = self._aim
         if aim.call is not None:
             return self._first <= aim.call
-        return aim.to_version is None and aim.redo is self._is_undo and aim.of in (None, self._actor)
+        return aim.to_version is None and aim.redo is self._is_undo and self._is_aims()
+
+    def _is_aims(self) -> bool:
+        """Whether the call that is followed is of an actor whose calls are meant."""
+        return self._aim.of is None or self._actor in self._aim.of
 
     def _note_touch(self, version: int, event: AnyEvent) -> None:
         aim, touch = self._aim, Touch(version, self._first, self._actor)
-        is_others = aim.of not in (None, self._actor) and not self._is_undo
-        if is_others or aim.call is not None or (aim.redo and not (self._is_redo and self._actor == aim.of)):
+        is_others = not self._is_aims() and not self._is_undo
+        if is_others or aim.call is not None or (aim.redo and not (self._is_redo and self._is_aims())):
             self._touches.setdefault(named(event), []).append(touch)
             for task in _rested_on(event):
                 self._rests.setdefault(task, []).append(touch)

@@ -76,7 +76,8 @@ class Recorder:
 
     def looked_back(self, of: str | Aim | None = None, depth: int | None = None) -> Lookback:
         """What an undo has to know of all that happened."""
-        past = Lookback(CONVERSATION, of if isinstance(of, Aim) else Aim(of), depth)
+        aim = of if isinstance(of, Aim) else Aim(None if of is None else frozenset((of,)))
+        past = Lookback(CONVERSATION, aim, depth)
         for group in self.history:
             for fact in group.facts:
                 past.follow(fact, begins=fact is group.facts[0], undoes=group.undoes)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+
+from punchlist.actors import chat_actor
 from punchlist.cli.argument_types import point, positive
 from punchlist.cli.arguments import YES, Argument, Usage, flag, value
 from punchlist.cli.context import Context
@@ -22,7 +25,8 @@ COMMANDS = {
         (
             Argument(
                 ("call",),
-                "this call, whoever's: a version that it made, as the log shows it (your newest call)",
+                "this call, whoever's: a version that it made, as the log shows it (default: your newest call, here or "
+                "in a chat)",
                 {"metavar": "CALL", "nargs": "?", "type": positive},
             ),
             value(
@@ -65,10 +69,11 @@ COMMANDS = {
     ),
 }
 
+_THREADS = 200
 _WORDS = {
-    "undo": ("would undo:", "undone:", "Undo all of this?", "punch redo"),
-    "redo": ("would redo:", "redone:", "Redo all of this?", "punch undo"),
-    "revert": ("would revert:", "reverted:", "Revert all of this?", "punch undo"),
+    "undo": ("once undone:", "undone:", "Undo all of this?", "punch redo"),
+    "redo": ("once redone:", "redone:", "Redo all of this?", "punch undo"),
+    "revert": ("once reverted:", "reverted:", "Revert all of this?", "punch undo"),
 }
 """Command → what stands above what it would do and what it did, its question, and what reverses it."""
 
@@ -81,19 +86,30 @@ def run_undo(context: Context) -> int:
     if args.call is not None:
         return _take_back(context, {"call": args.call}, "undo", asks=False)
     count = None if args.all else args.count or 1
-    how = {"of": args.of or context.actor, "count": count}
+    how = {"of": args.of or context.actor, "count": count, "also": _chats(context) or None}
     return _take_back(context, how, "undo", asks=count != 1)
 
 
 def run_redo(context: Context) -> int:
     """Take back the newest undos."""
     count = context.args.count or 1
-    return _take_back(context, {"of": context.actor, "redo": True, "count": count}, "redo", asks=count > 1)
+    how = {"of": context.actor, "redo": True, "count": count, "also": _chats(context) or None}
+    return _take_back(context, how, "redo", asks=count > 1)
 
 
 def run_revert(context: Context) -> int:
     """Make the list what it was."""
     return _take_back(context, {"to_version": version_at(context, context.args.at)}, "revert", asks=True)
+
+
+def _chats(context: Context) -> list[str]:
+    """The actors of the chats about the list, whose calls are the person's; not for whoever goes by another name."""
+    if getattr(context.args, "of", None) or context.args.actor or os.environ.get("PUNCHLIST_ACTOR"):
+        return []
+    page = context.call("conversation.list", kind="chat", limit=_THREADS)["conversations"]
+    return [
+        chat_actor(one["conversation"]) for one in page if one.get("metadata", {}).get("list") == context.conversation
+    ]
 
 
 def _take_back(context: Context, how: dict[str, Any], command: str, *, asks: bool) -> int:
@@ -111,11 +127,12 @@ def _take_back(context: Context, how: dict[str, Any], command: str, *, asks: boo
     lines = _lines(result["undone"], would_head if args.preview else done_head, command)
     if not result["undone"] and "of" in how:
         lines.append(
-            f"  {safe(how['of'])} has no call left; punch log shows the calls of others, and punch undo CALL undoes one"
+            f"  {safe(how['of'])} has no call left to {command}; punch log shows the calls of others, and punch undo "
+            "CALL undoes one"
         )
     elif result["undone"] and not args.preview:
         lines.append(context.style.paint("dim", f"  to reverse this: {back}"))
-    return context.answer(result, lines)
+    return context.answer(result | {"preview": True} if args.preview else result, lines)
 
 
 def _lines(undone: list[str], head: str, command: str) -> list[str]:

@@ -61,7 +61,7 @@ def test_undo_previews_counts_and_takes_an_actor(punch: Any) -> None:
     punch("add", "b", "--actor", "bob")
     punch("add", "c", "--actor", "ada")
     preview = punch("undo", "-n", "2", "--of", "ada", "--preview")
-    assert preview.lines[0] == "would undo:"
+    assert preview.lines[0] == "once undone:"
     assert len(punch("list", "--json").json["tasks"]) == 3
     punch("undo", "--of", "ada", "--all", "--actor", "eve")
     assert '"actor":"eve"' in punch("log", "--json").lines[-1].replace(" ", "")

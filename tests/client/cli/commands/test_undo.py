@@ -45,7 +45,7 @@ def test_a_refusal_names_the_newer_call_and_whose_it_is(punch: Any) -> None:
     assert titles(punch) == []
     assert (
         punch("undo").lines[1]
-        == "  ann has no call left; punch log shows the calls of others, and punch undo CALL undoes one"
+        == "  ann has no call left to undo; punch log shows the calls of others, and punch undo CALL undoes one"
     )
 
 
@@ -66,7 +66,7 @@ def test_the_list_goes_back_to_a_version_or_a_time(punch: Any) -> None:
     punch("add", "b")
     punch("list", "clear", "--yes", "--actor", "bob")
     punch("add", "c")
-    assert punch("revert", "--at", "3", "--preview").lines[0] == "would revert:"
+    assert punch("revert", "--at", "3", "--preview").lines[0] == "once reverted:"
     assert titles(punch) == ["c"]
     assert punch("revert", "--at", "3").lines[-1] == "  to reverse this: punch undo"
     assert titles(punch) == ["a", "b"]
@@ -121,3 +121,23 @@ def test_more_than_one_call_is_asked_about_on_a_terminal(punch: Any) -> None:
     assert punch("undo", "-n", "2").code == 0, "nobody is there to be asked"
     assert titles(punch) == ["a"]
     assert punch("undo", "3", "-n", "2").code == 2
+
+
+def test_a_persons_chat_is_theirs_to_take_back_and_no_chat_is_an_agents(
+    punch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PUNCHLIST_ACTOR")
+    punch("add", "own old command")
+    punch("chat", "add pears")
+    punch("chat", "--new", "add figs")
+    punch("add", "an agent's", "--actor", "claude")
+    assert punch("undo", "--actor", "claude", "--preview").lines[1:] == ['  removed #4 "an agent\'s"']
+    monkeypatch.setenv("PUNCHLIST_ACTOR", "codex")
+    assert punch("undo", "--preview").lines[0] == "nothing to undo"
+    monkeypatch.delenv("PUNCHLIST_ACTOR")
+    assert punch("undo", "--preview").lines == ["once undone:", '  removed #3 "figs"']
+    assert punch("undo", "--preview", "--json").json["preview"] is True
+    assert punch("undo").lines[1] == '  removed #3 "figs"'
+    assert punch("undo", "-n", "2").lines[1:3] == ['  removed #2 "pears"', '  removed #1 "own old command"']
+    assert punch("redo").lines[1] == '  restored #1 "own old command"'
+    assert punch("chat", "--new", "undo").lines[0].startswith("This thread has changed nothing")

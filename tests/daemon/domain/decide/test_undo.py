@@ -237,3 +237,15 @@ def test_calls_that_changed_nothing_are_passed_over(recorder: Recorder) -> None:
     recorder.do(p.ListClear(**C))
     assert len(recorder.do(undo()).lines) == 3
     assert recorder.ids() == ["1", "2", "3"]
+
+
+def test_the_calls_of_those_named_beside_are_taken_back_as_ones_own() -> None:
+    recorder = Recorder()
+    for actor in ("ann", "chat/1", "claude"):
+        recorder.do(p.TaskAdd(**C, title=f"by {actor}", actor=actor), actor=actor)
+    recorder.do(p.TaskEdit(**C, task="1", title="better", actor="chat/1"), actor="chat/1")
+    alone = recorder.call(undo(of="ann", count=1, whole=True, preview=True))
+    assert isinstance(alone, Rejection) and alone.kind == "undo_conflict", "a chat that is not named is another actor"
+    lines = recorder.do(undo(of="ann", also=("chat/1",), whole=True)).lines
+    assert lines == ('#1 "better": title put back', 'removed #2 "by chat/1"', 'removed #1 "by ann"')
+    assert [task.title for task in recorder.state.tasks.values()] == ["by claude"]
