@@ -475,7 +475,7 @@ complete -c punch -n '_shtab_punch_using web' -l read-only -d 'with --link or --
 complete -c punch -n '_shtab_punch_using web' -l only -x -d 'with --link or --open: show the browser this list alone'
 complete -c punch -n '_shtab_punch_using web' -l user -x -d 'with --link or --open: show the browser this user'"'"'s lists alone'
 complete -c punch -n '_shtab_punch_using web' -l for -x -d 'with --link or --open: how long the browser stays signed in (default: 30d)'
-complete -c punch -n '_shtab_punch_using web' -l revoke -d 'end all links and sign-ins at once'
+complete -c punch -n '_shtab_punch_using web' -l revoke -d 'end all links and sign-ins at once, and give scripts a new secret in web.token'
 complete -c punch -n '_shtab_punch_using web' -s c -l conversation -xka "(_punch_ask list)" -d 'the list (default: PUNCHLIST_CONVERSATION, else the project'"'"'s)'
 complete -c punch -n '_shtab_punch_using web' -l json -d 'print JSON for programs'
 complete -c punch -n '_shtab_punch_using web' -l actor -x -d 'who does this, as the log records it (default: PUNCHLIST_ACTOR, else the user)'

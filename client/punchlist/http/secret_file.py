@@ -18,24 +18,27 @@ class SecretFile:
 
     Args:
         path: Where it is.
+
+    Attributes:
+        path: The same.
     """
 
     def __init__(self, path: str) -> None:
-        self._path = Path(path)
+        self.path = Path(path)
         self._stamp: tuple[int, int] | None = None
         self._value = b""
-        if not self._path.exists():
-            self._write(os.O_EXCL, self._path)
+        if not self.path.exists():
+            self._write(os.O_EXCL, self.path)
 
     @property
     def value(self) -> bytes:
         """The secret, b"" where there is none to be trusted."""
         try:
-            status = self._path.stat()
+            status = self.path.stat()
             stamp = (status.st_ctime_ns, status.st_ino)  # not mtime: chmod and chown leave that as it is
             if stamp != self._stamp:
                 is_private = not status.st_mode & _OTHERS
-                self._value = self._path.read_bytes().strip() if is_private else b""
+                self._value = self.path.read_bytes().strip() if is_private else b""
                 self._stamp = stamp
         except OSError:
             return b""
@@ -48,10 +51,10 @@ class SecretFile:
 
     def rotate(self) -> None:
         """Put a fresh secret in its place: what the old one signed counts no more."""
-        fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        fresh = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         fresh.unlink(missing_ok=True)
         self._write(os.O_EXCL, fresh)
-        fresh.replace(self._path)
+        fresh.replace(self.path)
 
     def _write(self, flag: int, path: Path) -> None:
         make_directories(str(path.parent))

@@ -64,8 +64,8 @@ def run_doctor(context: Context) -> int:
 def examine(target: Target) -> Iterator[Finding]:
     """All findings about the place where a daemon is met."""
     yield _python()
-    yield _private_folder("socket directory", os.path.dirname(target.socket))
-    yield _private_folder("data directory", target.data_dir)
+    yield _private_folder("socket directory", os.path.dirname(target.socket), "XDG_RUNTIME_DIR or --socket")
+    yield _private_folder("data directory", target.data_dir, "PUNCHLIST_DATA_DIR or --data-dir")
     yield _disk(target.data_dir)
     yield from _daemon(target)
     yield from _mirrors(target.data_dir)
@@ -144,11 +144,18 @@ def _is_optimized() -> bool:
     return options is None or _OPTIMIZED in options or sys.base_prefix == "/usr"
 
 
-def _private_folder(check: str, path: str) -> Finding:
+def _nearest(path: str) -> str:
+    """The innermost directory above a path that is there."""
+    while not os.path.exists(path) and path not in ("/", ""):
+        path = os.path.dirname(path)
+    return path or "."
+
+
+def _private_folder(check: str, path: str, way_out: str) -> Finding:
     try:
         found = os.stat(path)
     except FileNotFoundError:
-        return Finding(check, "ok", f"{path} is not there yet; the daemon makes it")
+        return _missing_folder(check, path, way_out)
     except OSError as error:
         return Finding(check, "fail", f"{path}: {error.strerror}", f"make it yours: ls -ld {path}")
     if found.st_uid != os.getuid():
@@ -161,11 +168,19 @@ def _private_folder(check: str, path: str) -> Finding:
     return Finding(check, "ok", path)
 
 
+def _missing_folder(check: str, path: str, way_out: str) -> Finding:
+    """Whether a directory that is not there can be made."""
+    above = _nearest(path)
+    if os.access(above, os.W_OK | os.X_OK):
+        return Finding(check, "ok", f"{path} is not there yet; the daemon makes it")
+    found = f"{path} is not there, and nothing can be made in {above}"
+    return Finding(check, "fail", found, f"{way_out} names another place")
+
+
 def _disk(path: str) -> Finding:
-    while not os.path.exists(path) and path not in ("/", ""):
-        path = os.path.dirname(path)
+    path = _nearest(path)
     try:
-        room = os.statvfs(path or "/")
+        room = os.statvfs(path)
     except OSError as error:
         return Finding("disk", "warn", f"{path}: {error.strerror}")
     free = room.f_bavail * room.f_frsize

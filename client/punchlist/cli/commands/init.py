@@ -32,14 +32,19 @@ _GIT_S = 60
 
 
 def run_init(context: Context) -> int:
-    """Write `.punchlist.toml` into the working directory; one that is there already is never changed."""
+    """Write `.punchlist.toml`; one that is there already is never changed.
+
+    With a name it goes into the working directory, also below the top of a repository, whose own list goes to its top.
+    """
     args = context.args
     if args.trust:
         return _trust(context)
     wanted = args.name or args.conversation
     place = os.path.realpath(os.getcwd())
-    path = os.path.join(place, project_file.NAME)
     within = _repository(place)
+    if within is not None and wanted is None and not project_file.exists(os.path.join(place, project_file.NAME)):
+        place = within.root
+    path = os.path.join(place, project_file.NAME)
     if args.commit and within is None:
         raise UsageError("--commit needs a git repository, and this directory is in none")
     name = wanted or (within.conversation if within else repository.fresh_name(place, secrets.token_hex(3)))

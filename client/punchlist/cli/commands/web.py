@@ -2,6 +2,7 @@
 
 import errno
 import os
+import socket
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +51,7 @@ COMMANDS = {
                 metavar="TIME",
                 type=milliseconds,
             ),
-            flag("--revoke", text="end all links and sign-ins at once"),
+            flag("--revoke", text="end all links and sign-ins at once, and give scripts a new secret in web.token"),
         ),
         (
             "punch web --open",
@@ -75,7 +76,7 @@ def run_web(context: Context) -> int:
     secret = SecretFile(os.path.join(context.target.data_dir, _SECRET))
     if args.revoke:
         secret.rotate()
-        context.lines(["all links and sessions have ended"])
+        context.lines(["all links and sessions have ended", f"{safe(str(secret.path))} holds a new secret for scripts"])
         return 0
     limited = args.read_only or args.only or args.user or vars(args)["for"]
     if limited and not (args.link or args.open):
@@ -93,6 +94,8 @@ def run_web(context: Context) -> int:
 
     if args.link:
         context.lines([link(args.port)])
+        if not _is_served(args.port):
+            context.note(f"nobody listens at port {args.port} here yet; the link lasts a minute: start punch web")
         return 0
     if not mcp_extra.is_installed("web"):
         show_error("configuration", mcp_extra.WEB_MISSING, mcp_extra.install("web"))
@@ -138,6 +141,15 @@ def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
         person=context.actor,
     )
     anyio.run(serve, options | context.target.options, keys, sockets, setup)
+
+
+def _is_served(port: int) -> bool:
+    """Whether somebody listens at this port of the machine."""
+    try:
+        socket.create_connection(("127.0.0.1", port), _PATIENCE_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def _open(context: Context, link: str) -> None:

@@ -16,13 +16,12 @@ _BAR = 20
 
 
 class LogFile:
-    """Everything that one run of a task said, up to a bound."""
+    """Everything that one run of a task said, up to a bound. What an earlier run has left is never written over."""
 
     def __init__(self, directory: str, task: Task) -> None:
         make_directories(directory)
-        self.path = os.path.join(directory, f"{task.id}.{task.attempts}.log")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        self._file: TextIO = os.fdopen(os.open(self.path, flags, 0o600), "w", encoding="utf-8", errors="replace")
+        self.path, descriptor = _fresh(os.path.join(directory, f"{task.id}.{task.attempts}"))
+        self._file: TextIO = os.fdopen(descriptor, "w", encoding="utf-8", errors="replace")
         self._left = MAX_LOG_BYTES
 
     def line(self, text: str) -> None:
@@ -36,6 +35,17 @@ class LogFile:
     def close(self) -> None:
         """No more is to come."""
         self._file.close()
+
+
+def _fresh(stem: str) -> tuple[str, int]:
+    """Make a file that is not there yet, since attempts count from one again after a reopening; its path, and open."""
+    path, again = f"{stem}.log", 1
+    while True:
+        try:
+            return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            again += 1
+            path = f"{stem}-{again}.log"
 
 
 class Show:

@@ -236,8 +236,10 @@ def _update(desk: ToolContext, args: Update) -> Steps:
         "remove_blocked_by": args.not_after,
     }
     given = {name: value for name, value in members.items() if value}
+    if args.note and not args.status:
+        raise Problem("invalid_arguments", "nothing was changed: a note goes with a status; give status too")
     if not given and not args.status:
-        raise Problem("invalid_arguments", "nothing to update: give a status or another member")
+        raise Problem("invalid_arguments", "nothing to update: give a status, a title or what else is to change")
     text = f"#{args.id} updated."
     if args.status == "deleted":
         yield desk.calls.delete(args.id, confirm=args.confirm or None)

@@ -204,6 +204,15 @@ def test_directories_that_cannot_be_used_are_failures(run: Any, home: Path, monk
     monkeypatch.setenv("PUNCHLIST_DATA_DIR", str(home / "file" / "data"))
     found = finding(run("doctor", "--json"), "data directory")
     assert found["state"] == "fail" and found["found"].endswith("/file/data: Not a directory")
+    monkeypatch.setenv("PUNCHLIST_DATA_DIR", "/proc/none/punchlist")  # where not even root makes anything
+
+    def may_be_used(path: str, _mode: int) -> bool:
+        return path != "/proc"
+
+    monkeypatch.setattr(os, "access", may_be_used)
+    found = finding(run("doctor", "--json"), "data directory")
+    assert (found["state"], found["advice"]) == ("fail", "PUNCHLIST_DATA_DIR or --data-dir names another place")
+    assert found["found"] == "/proc/none/punchlist is not there, and nothing can be made in /proc"
     strange = home / "strange"
     strange.mkdir()
     monkeypatch.setattr(os, "getuid", lambda: strange.stat().st_uid + 1)

@@ -69,6 +69,17 @@ def test_in_a_repository_the_list_is_the_one_it_has_already(
     assert punch("list").lines[1:] == ["  ☐ #1 Before"]
 
 
+def test_below_the_top_of_a_repository_its_own_list_is_named_at_the_top_and_another_one_here(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = repository(home / "website")
+    (root / "sub").mkdir()
+    monkeypatch.chdir(root / "sub")
+    assert run("init").lines[0].startswith(f"wrote {root / project_file.NAME}: ")
+    assert run("init", "part").lines[0] == f"wrote {root / 'sub' / project_file.NAME}: this project's list is part"
+    assert run("init").lines[0] == f"{root / 'sub' / project_file.NAME} names part already"
+
+
 def test_another_name_says_where_the_tasks_so_far_are(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repository(home / "website"))
     punch("add", "Before")

@@ -25,8 +25,22 @@ def test_a_link_is_good_for_one_browser_and_what_it_was_made_for(run: Any, home:
     session = keys.redeem(ticket)
     assert session is not None and session.scope == Scope("ro", "plan")
     again = run("web", "--link").out.strip().partition("#ticket=")[2]
-    assert run("web", "--revoke").lines == ["all links and sessions have ended"]
+    token = home / "data" / "web.token"
+    secret = token.read_text()
+    assert run("web", "--revoke").lines == [
+        "all links and sessions have ended",
+        f"{token} holds a new secret for scripts",
+    ]
+    assert token.read_text() != secret
     assert keys.redeem(again) is None and keys.scope(session.token.encode()) is None
+
+
+def test_a_link_to_a_port_that_nobody_serves_says_so(run: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as served:
+        port = str(served.getsockname()[1])
+        assert run("web", "--link", "--port", port).err == ""
+    told = run("web", "--link", "--port", port)
+    assert (told.code, told.err.partition(";")[0]) == (0, f"nobody listens at port {port} here yet")
 
 
 def test_what_is_for_links_alone_and_a_link_to_a_unix_socket_are_usage_errors(run: Any) -> None:

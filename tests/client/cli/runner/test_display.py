@@ -32,6 +32,17 @@ def test_a_log_is_private_and_ends_at_its_bound(tmp_path: Path, monkeypatch: pyt
     assert os.stat(log.path).st_mode & 0o777 == 0o600
 
 
+def test_the_log_of_an_earlier_run_is_never_written_over(tmp_path: Path) -> None:
+    names: list[str] = []
+    for text in ("first", "second", "third"):
+        log = LogFile(str(tmp_path), TASK)
+        log.line(text)
+        log.close()
+        names.append(os.path.basename(log.path))
+    assert names == ["7.2.log", "7.2-2.log", "7.2-3.log"]
+    assert [(tmp_path / name).read_text() for name in names] == ["first\n", "second\n", "third\n"]
+
+
 def test_the_progress_line_stays_below_what_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     shown = Show(Style(terminal=True, width=60))
     shown.started(TASK)
