@@ -184,7 +184,7 @@ _SENTENCES: dict[str, Callable[[Event, Style], str]] = {
     "StatusChanged": _status,
     "NoteAdded": lambda event, style: f"note: {_short(event['text'])}",
     "NoteRemoved": lambda event, style: "note taken back",
-    "TaskWoken": lambda event, style: "is deferred no longer",
+    "TaskWoken": lambda event, style: "is no longer deferred",
     "Deleted": lambda event, style: "deleted",
     "DependencyAdded": _edge("waits for"),
     "DependencyRemoved": _edge("no longer waits for"),

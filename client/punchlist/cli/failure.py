@@ -124,7 +124,8 @@ def show_refusal(error: RequestRefused, command: str = "") -> int:
     text = advice(error.data) if advice else ""
     if error.kind == "invalid_params" and not text:
         text = _help_of(command)
-    show_error(error.kind, error.message, text)
+    is_list = error.kind == "not_found" and error.data.get("what") == "conversation" and "id" in error.data
+    show_error(error.kind, f"there is no list {error.data['id']}" if is_list else error.message, text)
     return REFUSED
 
 

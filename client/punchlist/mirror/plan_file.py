@@ -7,6 +7,7 @@ both changed the list's value stays, and that is reported.
 
 import hashlib
 import os
+import shlex
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -75,7 +76,7 @@ class PlanFile:
                 if await self._sync_once():
                     return
             except (FormatError, OSError) as error:
-                self._report_problem("corrupt" if isinstance(error, FormatError) else "trouble", str(error))
+                self._report_problem("corrupt" if isinstance(error, FormatError) else "trouble", _trouble_text(error))
                 return
             except RequestRefused as error:
                 if error.kind != "version_conflict":
@@ -208,6 +209,13 @@ class PlanFile:
 
     def _report_problem(self, kind: str, text: str) -> None:
         self._report.add(Problem(self._conversation, self._path, kind, text, int(time.time() * 1000)))
+
+
+def _trouble_text(error: FormatError | OSError) -> str:
+    """What is wrong with the file, which is named beside it, and the way out where it does not pass by itself."""
+    if isinstance(error, FileNotFoundError):
+        return f"it is not there; put it back, or give it up: punch mirror remove {shlex.quote(str(error.filename))}"
+    return str(error) if isinstance(error, FormatError) else error.strerror or str(error)
 
 
 def _settled(path: str) -> bytes:

@@ -161,8 +161,8 @@ def confirmed(
         data |= {"title": title} if title else {}
         data |= {"confirm": error.token, "expires_at": error.expires_at}
         if confirm == error.token:
-            end = "End your turn, and repeat the call once they said yes; or they run: punch confirm"
-            data["note"] = f"That is no answer yet: ask the user. {end} {error.token}"
+            end = f"End your turn, and repeat the call once they said yes or have run `punch confirm {error.token}`."
+            data["note"] = f"That is no answer yet: ask the user. {end}"
         text = msgspec.json.encode(data).decode()
         shown = f"{question}\nNew title: {title}" if title else question
         return Reply(text=text, data=data, question=Question(shown, error.token, error.expires_at))

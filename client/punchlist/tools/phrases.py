@@ -22,15 +22,21 @@ _NOTES = 5
 
 
 def span(ids: Sequence[str]) -> str:
-    """Ids as ranges: `#1-#7, #9`."""
+    """Ids, of which three or more in a row make a range: `#1-#7, #9, #10`."""
     parts: list[list[int]] = []
     for number in sorted(int(one) for one in ids):
         if parts and parts[-1][1] == number - 1:
             parts[-1][1] = number
         else:
             parts.append([number, number])
-    shown = [f"#{low}" if low == high else f"#{low}-#{high}" for low, high in parts[:_RANGES]]
+    shown = [_row(low, high) for low, high in parts[:_RANGES]]
     return ", ".join(shown) + (" …" if len(parts) > _RANGES else "")
+
+
+def _row(low: int, high: int) -> str:
+    if high - low > 1:
+        return f"#{low}-#{high}"
+    return f"#{low}" if low == high else f"#{low}, #{high}"
 
 
 def some(ids: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ LONG_BYTES = 64 << 10
 INTERNAL_ERROR = Rejection("internal_error", "This is a bug in punchlistd; its log has the details.")
 SHUTTING_DOWN = Rejection("shutting_down", "The daemon is stopping. Reconnect and retry with the same key.")
 STORAGE_FULL = Rejection(
-    "storage_full", "The disk is full: nothing was written, reads go on. Free some space, then retry with the same key."
+    "storage_full", "The disk is full: nothing was written, reads go on. Free some space, then repeat the call."
 )
 OUTCOME_UNKNOWN = Rejection(
     "outcome_unknown",

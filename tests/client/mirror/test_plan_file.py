@@ -1,6 +1,7 @@
 """A Markdown plan and its list: what one side changes the other shows, and the rest of the file is left alone."""
 
 import os
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -196,7 +197,11 @@ async def test_half_a_file_deletes_nothing(desk: Desk) -> None:
 async def test_a_file_that_is_gone_or_no_text_is_reported_and_taken_up_again(desk: Desk) -> None:
     desk.path.rename(desk.path.with_suffix(".old"))
     await desk.file.sync()
-    assert desk.place.problems[-1].kind == "trouble"
+    told = desk.place.problems[-1]
+    assert (told.kind, told.text) == (
+        "trouble",
+        f"it is not there; put it back, or give it up: punch mirror remove {shlex.quote(str(desk.path))}",
+    )
     desk.path.write_bytes(b"- [ ] \0")
     os.utime(desk.path, (1, 1))
     await desk.file.sync()

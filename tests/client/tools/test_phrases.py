@@ -12,7 +12,7 @@ def task(**members: Any) -> Task:
 
 
 @pytest.mark.parametrize(
-    ("ids", "text"), [([], ""), (["1"], "#1"), (["3", "1", "2"], "#1-#3"), (["1", "2", "9"], "#1-#2, #9")]
+    ("ids", "text"), [([], ""), (["1"], "#1"), (["3", "1", "2"], "#1-#3"), (["1", "2", "9"], "#1, #2, #9")]
 )
 def test_ids_in_a_row_become_a_range(ids: list[str], text: str) -> None:
     assert phrases.span(ids) == text

@@ -183,7 +183,7 @@ async def _show_threads(context: Context, client: "AsyncClient", name: str) -> i
     import msgspec
 
     threads = await _threads(client, name)
-    shown = [f"{one.conversation}  {safe(one.title)}" for one in threads]
+    shown = [f"{one.conversation}  {safe(one.title) or '(nothing said yet)'}" for one in threads]
     return context.answer(
         msgspec.to_builtins(threads), shown or [f"no thread about {safe(name)} yet: punch chat begins one"]
     )
@@ -307,6 +307,6 @@ def _receipts(answer: dict[str, Any]) -> list[str]:
     receipts: Iterable[dict[str, Any]] = answer.get("receipts", ())
     lines: list[str] = []
     for one in receipts:
-        task = f" #{one['task']} {safe(str(one.get('title', '')))}" if one.get("task") else ""
+        task = f" #{one['task']} {safe(str(one.get('title', '')))}".rstrip() if one.get("task") else ""
         lines.append(f"✓ {one['type']}{task} (seq {one['seq']})")
     return lines

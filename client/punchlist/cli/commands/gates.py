@@ -75,7 +75,10 @@ def run_approve(context: Context) -> int:
         except RequestRefused as error:
             code = show_refusal(error, "approve")
         else:
-            context.answer(result, step_lines(result, context.style))
+            was = (
+                [f"#{safe(name)} was completed already: it waited for no yes"] if task["status"] == "completed" else []
+            )
+            context.answer(result, was or step_lines(result, context.style))
     return code
 
 

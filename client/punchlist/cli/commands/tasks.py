@@ -86,11 +86,14 @@ COMMANDS = {
 _TEXTS = ("description", "priority", "owner", "active_form")
 
 
+_NO_TITLE = "the title is empty: say what is to be done"
+
+
 def run_add(context: Context) -> int:
     """Add one task."""
     args = context.args
     if not any(word.strip() for word in args.title):
-        raise UsageError("the title is empty: say what is to be done, such as punch add Write the lexer")
+        raise UsageError(f"{_NO_TITLE}, such as punch add Write the lexer")
     result = context.change(
         "task.add",
         title=" ".join(args.title),
@@ -117,6 +120,8 @@ def run_edit(context: Context) -> int:
     args = context.args
     members: dict[str, Any] = {name: getattr(args, name) or None for name in _TEXTS if getattr(args, name) is not None}
     if args.title is not None:
+        if not args.title.strip():
+            raise UsageError(f"{_NO_TITLE}; punch rm deletes a task")
         members["title"] = args.title
     if args.parent is not None:
         members["parent"] = one_id(args.parent) if args.parent.strip() else None

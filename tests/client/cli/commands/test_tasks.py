@@ -155,3 +155,21 @@ def test_a_label_of_ten_kilobytes_and_a_note_on_a_deleted_task_are_refused_and_c
     before = punch("log", "--json").out
     assert punch("note", "1", "too late").err.startswith("error: not_found: ")
     assert punch("log", "--json").out == before
+
+
+@pytest.mark.parametrize(
+    "words", [("add", ""), ("add", " ", ""), ("edit", "1", "--title", ""), ("edit", "1", "-t", " ")]
+)
+def test_an_empty_title_is_a_usage_error_that_says_what_to_do(punch: Any, words: tuple[str, ...]) -> None:
+    punch("add", "one")
+    told = punch(*words)
+    assert told.code == 2
+    assert told.err.startswith("error: usage: the title is empty: say what is to be done")
+
+
+def test_a_list_that_is_not_there_is_called_a_list(punch: Any) -> None:
+    told = punch("undo", "-c", "imp")
+    assert (told.code, told.err) == (
+        1,
+        "error: not_found: there is no list imp\n  punch list all shows what there is\n",
+    )
