@@ -13,6 +13,7 @@ import shtab
 from punchlist.cli.arguments import COMMON, Argument
 from punchlist.cli.index import COMMANDS, GROUPS, SECTIONS, Entry
 from punchlist.cli.parser import VERSION
+from punchlist.settings import SETTINGS
 from punchlist_schemas.methods import METHODS
 
 HERE = Path(__file__).parent
@@ -110,6 +111,8 @@ def _declare(to: argparse.ArgumentParser, arguments: tuple[Argument, ...]) -> No
         options = dict(argument.options)
         if argument.complete == "method":
             options["choices"] = tuple(METHODS)
+        if argument.complete == "setting":
+            options["choices"] = tuple(f"{one.name}={value}" for one in SETTINGS for value in (one.values or ("",)))
         action: Any = to.add_argument(*argument.flags, help=argument.help.replace("%", "%%"), **options)
         if argument.complete in COMPLETE:
             action.complete = COMPLETE[argument.complete]

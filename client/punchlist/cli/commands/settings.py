@@ -17,7 +17,10 @@ COMMANDS = {
     "set": Usage(
         (
             Argument(
-                ("settings",), "the settings to change (default: show all)", {"metavar": "NAME=VALUE", "nargs": "*"}
+                ("settings",),
+                "the settings to change (default: show all)",
+                {"metavar": "NAME=VALUE", "nargs": "*"},
+                "setting",
             ),
         ),
         (

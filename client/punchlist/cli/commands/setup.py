@@ -22,6 +22,12 @@ from punchlist_schemas.project_file import is_conversation_id
 
 _HOSTS = tuple(host.name for host in HOSTS)
 
+
+def _meant(word: str) -> str:
+    """The host that a word means: `claude` is how Claude Code is started."""
+    return {"claude": "claude-code"}.get(word, word)
+
+
 COMMANDS = {
     "setup": Usage(
         (
@@ -29,6 +35,7 @@ COMMANDS = {
                 "host",
                 text="the host, or the editor whose plugin to install",
                 choices=(*_HOSTS, *EDITORS, vscode_extension.NAME),
+                type=_meant,
             ),
             choice("--scope", text="for this user, or for this directory", choices=("user", "project"), default="user"),
             flag("--allow", text="claude-code: let the model call punchlist's tools without asking"),

@@ -68,6 +68,17 @@ def test_why_shows_what_the_last_answer_did(punch: Any) -> None:
     assert told.lines[-1] == "the last answer changed nothing"
 
 
+def test_a_receipt_without_a_title_has_one_space(punch: Any) -> None:
+    told = punch("chat", stdin="add buy milk\nundo that\n/why\n")
+    assert re.fullmatch(r"✓ Deleted #1 \(seq \d+\)", told.lines[-1])
+
+
+def test_a_thread_in_which_nothing_was_said_says_so(punch: Any) -> None:
+    opened = {"conversation": "chat-0a1b", "kind": "chat", "metadata": {"list": "default"}}
+    assert punch("daemon", "call", "conversation.open", json.dumps(opened)).code == 0
+    assert punch("chat", "--threads").lines == ["chat-0a1b  (nothing said yet)"]
+
+
 def test_json_has_the_receipts_which_are_events_of_the_log(punch: Any) -> None:
     told = punch("chat", "--json", "add buy milk").json
     (receipt,) = [one for one in told["receipts"] if one["type"] == "TaskAdded"]

@@ -72,6 +72,7 @@ def complete(tmp_path: Path, *words: str, **env: str) -> list[str]:
         (("punch", "import", "x.md", "--format", "mark"), ["markdown"]),
         (("punch", "daemon", "call", "daemon.st"), ["daemon.status"]),
         (("punch", "completion", "z"), ["zsh"]),
+        (("punch", "set", "auto"), ["auto_clear=never", "auto_clear=when_done", "auto_clear=idle"]),
         (("punch", "done", "--conv"), ["--conversation"]),
         (("punch", "list", "--socket", "pl"), ["plan.md"]),
     ],

@@ -204,6 +204,12 @@ def test_a_host_without_a_file_for_projects_says_so(run: Any) -> None:
     assert "Windsurf has no file for a project" in refused.err
 
 
+def test_claude_is_claude_code(run: Any) -> None:
+    shown = run("setup", "claude", "--print")
+    assert shown.code == 0 and shown.out == run("setup", "claude-code", "--print").out
+    assert "did you mean 'claude-code'" in run("setup", "claud").err
+
+
 def test_print_changes_nothing(run: Any, home: Path) -> None:
     before = tree(home)
     shown = run("setup", "codex", "--print", "-c", "website")
