@@ -29,6 +29,7 @@ TOPICS = {
   punch list --at 12      shows the list as it was
 
 Your own calls are those under your name in punch log and those of your chats, which stand there as chat/ID.
+With --actor or PUNCHLIST_ACTOR they are that name's alone.
 An undo or redo is refused if a newer call rests on what it would take back; the refusal names that call and its actor.
 --force takes back what still stands and leaves the rest.
 """,

@@ -318,4 +318,25 @@ MUTANTS = (
         '        return "" if is_own or task.owner else task.owner\n',
         ("tests/client/chat/test_seeds.py",),
     ),
+    Mutant(
+        "who goes by another name takes back no chat of a person",
+        "client/punchlist/cli/commands/undo.py",
+        'context.args.actor or os.environ.get("PUNCHLIST_ACTOR"):',
+        "context.args.actor:",
+        ("tests/client/cli/commands/test_undo.py",),
+    ),
+    Mutant(
+        "a script hears that a chat could do nothing",
+        "client/punchlist/chat/turn.py",
+        "bool(intent.need) or text == small_talk.NOT_UNDERSTOOD",
+        "False",
+        ("tests/client/cli/commands/test_chat.py::test_what_can_not_be_done_has_exit_code_1",),
+    ),
+    Mutant(
+        "the log of an earlier run is never written over",
+        "client/punchlist/cli/runner/display.py",
+        "os.O_EXCL",
+        "os.O_TRUNC",
+        ("tests/client/cli/runner/test_display.py",),
+    ),
 )
