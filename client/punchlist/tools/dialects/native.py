@@ -37,8 +37,6 @@ _ROWS = 50
 _DETAILS = 20
 _NAMED, _NAME = 8, 60
 """How many tasks the question before they are dropped names, and how many characters of each title."""
-_KEPT = 20
-"""How many tasks that stay for others are told."""
 
 
 class Step(Struct, frozen=True):
@@ -123,7 +121,7 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
             titles = {task.title for task in new}
             dropped = [task for task in old if task.title not in titles and task.id not in kept]
             return _asked(listed, [task for task in dropped if task.status not in FINISHED])
-        stays = [f"{one}." for one in [*kept.values()][:_KEPT]]
+        stays = [f"{one}." for one in [*kept.values()][:_ROWS]]
     else:
         try:
             listed = yield desk.calls.add_many(new)
