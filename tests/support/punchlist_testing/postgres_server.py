@@ -126,6 +126,8 @@ class PostgresServer:
         if copy_of is None:
             subprocess.run(["cp", "-a", _new_cluster(), self.data], check=True)
             self._write("postgresql.conf", f"unix_socket_directories = ''\nshared_buffers = 16MB\n{settings}\n")
+            # A server that is killed leaves its shared memory: in its own directory, and not in /dev/shm for ever.
+            self._write("postgresql.conf", "dynamic_shared_memory_type = mmap\n")
             self._write("pg_hba.conf", "host all all 0.0.0.0/0 scram-sha-256\nhost replication all all scram-sha-256\n")
         else:
             target = f"host={copy_of.host} port={PORT} user=owner password='{_PASSWORD}'"
