@@ -4,9 +4,7 @@ Here the turn ends by what its listener raises, and its connection is closed; `m
 processes. Random scripts follow the same oracle: the log.
 """
 
-import time
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -14,7 +12,7 @@ import pytest
 
 from punchlist import AsyncClient
 from punchlist.chat.thread import Thread
-from punchlist.chat.worker import LEASE_MS, Worker
+from punchlist.chat.worker import Worker
 from punchlist_testing.chat import POINTS, SCENARIOS, Deadly, Died, Talk, prepared
 from punchlist_testing.daemon import Running
 
@@ -103,31 +101,3 @@ async def test_what_was_begun_is_told_late_and_the_rest_is_not_done(daemon: Runn
     assert first == "Created task: eggs" and second.startswith("That did not work: create_todo_task was not called")
     assert await talk.open() == ["eggs"]
     await talk.check(turn)
-
-
-@pytest.mark.parametrize("is_waited_for", [False, True])
-async def test_a_turn_that_is_stopped_before_anybody_works_on_it_says_so(talk: Talk, is_waited_for: bool) -> None:
-    turn = await talk.thread.send("add buy milk")
-    assert await talk.thread.stop(turn) and not await talk.thread.stop("u0")
-    with anyio.fail_after(PATIENCE_S):
-        if is_waited_for:
-            await talk.worker.answer(talk.thread, turn)
-        else:
-            await talk.worker.settle(talk.thread)
-    answer = await talk.thread.answer(turn)
-    assert answer is not None and (answer["text"], answer["source"]) == ("Stopped.", "stopped")
-    assert await talk.open() == [] and await talk.told("add eggs") == "Created task: eggs"
-
-
-async def test_a_stopped_turn_is_left_to_its_worker_for_as_long_as_that_may_live(
-    talk: Talk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    turn = await talk.thread.send("add buy milk")
-    await talk.thread.queue.take("another worker")
-    assert await talk.thread.stop(turn)
-    with anyio.fail_after(PATIENCE_S):
-        await talk.worker.settle(talk.thread)
-        assert await talk.thread.answer(turn) is None
-        later = SimpleNamespace(time=lambda: time.time() + LEASE_MS / 1000 + 1)
-        monkeypatch.setattr("punchlist.chat.worker.time", later)
-        assert (await talk.worker.answer(talk.thread, turn))["text"] == "Stopped."

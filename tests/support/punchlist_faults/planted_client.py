@@ -267,7 +267,7 @@ MUTANTS = (
         "client/punchlist/chat/worker.py",
         "            if is_meant and (not task.owner or task.status_changed_at < time.time() * 1000 - LEASE_MS):\n",
         "            if is_meant:\n",
-        ("tests/client/chat/test_kills.py",),
+        ("tests/client/chat/test_stops.py",),
     ),
     Mutant(
         "the daemon of one's data is met wherever it listens",
