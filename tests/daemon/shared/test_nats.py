@@ -166,23 +166,33 @@ async def test_a_question_that_is_not_answered_is_asked_again_and_a_post_is_not(
     monkeypatch.setattr("punchlistd.shared.nats_link.ASKED_AGAIN_S", 0.01)
     connection = await connect(await made(server), server.url, None, "test")
     asked: list[bytes] = []
+    heard: asyncio.Queue[None] = asyncio.Queue()
 
     async def hear(message: Any) -> None:
+        if message.data == b"myself":
+            heard.put_nowait(None)
+            return
         asked.append(message.data)
         if asked.count(b"who leads?") > 1:
             await message.respond(b"I do")
 
+    async def hears() -> None:
+        """Wait until the leader hears, and has heard what was asked before: its `flush` may overtake both."""
+        await leader.publish("asked", b"myself")
+        with anyio.fail_after(PATIENCE_S):
+            await heard.get()
+
     leader: Any = Client()
     await leader.connect([server.url])
     await leader.subscribe("asked", cb=hear)
-    await leader.flush()
+    await hears()
     try:
         assert (await connection.request("asked", b"who leads?")).data == b"I do"
         asked.clear()
         monkeypatch.setattr("punchlistd.shared.nats_link.REQUEST_S", 0.2)
         with pytest.raises(OutcomeUnknown):
             await connection.request("asked", b"a post", once=True)
-        await leader.flush()
+        await hears()
         assert asked == [b"a post"]
     finally:
         await leader.close()
