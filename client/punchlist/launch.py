@@ -173,17 +173,17 @@ class Target:
     def _elsewhere(self) -> str:
         """Another socket, at which the daemon of our data directory listens, or was stopped; "" if there is none."""
         recorded = self._recorded()
-        there = recorded and recorded != self._socket and (os.path.lexists(recorded) or is_stopped(recorded))
-        return recorded if there else ""
+        return recorded if recorded and (os.path.lexists(recorded) or is_stopped(recorded)) else ""
 
     def _recorded(self) -> str:
-        """Where the newest daemon of our data directory has listened; "" if it does not say."""
+        """Where else the newest daemon of our data directory has listened; "" if it was here, or does not say."""
         try:
             with open(f"{self.data_dir}/lock", "rb") as lock:
                 (_pid, path, *_) = (*lock.read(_MOST_LOCK).split(b"\n"), b"")
         except OSError:
             return ""
-        return os.fsdecode(path) if path.startswith(b"/") and b"\0" not in path else ""
+        found = os.fsdecode(path)
+        return found if found.startswith("/") and "\0" not in found and found != self._socket else ""
 
     def _start(self, deadline: float) -> _socket.socket:
         from punchlist.starter import Starting, by_manager
@@ -223,7 +223,7 @@ class Target:
     def _serves_elsewhere(self) -> bool:
         """Whether the daemon of our data directory listens at another socket, within our reach or not."""
         recorded = self._recorded()
-        if not recorded or recorded == self._socket:
+        if not recorded:
             return False
         try:
             connect(recorded, _WINNER_S).close()

@@ -100,7 +100,7 @@ def has_many_parts(frame: bytes) -> bool:
 
 
 def has_many_values(frame: bytes) -> bool:
-    """Whether its values may take a multiple of its bytes: up to thirty times as many."""
+    """Whether its values may take many times as many bytes as it has."""
     return frame.count(b",") + frame.count(b"[") + frame.count(b"{") >= _PART_COMMAS
 
 

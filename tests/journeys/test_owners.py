@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -40,53 +41,51 @@ class World:
         return json.loads(self.punch("show", id, "--json")[1])["task"]
 
 
+@pytest.fixture
+def world(tmp_path: Path) -> Generator[World]:
+    """With one task."""
+    daemon = Spawned(tmp_path / "daemon")
+    daemon.start()
+    try:
+        found = World(daemon, tmp_path)
+        found.punch("add", "one")
+        yield found
+    finally:
+        daemon.stop()
+
+
 @pytest.mark.parametrize("taken_away", [("rm", "1"), ("done", "1", "--force"), ("pause", "1"), ("list", "clear", "-y")])
 def test_what_a_person_takes_back_is_still_the_agents_that_worked_on_it(
-    tmp_path: Path, taken_away: tuple[str, ...]
+    world: World, taken_away: tuple[str, ...]
 ) -> None:
-    daemon = Spawned(tmp_path / "daemon")
-    daemon.start()
-    try:
-        world = World(daemon, tmp_path)
-        world.punch("add", "one")
-        with connect(socket=daemon.socket, autostart=False, name="a") as client:
-            a, b = world.session(client, A), world.session(client, B)
-            assert "Now #1" in a.call("native", "next").text
-            code, said = world.punch(*taken_away)
-            assert code == 0, said
-            code, said = world.punch("undo")
-            assert code == 0, said
-            assert world.task("1")["owner"] == A
-            assert (
-                f"task 1 is being worked on by {A}"
-                in b.call("native", "update", {"id": "1", "status": "completed"}).text
-            )
-            assert b.call("native", "next").data["next"] is None
-            code, said = world.punch("done", "1")
-            assert code == 1 and "--force" in said
-            assert world.punch("queue", "claim", "1")[0] == 1
-            code, said = world.punch("queue", "renew", "1", "--owner", A)
-            assert code == 0, said
-            assert "punch reopen 1" in world.punch("why", "1")[1]
-            assert "#1 done" in a.call("native", "next", {"result": "by a"}).text
-            assert world.task("1")["result_summary"] == "by a"
-    finally:
-        daemon.stop()
+    with connect(socket=world.daemon.socket, autostart=False, name="a") as client:
+        a, b = world.session(client, A), world.session(client, B)
+        assert "Now #1" in a.call("native", "next").text
+        code, said = world.punch(*taken_away)
+        assert code == 0, said
+        code, said = world.punch("undo")
+        assert code == 0, said
+        assert world.task("1")["owner"] == A
+        assert (
+            f"task 1 is being worked on by {A}" in b.call("native", "update", {"id": "1", "status": "completed"}).text
+        )
+        assert b.call("native", "next").data["next"] is None
+        code, said = world.punch("done", "1")
+        assert code == 1 and "--force" in said
+        assert world.punch("queue", "claim", "1")[0] == 1
+        code, said = world.punch("queue", "renew", "1", "--owner", A)
+        assert code == 0, said
+        assert "punch reopen 1" in world.punch("why", "1")[1]
+        assert "#1 done" in a.call("native", "next", {"result": "by a"}).text
+        assert world.task("1")["result_summary"] == "by a"
 
 
-def test_a_claim_that_an_undo_gave_back_is_over_when_its_time_is(tmp_path: Path) -> None:
-    daemon = Spawned(tmp_path / "daemon")
-    daemon.start()
-    try:
-        world = World(daemon, tmp_path)
-        world.punch("add", "one")
-        with connect(socket=daemon.socket, autostart=False, name="b") as client:
-            plan = client.conversation("work", actor="ann")
-            plan.take("gone", "1", lease_ms=1_000, keep=True)
-            plan.delete("1")
-            plan.undo(1, of="ann")
-            assert plan.get("1").owner == "gone"
-            assert plan.take(B, wait_ms=30_000).task is not None
-            assert plan.get("1").owner == B
-    finally:
-        daemon.stop()
+def test_a_claim_that_an_undo_gave_back_is_over_when_its_time_is(world: World) -> None:
+    with connect(socket=world.daemon.socket, autostart=False, name="b") as client:
+        plan = client.conversation("work", actor="ann")
+        plan.take("gone", "1", lease_ms=1_000, keep=True)
+        plan.delete("1")
+        plan.undo(1, of="ann")
+        assert plan.get("1").owner == "gone"
+        assert plan.take(B, wait_ms=30_000).task is not None
+        assert plan.get("1").owner == B

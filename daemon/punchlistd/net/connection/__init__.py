@@ -236,7 +236,7 @@ class Connection(asyncio.Protocol):
     async def _read_long(self) -> None:
         """Read the next frame in slices, and wait until the writer is through with it.
 
-        Of all connections together one does: the values of a frame may take thirty times its bytes, and as bytes it
+        Of all connections together one does: the values of a frame may take many times its bytes, and as bytes it
         stands in the account.
         """
         async with self.connections.reading:
