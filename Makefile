@@ -155,7 +155,7 @@ fuzz: $(READY) ## Fuzz every target for TIME=60 seconds, led by coverage where a
 		PYTHONPATH=tests/support:build/atheris $(BIN)/python -m punchlist_faults.fuzz
 
 mutants: $(READY) ## Plant each known bug in a copy of the tree: the tests it names must turn red (MUTANT=name).
-	@MUTANT='$(MUTANT)' $(HARNESS).mutants
+	@$(HARNESS).mutants
 
 nats-server: $(NATS) ## Fetch the NATS server that tests of shared lists need; without one they are skipped.
 

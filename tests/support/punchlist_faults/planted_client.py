@@ -270,7 +270,7 @@ MUTANTS = (
         ("tests/client/chat/test_stops.py",),
     ),
     Mutant(
-        "the daemon of one's data is met wherever it listens",
+        "a daemon is met wherever it listens",
         "client/punchlist/launch.py",
         "        return self._elsewhere() or self._socket\n",
         "        return self._socket\n",
