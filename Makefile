@@ -18,18 +18,22 @@ EDITORS := build/editors/venv/.ready
 VSCODE := build/editors/server/.ready
 FACES := build/faces/.ready
 NATS := build/nats-server/bin/nats-server
-POSTGRES := $(firstword $(wildcard /usr/lib/postgresql/*/bin/postgres) $(shell command -v postgres))
+SUITE = -m 'not long' -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(MAKE_TERMOUT),--color=yes)
+# Programs that some tests need, each with its Debian package.
+PACKAGES := postgres:postgresql nvim:neovim emacs:emacs-nox zsh:zsh fish:fish nc:netcat-openbsd openssl:openssl curl:curl strace:strace
 DOCS := build/docs/venv/bin
-FLOORS := tests/support/punchlist_testing/coverage_floors.py
+FLOORS := -m punchlist_testing.coverage_floors
 CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
 # So many processes run the tests, one more than a small machine has processors, since tests wait for others too; those
 # of one file stay together, since they share what is dear to set up.
 WORKERS ?= 3
+# Programs that not every machine has are left alone, so that the tests are the same everywhere.
+OPTIONAL ?= 0
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test test-long check bench bench-quick grow ui conformance race drain crash chat chat-figures agents-sdk powercut faults damage full fuzz simulate simulate-shared apart apart-figures soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
+.PHONY: help setup demo test coverage optional test-long check bench bench-quick grow ui conformance race drain crash chat chat-figures agents-sdk powercut faults damage full fuzz simulate simulate-shared apart apart-figures soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
 	nats-server editors faces figures pictures fmt vendor page dist dist-test clean
 
 help: ## Show this list.
@@ -45,8 +49,21 @@ demo: $(READY) ## Watch a plan being worked through, a kill -9 in the middle (DE
 docs: build/docs/venv/.ready ## Build the site of these pages, build/docs/site/index.html; a link that leads nowhere fails.
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/mkdocs build --strict 2>&1 | sed "/^INFO/d"
 
-test: $(READY) ## Run all tests but the longest with branch coverage (PYTEST="-k name" narrows, without the floors).
-	@$(if $(PYTEST),$(BIN)/pytest $(PYTEST),$(compiled_tests) $(covered_tests))
+test: $(READY) ## Run the tests that need nothing else installed (PYTEST="-k name" narrows, OPTIONAL=1 runs the others too).
+	@$(compiled_tests) OPTIONAL=$(OPTIONAL) $(BIN)/pytest $(or $(PYTEST),$(SUITE))
+
+coverage: optional $(READY) ## Run the tests with all optional programs, and check how much of the sources they cover.
+	@$(compiled_tests) $(covered_tests)
+
+optional: $(READY) ## Install the programs that some tests need: a NATS server, and by apt as root PostgreSQL, editors, shells.
+	@$(MAKE) $(NATS) || echo 'not installed: a NATS server; tests that need one are skipped'
+	@PATH=$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' :); missing=(); \
+	for pair in $(PACKAGES); do command -v "$${pair%:*}" >/dev/null || missing+=("$${pair#*:}"); done; \
+	(($${#missing[@]} == 0)) || { \
+		echo "installing $${missing[*]}"; mkdir -p build; \
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$${missing[@]}"; } \
+			&>build/optional.log || \
+		echo "not installed: $${missing[*]} (see build/optional.log); tests that need them are skipped"; }
 
 test-long: $(READY) ## Run the longest tests: fault harnesses in their small sizes, ten thousand tasks in an editor.
 	@$(compiled_tests) $(BIN)/pytest -n $(WORKERS) -m long
@@ -169,7 +186,7 @@ agents-sdk: build/agents-sdk/.ready ## Test the Agents SDK's adapter of punch ch
 		build/agents-sdk/venv/bin/coverage run -m pytest --quiet tests/client/chat/test_agents_sdk.py tests/client/chat/test_agent_over_mcp.py tests/client/web/test_chatkit.py tests/client/web/test_ag_ui.py; \
 		build/agents-sdk/venv/bin/coverage combine --quiet; \
 		build/agents-sdk/venv/bin/coverage json --quiet -o build/agents-sdk/floors.json; \
-		build/agents-sdk/venv/bin/python $(FLOORS) build/agents-sdk/floors.json agents-sdk
+		PYTHONPATH=tests/support build/agents-sdk/venv/bin/python $(FLOORS) build/agents-sdk/floors.json agents-sdk
 
 build/agents-sdk/.ready: pyproject.toml requirements/dev.txt requirements/chat-sdk.txt
 	@echo 'setting up build/agents-sdk'
@@ -187,7 +204,7 @@ conformance: $(CONFORMANCE) ## Check punch agent mcp: types, tests, official sui
 		$(SDK)/coverage run -m pytest --quiet -n $(WORKERS) --dist loadfile tests/client/mcp tests/client/tools/test_adapters.py tests/client/cli/commands/test_mcp.py; \
 		$(SDK)/coverage combine --quiet; \
 		$(SDK)/coverage json --quiet -o build/conformance/floors.json; \
-		$(SDK)/python $(FLOORS) build/conformance/floors.json mcp
+		PYTHONPATH=tests/support $(SDK)/python $(FLOORS) build/conformance/floors.json mcp
 	@PYTHONPATH=tests/support $(SDK)/python -W ignore tests/conformance/run.py
 
 faces: ## Use the page of punch web in Chromium: journeys, axe-core, hostile texts, kills, 10,000 tasks (fetches Playwright, axe-core, schemathesis).
@@ -256,7 +273,7 @@ dist-test: dist ## Install each of them in a clean place and use it: venv, pipx,
 	@DIST_TEST=1 $(BIN)/pytest tests/packages -q --timeout 600 $(PYTEST)
 
 clean: ## Remove caches, coverage data and build results (.venv stays).
-	@rm -rf build dist htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json .pytest.output
+	@rm -rf build dist htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json
 	@find daemon client schemas tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pytest rewrites the asserts of each file of tests and keeps the result. Each worker needs them all: in a new checkout,
@@ -268,16 +285,13 @@ if test ! -e build/tests.compiled -o build/tests.compiled -ot $(READY); then \
 fi;
 endef
 
-# pytest's closing line is shown once more behind the figures of coverage: whoever reads only the end learns the result.
+# Without a server, the modules that only its tests run are not judged.
 define covered_tests
-trap 'rm -f .pytest.output' EXIT; \
 rm -f .coverage .coverage.*; \
-$(BIN)/coverage run -m pytest -m 'not long' -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(MAKE_TERMOUT),--color=yes) | tee .pytest.output; \
+$(BIN)/coverage run -m pytest $(SUITE); \
 $(BIN)/coverage combine --quiet; \
 $(BIN)/coverage json --quiet -o .coverage-floors.json; \
-floor=0; $(BIN)/python $(FLOORS) .coverage-floors.json daemon schemas client $(if $(wildcard $(NATS)),nats) $(if $(POSTGRES),postgres) || floor=$$?; \
-tail -n 1 .pytest.output; \
-exit $$floor
+PYTHONPATH=tests/support $(BIN)/python $(FLOORS) .coverage-floors.json
 endef
 
 # The second pip is the pinned one: its console scripts start without importing re.

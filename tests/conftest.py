@@ -12,6 +12,7 @@ from contextlib import nullcontext
 import pytest
 from hypothesis import settings
 
+from punchlist_testing.optional import summarize
 from punchlist_testing.unmeasured import untraced
 
 # Shared machines make wall-clock deadlines flaky; a failing example prints how to get it again.
@@ -149,6 +150,14 @@ def pytest_collection_finish() -> None:
     """What was collected is never searched for garbage again: it is thousands of tests, and all that they imported."""
     gc.freeze()
     gc.enable()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what was skipped, and the command that runs it."""
+    if lines := summarize(terminalreporter.getreports("skipped")):
+        terminalreporter.section("skipped")
+        for line in lines:
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

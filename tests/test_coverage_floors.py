@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from punchlist_testing.coverage_floors import MODULE, PARTS, judged, main, part_of
+from punchlist_testing.coverage_floors import MODULE, PARTS, SERVERS, choose_parts, judged, main, part_of
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -57,3 +57,10 @@ def test_all_sources_are_measured() -> None:
     starts = {start.split("/")[0] for part in PARTS.values() for start in part.paths}
     assert set(settings["source"]) == starts == {"client", "daemon", "schemas"}
     assert "omit" not in settings
+
+
+def test_a_part_without_its_server_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SERVERS, "nats", ("nats-server", lambda: None))
+    parts, lacking = choose_parts()
+    assert "nats" not in parts and {"daemon", "schemas", "client"} <= set(parts)
+    assert "nats: not judged, it needs a NATS server: make coverage" in lacking

@@ -1,14 +1,13 @@
 """docs/faces.md, word by word: its transcript of curl runs against a real server."""
 
 import re
-import shutil
 from pathlib import Path
 
 import anyio
-import pytest
 
 from punchlist import connect_async
 from punchlist_schemas.params import SettingsPatch
+from punchlist_testing.optional import needs
 from punchlist_testing.web import served
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "faces.md"
@@ -27,7 +26,7 @@ def fits(shown: str, real: str) -> bool:
     return re.fullmatch(pattern, real) is not None
 
 
-@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
+@needs("curl")
 async def test_the_transcript_of_the_three_endpoints_is_true(tmp_path: Path) -> None:
     lines = transcript()
     assert len(lines) == 4

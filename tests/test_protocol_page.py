@@ -2,14 +2,12 @@
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from punchlist_testing.daemon import Raw, spawned_daemon
+from punchlist_testing.optional import NODE
 
 ROOT = Path(__file__).resolve().parents[1]
 ANY = "…"
@@ -58,11 +56,10 @@ def test_a_shortened_example_that_is_wrong_is_noticed() -> None:
         assert not shows({"a": [{"b": ANY}]}, wrong)
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
 def test_the_node_client_calls_follows_and_resumes_over_a_kill(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path) as daemon:
         watcher = subprocess.Popen(
-            ["node", "watch.mjs", "--socket", daemon.socket, "website", "3"],
+            [NODE, "watch.mjs", "--socket", daemon.socket, "website", "3"],
             cwd=ROOT / "examples" / "node",
             stdout=subprocess.PIPE,
             text=True,

@@ -20,8 +20,9 @@ from punchlist_schemas.things import Link
 from punchlist_testing.daemon import Raw, Running, Spawned, running_daemon
 from punchlist_testing.domain import HOSTILE_TITLES
 from punchlist_testing.emacs import PLUGIN, Editor
+from punchlist_testing.optional import needs
 
-pytestmark = pytest.mark.skipif(shutil.which("emacs") is None, reason="Emacs is not installed (Debian: emacs-nox).")
+pytestmark = needs("emacs")
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,8 +18,9 @@ from punchlist.importers.markdown import BOX_OF
 from punchlist.text import safe
 from punchlist_testing.daemon import Raw, Running, Spawned, running_daemon
 from punchlist_testing.nvim import PLUGIN, Editor
+from punchlist_testing.optional import needs
 
-pytestmark = pytest.mark.skipif(shutil.which("nvim") is None, reason="Neovim is not installed (Debian: neovim).")
+pytestmark = needs("nvim")
 
 COUNT = "vim.api.nvim_buf_line_count(0) == given[1]"
 NOTICED = "table.concat(vim.b.punchlist_notices or {}, ' '):find(given[1], 1, true)"

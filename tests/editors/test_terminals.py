@@ -1,9 +1,7 @@
 """Neovim and Emacs on a terminal, as a person sees them; with PICTURES=1 the pictures of docs/editors.md are drawn."""
 
 import os
-import shutil
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +10,11 @@ import pytest
 from punchlist import connect
 from punchlist_testing.daemon import Spawned
 from punchlist_testing.editor_screens import Emacs, Neovim
+from punchlist_testing.optional import has_package, needs
 
 PICTURES = Path(__file__).parents[2] / "docs/pictures"
 
-pytestmark = pytest.mark.skipif(find_spec("pyte") is None, reason="make editors brings the terminal")
+pytestmark = needs("pyte", has_package("pyte"))
 
 
 @pytest.fixture
@@ -46,7 +45,7 @@ def planned(client: Any) -> Any:
     return plan
 
 
-@pytest.mark.skipif(shutil.which("nvim") is None, reason="Neovim is not installed (Debian: neovim).")
+@needs("nvim")
 def test_neovim_shows_a_list_that_agents_work_on_and_a_conflict_as_a_diff(daemon: Spawned, tmp_path: Path) -> None:
     with connect(socket=daemon.socket, autostart=False, name="agent") as client:
         plan = planned(client)
@@ -80,7 +79,7 @@ def test_neovim_shows_a_list_that_agents_work_on_and_a_conflict_as_a_diff(daemon
             screen.close()
 
 
-@pytest.mark.skipif(shutil.which("emacs") is None, reason="Emacs is not installed (Debian: emacs-nox).")
+@needs("emacs")
 def test_emacs_shows_a_list_that_agents_work_on(daemon: Spawned, tmp_path: Path) -> None:
     with connect(socket=daemon.socket, autostart=False, name="agent") as client:
         plan = planned(client)

@@ -13,11 +13,12 @@ from anyio.from_thread import start_blocking_portal
 
 from punchlist import Client, connect
 from punchlist_testing.daemon import Running, Spawned, running_daemon
-from punchlist_testing.vscode import Editor, Window, chromium, missing
+from punchlist_testing.optional import needs
+from punchlist_testing.vscode import Editor, Window, chromium, is_installed
 
 PICTURES = Path(__file__).parents[2] / "docs/pictures"
 
-pytestmark = [pytest.mark.skipif(missing() is not None, reason=str(missing())), pytest.mark.timeout(300)]
+pytestmark = [needs("vscode", is_installed()), pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from punchlist_testing.vscode import EXTENSION, NODE
+from punchlist_testing.optional import NODE
+from punchlist_testing.vscode import EXTENSION
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.skipif(not NODE.exists(), reason="make editors brings Node.")
 def test_the_model_follows_a_list_over_kills_and_words_and_places_are_right() -> None:
     done = subprocess.run(
-        [str(NODE), "--test", "--test-reporter=tap", "test/*.test.ts"],
+        [NODE, "--test", "--test-reporter=tap", "test/*.test.ts"],
         cwd=EXTENSION,
         env={**os.environ, "PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         capture_output=True,

@@ -4,7 +4,6 @@ Calls are counted on the event loop's thread, those of our own functions and tho
 the same on every machine, so a loop over a whole list, an encoding per subscriber or a second hop shows in each run.
 """
 
-import shutil
 import subprocess
 import sys
 import tracemalloc
@@ -21,6 +20,7 @@ import msgspec
 import pytest
 
 from punchlist_testing.daemon import Raw, Running, running_daemon, spawned_daemon
+from punchlist_testing.optional import needs
 from punchlistd.store.sqlite import DatabaseThread
 
 OURS = ("/punchlistd/", "/punchlist_schemas/")
@@ -310,7 +310,7 @@ async def test_an_event_is_encoded_once_for_all_who_watch(tmp_path: Path) -> Non
         assert each <= 1, costs[41].beyond(costs[1])
 
 
-@pytest.mark.skipif(not shutil.which("strace"), reason="counts system calls by strace")
+@needs("strace")
 def test_a_durable_answer_is_one_flush_and_few_system_calls(tmp_path: Path) -> None:
     changes = 100
     with spawned_daemon(tmp_path) as daemon:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from punchlist_testing.daemon import Raw, Spawned, spawned_daemon
+from punchlist_testing.optional import NODE, NPM, needs, require_program
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -41,13 +41,6 @@ def environment(daemon: Spawned, tmp_path: Path) -> dict[str, str]:
     }
 
 
-def need(program: str) -> str:
-    found = shutil.which(program)
-    if found is None:
-        pytest.skip(f"{program} is not installed")
-    return found
-
-
 def block(page: str, language: str, marker: str) -> str:
     """A page's block in this language that says `marker`."""
     blocks = re.findall(rf"^```{language}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
@@ -64,7 +57,7 @@ def titles(daemon: Spawned, conversation: str) -> list[str]:
 
 
 def test_the_readmes_lines_for_netcat_work(daemon: Spawned, environment: dict[str, str]) -> None:
-    netcat = need("nc")
+    netcat = require_program("nc")
     if "-N" not in subprocess.run([netcat, "-h"], capture_output=True, text=True, check=False).stderr:
         pytest.skip("this nc does not close its side at the end of its input")
     command, *calls = block(README, "console", "nc -U").splitlines()
@@ -152,18 +145,16 @@ connection.listen();
 """
 
 
+@needs("npm", present=True)
 def test_the_json_rpc_library_of_vs_code_works_over_content_length(environment: dict[str, str], tmp_path: Path) -> None:
-    node, npm = need("node"), need("npm")
-    install = [npm, "install", "--no-audit", "--no-fund", "--prefer-offline", "vscode-jsonrpc@8.2.1"]
+    install = [*NPM, "install", "--no-audit", "--no-fund", "--prefer-offline", "vscode-jsonrpc@8.2.1"]
     try:
-        got = subprocess.run(install, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
-    except subprocess.TimeoutExpired:
-        pytest.skip("the package registry does not answer")
-    if got.returncode:
-        pytest.skip(f"vscode-jsonrpc can't be installed: {got.stderr[-200:]}")
+        subprocess.run(install, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
+    except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
+        pytest.skip("the registry of npm does not answer")
     (tmp_path / "client.js").write_text(EDITOR_LIBRARY, "utf-8")
     said = subprocess.run(
-        [node, "client.js"],
+        [NODE, "client.js"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -182,7 +173,7 @@ def test_the_json_rpc_library_of_vs_code_works_over_content_length(environment: 
 def test_the_protocol_pages_lines_for_neovim_show_the_list(
     daemon: Spawned, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    neovim = need("nvim")
+    neovim = require_program("nvim")
     shown = tmp_path / "shown"
     source = block(PROTOCOL, "lua", "new_pipe").replace("print(data)", "shown(data)").replace('"default"', '"neovim"')
     script = f"""

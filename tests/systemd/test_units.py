@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from punchlist.cli.systemd_units import HARDENING, SERVICE, SOCKET, WEB_SERVICE, WEB_SOCKET, Places, rendered
+from punchlist_testing.optional import needs
 
 ROOT = Path(__file__).resolve().parents[2] / "systemd"
 EXPOSURE = 7
 """The highest that is allowed, in tenths."""
 
-needs_analyze = pytest.mark.skipif(
-    shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed (apt-get install systemd)"
-)
+needs_analyze = needs("systemd-analyze")
 
 
 @pytest.fixture

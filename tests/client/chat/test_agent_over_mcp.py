@@ -14,8 +14,10 @@ from typing import Any
 import anyio
 import pytest
 
-pytest.importorskip("agents", reason="needs the extra chat-sdk")
-pytest.importorskip("mcp", reason="needs the extra mcp")
+from punchlist_testing.optional import require_package
+
+require_package("agents")
+require_package("mcp")
 
 from punchlist import connect
 from punchlist_testing.daemon import Spawned, spawned_daemon

@@ -7,7 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-pytest.importorskip("agents", reason="needs the extra chat-sdk")
+from punchlist_testing.optional import require_package
+
+require_package("agents")
 
 from punchlist import AsyncClient
 from punchlist.chat.models.agents_sdk import AgentsSdk

@@ -10,6 +10,7 @@ import pytest
 from punchlist.cli import shipped
 from punchlist_testing import emacs
 from punchlist_testing.nvim import PLUGIN, Editor
+from punchlist_testing.optional import needs
 
 PLACE = "share/nvim/site/pack/punchlist/start/punchlist"
 
@@ -93,7 +94,7 @@ def test_an_installation_without_the_plugin_says_so(run: Any, monkeypatch: pytes
     assert "editors/nvim is not part of this installation" in refused.err
 
 
-@pytest.mark.skipif(shutil.which("nvim") is None, reason="Neovim is not installed (Debian: neovim).")
+@needs("nvim")
 def test_neovim_finds_the_installed_plugin_and_its_manual(run: Any, home: Path, tmp_path: Path) -> None:
     assert run("setup", "neovim").code == 0
     with Editor(os.devnull, tmp_path, plugin=home / PLACE) as nvim:
@@ -123,7 +124,7 @@ def test_where_only_the_xdg_directory_is_there_emacs_gets_its_plugin_there(run: 
     assert (home / ".config/emacs/elpa/punchlist-1.0.0/punchlist.el").exists() and not (home / ".emacs.d").exists()
 
 
-@pytest.mark.skipif(shutil.which("emacs") is None, reason="Emacs is not installed (Debian: emacs-nox).")
+@needs("emacs")
 def test_an_installed_plugin_is_found_by_emacs(run: Any, home: Path, tmp_path: Path) -> None:
     (home / ".emacs.d").mkdir()
     assert run("setup", "emacs").code == 0

@@ -1,5 +1,6 @@
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -7,6 +8,7 @@ import pytest
 
 from punchlist import AsyncClient, connect_async
 from punchlist_testing.daemon import running_daemon
+from punchlist_testing.optional import require_package
 
 MODES = ["legacy", "auto"]
 """The handshake era, and the one without."""
@@ -26,7 +28,8 @@ class Connect(Protocol):
 @pytest.fixture(params=MODES)
 def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Connect:
     """Connects a host to a server in this process, in each era in turn."""
-    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed: make conformance has it")
+    require_package("mcp")
+    mcp = import_module("mcp")
 
     @asynccontextmanager
     async def connect(*dialects: str, **options: Any) -> AsyncGenerator[Host]:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import pytest
 from punchlist import Client, connect
 from punchlist.hosts.sessions import agent_name, key_of
 from punchlist_testing.daemon import Spawned, spawned_daemon
+from punchlist_testing.optional import require_package
 
-mcp: Any = pytest.importorskip("mcp", reason="the MCP SDK is not installed: make conformance has it")
+require_package("mcp")
+mcp: Any = import_module("mcp")
 
 HOST = "claude-code"
 

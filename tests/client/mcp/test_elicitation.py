@@ -2,7 +2,9 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("mcp", reason="the MCP SDK is not installed: make conformance has it")
+from punchlist_testing.optional import require_package
+
+require_package("mcp")
 
 
 def answering(action: Any, confirm: bool, asked: list[str]) -> Any:

@@ -10,18 +10,20 @@ import subprocess
 import sys
 from contextlib import AsyncExitStack
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.to_thread
-import pytest
 
 from punchlist_testing.daemon import Spawned, spawned_daemon
+from punchlist_testing.optional import require_package
 from punchlist_testing.repositories import repository, worktree
 from punchlist_testing.work_sessions import CallTool, Told, Worker, judged_all
 
-mcp: Any = pytest.importorskip("mcp", reason="the MCP SDK is not installed: make conformance has it")
+require_package("mcp")
+mcp: Any = import_module("mcp")
 
 HOST = "claude-code"
 USERS = ("alice", "bob", "carol")

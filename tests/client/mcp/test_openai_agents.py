@@ -9,8 +9,10 @@ import pytest
 
 from punchlist import connect
 from punchlist_testing.daemon import spawned_daemon
+from punchlist_testing.optional import require_package
 
-sdk: Any = pytest.importorskip("agents", reason="openai-agents is not installed: make conformance has it")
+require_package("agents")
+sdk: Any = import_module("agents")
 
 
 async def test_an_agent_of_the_openai_sdk_works_a_list_through_stdio(

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import pytest
 
 from punchlist import connect
 from punchlist_testing.daemon import Spawned, spawned_daemon
+from punchlist_testing.optional import require_package
 
-mcp: Any = pytest.importorskip("mcp", reason="the MCP SDK is not installed: make conformance has it")
+require_package("mcp")
+mcp: Any = import_module("mcp")
 
 
 def environment() -> dict[str, str]:

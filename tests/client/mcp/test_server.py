@@ -4,9 +4,10 @@ from typing import Any
 import pytest
 
 from punchlist import tools
+from punchlist_testing.optional import require_package
 from punchlist_testing.repositories import repository
 
-pytest.importorskip("mcp", reason="the MCP SDK is not installed: make conformance has it")
+require_package("mcp")
 
 
 def text(result: Any) -> str:

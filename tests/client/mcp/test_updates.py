@@ -1,3 +1,4 @@
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -6,8 +7,10 @@ import pytest
 
 from punchlist import connect_async
 from punchlist_testing.daemon import spawned_daemon
+from punchlist_testing.optional import require_package
 
-mcp: Any = pytest.importorskip("mcp", reason="the MCP SDK is not installed: make conformance has it")
+require_package("mcp")
+mcp: Any = import_module("mcp")
 
 URI = "punchlist://work/tasks"
 

@@ -1,6 +1,7 @@
 import json
 import os
 import random
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ from anyio import wait_all_tasks_blocked
 from punchlist import AsyncClient, connect_async
 from punchlist_schemas import directory
 from punchlist_testing.daemon import running_daemon
+from punchlist_testing.optional import require_package
 from punchlist_testing.repositories import repository
 
-mcp: Any = pytest.importorskip("mcp", reason="the MCP SDK is not installed: make conformance has it")
+require_package("mcp")
+mcp: Any = import_module("mcp")
 
-from punchlist.mcp.users import EVERYBODY, Grant, Users, UsersFile, user_of  # noqa: E402
-from punchlist.tools.model import Problem  # noqa: E402
+from punchlist.mcp.users import EVERYBODY, Grant, Users, UsersFile, user_of
+from punchlist.tools.model import Problem
 
 ANN, BOB = "a" * 16, "b" * 16
 

@@ -1,6 +1,5 @@
 import json
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +10,7 @@ from punchlist import connect_async
 from punchlist.tools import AsyncToolbox, Toolbox, ToolCaller
 from punchlist.tools.adapters import agents_tools, answer_anthropic, answer_openai, answer_responses
 from punchlist_testing.daemon import running_daemon
+from punchlist_testing.optional import has_package, needs
 
 TASK = {"subject": "Copy", "description": "All of it"}
 
@@ -61,7 +61,7 @@ def test_the_output_of_a_response_is_answered(box: Toolbox) -> None:
     ]
 
 
-@pytest.mark.skipif(find_spec("agents") is None, reason="openai-agents is not installed: make conformance has it")
+@needs("agents", has_package("agents"))
 async def test_an_agent_of_the_openai_sdk_works_a_list_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,6 @@
 """`/ag-ui` over HTTP: events in order and form, questions as interrupts, repeated runs, refusals."""
 
 import json
-import shutil
 import warnings
 from contextlib import suppress
 from importlib import import_module
@@ -14,6 +13,7 @@ import pytest
 
 from punchlist.chat.models.completions import Completions
 from punchlist.web.ag_ui import Translation
+from punchlist_testing.optional import NODE, needs
 from punchlist_testing.scripted_model import Script, honest, liar, serving
 from punchlist_testing.web import Answer, Web, served
 
@@ -209,9 +209,7 @@ def test_what_was_written_before_a_call_and_is_not_the_answer_is_stale() -> None
     assert said.is_stale and said.answer == {"text": "Created task: x"}
 
 
-@pytest.mark.skipif(
-    not (NPM / "@ag-ui/client").exists() or shutil.which("node") is None, reason="make agents-sdk fetches its client"
-)
+@needs("ag-ui", (NPM / "@ag-ui/client").exists())
 async def test_the_protocols_own_client_talks_is_asked_agrees_and_comes_back(tmp_path: Path, script: Script) -> None:
     async with served(tmp_path, model=Completions("m", script.url)) as web:
         steps = [
@@ -221,7 +219,7 @@ async def test_the_protocols_own_client_talks_is_asked_agrees_and_comes_back(tmp
             {"agree": True},
             {"forget": True},
         ]
-        words = ["node", str(Path(__file__).with_name("ag_ui.mjs")), str(NPM), f"http://127.0.0.1:{web.port}/ag-ui"]
+        words = [NODE, str(Path(__file__).with_name("ag_ui.mjs")), str(NPM), f"http://127.0.0.1:{web.port}/ag-ui"]
         with anyio.fail_after(NODE_S):
             done = await anyio.run_process([*words, web.token, "t9", json.dumps(steps)], check=False)
         assert done.returncode == 0, done.stderr.decode()

@@ -1,15 +1,18 @@
 """`/chatkit` over HTTP, by openai-chatkit's own server classes; needs the extra `chatkit`."""
 
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
+
+from punchlist_testing.optional import require_package
 
 with warnings.catch_warnings():  # ChatKit warns of classes of its own
     warnings.simplefilter("ignore")
-    pytest.importorskip("chatkit.server", reason="needs the extra chatkit")
+    require_package("chatkit")
+    import_module("chatkit.server")
 
 from punchlist_testing.web import Web, served
 

@@ -5,19 +5,17 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import unicodedata
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import pytest
-
 from punchlist.cli import words
 from punchlist.cli.render import as_tree, shared_note, since, state_of
 from punchlist.text import safe, safe_block
 from punchlist.web.files import PAGE, is_made_of_sources
+from punchlist_testing.optional import NODE
 from punchlist_testing.unmeasured import untraced
 from punchlist_testing.web import Web
 
@@ -91,11 +89,8 @@ def test_what_is_sent_was_made_of_the_sources_as_they_are() -> None:
 
 def in_node(*asked: dict[str, Any]) -> list[Any]:
     """What the page's modules answer."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed")
     lines = "\n".join(json.dumps(each) for each in asked)
-    program = [node, Path(__file__).with_name("page.mjs")]
+    program = [NODE, Path(__file__).with_name("page.mjs")]
     done = subprocess.run(program, input=lines, text=True, capture_output=True, timeout=30, check=False)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -20,6 +20,7 @@ from punchlist_faults import judge
 from punchlist_faults.load import Ack, Entry
 from punchlist_faults.options import Figures, Options, Unavailable, Violation, main, need, workplace
 from punchlist_faults.process import Daemon, Ended, daemon_in, eventually
+from punchlist_testing.optional import explain, find_program
 from punchlistd.store.port import LogUnusable
 
 CALLS = ("pwrite64", "fdatasync", "fsync", "ftruncate", "fallocate", "rename", "link", "unlink", "openat")
@@ -303,8 +304,8 @@ def faults(number: int) -> list[Fault]:
 
 def why_not() -> str:
     """Why this machine can't do it; "" if it can."""
-    if shutil.which("strace") is None:
-        return "needs strace"
+    if find_program("strace") is None:
+        return explain("strace")
     tried = subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], check=False, capture_output=True, text=True)
     return f"tracing is not allowed: {tried.stderr.strip()}" if tried.returncode else ""
 

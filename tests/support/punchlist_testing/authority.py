@@ -1,12 +1,11 @@
 """Certificates for tests, made by openssl: an authority of our own, and what it signs."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
+from punchlist_testing.optional import needs
 
-needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl, which makes certificates")
+needs_openssl = needs("openssl")
 
 
 class Authority:

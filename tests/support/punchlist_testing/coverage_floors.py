@@ -1,7 +1,7 @@
 """How much of each part of the sources, and of each module, the suite must cover: lines and branches together.
 
-Run with REPORT PART…, it reads the JSON report of coverage.py, prints the figures and what falls short, and exits with
-1 if anything does.
+Run with REPORT [PART…], it reads the JSON report of coverage.py, prints the figures and what falls short, and exits
+with 1 if anything does. Without PART it judges what `make coverage` measures.
 """
 
 import json
@@ -9,6 +9,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from punchlist_testing import nats_server, postgres_server
+from punchlist_testing.optional import explain
 
 MODULE = 80
 """What each module must reach, in per cent: the figure of its part must not hide one that nothing runs."""
@@ -29,22 +32,35 @@ PARTS = {
     "mcp": Part(("client/punchlist/mcp/", "client/punchlist/cli/commands/mcp.py"), 90),
     # And these the Agents SDK: `make agents-sdk` measures them.
     "agents-sdk": Part(("client/punchlist/chat/models/agents_sdk.py", "client/punchlist/web/chatkit.py"), 80),
-    # These talk to a NATS server: `make test` judges them where `make nats-server` has fetched one.
+    # Only tests with a NATS server run these.
     "nats": Part(
         (
             "client/punchlist/cli/commands/space.py",
             "daemon/punchlistd/machines.py",
             "daemon/punchlistd/shared/history.py",
+            "daemon/punchlistd/shared/left.py",
             "daemon/punchlistd/shared/nats",
             "daemon/punchlistd/shared/link_keeper.py",
             "daemon/punchlistd/shared/link_refusals.py",
+            "daemon/punchlistd/shared/refusals.py",
             "daemon/punchlistd/shared/sharing.py",
         ),
         80,
     ),
-    # And these to a PostgreSQL server: judged where one is installed.
+    # And only tests with a PostgreSQL server these.
     "postgres": Part(("daemon/punchlistd/shared/postgres",), 80),
 }
+
+
+SERVERS = {"nats": ("nats-server", nats_server.program), "postgres": ("postgres", postgres_server.programs)}
+"""Part → the server that its tests need, by its name in `optional.NEEDS`, and the function that finds it."""
+
+
+def choose_parts() -> tuple[list[str], list[str]]:
+    """Return the parts that `make coverage` can judge here, and a line for each that lacks its server."""
+    lacking = {part: explain(server) for part, (server, find) in SERVERS.items() if find() is None}
+    parts = [part for part in ("daemon", "schemas", "client", *SERVERS) if part not in lacking]
+    return parts, [f"{part}: not judged, it {reason}" for part, reason in lacking.items()]
 
 
 def part_of(path: str) -> str:
@@ -86,8 +102,9 @@ def _percent(*summaries: Mapping[str, int]) -> float:
 def main(arguments: list[str]) -> int:
     """Judge a report; returns the exit code."""
     report, *parts = arguments
+    parts, lacking = (parts, list[str]()) if parts else choose_parts()
     figures, short = judged(json.loads(Path(report).read_text("utf-8"))["files"], parts)
-    print("\n".join([*figures, *short]))
+    print("\n".join([*figures, *lacking, *short]))
     if short:
         print("write the missing tests, or delete what nothing uses; .venv/bin/coverage report names the lines")
     return 1 if short else 0

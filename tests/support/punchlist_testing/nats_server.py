@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-import pytest
+from punchlist_testing.optional import find_program, needs
 
 ROOT = Path(__file__).resolve().parents[3]
 FETCHED = ROOT / "build/nats-server/bin/nats-server"
@@ -27,7 +27,7 @@ PORT = 24222
 @cache
 def program() -> str | None:
     """A server that is new enough: the fetched one, else that of PATH."""
-    for found in (str(FETCHED), shutil.which("nats-server")):
+    for found in (str(FETCHED), find_program("nats-server")):
         if found is None or not os.path.exists(found):
             continue
         version = subprocess.run([found, "--version"], check=True, capture_output=True, text=True).stdout
@@ -37,9 +37,7 @@ def program() -> str | None:
     return None
 
 
-needs_server = pytest.mark.skipif(
-    program() is None, reason="needs nats-server 2.14 or newer: make nats-server fetches one"
-)
+needs_server = needs("nats-server", program() is not None)
 
 
 def own_address() -> str:

@@ -15,10 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from punchlist.cli.space_postgres import Login, login, sql
 from punchlist_testing.nats_server import own_address
+from punchlist_testing.optional import needs
 
 READY_S = 60.0
 PORT = 5432
@@ -47,9 +46,7 @@ def _user() -> str | None:
     return next((name for name in ("postgres", "nobody") if name in names), None)
 
 
-needs_postgres = pytest.mark.skipif(
-    programs() is None, reason="needs PostgreSQL 13 or newer: postgres, initdb and psql in PATH or /usr/lib/postgresql"
-)
+needs_postgres = needs("postgres", programs() is not None)
 
 
 def _as_user() -> dict[str, Any]:

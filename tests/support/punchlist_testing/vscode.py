@@ -10,10 +10,11 @@ import zipfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from punchlist_testing.optional import has_package
 
 ROOT = Path(__file__).resolve().parents[3]
 EXTENSION = ROOT / "editors" / "vscode"
@@ -50,11 +51,9 @@ ANSWER_S = 30.0
 """How long one piece of code may take, in seconds."""
 
 
-def missing() -> str | None:
-    """What is not there of what a real VS Code needs; None if all is."""
-    if not (_SERVER.exists() and NODE.exists() and find_spec("playwright")):
-        return "make editors brings VS Code"
-    return None if _chromium() else "Chromium is not installed (Debian: chromium)."
+def is_installed() -> bool:
+    """Return whether everything that a real VS Code needs is here."""
+    return _SERVER.exists() and NODE.exists() and has_package("playwright") and _chromium() is not None
 
 
 def _chromium() -> str | None:

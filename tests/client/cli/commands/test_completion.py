@@ -1,5 +1,4 @@
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from punchlist.cli import main
 from punchlist.cli.arguments import COMMON
 from punchlist.cli.index import COMMANDS
+from punchlist_testing.optional import needs
 from punchlist_testing.terminal import Terminal, environment
 
 CHECKOUT = Path(__file__).parents[4] / "completions"
@@ -38,10 +38,8 @@ def test_the_command_prints_the_script(shell: str, capfd: pytest.CaptureFixture[
     assert capfd.readouterr().out == script(shell)
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", ["bash", *(pytest.param(name, marks=needs(name)) for name in ("zsh", "fish"))])
 def test_the_shell_can_read_its_script(shell: str, tmp_path: Path) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
     path = tmp_path / "script"
     path.write_text(script(shell))
     subprocess.run([shell, "-n", str(path)], check=True, timeout=20)
@@ -90,7 +88,6 @@ def with_punch(tmp_path: Path) -> str:
     return f"{program.parent}:{os.environ['PATH']}"
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_bash_offers_the_tasks_of_the_list_that_is_meant_and_the_names_of_lists(punch: Any, tmp_path: Path) -> None:
     punch("add", "a")
     punch("add", "b")
@@ -114,7 +111,7 @@ def two_lists(punch: Any) -> None:
     punch("add", "elsewhere", "-c", "site")
 
 
-@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed, so nobody loads its script here")
+@needs("fish")
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
@@ -138,7 +135,7 @@ def test_fish_offers_what_fits(tmp_path: Path, line: str, offered: list[str]) ->
     assert [found.partition("\t")[0] for found in done.stdout.splitlines()] == offered
 
 
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed, so nobody loads its script here")
+@needs("zsh")
 @pytest.mark.parametrize("loaded", ["fpath", "eval"])
 @pytest.mark.usefixtures("two_lists")
 def test_zsh_offers_what_fits(tmp_path: Path, loaded: str) -> None:

