@@ -20,7 +20,7 @@ FACES := build/faces/.ready
 NATS := build/nats-server/bin/nats-server
 SUITE = -m 'not long' -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(MAKE_TERMOUT),--color=yes)
 # Programs that some tests need, each with its Debian package.
-PACKAGES := postgres:postgresql nvim:neovim emacs:emacs-nox zsh:zsh fish:fish nc:netcat-openbsd openssl:openssl curl:curl strace:strace
+PACKAGES := postgres:postgresql nvim:neovim emacs:emacs-nox zsh:zsh fish:fish nc:netcat-openbsd openssl:openssl curl:curl strace:strace mount:mount ps:procps systemd-analyze:systemd
 DOCS := build/docs/venv/bin
 FLOORS := -m punchlist_testing.coverage_floors
 CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
@@ -55,13 +55,13 @@ test: $(READY) ## Run the tests that need nothing else installed (PYTEST="-k nam
 coverage: optional $(READY) ## Run the tests with all optional programs, and check how much of the sources they cover.
 	@$(compiled_tests) $(covered_tests)
 
-optional: $(READY) ## Install the programs that some tests need: a NATS server, and by apt as root PostgreSQL, editors, shells.
+optional: $(READY) ## Install the programs that some tests need: a NATS server, and by apt (root, or SUDO=sudo) PostgreSQL, editors, shells.
 	@$(MAKE) $(NATS) || echo 'not installed: a NATS server; tests that need one are skipped'
 	@PATH=$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' :); missing=(); \
 	for pair in $(PACKAGES); do command -v "$${pair%:*}" >/dev/null || missing+=("$${pair#*:}"); done; \
 	(($${#missing[@]} == 0)) || { \
 		echo "installing $${missing[*]}"; mkdir -p build; \
-		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$${missing[@]}"; } \
+		{ $(SUDO) apt-get update && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install --yes --no-install-recommends "$${missing[@]}"; } \
 			&>build/optional.log || \
 		echo "not installed: $${missing[*]} (see build/optional.log); tests that need them are skipped"; }
 

@@ -20,6 +20,7 @@ from punchlist.launch import Target, is_stopped
 from punchlist_schemas.events import TaskAdded
 from punchlist_testing.daemon import Spawned
 from punchlist_testing.faces import Connect
+from punchlist_testing.optional import needs
 
 WRITERS = 4
 EACH = 40
@@ -191,6 +192,7 @@ def test_many_that_start_at_once_meet_at_one_daemon(environment: Path) -> None:
     assert len(set(pids)) == 1
 
 
+@needs("mount")
 @pytest.mark.skipif(os.getuid() != 0, reason="a mount namespace takes root")
 def test_a_daemon_in_a_sandbox_with_files_of_its_own_is_refused_before_any_call(
     environment: Path, open_client: Connect

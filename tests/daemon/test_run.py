@@ -19,6 +19,7 @@ import pytest
 
 from punchlist.launch import connect
 from punchlist_testing.daemon import Raw, Spawned, spawned_daemon
+from punchlist_testing.optional import needs
 
 SOON_S = 10.0
 
@@ -143,6 +144,7 @@ def test_what_must_be_put_right_first_ends_with_78_and_is_left_as_it_was(
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
+@needs("mount")
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can take /proc away")
 def test_without_proc_the_daemon_says_that_it_needs_it(tmp_path: Path) -> None:
     daemon = shlex.join(

@@ -17,6 +17,7 @@ import anyio.lowlevel
 import pytest
 from anyio.to_thread import run_sync
 
+from punchlist_testing.optional import require_program
 from punchlist_testing.store import CLEARED, DELETED, OpenedLog, Scribe, said
 from punchlistd.store import operations, schema, sqlite
 from punchlistd.store.high_water_mark import HighWaterMark, read_position
@@ -484,6 +485,7 @@ async def test_after_a_write_error_the_log_refuses_everything(path: str, monkeyp
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 2 MiB."""
+    require_program("mount")
     point = tmp_path / "small"
     point.mkdir()
     mounted = subprocess.run(

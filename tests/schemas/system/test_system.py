@@ -18,6 +18,7 @@ import pytest
 from punchlist_schemas import rendezvous
 from punchlist_schemas.system import linux, macos, os_calls
 from punchlist_testing.daemon import READY_S
+from punchlist_testing.optional import needs
 
 ROOT = Path(__file__).resolve().parents[3]
 BOTH = pytest.mark.parametrize("system", [linux, macos], ids=["linux", "macos"])
@@ -127,7 +128,7 @@ async def test_the_end_of_a_child_is_told_in_the_loop(system: types.ModuleType) 
         assert child.wait() == -signal.SIGKILL
 
 
-@BOTH
+@pytest.mark.parametrize("system", [linux, pytest.param(macos, marks=needs("ps"))], ids=["linux", "macos"])
 def test_processes_are_known_by_name_parent_start_and_words(system: types.ModuleType) -> None:
     child = subprocess.Popen(["cat", "-u"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:

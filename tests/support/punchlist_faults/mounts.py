@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from punchlist_faults.options import Unavailable
+from punchlist_testing.optional import explain, find_program
 
 _INSIDE = "PUNCHLIST_FAULTS_NAMESPACE"
 _EXT4_SHUTDOWN = 0x8004587D
@@ -25,7 +26,9 @@ def why_not(*programs: str, network: bool = False) -> str:
     """Why this machine can't mount or lacks a program; "" if it can."""
     if os.getuid() != 0:
         return "needs root, to mount"
-    missing = [name for name in ("unshare", "mount", "umount", *programs) if shutil.which(name) is None]
+    if find_program("mount") is None:
+        return explain("mount")
+    missing = [name for name in ("unshare", *programs) if shutil.which(name) is None]
     if missing:
         return f"needs {', '.join(missing)}"
     probe = [*_namespace(network), "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/mnt"]

@@ -54,6 +54,8 @@ NEEDS = {
     "nc": Need("netcat", "make coverage"),
     "openssl": Need("openssl", "make coverage"),
     "curl": Need("curl", "make coverage"),
+    "mount": Need("mount", "make coverage"),
+    "ps": Need("ps", "make coverage"),
     "strace": Need("strace", "make coverage"),
     "systemd-analyze": Need("systemd", "make coverage"),
 }

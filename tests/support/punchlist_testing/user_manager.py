@@ -14,6 +14,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from punchlist_testing.optional import explain, find_program
+
 ROOT = Path(__file__).resolve().parents[3]
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
@@ -58,8 +60,8 @@ def systemd_program() -> str:
     )
     for missing, why in (
         (os.getuid() != 0, "only root can make the namespace for it"),
-        (not found, "systemd is not installed (apt-get install systemd)"),
-        (not all(map(shutil.which, ("unshare", "setpriv", "systemctl"))), "unshare, setpriv or systemctl is missing"),
+        (not found or find_program("systemd-analyze") is None, explain("systemd-analyze")),
+        (not all(map(shutil.which, ("unshare", "setpriv", "mount"))), explain("mount")),
     ):
         if missing:
             raise Unavailable(why)
