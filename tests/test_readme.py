@@ -29,10 +29,6 @@ def test_a_command_that_a_page_shows_is_understood(line: str) -> None:
     assert args.former == ""
 
 
-def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_a_make_target_that_a_page_names_exists(page: str) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))

@@ -14,14 +14,14 @@ from punchlist_testing.daemon import Raw, Spawned, spawned_daemon
 from punchlist_testing.optional import NODE, NPM, needs, require_program
 
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text("utf-8")
+PROTOCOL = (ROOT / "docs/protocol.md").read_text("utf-8")
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
 PATIENCE_S = 30
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spawned]:
-    # The README speaks of $XDG_RUNTIME_DIR/punchlist/daemon.sock.
+    # The page names $XDG_RUNTIME_DIR/punchlist/daemon.sock.
     directory = tmp_path_factory.mktemp("runtime")
     (directory / "punchlist").symlink_to("run")
     with spawned_daemon(directory) as running:
@@ -56,11 +56,11 @@ def titles(daemon: Spawned, conversation: str) -> list[str]:
         peer.close()
 
 
-def test_the_readmes_lines_for_netcat_work(daemon: Spawned, environment: dict[str, str]) -> None:
+def test_the_lines_for_netcat_work(daemon: Spawned, environment: dict[str, str]) -> None:
     netcat = require_program("nc")
     if "-N" not in subprocess.run([netcat, "-h"], capture_output=True, text=True, check=False).stderr:
         pytest.skip("this nc does not close its side at the end of its input")
-    command, *calls = block(README, "console", "nc -U").splitlines()
+    command, *calls = block(PROTOCOL, "console", "nc -U").splitlines()
     assert command.startswith("$ nc -U ")
     said = subprocess.run(
         ["sh", "-c", command.removeprefix("$ ").replace("nc -U", "nc -N -U")],
@@ -106,19 +106,6 @@ def test_fifteen_lines_of_python_without_any_library_are_a_client(environment: d
         check=True,
     ).stdout
     assert said == "list ['completed']\n"
-
-
-def test_the_readmes_python_sample_works(daemon: Spawned, environment: dict[str, str]) -> None:
-    said = subprocess.run(
-        [sys.executable, "-c", block(README, "python", "punchlist.connect()")],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        env=environment,
-        check=True,
-    ).stdout
-    assert said == "1 pending Write the parser\n"
-    assert titles(daemon, "release-1.0") == ["Write the parser"]
 
 
 EDITOR_LIBRARY = """
