@@ -10,7 +10,7 @@ import pytest
 
 from punchlist.cli.index import COMMANDS, GROUPS
 from punchlist_packages import debian, man
-from punchlist_packages.version import ROOT, STATED, stamped
+from punchlist_packages.hatch_build import ROOT, STATED, stamped
 
 
 def git(root: Path, *words: str) -> str:

@@ -98,7 +98,7 @@ def test_a_daemon_of_a_lower_version_is_older_and_one_of_a_higher_is_not(
 
 
 def test_versions_are_in_the_order_of_their_releases() -> None:
-    ordered = ["0.1.0", "0.2.0.dev0", "0.2.0rc1.dev1", "0.2.0rc1", "0.2.0rc2", "0.2.0", "0.2.0.post3", "0.2.1", "0.10.0"]
+    ordered = "0.1.0 0.2.0.dev0 0.2.0rc1.dev1 0.2.0rc1 0.2.0rc2 0.2.0 0.2.0.post3 0.2.1 0.10.0".split()
     stamped = [f"{version}+g58f14210.changed" for version in ordered]
     assert sorted(reversed(stamped), key=other_build._order) == stamped  # pyright: ignore[reportPrivateUsage]
 

@@ -20,7 +20,7 @@ EXTENSION = ROOT / "editors" / "vscode"
 VSIX = EXTENSION / "punchlist.vsix"
 _DRIVER = ROOT / "tests" / "support" / "vscode_driver"
 _SERVER = ROOT / "build" / "editors" / "server" / "node_modules" / "code-server"
-NODE = ROOT / "build" / "editors" / "bin" / "node"
+NODE = ROOT / "build" / "node" / "node"
 _MANIFEST = (
     '<PackageManifest Version="2.0.0" xmlns="http://schemas.microsoft.com/developer/vsx-schema/2011"><Metadata>'
     '<Identity Language="en-US" Id="punchlist-driver" Version="0.0.1" Publisher="punchlist"/></Metadata>'
@@ -52,7 +52,7 @@ ANSWER_S = 30.0
 
 def missing() -> str | None:
     """What is not there of what a real VS Code needs; None if all is."""
-    if not (_SERVER.exists() and NODE.exists() and find_spec("playwright")):
+    if not (VSIX.exists() and _SERVER.exists() and NODE.exists() and find_spec("playwright")):
         return "make editors brings VS Code"
     return None if _chromium() else "Chromium is not installed (Debian: chromium)."
 
