@@ -110,7 +110,8 @@ def _declare(to: argparse.ArgumentParser, arguments: tuple[Argument, ...]) -> No
     for argument in arguments:
         options = dict(argument.options)
         if argument.complete == "method":
-            options["choices"] = tuple(METHODS)
+            # shtab doesn't escape a dollar for fish, which then reads none of the script.
+            options["choices"] = tuple(name for name in METHODS if "$" not in name)
         if argument.complete == "setting":
             options["choices"] = tuple(f"{one.name}={value}" for one in SETTINGS for value in (one.values or ("",)))
         action: Any = to.add_argument(*argument.flags, help=argument.help.replace("%", "%%"), **options)
