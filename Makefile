@@ -22,7 +22,7 @@ FACES := build/faces/.ready
 NATS := build/nats-server/bin/nats-server
 POSTGRES := $(firstword $(wildcard /usr/lib/postgresql/*/bin/postgres) $(shell command -v postgres))
 DOCS := build/docs/venv/bin
-COMPLETIONS := completions/bash/punch
+COMPLETIONS := $(addprefix completions/,bash/punch zsh/_punch fish/punch.fish)
 FLOORS := tests/support/punchlist_testing/coverage_floors.py
 CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
@@ -66,7 +66,7 @@ check: $(READY) ## Check format, lint, types and generated files.
 .PHONY: completions
 completions: $(COMPLETIONS) ## Generate the completion scripts from the commands.
 
-# Choices of options come from many modules, so all of them are sources.
+# Choices of options come from many modules, so all of them are sources. One run writes all scripts.
 $(COMPLETIONS): $(READY) completions/generate.py $(shell find client schemas -name '*.py')
 	@$(BIN)/python completions/generate.py
 
@@ -281,7 +281,7 @@ dist-test: dist ## Install each of them in a clean place and use it: venv, pipx,
 	@DIST_TEST=1 $(BIN)/pytest tests/packages -q --timeout 600 $(PYTEST)
 
 clean: ## Remove caches, coverage data and build results (.venv stays).
-	@rm -rf build dist htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json .pytest.output
+	@rm -rf build dist $(COMPLETIONS) $(PAGE)/built $(VSIX) htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json .pytest.output
 	@find daemon client schemas tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pytest rewrites the asserts of each file of tests and keeps the result. Each worker needs them all: in a new checkout,
