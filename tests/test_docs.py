@@ -6,14 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from punchlist_testing.sentences import rewritten
-
 ROOT = Path(__file__).resolve().parents[1]
 TOP = sorted(path.name for path in ROOT.glob("*.md"))
 PAGES = [*TOP, *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
-
-GENERATED = {"docs/dialects.md", "docs/performance.md"}
-"""Pages that a program writes, line by line as it likes."""
 
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(?<!`)\]\((?!https?:)([^)\s]*)\)")
@@ -61,73 +56,3 @@ def test_every_source_file_that_the_theory_of_operation_names_exists() -> None:
     places = (ROOT, ROOT / "daemon/punchlistd", ROOT / "client/punchlist")
     assert len(named) > 15
     assert [name for name in named if not any((place / name).exists() for place in places)] == []
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in GENERATED])
-def test_a_page_has_one_sentence_a_line(page: str) -> None:
-    source = (ROOT / page).read_text("utf-8")
-    assert source == rewritten(source), f"python tests/support/punchlist_testing/sentences.py {page}"
-
-
-def test_sentences_get_lines_and_code_tables_and_brackets_stay() -> None:
-    page = """# A. B.
-
-First one. Second `a. B` one
-goes on. "Third." (Fourth. Still it.) Version 1.5 is e.g. Fine.
-
-| a. B. | c |
-|---|---|
-
-```sh
-Not. Touched.
-```
-
-- **Item.** More
-  of it. End
-    1. Inner. One
-"""
-    wanted = """# A. B.
-
-First one.
-Second `a. B` one goes on.
-"Third."
-(Fourth. Still it.)
-Version 1.5 is e.g. Fine.
-
-| a. B. | c |
-|---|---|
-
-```sh
-Not. Touched.
-```
-
-- **Item.**
-  More of it.
-  End
-    1. Inner.
-       One
-"""
-    assert rewritten(page) == wanted
-    assert rewritten(wanted) == wanted
-
-
-def faults_of(changelog: str) -> list[str]:
-    """What is said twice in one version of a changelog, and the blank lines that cut its lists."""
-    faults: list[str] = []
-    for version in re.split(r"^## ", changelog, flags=re.MULTILINE)[1:]:
-        lines = [line for line in version.splitlines() if line.startswith(("### ", "- "))]
-        faults += [line for line in dict.fromkeys(lines) if lines.count(line) > 1]
-        faults += re.findall(r"^(?:- |  ).*\n\n(- .*)", version, re.MULTILINE)
-        faults += re.findall(r"^\S.*\n(### .*)", version, re.MULTILINE)
-    return faults
-
-
-def test_the_changelog_says_nothing_twice_and_its_lists_are_whole() -> None:
-    assert faults_of((ROOT / "CHANGELOG.md").read_text("utf-8")) == []
-
-
-@pytest.mark.parametrize(
-    "entries", ["### A\n\n- a\n\n### A\n", "### A\n\n- a\n- b\n- a\n", "### A\n\n- a\n\n- b\n", "### A\n\n- a\n### B\n"]
-)
-def test_a_garbled_changelog_is_found(entries: str) -> None:
-    assert len(faults_of(f"## [Unreleased]\n\n{entries}")) == 1

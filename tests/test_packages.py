@@ -10,7 +10,7 @@ import pytest
 
 from punchlist.cli.index import COMMANDS, GROUPS
 from punchlist_packages import debian, man
-from punchlist_packages.version import ROOT, STATED, stamped
+from punchlist_packages.hatch_build import ROOT, STATED, stamped
 
 
 def git(root: Path, *words: str) -> str:
@@ -22,10 +22,10 @@ def git(root: Path, *words: str) -> str:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Files that state 0.1.0."""
+    """Files that state 0.2.0.dev0."""
     for path in STATED:
         (tmp_path / path).parent.mkdir(parents=True)
-        (tmp_path / path).write_text('__version__ = "0.1.0"\n')
+        (tmp_path / path).write_text('__version__ = "0.2.0.dev0"\n')
     return tmp_path
 
 
@@ -34,7 +34,7 @@ def test_the_version_is_the_tags_with_the_commit_behind_it(tree: Path) -> None:
     git(tree, "add", ".")
     git(tree, "commit", "-qm", "one")
     first = git(tree, "rev-parse", "--short=8", "HEAD")
-    assert stamped(tree) == f"0.1.0+g{first}"
+    assert stamped(tree) == f"0.2.0.dev0+g{first}"
     git(tree, "tag", "v0.2.0")
     assert stamped(tree) == f"0.2.0+g{first}"
     git(tree, "commit", "-qm", "two", "--allow-empty")
@@ -48,7 +48,7 @@ def test_a_tag_that_is_no_version_leaves_what_the_files_state(tree: Path) -> Non
     git(tree, "init", "-q")
     git(tree, "commit", "-qm", "one", "--allow-empty")
     git(tree, "tag", "v1-of-the-demo")
-    assert stamped(tree) == "0.1.0"
+    assert stamped(tree) == "0.2.0.dev0"
 
 
 def test_an_unpacked_sdist_states_its_own_version_also_inside_another_repository(tree: Path) -> None:
@@ -71,7 +71,7 @@ def test_debian_orders_a_pre_release_before_its_release_and_what_follows_behind_
 
 
 def test_each_command_has_a_manual_page_that_apropos_finds_and_that_tells_all_options() -> None:
-    pages = man.pages("0.1.0")
+    pages = man.pages("0.2.0")
     named = {name: f"punch-{name.replace(' ', '-')}" for name in (*COMMANDS, *GROUPS)}
     assert set(pages) == {"punch", "punchlistd", *named.values()}
     for name, page in pages.items():
@@ -86,7 +86,7 @@ def test_each_command_has_a_manual_page_that_apropos_finds_and_that_tells_all_op
 def test_no_text_of_ours_is_taken_for_a_request_of_roff() -> None:
     assert man.escaped(".so /etc/passwd\n'br\na\\b --all") == "\\&.so /etc/passwd\n\\&'br\na\\eb \\-\\-all"
     requests = {".TH", ".SH", ".SS", ".PP", ".TP", ".nf", ".fi"}
-    for page in man.pages("0.1.0").values():
+    for page in man.pages("0.2.0").values():
         assert {line.split()[0] for line in page.splitlines() if line.startswith((".", "'"))} <= requests
 
 

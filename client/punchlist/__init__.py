@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from punchlist_schemas.results import SetStatusResult
     from punchlist_schemas.things import Counts, Gate, Link, Message, Note, SettingsPatch, Task
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "__version__",

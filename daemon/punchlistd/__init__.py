@@ -1,3 +1,3 @@
 """The daemon: keeps conversations' event logs, decides what is asked of them, pushes what happened."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"

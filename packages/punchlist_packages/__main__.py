@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 from punchlist_packages import bundle, debian
-from punchlist_packages.version import ROOT, stamped
+from punchlist_packages.hatch_build import ROOT, stamped
 
 _FALLBACK_EPOCH = 1_577_836_800
 """The time of the files where no commit tells one: 2020."""

@@ -9,7 +9,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from punchlist_packages.version import ROOT
+from punchlist_packages.hatch_build import ROOT
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 GLIBC = "2.28"

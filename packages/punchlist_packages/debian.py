@@ -10,17 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from punchlist_packages import bundle, man
-from punchlist_packages.version import ROOT
+from punchlist_packages.hatch_build import COMPLETIONS, ROOT, SHIPPED
 
 PRIVATE = "usr/lib/punchlist"
 _SCRIPT = "#!/{private}/bin/python -P\nimport sys\nfrom {module} import main\nsys.exit(main())\n"
 _PROGRAMS = {"punch": "punchlist.cli", "punchlist": "punchlist.cli", "punchlistd": "punchlistd.__main__"}
-_FILES = {
-    "completions/bash/punch": "usr/share/bash-completion/completions/punch",
-    "completions/zsh/_punch": "usr/share/zsh/vendor-completions/_punch",
-    "completions/fish/punch.fish": "usr/share/fish/vendor_completions.d/punch.fish",
-    "README.md": "usr/share/doc/punchlist/README.md",
-}
 
 _CONTROL = """\
 Package: punchlist
@@ -69,7 +63,7 @@ def make(target: Path, root: Path, site: Path, machine: str, stamped: str, epoch
     for python in bundle.PYTHONS[1:]:
         (root / PRIVATE / "lib" / f"python{python}").symlink_to(f"python{bundle.PYTHONS[0]}")
     _environment(root)
-    _shared(root, stamped, epoch)
+    _shared(root, site, stamped, epoch)
     public = stamped.partition("+")[0]
     names = {"private": PRIVATE, "library": library}
     size = sum(path.stat().st_size for path in _regular(root))
@@ -109,9 +103,12 @@ def _environment(root: Path) -> None:
         (root / "usr/bin" / name).symlink_to(f"../lib/punchlist/bin/{name}")
 
 
-def _shared(root: Path, stamped: str, epoch: int) -> None:
-    for source, target in _FILES.items():
-        _write(root / target, (ROOT / source).read_text("utf-8"))
+def _shared(root: Path, site: Path, stamped: str, epoch: int) -> None:
+    _write(root / "usr/share/doc/punchlist/README.md", (ROOT / "README.md").read_text("utf-8"))
+    for script, place in COMPLETIONS.items():
+        # Debian's zsh looks elsewhere than zsh itself.
+        target = root / "usr/share" / place.replace("site-functions", "vendor-completions")
+        _write(target, (site / SHIPPED / "completions" / script).read_text("utf-8"))
     (root / "usr/share/bash-completion/completions/punchlist").symlink_to("punch")
     for unit in sorted(path for path in (ROOT / "systemd").iterdir() if path.is_file()):
         text = unit.read_text("utf-8").replace("ExecStart=%h/.local/bin/", "ExecStart=/usr/bin/")

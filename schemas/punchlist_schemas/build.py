@@ -8,7 +8,7 @@ _PACKAGES = ("punchlistd", "punchlist_schemas")
 
 
 def build_stamp(version: str) -> str:
-    """The version and a digest of the installed daemon's sources: `0.1.0+1f0c8a2b`; without them the version alone.
+    """The version and a digest of the installed daemon's sources: `0.2.0+1f0c8a2b`; without them the version alone.
 
     The digest is of names and lengths, which takes about a millisecond: other code is told from this one, except for
     edits that keep every file's length. Two installations of the same files have the same stamp.

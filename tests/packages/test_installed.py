@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -13,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from punchlist_packages.version import ROOT
+from punchlist.cli.vscode_extension import ID
+from punchlist_packages.hatch_build import ROOT
 
 DIST = ROOT / "dist"
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -89,6 +91,74 @@ def use(user: User, punch: str | Path, stamp: str) -> None:
         user.run("/bin/sh", "-c", f"cd / && {program} -P -m punchlistd --version")
     finally:
         user.run(punch, "daemon", "stop")
+
+
+def names(wheel: Path) -> set[str]:
+    """The files of a wheel below its data, and the modules."""
+    with zipfile.ZipFile(wheel) as packed:
+        return {name.partition(".data/")[2] or name for name in packed.namelist() if ".dist-info/" not in name}
+
+
+COMPLETIONS = {
+    "data/share/bash-completion/completions/punch",
+    "data/share/zsh/site-functions/_punch",
+    "data/share/fish/vendor_completions.d/punch.fish",
+    *(f"punchlist/shipped/completions/{name}" for name in ("bash/punch", "zsh/_punch", "fish/punch.fish")),
+}
+BUILT = {f"punchlist/web/page/built/{name}" for name in ("app.js", "page.css", "sources.sha256")}
+VSIX = "punchlist/shipped/editors/vscode/punchlist.vsix"
+SERVED = """
+import asyncio, sys
+from punchlist.web.files import PAGE, Files
+from starlette.requests import Request
+asked = Request({"type": "http", "method": "GET", "headers": [], "path_params": {"name": "app.js"}})
+assert asyncio.run(Files().file(asked)).body == (PAGE / sys.argv[1]).read_bytes()
+"""
+
+
+def test_a_wheel_made_of_a_fresh_clone_without_node_serves_the_sources_of_the_page(user: User, stamp: str) -> None:
+    subprocess.run(["git", "clone", "-q", ROOT, user.home / "clone"], check=True)
+    (user.home / "bin").mkdir()
+    (user.home / "bin/git").symlink_to(str(shutil.which("git")))
+    user.env["PATH"] = str(user.home / "bin")
+    user.run(sys.executable, "-m", "venv", user.home / "venv")
+    pip = user.home / "venv/bin/pip"
+    user.run(pip, "wheel", "-qq", "--no-deps", "--wheel-dir", user.home, user.home / "clone")
+    (wheel,) = user.home.glob("*.whl")
+    assert names(wheel) == names(made("*.whl")) - BUILT - {VSIX}
+    assert names(wheel) >= COMPLETIONS
+    user.run(pip, "install", "-qq", f"{wheel}[web]")
+    user.run(user.home / "venv/bin/python", "-c", SERVED, "app.js")
+    done = subprocess.run(
+        [user.home / "venv/bin/punch", "setup", "vscode-extension"],
+        env=user.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "run make vscode" in done.stderr) == (78, True)
+
+
+def test_the_wheel_and_that_of_the_sdist_hold_the_built_page_and_the_extension(user: User) -> None:
+    user.run(sys.executable, "-m", "venv", user.home / "venv")
+    pip = user.home / "venv/bin/pip"
+    user.run(pip, "wheel", "-qq", "--no-deps", "--wheel-dir", user.home, made("*.tar.gz"))
+    (wheel,) = user.home.glob("*.whl")
+    assert names(wheel) == names(made("*.whl")) >= {*COMPLETIONS, *BUILT, VSIX}
+    user.run(pip, "install", "-qq", f"{wheel}[web]")
+    user.run(user.home / "venv/bin/python", "-c", SERVED, "built/app.js")
+    with zipfile.ZipFile(wheel) as packed, zipfile.ZipFile(packed.open(VSIX)) as extension:
+        assert sorted(name for name in extension.namelist() if name.startswith("extension/")) == [
+            "extension/LICENSE.txt",
+            "extension/dist/extension.cjs",
+            "extension/media/icon.png",
+            "extension/media/list.svg",
+            "extension/package.json",
+            "extension/readme.md",
+        ]
+        package = json.loads(extension.read("extension/package.json"))
+    assert f"{package['publisher']}.{package['name']}" == ID
+    assert "dependencies" not in package
 
 
 def serves_agents(user: User, punch: str | Path) -> None:

@@ -21,7 +21,11 @@ class UsageError(Exception):
 
 
 class NotShipped(Exception):
-    """A file that goes with the packages is not part of this installation."""
+    """A file that goes with the packages is not part of this installation; `advice` says how to get it."""
+
+    def __init__(self, message: str, advice: str) -> None:
+        super().__init__(message)
+        self.advice = advice
 
 
 class UnknownList(Exception):
@@ -163,7 +167,7 @@ def _show_unknown(error: UnknownList, _command: str) -> int:
     return REFUSED
 
 
-def _show_directory(error: DirectoryError, _command: str) -> int:
+def _show_configuration(error: "NotShipped | DirectoryError", _command: str) -> int:
     show_error("configuration", str(error), error.advice)
     return CONFIGURATION
 
@@ -187,9 +191,9 @@ _SHOWN_BY: "tuple[tuple[type[Exception], Callable[[Any, str], int]], ...]" = (
     (TimeoutError, _shown_as("timed_out", "", NO_DAEMON)),
     (FormatError, _shown_as("unreadable_file", "nothing was imported", REFUSED)),
     (UsageError, _show_usage),
-    (NotShipped, _shown_as("configuration", "install punchlist again, as a wheel", CONFIGURATION)),
     (UnknownList, _show_unknown),
-    (DirectoryError, _show_directory),
+    (NotShipped, _show_configuration),
+    (DirectoryError, _show_configuration),
     (PunchlistError, _shown_as("protocol", "punch doctor", REFUSED)),
     (OSError, _show_file),
 )

@@ -1,6 +1,7 @@
 """A daemon that runs other code than this command: replaced if it is older and idle, else named once."""
 
 import os
+import re
 import time
 from collections.abc import Callable
 
@@ -15,6 +16,7 @@ from punchlist_schemas.results import HelloResult
 
 _LEAVE_S = 10.0
 _PAUSE_S = 0.02
+_PHASES = {"dev": -4, "a": -3, "b": -2, "rc": -1, "post": 1}
 
 
 def met(caller: Caller, hello: HelloResult, target: Target, note: Callable[[str], None]) -> None:
@@ -46,14 +48,15 @@ def met(caller: Caller, hello: HelloResult, target: Target, note: Callable[[str]
 def _is_older(caller: Caller, hello: HelloResult) -> bool:
     """Whether it runs code from before this installation: of a lower version, or begun before our files came here."""
     if hello.version != __version__:
-        return _numbers(hello.version) < _numbers(__version__)
+        return _order(hello.version) < _order(__version__)
     changed = os.stat(punchlist_schemas.__file__).st_ctime
     return caller.call("daemon.status")["started_at"] / 1000 < changed
 
 
-def _numbers(version: str) -> list[int]:
-    parts = version.partition("+")[0].split(".")
-    return [int("".join(filter(str.isdecimal, part)) or 0) for part in parts]
+def _order(version: str) -> list[int]:
+    """Return a sort key: development versions and pre-releases come before their release, post-releases after it."""
+    parts: list[str] = re.findall(r"\d+|[a-z]+", version.partition("+")[0])
+    return [*(int(part) if part.isdecimal() else _PHASES.get(part, 0) for part in parts), 0]
 
 
 def _left(caller: Caller) -> bool:

@@ -7,6 +7,9 @@ from punchlist.cli.failure import NotShipped
 CHECKOUT = Path(__file__).resolve().parents[3]
 INSTALLED = Path(__file__).resolve().parents[1] / "shipped"
 
+_MADE_BY = {"completions": "make completions", "editors/vscode": "make vscode"}
+"""Folder that git doesn't hold → the command that makes it in a checkout."""
+
 
 def shipped(source: str) -> str:
     """The text of a file as it was shipped.
@@ -45,4 +48,11 @@ def shipped_path(source: str) -> Path:
     for place in (INSTALLED, CHECKOUT):
         if (path := place / source).exists():
             return path
-    raise NotShipped(f"{source} is not part of this installation")
+    command = next((command for folder, command in _MADE_BY.items() if source.startswith(folder)), None)
+    if command is None:
+        advice = "install punchlist again, as a wheel"
+    elif (CHECKOUT / "Makefile").exists():
+        advice = f"make it: {command}"
+    else:
+        advice = f"in a checkout run {command}, then install punchlist from there"
+    raise NotShipped(f"{source} is not part of this installation", advice)

@@ -90,7 +90,7 @@ def test_an_option_that_means_nothing_for_an_editor_is_refused(run: Any, option:
 def test_an_installation_without_the_plugin_says_so(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(shipped, "CHECKOUT", tmp_path)
     refused = run("setup", "neovim")
-    assert refused.code == 1
+    assert refused.code == 78
     assert "editors/nvim is not part of this installation" in refused.err
 
 

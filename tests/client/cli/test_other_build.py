@@ -97,6 +97,12 @@ def test_a_daemon_of_a_lower_version_is_older_and_one_of_a_higher_is_not(
             caller.call("daemon.shutdown")
 
 
+def test_versions_are_in_the_order_of_their_releases() -> None:
+    ordered = "0.1.0 0.2.0.dev0 0.2.0rc1.dev1 0.2.0rc1 0.2.0rc2 0.2.0 0.2.0.post3 0.2.1 0.10.0".split()
+    stamped = [f"{version}+g58f14210.changed" for version in ordered]
+    assert sorted(reversed(stamped), key=other_build._order) == stamped  # pyright: ignore[reportPrivateUsage]
+
+
 def test_a_daemon_that_was_asked_to_end_and_stays_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(other_build, "_LEAVE_S", 0.0)
     with spawned_daemon(tmp_path) as stays, Caller(socket=stays.socket, data_dir=stays.data_dir) as caller:

@@ -21,7 +21,7 @@ EXTENSION = ROOT / "editors" / "vscode"
 VSIX = EXTENSION / "punchlist.vsix"
 _DRIVER = ROOT / "tests" / "support" / "vscode_driver"
 _SERVER = ROOT / "build" / "editors" / "server" / "node_modules" / "code-server"
-NODE = ROOT / "build" / "editors" / "bin" / "node"
+NODE = ROOT / "build" / "node" / "node"
 _MANIFEST = (
     '<PackageManifest Version="2.0.0" xmlns="http://schemas.microsoft.com/developer/vsx-schema/2011"><Metadata>'
     '<Identity Language="en-US" Id="punchlist-driver" Version="0.0.1" Publisher="punchlist"/></Metadata>'
@@ -53,7 +53,8 @@ ANSWER_S = 30.0
 
 def is_installed() -> bool:
     """Return whether everything that a real VS Code needs is here."""
-    return _SERVER.exists() and NODE.exists() and has_package("playwright") and _chromium() is not None
+    parts = (VSIX, _SERVER, NODE)
+    return all(map(Path.exists, parts)) and has_package("playwright") and _chromium() is not None
 
 
 def _chromium() -> str | None:

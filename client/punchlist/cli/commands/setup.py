@@ -10,7 +10,7 @@ from punchlist.cli.arguments import Usage, choice, flag
 from punchlist.cli.context import Context
 from punchlist.cli.editor_plugins import EDITORS, EditorPlugin
 from punchlist.cli.exit_codes import CONFIGURATION, REFUSED
-from punchlist.cli.failure import NotShipped, UsageError, show_error
+from punchlist.cli.failure import UsageError, show_error
 from punchlist.hosts.catalog import HOSTS, Host, Place, host_named
 from punchlist.hosts.check import ServerError, tools_of
 from punchlist.hosts.configure import Change, Configurator, SetupError
@@ -99,7 +99,7 @@ def _set_up_editor(context: Context, editor: EditorPlugin) -> int:
         changed = [one.path for one in plan if one.before != one.after]
         if not args.print:
             editor.install(directory, plan)
-    except (SetupError, NotShipped) as error:
+    except SetupError as error:
         show_error("unreadable_file", safe(str(error)), "nothing was changed; move that file away, then try again")
         return REFUSED
     value = {"host": editor.name, "files": [one.path for one in plan], "changed": changed}
@@ -117,11 +117,7 @@ def _set_up_extension(context: Context) -> int:
     """Have VS Code, and each editor made of it that is here, install our extension or remove it."""
     args = context.args
     _check_is_for_every_list(context, "the extension")
-    try:
-        package = vscode_extension.package()
-    except NotShipped as error:
-        show_error("unreadable_file", str(error), "install punchlist from its wheel or a checkout")
-        return REFUSED
+    package = vscode_extension.package()
     found = vscode_extension.editors()
     if not found:
         looked = ", ".join(vscode_extension.PROGRAMS)

@@ -1,29 +1,36 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from punchlist.cli import main
+from punchlist.cli import main, shipped
 from punchlist.cli.arguments import COMMON
 from punchlist.cli.index import COMMANDS
 from punchlist_testing.optional import needs
 from punchlist_testing.terminal import Terminal, environment
 
-CHECKOUT = Path(__file__).parents[4] / "completions"
-FILES = {"bash": CHECKOUT / "bash/punch", "zsh": CHECKOUT / "zsh/_punch", "fish": CHECKOUT / "fish/punch.fish"}
+GENERATE = Path(__file__).parents[4] / "completions/generate.py"
+FILES = {"bash": "bash/punch", "zsh": "zsh/_punch", "fish": "fish/punch.fish"}
 SHELLS = tuple(FILES)
 
+Complete = Callable[..., list[str]]
 
-def script(shell: str) -> str:
-    return FILES[shell].read_text("utf-8")
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The scripts as the sources make them now, by shell."""
+    folder = tmp_path_factory.mktemp("checkout") / "completions"
+    subprocess.run([sys.executable, GENERATE, folder], check=True, timeout=60)
+    return {shell: folder / name for shell, name in FILES.items()}
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_script_knows_every_command_and_every_option(shell: str) -> None:
-    text = script(shell)
+def test_a_script_knows_every_command_and_every_option(shell: str, scripts: dict[str, Path]) -> None:
+    text = scripts[shell].read_text("utf-8")
     for command in COMMANDS.values():
         assert command.word in text
         for argument in (*command.usage.arguments, *COMMON):
@@ -33,29 +40,47 @@ def test_a_script_knows_every_command_and_every_option(shell: str) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_command_prints_the_script(shell: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_script(
+    shell: str, scripts: dict[str, Path], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipped, "CHECKOUT", scripts["bash"].parents[2])
     assert main(["completion", shell]) == 0
-    assert capfd.readouterr().out == script(shell)
+    assert capfd.readouterr().out == scripts[shell].read_text("utf-8")
+
+
+def test_a_script_that_was_not_made_is_an_error_with_the_command(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipped, "CHECKOUT", tmp_path)
+    assert "in a checkout run make completions, then install punchlist" in run("completion", "bash").err
+    (tmp_path / "Makefile").touch()
+    refused = run("completion", "bash")
+    assert (refused.code, refused.err) == (
+        78,
+        "error: configuration: completions/bash/punch is not part of this installation\n  make it: make completions\n",
+    )
 
 
 @pytest.mark.parametrize("shell", ["bash", *(pytest.param(name, marks=needs(name)) for name in ("zsh", "fish"))])
-def test_the_shell_can_read_its_script(shell: str, tmp_path: Path) -> None:
-    path = tmp_path / "script"
-    path.write_text(script(shell))
-    subprocess.run([shell, "-n", str(path)], check=True, timeout=20)
+def test_the_shell_can_read_its_script(shell: str, scripts: dict[str, Path]) -> None:
+    subprocess.run([shell, "-n", scripts[shell]], check=True, timeout=20)
 
 
-def complete(tmp_path: Path, *words: str, **env: str) -> list[str]:
+@pytest.fixture
+def complete(tmp_path: Path, scripts: dict[str, Path]) -> Complete:
     """What bash offers for the last of these words."""
-    (tmp_path / "script").write_text(script("bash"))
     (tmp_path / "plan.md").write_text("")
-    quoted = " ".join(f"'{word}'" for word in words)
-    code = f"""source {tmp_path}/script; cd {tmp_path}
-        COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _shtab_punch; printf '%s\\n' "${{COMPREPLY[@]}}" """
-    done = subprocess.run(
-        ["bash", "-c", code], capture_output=True, text=True, check=True, timeout=20, env=environment(**env)
-    )
-    return done.stdout.split()
+
+    def complete(*words: str, **env: str) -> list[str]:
+        quoted = " ".join(f"'{word}'" for word in words)
+        code = f"""source {scripts["bash"]}; cd {tmp_path}
+            COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _shtab_punch; printf '%s\\n' "${{COMPREPLY[@]}}" """
+        done = subprocess.run(
+            ["bash", "-c", code], capture_output=True, text=True, check=True, timeout=20, env=environment(**env)
+        )
+        return done.stdout.split()
+
+    return complete
 
 
 @pytest.mark.parametrize(
@@ -75,8 +100,8 @@ def complete(tmp_path: Path, *words: str, **env: str) -> list[str]:
         (("punch", "list", "--socket", "pl"), ["plan.md"]),
     ],
 )
-def test_bash_offers_what_fits(tmp_path: Path, words: tuple[str, ...], offered: list[str]) -> None:
-    assert complete(tmp_path, *words) == offered
+def test_bash_offers_what_fits(complete: Complete, words: tuple[str, ...], offered: list[str]) -> None:
+    assert complete(*words) == offered
 
 
 def with_punch(tmp_path: Path) -> str:
@@ -88,19 +113,21 @@ def with_punch(tmp_path: Path) -> str:
     return f"{program.parent}:{os.environ['PATH']}"
 
 
-def test_bash_offers_the_tasks_of_the_list_that_is_meant_and_the_names_of_lists(punch: Any, tmp_path: Path) -> None:
+def test_bash_offers_the_tasks_of_the_list_that_is_meant_and_the_names_of_lists(
+    punch: Any, tmp_path: Path, complete: Complete
+) -> None:
     punch("add", "a")
     punch("add", "b")
     punch("done", "1")
     punch("add", "c", "-c", "site")
     path = with_punch(tmp_path)
-    assert complete(tmp_path, "punch", "done", "", PATH=path) == ["2"]
-    assert complete(tmp_path, "punch", "done", "2", "", PATH=path) == ["2"]
-    assert complete(tmp_path, "punch", "show", "", PATH=path) == ["1", "2"]
-    assert complete(tmp_path, "punch", "-c", "site", "start", "", PATH=path) == ["1"]
-    assert complete(tmp_path, "punch", "add", "x", "-b", "", PATH=path) == ["2"]
-    assert complete(tmp_path, "punch", "list", "-c", "", PATH=path) == ["site", "default"]
-    assert complete(tmp_path, "punch", "list", "-c", "d", PATH=path) == ["default"]
+    assert complete("punch", "done", "", PATH=path) == ["2"]
+    assert complete("punch", "done", "2", "", PATH=path) == ["2"]
+    assert complete("punch", "show", "", PATH=path) == ["1", "2"]
+    assert complete("punch", "-c", "site", "start", "", PATH=path) == ["1"]
+    assert complete("punch", "add", "x", "-b", "", PATH=path) == ["2"]
+    assert complete("punch", "list", "-c", "", PATH=path) == ["site", "default"]
+    assert complete("punch", "list", "-c", "d", PATH=path) == ["default"]
 
 
 @pytest.fixture
@@ -126,8 +153,8 @@ def two_lists(punch: Any) -> None:
     ],
 )
 @pytest.mark.usefixtures("two_lists")
-def test_fish_offers_what_fits(tmp_path: Path, line: str, offered: list[str]) -> None:
-    code = f"source {FILES['fish']}; complete -C '{line}'"
+def test_fish_offers_what_fits(tmp_path: Path, scripts: dict[str, Path], line: str, offered: list[str]) -> None:
+    code = f"source {scripts['fish']}; complete -C '{line}'"
     env = environment(PATH=with_punch(tmp_path), HOME=str(tmp_path))
     command = ["fish", "--no-config", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20, env=env)
@@ -138,9 +165,9 @@ def test_fish_offers_what_fits(tmp_path: Path, line: str, offered: list[str]) ->
 @needs("zsh")
 @pytest.mark.parametrize("loaded", ["fpath", "eval"])
 @pytest.mark.usefixtures("two_lists")
-def test_zsh_offers_what_fits(tmp_path: Path, loaded: str) -> None:
-    load = {"fpath": f"fpath=({FILES['zsh'].parent} $fpath)", "eval": ""}[loaded]
-    then = {"fpath": "", "eval": 'eval "$(punch completion zsh)"'}[loaded]
+def test_zsh_offers_what_fits(tmp_path: Path, scripts: dict[str, Path], loaded: str) -> None:
+    load = {"fpath": f"fpath=({scripts['zsh'].parent} $fpath)", "eval": ""}[loaded]
+    then = {"fpath": "", "eval": f'eval "$(cat {scripts["zsh"]})"'}[loaded]
     (tmp_path / ".zshrc").write_text(
         f"PS1='ready> '; {load}\nautoload -Uz compinit; compinit -u -D; {then}\nunset zle_bracketed_paste\n"
     )

@@ -1,12 +1,14 @@
-"""The version of a build: the tag's, with the commit behind it. hatchling asks here, as pyproject.toml says.
+"""The part of a build that hatchling runs: the version, and the files of a wheel that git doesn't hold.
 
-A wheel and a sdist state it in `__version__` of the packages, so whatever tells a version tells the commit too. A
-checkout states what stands in its files, and is the fallback where there is no tag or no git.
+A wheel and a sdist state the version with its commit in `__version__` of the packages. A checkout states the version in
+its files, which is also the fallback without a tag or git.
 """
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,14 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).resolve().parents[2]
 STATED = ("daemon/punchlistd/__init__.py", "client/punchlist/__init__.py")
+SHIPPED = "punchlist/shipped"
+VSIX = "editors/vscode/punchlist.vsix"
+COMPLETIONS = {
+    "bash/punch": "bash-completion/completions/punch",
+    "zsh/_punch": "zsh/site-functions/_punch",
+    "fish/punch.fish": "fish/vendor_completions.d/punch.fish",
+}
+"""Completion script → where its shell looks for it, below `share`."""
 
 _LINE = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 _DESCRIBED = re.compile(
@@ -58,25 +68,41 @@ def _describe(root: Path) -> str:
         return ""
 
 
-class Stamp(BuildHookInterface[Any]):
-    """Puts files into a wheel or a sdist that state the version with its commit."""
+class BuildHook(BuildHookInterface[Any]):
+    """Adds the stamped version to a wheel or a sdist, and to a wheel the completion scripts and VS Code's package."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write them; an editable installation reads the checkout's own."""
+        """Make the files; an editable installation reads the checkout's own."""
         if version == "editable":
             return
         root = Path(self.root)
         stated = stamped(root)
         self._folder = Path(tempfile.mkdtemp(prefix="punchlist-build-"))
+        included: dict[str, str] = build_data["force_include"]
         for number, path in enumerate(STATED):
             text = _LINE.sub(f'__version__ = "{stated}"', (root / path).read_text("utf-8"))
             (made := self._folder / str(number)).write_text(text, "utf-8")
-            target = path if self.target_name == "sdist" else path.partition("/")[2]
-            build_data["force_include"][str(made)] = target
+            included[str(made)] = path if self.target_name == "sdist" else path.partition("/")[2]
+        if self.target_name != "wheel":
+            return
+        scripts = self._folder / "completions"
+        _write_completions(root, scripts)
+        included[str(scripts)] = f"{SHIPPED}/completions"
+        build_data["shared_data"] |= {str(scripts / path): f"share/{place}" for path, place in COMPLETIONS.items()}
+        if (root / VSIX).is_file():
+            included[str(root / VSIX)] = f"{SHIPPED}/{VSIX}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove them."""
         if version != "editable":
             shutil.rmtree(self._folder)
+
+
+def _write_completions(root: Path, folder: Path) -> None:
+    # In a process of its own: the Python that builds may have another punchlist. It gets the whole path of this one,
+    # where an isolated build finds what [build-system] requires.
+    path = [str(root / "client"), str(root / "schemas"), *filter(None, sys.path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+    subprocess.run([sys.executable, str(root / "completions/generate.py"), str(folder)], env=environment, check=True)
