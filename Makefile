@@ -60,6 +60,7 @@ coverage: optional $(READY) ## Run the tests with all optional programs, and che
 
 optional: $(READY) ## Install the programs that some tests need: a NATS server, and by apt (root, or SUDO=sudo) PostgreSQL, editors, shells.
 	@$(MAKE) $(NATS) || echo 'not installed: a NATS server; tests that need one are skipped'
+	@$(MAKE) page || echo 'not made: the page that browsers load; its size is not tested'
 	@PATH=$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' :); missing=(); \
 	for pair in $(PACKAGES); do command -v "$${pair%:*}" >/dev/null || missing+=("$${pair#*:}"); done; \
 	(($${#missing[@]} == 0)) || { \
@@ -87,7 +88,7 @@ completions: $(COMPLETIONS) ## Generate the completion scripts from the commands
 $(COMPLETIONS): $(READY) completions/generate.py $(shell find client schemas -name '*.py')
 	@$(BIN)/python completions/generate.py
 
-test test-long check: $(COMPLETIONS)
+test test-long coverage check: $(COMPLETIONS)
 
 bench: $(READY) ## Measure against the machine's own anchors, in full.
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/run.py
@@ -324,6 +325,7 @@ $(READY): pyproject.toml requirements/dev.txt
 	@'$(or $(PYTHON),python3)' -c '$(SUITABLE)' 2>/dev/null || { \
 		echo 'punchlist needs Python 3.11 or newer and found none; install it or name one: make PYTHON=/path/to/python3.11' >&2; \
 		exit 1; }
+	@test -w . || { echo 'make writes .venv and build into this checkout, which is read-only: clone it to a place of your own' >&2; exit 1; }
 	@echo 'setting up .venv'
 	@test -x $(BIN)/python -a -x $(BIN)/pip || '$(PYTHON)' -m venv .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --requirement requirements/dev.txt

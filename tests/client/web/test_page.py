@@ -15,7 +15,7 @@ from punchlist.cli import words
 from punchlist.cli.render import as_tree, shared_note, since, state_of
 from punchlist.text import safe, safe_block
 from punchlist.web.files import PAGE, is_made_of_sources
-from punchlist_testing.optional import NODE
+from punchlist_testing.optional import NODE, needs
 from punchlist_testing.unmeasured import untraced
 from punchlist_testing.web import Web
 
@@ -67,7 +67,7 @@ async def test_the_page_is_served_whole(web: Web) -> None:
         assert packed.headers["etag"] != answer.headers["etag"]
 
 
-@pytest.mark.skipif(BUILT == PAGE, reason="make page makes what a browser loads.")
+@needs("page", BUILT != PAGE)
 def test_the_built_page_is_small() -> None:
     contents = [path.read_bytes() for path in LOADED]
     whole, sent = (sum(map(len, each)) for each in (contents, map(gzip.compress, contents)))

@@ -44,6 +44,7 @@ NEEDS = {
     "emacs": Need("Emacs", "make coverage"),
     "vscode": Need("VS Code", "make editors"),
     "pyte": Need("a terminal emulator", "make editors"),
+    "page": Need("the built page", "make coverage"),
     "npm": Need("packages from npm", "make coverage"),
     "mcp": Need("the MCP SDK", "make conformance"),
     "agents": Need("the OpenAI Agents SDK", "make agents-sdk"),
