@@ -14,8 +14,7 @@ from punchlist_testing.daemon import Raw, Spawned, spawned_daemon
 from punchlist_testing.optional import NODE, NPM, needs, require_program
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs/protocol.md").read_text("utf-8")
-TEXT = (ROOT / "docs" / "protocol.md").read_text("utf-8")
+PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
 PATIENCE_S = 30
 
 
@@ -60,7 +59,7 @@ def test_the_lines_for_netcat_work(daemon: Spawned, environment: dict[str, str])
     netcat = require_program("nc")
     if "-N" not in subprocess.run([netcat, "-h"], capture_output=True, text=True, check=False).stderr:
         pytest.skip("this nc does not close its side at the end of its input")
-    command, *calls = block(TEXT, "console", "nc -U").splitlines()
+    command, *calls = block(PROTOCOL, "console", "nc -U").splitlines()
     assert command.startswith("$ nc -U ")
     said = subprocess.run(
         ["sh", "-c", command.removeprefix("$ ").replace("nc -U", "nc -N -U")],
@@ -162,7 +161,7 @@ def test_the_protocol_pages_lines_for_neovim_show_the_list(
 ) -> None:
     neovim = require_program("nvim")
     shown = tmp_path / "shown"
-    source = block(TEXT, "lua", "new_pipe").replace("print(data)", "shown(data)").replace('"default"', '"neovim"')
+    source = block(PROTOCOL, "lua", "new_pipe").replace("print(data)", "shown(data)").replace('"default"', '"neovim"')
     script = f"""
 local seen = ""
 local function shown(data)
