@@ -1,0 +1,136 @@
+"""Who plays in the demo: two agents, the person, and the witness that follows the log."""
+
+import shlex
+from typing import Any, cast
+
+import msgspec
+
+from punchlist.cursor import TaskList
+from punchlist_demo import agent
+from punchlist_demo.home import Home
+from punchlist_demo.stage import Stage
+from punchlist_demo.witness import Witness
+from punchlist_schemas.things import Task
+
+LIST = "release"
+CLAUDE, CODEX, PERSON = "claude-code/7f3c1a", "codex/b210e4", "ann"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The reply of a tool, with the positions of the changes that the daemon acknowledged for it."""
+
+    text: str
+    refused: bool
+    data: dict[str, Any]
+    acknowledged: tuple[int, ...]
+
+
+class Agent:
+    """An agent, which runs in a process of its own.
+
+    Attributes:
+        acknowledged: Positions in the log of its acknowledged changes.
+        has_task: Whether its newest `next` returned a task.
+    """
+
+    def __init__(self, name: str, home: Home, stage: Stage) -> None:
+        self.name = name
+        self.acknowledged: list[int] = []
+        self.has_task = False
+        self._stage = stage
+        self._process = home.spawn(str(agent.__file__), name, LIST)
+
+    def send(self, tool: str, **arguments: Any) -> None:
+        """Begin a call, and leave its reply to `receive`."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(msgspec.json.encode([tool, arguments]).decode() + "\n")
+        self._process.stdin.flush()
+
+    def receive(self) -> Answer:
+        """Return the reply of the call that was sent.
+
+        Raises:
+            RuntimeError: The agent's process has ended.
+        """
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the process of {self.name} has ended")
+        answer = msgspec.json.decode(line, type=Answer)
+        self.acknowledged += answer.acknowledged
+        if "next" in answer.data:
+            self.has_task = answer.data["next"] is not None
+        return answer
+
+    def call(self, tool: str, **arguments: Any) -> Answer:
+        """Make a call, and show it with its reply."""
+        self.send(tool, **arguments)
+        answer = self.receive()
+        shown = (f"{name}={_shown(name, value)}" for name, value in arguments.items())
+        self._stage.action(self.name, f"calls {tool}({', '.join(shown)})")
+        self._stage.reply(answer.text, refused=answer.refused)
+        return answer
+
+
+class Cast:
+    """The agents, the person and the witness, around one daemon."""
+
+    def __init__(self, home: Home, stage: Stage) -> None:
+        self.stage = stage
+        self.claude = Agent(CLAUDE, home, stage)
+        self.codex = Agent(CODEX, home, stage)
+        self.client = home.client("demo")
+        self.kills = 0
+        self._home = home
+        self._witness: Witness | None = None
+
+    def start_witness(self) -> None:
+        """Start to follow the log, once the list exists."""
+        self._witness = Witness(self._home.spawn("-m", "punchlist.cli", "log", "--follow", "--json", "-c", LIST))
+
+    @property
+    def witness(self) -> Witness:
+        """The witness, once started."""
+        assert self._witness is not None
+        return self._witness
+
+    def punch(self, *words: str, last: int = 0) -> str:
+        """Run `punch` as the person, show it with the `last` lines of its output (0: all), and return its output."""
+        output = self._home.run(PERSON, LIST, *words, colour=self.stage.style.colour)
+        self.stage.action(PERSON, f"runs {shlex.join(['punch', *words])}")
+        self.stage.output(output, last)
+        return output
+
+    def tasks(self) -> TaskList:
+        """Return the list as it is now."""
+        return self.client.conversation(LIST).list()
+
+    def task(self, number: str) -> Task | None:
+        """Return one task, or None if it was deleted."""
+        return next((task for task in self.tasks() if task.id == number), None)
+
+    def show_list(self) -> None:
+        """Show the list as `punch watch` does."""
+        self.stage.show_list(LIST, self.tasks())
+
+    def redraw(self, *below: str, is_event: bool) -> None:
+        """Redraw the list with lines below it, in a `redrawn` block of the stage."""
+        self.stage.redraw(LIST, self.tasks(), below, is_event=is_event)
+
+    def kill_daemon(self) -> int:
+        """Kill the daemon, and return which process it was."""
+        pid = self.client.status().pid
+        self._home.kill_daemon(pid)
+        self.kills += 1
+        return pid
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return all events of the list."""
+        return self.client.call("event.read", {"conversation": LIST, "after": 0, "limit": 10_000})["events"]
+
+
+def _shown(name: str, value: object) -> str:
+    if name == "tasks" and isinstance(value, list):
+        count = len(cast("list[object]", value))
+        return f"[{count} task{'s' if count > 1 else ''}]"
+    return msgspec.json.encode(value).decode()
