@@ -13,7 +13,7 @@ import msgspec
 from punchlist.calls import Call
 from punchlist.sync import Client
 from punchlist.tools import Toolbox, ToolCaller
-from punchlist_schemas.params import Mutation
+from punchlist_schemas.params import Mutation, TaskRenew
 from punchlist_schemas.results import ClaimResult
 
 R = TypeVar("R")
@@ -25,7 +25,7 @@ class RecordingClient(Client):
     acknowledged: tuple[int, ...] = ()
 
     def run(self, call: Call[R]) -> R:
-        """Make the call. A claim for which no task was ready is not a change."""
+        """Make the call. A renewal appends no event, nor does a claim for which no task was ready."""
         pick = call.pick
 
         def record(result: object) -> R:
@@ -33,7 +33,7 @@ class RecordingClient(Client):
                 self.acknowledged += (int(getattr(result, "seq", 0)),)
             return pick(result)
 
-        if isinstance(call.request.params, Mutation):
+        if isinstance(call.request.params, Mutation) and not isinstance(call.request.params, TaskRenew):
             call.pick = record
         return super().run(call)
 

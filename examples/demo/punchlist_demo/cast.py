@@ -113,16 +113,12 @@ class Cast:
         """Show the list as `punch watch` does."""
         self.stage.show_list(LIST, self.tasks())
 
-    def redraw(self, *below: str, is_event: bool) -> None:
-        """Redraw the list with lines below it, in a `redrawn` block of the stage."""
-        self.stage.redraw(LIST, self.tasks(), below, is_event=is_event)
-
-    def kill_daemon(self) -> int:
-        """Kill the daemon, and return which process it was."""
+    def kill_daemon(self) -> None:
+        """Kill the daemon, and show that below the list."""
         pid = self.client.status().pid
         self._home.kill_daemon(pid)
         self.kills += 1
-        return pid
+        self.stage.below(self.stage.style.paint("fail", f"kill -9 {pid}") + ", while both agents wait for a reply")
 
     def events(self) -> list[dict[str, Any]]:
         """Return all events of the list."""

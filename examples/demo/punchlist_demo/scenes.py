@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from punchlist_demo.cast import CLAUDE, CODEX, PERSON, Agent, Answer, Cast
+from punchlist_demo.cast import CLAUDE, CODEX, PERSON, Cast
 
 NOTE = "on Windows 11 too: a customer waits for it"
 _PLAN = (
@@ -26,7 +26,6 @@ def plan(cast: Cast) -> None:
     cast.claude.call("plan", tasks=list(_PLAN))
     cast.start_witness()
     cast.claude.call("next")
-    cast.show_list()
     cast.stage.check(f"#1 belongs to {CLAUDE}", _owner(cast, "1") == CLAUDE)
 
 
@@ -74,21 +73,21 @@ def kill(cast: Cast) -> None:
     """The daemon is killed while both agents wait for replies."""
     cast.stage.heading("5. kill -9, twice, while both agents work")
     cast.codex.call("plan", tasks=[{"title": f"Translate it into {language}"} for language in _LANGUAGES])
-    answers: list[Answer] = []
-    agents = (cast.claude, cast.codex)
-    event, number = "", 0
+    agents, rounds, refused = (cast.claude, cast.codex), 0, 0
     with cast.stage.redrawn():
         while any(agent.has_task for agent in agents):
-            number += 1
+            rounds += 1
             for agent in agents:
                 agent.send("next", **({"result": "done"} if agent.has_task else {}))
-            if number in _KILL_IN:
-                event = f"kill -9 {cast.kill_daemon()}, while both agents wait for their replies"
-            answers += [agent.receive() for agent in agents]
-            replies = [_in_line(*pair) for pair in zip(agents, answers[-2:], strict=True)]
-            cast.redraw(event, *replies, is_event=number in _KILL_IN)
+            if rounds in _KILL_IN:
+                cast.kill_daemon()
+            for agent in agents:
+                answer = agent.receive()
+                refused += answer.refused
+                cast.stage.below(f"{cast.stage.actor(agent.name)}: {' '.join(answer.text.splitlines()[:2])}")
+            cast.show_list()
     is_done = cast.kills == len(_KILL_IN) and not cast.tasks().remaining
-    cast.stage.check("no call failed, and the work is done", is_done and not any(one.refused for one in answers))
+    cast.stage.check("no call failed, and the work is done", is_done and not refused)
 
 
 def prove(cast: Cast) -> None:
@@ -106,10 +105,6 @@ def prove(cast: Cast) -> None:
     check("no change was made twice", all(_ends(events, name) == own for name, own in acknowledged.items()))
     check("the versions have no hole", versions == list(range(1, len(events) + 1)))
     check("another process, punch log --follow, got each event once and in order", is_followed)
-
-
-def _in_line(agent: Agent, answer: Answer) -> str:
-    return f"{agent.name} got: {' '.join(answer.text.splitlines()[:2])}"
 
 
 def _owner(cast: Cast, number: str) -> str:

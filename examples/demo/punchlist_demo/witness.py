@@ -14,7 +14,6 @@ class Witness:
     """
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self.pid = process.pid
         self._process = process
         self._seen: list[int] = []
         self._change = threading.Condition()
