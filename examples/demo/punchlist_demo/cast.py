@@ -10,7 +10,6 @@ from punchlist_demo import agent
 from punchlist_demo.home import Home
 from punchlist_demo.stage import Stage
 from punchlist_demo.witness import Witness
-from punchlist_schemas.things import Task
 
 LIST = "release"
 CLAUDE, CODEX, PERSON = "claude-code/7f3c1a", "codex/b210e4", "ann"
@@ -80,42 +79,31 @@ class Cast:
         self.claude = Agent(CLAUDE, home, stage)
         self.codex = Agent(CODEX, home, stage)
         self.client = home.client("demo")
+        self.client.call("conversation.open", {"conversation": LIST})
+        self.witness = Witness(home.spawn("-m", "punchlist.cli", "log", "--follow", "--json", "-c", LIST))
         self.kills = 0
         self._home = home
-        self._witness: Witness | None = None
 
-    def start_witness(self) -> None:
-        """Start to follow the log, once the list exists."""
-        self._witness = Witness(self._home.spawn("-m", "punchlist.cli", "log", "--follow", "--json", "-c", LIST))
-
-    @property
-    def witness(self) -> Witness:
-        """The witness, once started."""
-        assert self._witness is not None
-        return self._witness
-
-    def punch(self, *words: str, last: int = 0) -> str:
-        """Run `punch` as the person, show it with the `last` lines of its output (0: all), and return its output."""
+    def punch(self, *words: str, last: int = 0) -> None:
+        """Run `punch` as the person, and show it with the `last` lines of its output (0: all)."""
         output = self._home.run(PERSON, LIST, *words, colour=self.stage.style.colour)
         self.stage.action(PERSON, f"runs {shlex.join(['punch', *words])}")
         self.stage.output(output, last)
-        return output
 
     def tasks(self) -> TaskList:
         """Return the list as it is now."""
         return self.client.conversation(LIST).list()
 
-    def task(self, number: str) -> Task | None:
-        """Return one task, or None if it was deleted."""
-        return next((task for task in self.tasks() if task.id == number), None)
+    def owner(self, number: str) -> str:
+        """Return who works on a task; empty if no agent does."""
+        return next((task.owner for task in self.tasks() if task.id == number and task.status == "in_progress"), "")
 
     def show_list(self) -> None:
         """Show the list as `punch watch` does."""
         self.stage.show_list(LIST, self.tasks())
 
-    def kill_daemon(self) -> None:
+    def kill_daemon(self, pid: int) -> None:
         """Kill the daemon, and show that below the list."""
-        pid = self.client.status().pid
         self._home.kill_daemon(pid)
         self.kills += 1
         self.stage.below(self.stage.style.paint("fail", f"kill -9 {pid}") + ", while both agents wait for a reply")

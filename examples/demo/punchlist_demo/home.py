@@ -40,14 +40,15 @@ class Home:
 
     def spawn(self, *arguments: str) -> subprocess.Popen[str]:
         """Run Python with these arguments and our socket, with pipes for input and output; ended with the home."""
+        command, pipe = self._command(arguments), subprocess.PIPE
         process = subprocess.Popen(
-            self._command(arguments),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            command,
+            stdin=pipe,
+            stdout=pipe,
             stderr=subprocess.DEVNULL,
             text=True,
             start_new_session=True,
-            env=_environment(),
+            env=_inherited(),
         )
         self._processes.append(process)
         return process
@@ -58,14 +59,10 @@ class Home:
         Raises:
             CalledProcessError: It failed.
         """
-        more = {"USER": person, "PUNCHLIST_CONVERSATION": conversation, "FORCE_COLOR": "1" if colour else "0"}
+        command = self._command(("-m", "punchlist.cli", *words))
+        env = {"USER": person, "PUNCHLIST_CONVERSATION": conversation, "FORCE_COLOR": str(int(colour))}
         done = subprocess.run(
-            self._command(("-m", "punchlist.cli", *words)),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            env=_environment() | more,
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True, env=_inherited() | env
         )
         return done.stdout
 
@@ -137,7 +134,7 @@ class Home:
                 signal.signal(number, handler)
 
 
-def _environment() -> dict[str, str]:
+def _inherited() -> dict[str, str]:
     """Return our environment without what would change who acts, and on which daemon."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PUNCHLIST_")}
 

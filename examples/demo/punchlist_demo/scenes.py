@@ -24,9 +24,8 @@ def plan(cast: Cast) -> None:
     """One agent plans, and takes the first task."""
     cast.stage.heading("1. claude-code plans five tasks and takes the first")
     cast.claude.call("plan", tasks=list(_PLAN))
-    cast.start_witness()
     cast.claude.call("next")
-    cast.stage.check(f"#1 belongs to {CLAUDE}", _owner(cast, "1") == CLAUDE)
+    cast.stage.check(f"#1 belongs to {CLAUDE}", cast.owner("1") == CLAUDE)
 
 
 def refuse(cast: Cast) -> None:
@@ -35,7 +34,7 @@ def refuse(cast: Cast) -> None:
     cast.codex.call("next")
     answer = cast.codex.call("update", id="1", status="completed")
     cast.show_list()
-    is_kept = _owner(cast, "1") == CLAUDE and _owner(cast, "2") == CODEX
+    is_kept = cast.owner("1") == CLAUDE and cast.owner("2") == CODEX
     cast.stage.check("the update was refused: each agent has its own task", answer.refused and is_kept)
 
 
@@ -46,7 +45,7 @@ def note(cast: Cast) -> None:
     finished = cast.claude.call("next", result="in auth.py")
     details = cast.claude.call("tasks", ids=["3"])
     is_reported = "Others changed" in finished.text and f"Note by {PERSON}: {NOTE}" in details.text
-    cast.stage.check(f"{CLAUDE} has #3 and read the note of {PERSON}", is_reported and _owner(cast, "3") == CLAUDE)
+    cast.stage.check(f"{CLAUDE} has #3 and read the note of {PERSON}", is_reported and cast.owner("3") == CLAUDE)
 
 
 def undo(cast: Cast) -> None:
@@ -64,7 +63,7 @@ def undo(cast: Cast) -> None:
     titles = {task.id: task.title for task in cast.tasks()}
     is_undone = (titles.get("4"), titles.get("5")) == ("Tag v2.0", "Announce v2.0")
     is_harm = [task.title for task in harm][3:] == ["Tag v3.0", "Close the milestone"]
-    is_kept = titles.get("6") == "Close the milestone" and _owner(cast, "2") == CODEX
+    is_kept = titles.get("6") == "Close the milestone" and cast.owner("2") == CODEX
     cast.stage.check("#4 and #5 are back", is_harm and is_preview and is_undone)
     cast.stage.check("claude-code's #6 stays, and codex still has #2", is_kept)
 
@@ -77,10 +76,11 @@ def kill(cast: Cast) -> None:
     with cast.stage.redrawn():
         while any(agent.has_task for agent in agents):
             rounds += 1
+            pid = cast.client.status().pid
             for agent in agents:
                 agent.send("next", **({"result": "done"} if agent.has_task else {}))
             if rounds in _KILL_IN:
-                cast.kill_daemon()
+                cast.kill_daemon(pid)
             for agent in agents:
                 answer = agent.receive()
                 refused += answer.refused
@@ -105,11 +105,6 @@ def prove(cast: Cast) -> None:
     check("no change was made twice", all(_ends(events, name) == own for name, own in acknowledged.items()))
     check("the versions have no hole", versions == list(range(1, len(events) + 1)))
     check("another process, punch log --follow, got each event once and in order", is_followed)
-
-
-def _owner(cast: Cast, number: str) -> str:
-    task = cast.task(number)
-    return task.owner if task is not None and task.status == "in_progress" else ""
 
 
 def _ends(events: list[dict[str, Any]], actor: str) -> list[int]:

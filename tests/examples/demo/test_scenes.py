@@ -20,8 +20,8 @@ def play(cast: Cast, *played: str) -> bool:
     return cast.stage.has_failed
 
 
-def does_nothing(*words: str, last: int = 0) -> None:
-    """Stands for `punch`."""
+def does_nothing(*_what: object, **_how: object) -> None:
+    """Stands for `punch` and for kills."""
 
 
 def test_update_that_is_not_refused_fails(cast: Cast, home: Home, capfd: Shown) -> None:
@@ -41,7 +41,7 @@ def test_note_or_undo_that_does_not_happen_fails(cast: Cast, monkeypatch: Patch,
 
 
 def test_work_without_kills_fails(cast: Cast, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(cast, "kill_daemon", lambda: None)
+    monkeypatch.setattr(cast, "kill_daemon", does_nothing)
     assert play(cast, "plan", "kill")
 
 
