@@ -1,4 +1,4 @@
-"""Who plays in the demo: two agents, the person, and the witness that follows the log."""
+"""The agents, the person and the witness of the demo."""
 
 import shlex
 from typing import Any, cast
@@ -95,7 +95,7 @@ class Cast:
         return self.client.conversation(LIST).list()
 
     def owner(self, number: str) -> str:
-        """Return who works on a task; empty if no agent does."""
+        """Return the owner of a task that is in progress, or an empty text."""
         return next((task.owner for task in self.tasks() if task.id == number and task.status == "in_progress"), "")
 
     def show_list(self) -> None:

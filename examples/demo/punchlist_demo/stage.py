@@ -51,7 +51,7 @@ class Stage:
         self._print(["", self.style.paint("title", text)])
 
     def action(self, actor: str, text: str) -> None:
-        """Show who does what; each actor has a colour."""
+        """Show a step of an actor."""
         self._print([self.actor(actor) + " " + text])
 
     def actor(self, name: str) -> str:
