@@ -45,7 +45,7 @@ help: ## Show this list.
 
 setup: $(READY) $(COMPLETIONS) ## Make or refresh .venv (the other targets do it by themselves).
 
-demo: $(READY) ## Watch a plan being worked through, a kill -9 in the middle (DEMO=--fast for seconds).
+demo: $(READY) ## Watch two agents and a person share a list, and the daemon killed while they work (DEMO=--fast for seconds).
 	@PYTHONPATH=examples/demo $(BIN)/python -m punchlist_demo $(DEMO)
 
 .PHONY: docs

@@ -1,1 +1,1 @@
-"""`make demo`: a recorded session against a private daemon that is killed in the middle."""
+"""`make demo`: two agents and a person share one list, and the daemon is killed while they work."""

@@ -1,4 +1,4 @@
-"""A private home for a daemon: nothing of it, process or file, is left behind."""
+"""A private home for a daemon and its clients. When it closes, its processes and files are gone."""
 
 import os
 import select
@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -20,7 +21,7 @@ _END_S = 5.0
 
 
 class Home:
-    """A temporary directory with the socket and the data of daemons that serve nobody else. Use it in a `with`."""
+    """A temporary directory with the socket and the data of a private daemon. Use it in a `with`."""
 
     def __init__(self) -> None:
         self.path = tempfile.mkdtemp(prefix="punchlist-demo-")
@@ -31,57 +32,70 @@ class Home:
         self._handlers: dict[int, Handler] = {}
 
     def client(self, name: str) -> Client:
-        """A client that starts a daemon here if none runs; closed with the home."""
+        """Return a client that starts a daemon here if none runs; closed with the home."""
         options: Options = {"socket": self.socket, "data_dir": self.data_dir, "name": name, "autostart": True}
         client = Client(**options)
         self._clients.append(client)
         return client
 
     def spawn(self, *arguments: str) -> subprocess.Popen[str]:
-        """Run the command line in a process of its own, with its output in a pipe; ended with the home."""
+        """Run Python with these arguments and our socket, with pipes for input and output; ended with the home."""
+        command, pipe = self._command(arguments), subprocess.PIPE
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "punchlist.cli",
-                *arguments,
-                "--socket",
-                self.socket,
-                "--data-dir",
-                self.data_dir,
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            command,
+            stdin=pipe,
+            stdout=pipe,
             stderr=subprocess.DEVNULL,
             text=True,
             start_new_session=True,
-            env={name: value for name, value in os.environ.items() if name != "PUNCHLIST_AUTOSTART"},
+            env=_inherited(),
         )
         self._processes.append(process)
         return process
 
+    def run(self, person: str, conversation: str, *words: str, colour: bool = False) -> str:
+        """Run `punch` as a person, and return what it prints.
+
+        Raises:
+            CalledProcessError: It failed.
+        """
+        command = self._command(("-m", "punchlist.cli", *words))
+        env = {"USER": person, "PUNCHLIST_CONVERSATION": conversation, "FORCE_COLOR": str(int(colour))}
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True, env=_inherited() | env
+        )
+        return done.stdout
+
+    def _command(self, arguments: Sequence[str]) -> list[str]:
+        return [sys.executable, "-P", *arguments, "--socket", self.socket, "--data-dir", self.data_dir]
+
     def kill_daemon(self, pid: int) -> None:
-        """SIGKILL to the daemon that `daemon.hello` told the pid of, and wait for its end."""
+        """Send SIGKILL to a daemon of this home, and wait until it has ended.
+
+        Raises:
+            ProcessLookupError: The process is not a daemon of this home.
+        """
         if pid not in self.daemons():
             raise ProcessLookupError(f"process {pid} is not a daemon of {self.path}")
         _end(pid, signal.SIGKILL)
 
     def daemons(self) -> list[int]:
-        """Processes that were started for our socket."""
+        """Return the processes that have our socket among their arguments."""
         return [pid for pid in _own_processes() if self.socket in _arguments(pid)]
 
     def close(self) -> None:
-        """End every process of ours and remove the directory."""
+        """End all processes of this home, and remove its directory."""
         for process in self._processes:
             process.kill()
             process.wait()
-            if process.stdout:
-                process.stdout.close()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with suppress(BrokenPipeError):
+                        pipe.close()
         for client in self._clients:
             client.close()
         self._stop_daemon()
-        # Also one that was being started while we were interrupted. Whoever gets its program meanwhile is found next.
+        # An interrupt may come while a process is being started: look again until no child is without its program.
         starting, found = True, self.daemons()
         while starting or found:
             for pid in found:
@@ -109,7 +123,7 @@ class Home:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Whoever is impatient and presses Ctrl-C again must not leave a daemon behind.
+        # A second Ctrl-C during the clean-up must not leave a daemon behind.
         self._handlers[signal.SIGINT] = signal.getsignal(signal.SIGINT)
         for number in self._handlers:
             signal.signal(number, signal.SIG_IGN)
@@ -118,6 +132,11 @@ class Home:
         finally:
             for number, handler in self._handlers.items():
                 signal.signal(number, handler)
+
+
+def _inherited() -> dict[str, str]:
+    """Return our environment without what would change who acts, and on which daemon."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PUNCHLIST_")}
 
 
 def _on_end(signum: int, frame: FrameType | None) -> None:
@@ -139,7 +158,7 @@ def _arguments(pid: int) -> list[str]:
 
 
 def _is_starting(pid: int) -> bool:
-    """Whether this is a child of ours on the way to its program: until then it has our arguments, or none."""
+    """Whether this is a child of ours before its `exec`: it then has our arguments, or none."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             state, parent, *_ = file.read().rpartition(")")[2].split()
@@ -157,7 +176,7 @@ def _end(pid: int, number: int) -> None:
 
 
 def _wait(pid: int) -> None:
-    """Wait, bounded, until a process has ended, whoever its parent is."""
+    """Wait at most `_END_S` until a process has ended, which need not be a child of ours."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:

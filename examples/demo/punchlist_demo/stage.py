@@ -1,106 +1,127 @@
-"""What the audience of the demo sees: a live list with a caption under it, or plain lines."""
+"""Shows the demo: lines one below the other, with time to read on a terminal, and a list that is redrawn in place."""
 
-import threading
+import textwrap
 import time
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
-from punchlist.cli.render import cut, list_lines
+from punchlist.cli.render import cut_painted, list_lines
 from punchlist.cli.screen import Screen
 from punchlist.cli.style import Style, write
-from punchlist.sync import Client
+from punchlist.cursor import TaskList
+from punchlist.text import safe
+
+_COLUMNS = 80
+_LINE_S = 0.15
+"""Time to read a line, in seconds."""
+
+_REFUSAL_S = 1.5
+_BELOW = 6
+"""How many lines are kept below a list that is redrawn."""
+
+_COLOURS = ("in_progress", "owner", "warn")
 
 
-class Stage(Protocol):
-    """Shows one step after the other."""
+class Stage:
+    """Shows one step after the other.
 
-    def say(self, text: str, call: str = "") -> None:
-        """A caption, and the call that goes with it."""
-        ...
+    Args:
+        style: Colours and width.
+        is_live: Whether to leave time to read, and to redraw in place.
 
-    def pause(self, ms: int) -> None:
-        """Give the audience time to read."""
-        ...
-
-    def figures(self, text: str) -> None:
-        """The line of figures."""
-        ...
-
-
-class PlainStage:
-    """Lines one below the other, without waiting."""
-
-    def __init__(self, style: Style) -> None:
-        self._style = style
-
-    def say(self, text: str, call: str = "") -> None:
-        """One line for the caption and its call."""
-        write(f"{self._style.glyphs['to']} {text}" + (f"  [{call}]" if call else "") + "\n")
-
-    def pause(self, ms: int) -> None:
-        """Nobody reads along."""
-
-    def figures(self, text: str) -> None:
-        """Told at the end alone."""
-
-
-class LiveStage:
-    """The list redrawn by push, with the caption and figures below. `follow` and `draw` belong to the main thread.
-
-    Pushes arrive in a thread of their own, which only keeps the newest list; the main thread draws, while it pauses.
+    Attributes:
+        has_failed: Whether a check failed.
     """
 
-    def __init__(self, style: Style, conversation: str) -> None:
-        self._style = style
-        self._conversation = conversation
-        self._tasks: list[dict[str, Any]] = []
-        self._counts: dict[str, int] = {}
-        self._caption: tuple[str, str] = ("", "")
-        self._figures = ""
-        self._news = threading.Event()
-        self.screen = Screen(style, lambda _room: self._lines())
+    def __init__(self, style: Style, *, is_live: bool = False) -> None:
+        self.style = style
+        self.has_failed = False
+        self._is_live = is_live
+        self._is_redrawn = False
+        self._actors: list[str] = []
+        self._list: tuple[str, TaskList] | None = None
+        self._below: list[str] = []
+        style.width = style.width or _COLUMNS
+        self._screen = Screen(style, lambda _room: [*self._list_lines(), "", *self._below])
 
-    def follow(self, client: Client) -> None:
-        """Show the list of a client from now on."""
-        watch = client.conversation(self._conversation).watch(view="list")
+    def heading(self, text: str) -> None:
+        """Show the heading of a scene."""
+        self._print(["", self.style.paint("title", text)])
 
-        def read() -> None:
-            for tasks in watch:
-                self._tasks = msgspec.to_builtins(list(tasks))
-                self._counts = msgspec.to_builtins(tasks.counts)
-                self._news.set()
+    def action(self, actor: str, text: str) -> None:
+        """Show a step of an actor."""
+        self._print([self.actor(actor) + " " + text])
 
-        threading.Thread(target=read, name="demo-watch", daemon=True).start()
+    def actor(self, name: str) -> str:
+        """Return a name in its colour."""
+        if name not in self._actors:
+            self._actors.append(name)
+        return self.style.paint(_COLOURS[self._actors.index(name) % len(_COLOURS)], name)
 
-    def say(self, text: str, call: str = "") -> None:
-        """Change the caption."""
-        self._caption = (text, call)
-        self.screen.draw()
+    def reply(self, text: str, *, refused: bool = False) -> None:
+        """Show the reply that an agent gets."""
+        lines = [part for line in text.splitlines() for part in self._wrapped(safe(line))]
+        self._print([self.style.paint("fail" if refused else "", line) for line in lines])
+        self._pause(_REFUSAL_S * refused)
 
-    def figures(self, text: str) -> None:
-        """Change the line of figures; it is drawn with the next news."""
-        self._figures = text
-        self._news.set()
+    def output(self, text: str, last: int = 0) -> None:
+        """Show what a command printed, or its `last` lines."""
+        lines = [line for line in text.splitlines() if line.strip()]
+        is_cut = 0 < last < len(lines)
+        self._print([f"  {self.style.glyphs['cut']}", *lines[-last:]] if is_cut else lines)
 
-    def pause(self, ms: int) -> None:
-        """Draw whatever comes for so many milliseconds."""
-        end = time.monotonic() + ms / 1000
-        while (left := end - time.monotonic()) > 0:
-            if self._news.wait(left):
-                self._news.clear()
-                self.screen.draw()
+    def check(self, text: str, good: bool) -> None:
+        """Show whether a statement was found to be true."""
+        self.has_failed |= not good
+        mark = self.style.paint("ok", "yes") if good else self.style.paint("fail", " NO")
+        self._print([f"  {mark}  {text}"])
 
-    def _lines(self) -> Sequence[str]:
-        style = self._style
-        text, call = self._caption
-        dots = style.glyphs["cut"]
-        caption = cut(f"{style.glyphs['to']} {text}", style.width, dots)
-        return [
-            *list_lines(self._conversation, self._tasks, self._counts, style),
-            "",
-            style.paint("in_progress", caption),
-            style.paint("dim", cut(f"  {call}", style.width, dots)),
-            style.paint("owner", cut(f"  {self._figures}", style.width, dots)),
-        ]
+    def show_list(self, name: str, tasks: TaskList) -> None:
+        """Show a list as `punch watch` does; in a `redrawn` block in the place of the one before."""
+        self._list = name, tasks
+        if not self._is_redrawn:
+            self._print(self._list_lines())
+        elif self._is_live:
+            self._screen.draw()
+
+    def below(self, line: str) -> None:
+        """Show a line below the list of a `redrawn` block."""
+        if not self._is_live:
+            self._print([line])
+            return
+        self._below = [*self._below, cut_painted(line, self.style.width, self.style.glyphs["cut"])][-_BELOW:]
+        self._screen.draw()
+        self._pause(2 * _LINE_S)
+
+    @contextmanager
+    def redrawn(self) -> Generator[None]:
+        """Redraw the list in place within this block; without a live terminal show it at the end."""
+        self._is_redrawn = True
+        if self._is_live:
+            with self._screen:
+                yield
+        else:
+            yield
+            self._print(self._list_lines())
+        self._is_redrawn = False
+
+    def _list_lines(self) -> list[str]:
+        if self._list is None:
+            return []
+        name, tasks = self._list
+        counts: dict[str, int] = msgspec.to_builtins(tasks.counts)
+        return list_lines(name, msgspec.to_builtins(list(tasks)), counts, self.style, folded=True)
+
+    def _wrapped(self, text: str) -> list[str]:
+        return [f"  {line}" for line in textwrap.wrap(text, self.style.width - 2, break_on_hyphens=False)]
+
+    def _print(self, lines: Sequence[str]) -> None:
+        dots = self.style.glyphs["cut"]
+        write("".join(f"{cut_painted(line, self.style.width, dots)}\n" for line in lines))
+        self._pause(_LINE_S * len(lines))
+
+    def _pause(self, seconds: float) -> None:
+        if self._is_live:
+            time.sleep(seconds)

@@ -3,9 +3,11 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from punchlist_testing.daemon import Running, running_daemon
+from punchlist.cli.style import Style
+from punchlist_demo.cast import Cast
+from punchlist_demo.home import Home
+from punchlist_demo.stage import Stage
 
 
 @pytest.fixture
@@ -20,12 +22,12 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def portal() -> Generator[BlockingPortal]:
-    with start_blocking_portal("asyncio") as portal:
-        yield portal
+def home(temporary: Path) -> Generator[Home]:
+    assert temporary.is_dir()
+    with Home() as home:
+        yield home
 
 
 @pytest.fixture
-def daemon(tmp_path: Path, portal: BlockingPortal) -> Generator[Running]:
-    with portal.wrap_async_context_manager(running_daemon(tmp_path)) as daemon:
-        yield daemon
+def cast(home: Home) -> Cast:
+    return Cast(home, Stage(Style()))

@@ -12,12 +12,12 @@ from punchlist_demo.home import Home
 ENDS = (signal.SIGTERM, signal.SIGHUP)
 
 
-def test_a_daemon_and_a_process_live_in_it_and_nothing_of_them_is_left(temporary: Path) -> None:
+def test_nothing_of_a_home_is_left(temporary: Path) -> None:
     with Home() as home:
         assert list(temporary.iterdir()) == [Path(home.path)]
         client = home.client("tester")
         client.conversation("a").add("one")
-        follower = home.spawn("log", "--follow", "-c", "a")
+        follower = home.spawn("-m", "punchlist.cli", "log", "--follow", "-c", "a")
         assert follower.stdout is not None
         assert follower.stdout.readline().startswith("   1  opened  by tester")
         daemon = client.status().pid
@@ -27,7 +27,7 @@ def test_a_daemon_and_a_process_live_in_it_and_nothing_of_them_is_left(temporary
     assert list(temporary.iterdir()) == []
 
 
-def test_a_killed_daemon_is_gone_and_its_successor_knows_what_it_acknowledged(temporary: Path) -> None:
+def test_acknowledged_change_outlives_a_kill(temporary: Path) -> None:
     with Home() as home:
         client = home.client("tester")
         client.conversation("a").add("one")
@@ -38,7 +38,7 @@ def test_a_killed_daemon_is_gone_and_its_successor_knows_what_it_acknowledged(te
         assert client.status().pid != first
 
 
-def test_no_process_but_a_daemon_of_its_own_is_killed(temporary: Path) -> None:
+def test_other_processes_are_not_killed(temporary: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger, Home() as home:
         for pid in (stranger.pid, os.getpid()):
             with pytest.raises(ProcessLookupError, match=f"process {pid} is not a daemon of"):
@@ -47,7 +47,7 @@ def test_no_process_but_a_daemon_of_its_own_is_killed(temporary: Path) -> None:
         stranger.communicate(b"\n", timeout=5)
 
 
-def test_what_was_just_being_started_is_waited_for_and_ended(temporary: Path) -> None:
+def test_process_being_started_is_ended(temporary: Path) -> None:
     with Home() as home:
         begun = os.fork()
         if not begun:
@@ -60,10 +60,16 @@ def test_what_was_just_being_started_is_waited_for_and_ended(temporary: Path) ->
     assert os.WTERMSIG(status) == signal.SIGKILL
 
 
+def test_punch_runs_as_a_person_with_a_list(temporary: Path) -> None:
+    with Home() as home:
+        home.run("ann", "a", "add", "one")
+        assert home.run("bob", "a", "log").splitlines()[-1].startswith("   2  #1 added  one  by ann")
+        with pytest.raises(subprocess.CalledProcessError):
+            home.run("ann", "a", "show", "9")
+
+
 @pytest.mark.parametrize("number", ENDS)
-def test_a_signal_to_end_ends_the_block_with_its_exit_code_and_cleans_up(
-    temporary: Path, number: signal.Signals
-) -> None:
+def test_signal_cleans_up_and_sets_exit_code(temporary: Path, number: signal.Signals) -> None:
     before = [signal.getsignal(one) for one in ENDS]
     with pytest.raises(SystemExit) as caught, Home():
         signal.raise_signal(number)
@@ -73,7 +79,7 @@ def test_a_signal_to_end_ends_the_block_with_its_exit_code_and_cleans_up(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, *ENDS])
-def test_impatience_does_not_stop_the_cleaning_up(
+def test_second_signal_does_not_stop_the_clean_up(
     temporary: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clean = Home.close

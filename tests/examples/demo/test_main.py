@@ -1,3 +1,4 @@
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from punchlist_testing.terminal import Terminal, environment
 
 DEMO = Path(__file__).parents[3] / "examples/demo"
 COMMAND = [sys.executable, "-m", "punchlist_demo"]
+CLAUDE, CODEX = "claude-code/7f3c1a", "codex/b210e4"
 
 
 def leftovers(directory: Path) -> list[str]:
@@ -25,6 +27,66 @@ def leftovers(directory: Path) -> list[str]:
     return found
 
 
+@pytest.fixture(scope="module")
+def transcript(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the fast demo prints in a pipe; it succeeds and leaves nothing."""
+    directory = tmp_path_factory.mktemp("fast")
+    env = environment(PYTHONPATH=str(DEMO), TMPDIR=str(directory), HOME=str(directory))
+    done = subprocess.run([*COMMAND, "--fast"], capture_output=True, text=True, timeout=50, env=env, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert leftovers(directory) == []
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def scenes(transcript: str) -> list[str]:
+    """The parts of the transcript, each with its heading."""
+    return transcript.split("\n\n")
+
+
+def test_plain_transcript_fits_80_columns(transcript: str) -> None:
+    assert "\x1b" not in transcript
+    assert [line for line in transcript.splitlines() if len(line) > 80] == []
+    assert " NO  " not in transcript
+
+
+def test_each_agent_takes_its_own_task(scenes: list[str]) -> None:
+    assert f"{CLAUDE} calls next()\n  Now #1: Fix the login\n" in scenes[1]
+    assert f"{CODEX} calls next()\n  Now #2: Write the changelog\n" in scenes[2]
+    assert f"  ● #1 Fix the login  @{CLAUDE}\n  ● #2 Write the changelog  @{CODEX}\n" in scenes[2]
+
+
+def test_other_agents_task_is_refused(scenes: list[str]) -> None:
+    refusal = f"  Refused: task 1 is being worked on by {CLAUDE}: take another one\n"
+    assert f'{CODEX} calls update(id="1", status="completed")\n{refusal}' in scenes[2]
+
+
+def test_note_reaches_the_agent(scenes: list[str]) -> None:
+    ann, claude = scenes[3].split(f"{CLAUDE} calls next", 1)
+    assert "ann runs punch note 3 " in ann
+    assert "\n  Note by ann: on Windows 11 too: a customer waits for it\n" in claude
+
+
+def test_only_one_agents_work_is_undone(scenes: list[str]) -> None:
+    before, preview, undone = scenes[4].split("ann runs punch undo ")
+    assert [line[:11] for line in before.splitlines()[-3:]] == ["  12  #4 ed", "  13  #6 ad", "  14  #5 de"]
+    assert 'once undone:\n  restored #5 "Announce v2.0"\n  #4 "Tag v3.0": title put back\n' in preview
+    assert "\n  ▸ #4 Tag v2.0" in undone
+    assert "\n  ▸ #5 Announce v2.0" in undone
+    assert "\n  ▸ #6 Close the milestone" in undone
+    assert f"\n  ● #2 Write the changelog  @{CODEX}\n" in undone
+
+
+def test_work_goes_on_over_two_kills(scenes: list[str]) -> None:
+    assert len(re.findall(r"\nkill -9 \d+, while both agents wait for a reply\n", scenes[5])) == 2
+    assert "\nrelease  12/12\n" in scenes[5]
+
+
+def test_proof_covers_every_event(scenes: list[str]) -> None:
+    assert scenes[6].startswith("The proof: 2 kills, 29 acknowledged changes, 42 events in the log\n")
+    assert scenes[6].count("  yes  ") == 4
+
+
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -37,43 +99,31 @@ def shown_on_terminal(*words: str) -> "closing[Terminal]":
     return closing(Terminal([*COMMAND, *words], env, columns=100, rows=40))
 
 
-def test_the_fast_demo_loses_nothing_and_leaves_nothing(temporary: Path) -> None:
-    done = subprocess.run(
-        [*COMMAND, "--fast"],
-        capture_output=True,
-        text=True,
-        timeout=50,
-        env=environment(PYTHONPATH=str(DEMO)),
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("  yes  ") == 4
-    assert "kill -9" in done.stdout
-    assert "\x1b" not in done.stdout
-    assert leftovers(temporary) == []
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_on_a_terminal_the_list_lives_and_an_interrupt_leaves_nothing(
-    temporary: Path, number: signal.Signals, code: int
-) -> None:
+def test_interrupt_of_a_scene_leaves_nothing(temporary: Path, number: signal.Signals, code: int) -> None:
     with shown_on_terminal() as shown:
-        shown.wait_for("a second process was told")
-        shown.wait_for("●")
+        shown.wait_for("calls plan(")
         assert leftovers(temporary) != []
         shown.process.send_signal(number)
         assert shown.finish() == code
-        assert shown.shown.endswith("\x1b[?25h")
+        assert "Traceback" not in shown.shown
     assert leftovers(temporary) == []
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupt_while_the_daemon_starts_leaves_nothing(
-    temporary: Path, number: signal.Signals, code: int
-) -> None:
+def test_interrupt_at_the_start_leaves_nothing(temporary: Path, number: signal.Signals, code: int) -> None:
     with shown_on_terminal("--fast") as shown:
         shown.wait_for("a private daemon in ")
         shown.process.send_signal(number)
         assert shown.finish() == code
+        assert "Traceback" not in shown.shown
+    assert leftovers(temporary) == []
+
+
+def test_interrupt_after_a_kill_leaves_nothing(temporary: Path) -> None:
+    with shown_on_terminal("--fast") as shown:
+        shown.wait_for("kill -9 ")
+        shown.process.send_signal(signal.SIGINT)
+        assert shown.finish() == 130
         assert "Traceback" not in shown.shown
     assert leftovers(temporary) == []

@@ -1,65 +1,94 @@
 import re
-from collections.abc import Generator
+import signal
+import time
 
+import msgspec
 import pytest
 
-from punchlist import Client, connect
 from punchlist.cli.render import cells
 from punchlist.cli.style import Style
-from punchlist_demo.stage import LiveStage, PlainStage
-from punchlist_testing.daemon import Running
+from punchlist.cursor import TaskList
+from punchlist_demo.stage import Stage
+from punchlist_schemas.things import Counts, Task
 
-Told = pytest.CaptureFixture[str]
+Shown = pytest.CaptureFixture[str]
+WIDE = "a line 中文 " * 20
 
 
 @pytest.fixture
-def client(daemon: Running) -> Generator[Client]:
-    with connect(socket=daemon.socket, autostart=False) as client:
-        yield client
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that are asked for; no test sleeps."""
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    return pauses
 
 
-def test_plain_lines_one_below_the_other_without_figures_in_between(capfd: Told) -> None:
-    stage = PlainStage(Style())
-    stage.say("begin", "task.set_status #1")
-    stage.figures("3 calls")
-    stage.pause(60_000)
-    stage.say("the end")
-    assert capfd.readouterr().out == "→ begin  [task.set_status #1]\n→ the end\n"
+def tasks(title: str) -> TaskList:
+    members = {"priority": "normal", "created_at": 1, "updated_at": 1, "status_changed_at": 1, "version": 1}
+    task = msgspec.convert({"id": "1", "title": title, "status": "in_progress", **members}, Task)
+    return TaskList([task], Counts(in_progress=1), version=1, seq=1, total=1)
 
 
-def test_the_live_list_is_drawn_as_it_is_pushed(client: Client, capfd: Told) -> None:
-    stage = LiveStage(Style(width=60), "site")
-    stage.follow(client)
-    plan = client.conversation("site")
-    plan.add("Write")
-    plan.start("1")
-    shown = ""
-    while "● #1 Write" not in shown:  # the test's own timeout bounds it
-        stage.pause(20)
-        shown += capfd.readouterr().out
-    assert "site  0/1  1 in progress" in shown
+def play(stage: Stage, title: str = "Write") -> None:
+    stage.heading("1. A scene")
+    stage.action("codex", "calls next()")
+    stage.reply("Refused: no", refused=True)
+    stage.output("one\n\ntwo\nthree\n", 2)
+    stage.show_list("site", tasks(title))
+    with stage.redrawn():
+        for number in range(9):
+            stage.below(f"call {number}")
+            stage.show_list("site", tasks(f"{title} {number}"))
+    stage.check("it holds", True)
 
 
-def test_the_caption_is_drawn_at_once_and_the_figures_with_the_next_news(capfd: Told) -> None:
-    stage = LiveStage(Style(), "site")
-    stage.figures("3 calls")
-    assert capfd.readouterr().out == ""
-    stage.pause(1)
-    assert "  3 calls" in capfd.readouterr().out
-    stage.say("begin", "task.set_status #1")
-    drawn = capfd.readouterr().out
-    assert drawn.index("→ begin") < drawn.index("  task.set_status #1") < drawn.index("  3 calls")
+def test_pipe_gets_each_line_once_without_pauses(capfd: Shown, pauses: list[float]) -> None:
+    stage = Stage(Style())
+    play(stage)
+    shown = capfd.readouterr().out
+    head = "\n1. A scene\ncodex calls next()\n  Refused: no\n  …\ntwo\nthree\nsite  0/1  1 in progress\n  ● #1 Write\n"
+    assert shown.startswith(f"{head}call 0\n")
+    assert shown.endswith("call 8\nsite  0/1  1 in progress\n  ● #1 Write 8\n  yes  it holds\n")
+    assert (shown.count("#1 Write"), pauses, stage.has_failed) == (2, [], False)
 
 
-def test_nothing_new_is_nothing_drawn(capfd: Told) -> None:
-    LiveStage(Style(), "site").pause(5)
-    assert capfd.readouterr().out == ""
+def test_list_is_redrawn_in_place_on_a_terminal(capfd: Shown, pauses: list[float]) -> None:
+    play(Stage(Style(width=60), is_live=True))
+    *_, frame, _last = capfd.readouterr().out.split("\x1b[J")
+    assert [line for line in frame.splitlines() if "call" in line][0].startswith("call 3")
+    assert "● #1 Write 8" in frame
+    assert 5 < sum(pauses) < 10
 
 
-def test_no_line_is_wider_than_the_window(capfd: Told) -> None:
-    stage = LiveStage(Style(width=20), "site")
-    stage.figures("figures " * 10)
-    stage.say("caption 中文 " * 10, "call " * 10)
+def test_cursor_is_shown_again_after_an_interrupt(capfd: Shown) -> None:
+    with pytest.raises(KeyboardInterrupt), Stage(Style(), is_live=True).redrawn():
+        signal.raise_signal(signal.SIGINT)
+    assert capfd.readouterr().out.endswith("\x1b[?25h")
+
+
+def test_failed_check_is_remembered(capfd: Shown) -> None:
+    stage = Stage(Style())
+    stage.check("it holds", False)
+    stage.check("this too", True)
+    assert stage.has_failed
+    assert capfd.readouterr().out == "   NO  it holds\n  yes  this too\n"
+
+
+def test_actors_have_colours_of_their_own() -> None:
+    stage = Stage(Style(colour=True))
+    painted = [stage.actor(name) for name in ("codex", "ann", "codex")]
+    assert painted == ["\x1b[1;36mcodex\x1b[0m", "\x1b[35mann\x1b[0m", "\x1b[1;36mcodex\x1b[0m"]
+
+
+@pytest.mark.parametrize("is_live", [True, False])
+def test_no_line_is_wider_than_the_window(capfd: Shown, pauses: list[float], is_live: bool) -> None:
+    stage = Stage(Style(width=20), is_live=is_live)
+    play(stage, WIDE)
+    for show in (stage.heading, stage.reply, stage.output, stage.below):
+        show(WIDE)
+    stage.action("codex", WIDE)
+    stage.check(WIDE, True)
     drawn = re.sub("\x1b\\[[0-9;?]*[A-Za-z]|\r", "", capfd.readouterr().out)
     assert "…" in drawn
     assert [line for line in drawn.splitlines() if cells(line) > 20] == []
+    assert bool(pauses) == is_live

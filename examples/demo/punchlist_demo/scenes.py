@@ -1,0 +1,116 @@
+"""The scenes of the demo. Each one ends with a check that its point was shown."""
+
+from collections.abc import Callable
+from typing import Any
+
+from punchlist_demo.cast import CLAUDE, CODEX, PERSON, Cast
+
+NOTE = "on Windows 11 too: a customer waits for it"
+_PLAN = (
+    {"title": "Fix the login", "ref": "fix"},
+    {"title": "Write the changelog", "ref": "log"},
+    {"title": "Test the installer", "ref": "test", "after": ["fix"]},
+    {"title": "Tag v2.0", "ref": "tag", "after": ["log", "test"]},
+    {"title": "Announce v2.0", "after": ["tag"]},
+)
+_LANGUAGES = ("French", "German", "Spanish", "Italian", "Polish", "Dutch")
+_KILL_IN = (2, 4)
+"""In which rounds of calls the daemon is killed."""
+
+_CATCH_UP_S = 20.0
+
+
+def plan(cast: Cast) -> None:
+    """One agent plans, and takes the first task."""
+    cast.stage.heading("1. claude-code plans five tasks and takes the first")
+    cast.claude.call("plan", tasks=list(_PLAN))
+    cast.claude.call("next")
+    cast.stage.check(f"#1 belongs to {CLAUDE}", cast.owner("1") == CLAUDE)
+
+
+def refuse(cast: Cast) -> None:
+    """Another agent gets another task, and can't finish the first agent's."""
+    cast.stage.heading("2. codex gets another task, and can't finish claude-code's")
+    cast.codex.call("next")
+    answer = cast.codex.call("update", id="1", status="completed")
+    cast.show_list()
+    is_kept = cast.owner("1") == CLAUDE and cast.owner("2") == CODEX
+    cast.stage.check("the update was refused: each agent has its own task", answer.refused and is_kept)
+
+
+def note(cast: Cast) -> None:
+    """A person's note reaches the agent that gets the task."""
+    cast.stage.heading("3. A person adds a note, and it reaches the agent with its task")
+    cast.punch("note", "3", NOTE, last=2)
+    finished = cast.claude.call("next", result="in auth.py")
+    details = cast.claude.call("tasks", ids=["3"])
+    is_reported = "Others changed" in finished.text and f"Note by {PERSON}: {NOTE}" in details.text
+    cast.stage.check(f"{CLAUDE} has #3 and read the note of {PERSON}", is_reported and cast.owner("3") == CLAUDE)
+
+
+def undo(cast: Cast) -> None:
+    """The person undoes what one agent did; what the other one did in between stays."""
+    cast.stage.heading("4. codex does harm; the person undoes its work, and nobody else's")
+    cast.codex.call("update", id="4", title="Tag v3.0")
+    cast.claude.call("plan", tasks=[{"title": "Close the milestone", "after": ["4"]}])
+    cast.codex.call("update", id="5", status="deleted")
+    harm = cast.tasks()
+    cast.punch("log", "-n", "3")
+    cast.punch("undo", "--of", CODEX, "-n", "2", "--preview")
+    is_preview = cast.tasks().version == harm.version
+    cast.punch("undo", "--of", CODEX, "-n", "2", "--yes")
+    cast.show_list()
+    titles = {task.id: task.title for task in cast.tasks()}
+    is_undone = (titles.get("4"), titles.get("5")) == ("Tag v2.0", "Announce v2.0")
+    is_harm = [task.title for task in harm][3:] == ["Tag v3.0", "Close the milestone"]
+    is_kept = titles.get("6") == "Close the milestone" and cast.owner("2") == CODEX
+    cast.stage.check("#4 and #5 are back", is_harm and is_preview and is_undone)
+    cast.stage.check("claude-code's #6 stays, and codex still has #2", is_kept)
+
+
+def kill(cast: Cast) -> None:
+    """The daemon is killed while both agents wait for replies."""
+    cast.stage.heading("5. kill -9, twice, while both agents work")
+    cast.codex.call("plan", tasks=[{"title": f"Translate it into {language}"} for language in _LANGUAGES])
+    agents, rounds, refused = (cast.claude, cast.codex), 0, 0
+    with cast.stage.redrawn():
+        while any(agent.has_task for agent in agents):
+            rounds += 1
+            pid = cast.client.status().pid
+            for agent in agents:
+                agent.send("next", **({"result": "done"} if agent.has_task else {}))
+            if rounds in _KILL_IN:
+                cast.kill_daemon(pid)
+            for agent in agents:
+                answer = agent.receive()
+                refused += answer.refused
+                cast.stage.below(f"{cast.stage.actor(agent.name)}: {' '.join(answer.text.splitlines()[:2])}")
+            cast.show_list()
+    is_done = cast.kills == len(_KILL_IN) and not cast.tasks().remaining
+    cast.stage.check("no call failed, and the work is done", is_done and not refused)
+
+
+def prove(cast: Cast) -> None:
+    """Compare what was acknowledged with the log and with what the witness received."""
+    events = cast.events()
+    versions = [event["version"] for event in events]
+    seqs = {event["seq"] for event in events}
+    acknowledged = {agent.name: agent.acknowledged for agent in (cast.claude, cast.codex)}
+    count = sum(map(len, acknowledged.values()))
+    is_followed = cast.witness.wait_for(len(events), _CATCH_UP_S)
+    is_followed &= cast.witness.in_order and cast.witness.count == len(events)
+    cast.stage.heading(f"The proof: {cast.kills} kills, {count} acknowledged changes, {len(events)} events in the log")
+    check = cast.stage.check
+    check("every acknowledged change is in the log", all(seqs.issuperset(own) for own in acknowledged.values()))
+    check("no change was made twice", all(_ends(events, name) == own for name, own in acknowledged.items()))
+    check("the versions have no hole", versions == list(range(1, len(events) + 1)))
+    check("another process, punch log --follow, got each event once and in order", is_followed)
+
+
+def _ends(events: list[dict[str, Any]], actor: str) -> list[int]:
+    """Return the position of the last event of each call that an actor made."""
+    last = {event.get("call", event["version"]): event["seq"] for event in events if event["actor"] == actor}
+    return list(last.values())
+
+
+SCENES: tuple[Callable[[Cast], None], ...] = (plan, refuse, note, undo, kill, prove)
