@@ -77,7 +77,7 @@ class BuildHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Make the files; an editable installation reads the checkout's own."""
         # pip builds a checkout before it reads which Python that requires.
-        if sys.version_info < (3, 11):
+        if sys.version_info < (3, 11):  # noqa: UP036
             sys.exit(f"punchlist requires Python 3.11 or newer, and this is {platform.python_version()}")
         if version == "editable":
             return
