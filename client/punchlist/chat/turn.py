@@ -432,6 +432,10 @@ class Turn:
     async def _receipts(self, id: str, step: Step) -> Any:
         key = f"{self.id}/{id}"
         titles = {name: task.title for name, task in step.known.items()}
+        # An earlier call of this step may have added the task, or renamed it.
+        prefix = f"{id.partition('.')[0]}."
+        earlier = [done for name, done in self._done.items() if name.startswith(prefix)]
+        titles |= {change.task: change.title for done in earlier for change in done.changes if change.title}
         return receipts(await self.thread.tasks.find(key), key, titles)
 
     # the answer

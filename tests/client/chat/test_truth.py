@@ -110,3 +110,11 @@ async def proved(talk: Talk, turn: str, where: str) -> None:
             assert int(found[1]) in (lists if events else [len(await talk.open())]), (where, line)
     if answer["source"] == "model":
         assert untrue(answer["text"], read) == [], where
+
+
+async def test_a_task_that_was_added_in_the_same_step_is_named_by_its_title(client: AsyncClient) -> None:
+    calls = [("create_todo_task", {"title": "eggs"}), ("complete_todo_task", {"task_id": 1})]
+    with serving(lambda messages: "Done." if results(messages) else calls) as script:
+        talk = Talk(await Thread.open(client, "plan"), Worker(Completions("m", script.url)))
+        answer = await talk.say("eggs are done")
+    assert answer["text"] == "Created task: eggs\nCompleted task: eggs"
