@@ -150,6 +150,8 @@ def _real(directory: "str | None") -> str:
         except OSError as error:
             raise DirectoryError("The working directory is gone", "cd to one that exists") from error
     try:
+        place = os.path.realpath(directory, strict=True)
+    except (FileNotFoundError, NotADirectoryError):  # the last part may be missing
         place = os.path.realpath(directory)
     except OSError as error:  # a link that may not be read, as in another user's /proc/PID
         raise DirectoryError(f"{directory} can't be followed: {error.strerror}", "name another directory") from error

@@ -76,14 +76,18 @@ class SearchIndex:
         if not usable:
             discard(path)
         connection = _connect(path)
-        connection.execute("PRAGMA secure_delete = ON").close()
-        if not usable:
-            for table in _TABLES:
-                connection.execute(table)
-            connection.execute("INSERT INTO meta VALUES(?)", (self._log,))
-        connection.execute(f"PRAGMA user_version = {_OPEN}").close()
-        if path != ":memory:":
-            os.chmod(path, 0o600)
+        try:
+            connection.execute("PRAGMA secure_delete = ON").close()
+            if not usable:
+                for table in _TABLES:
+                    connection.execute(table)
+                connection.execute("INSERT INTO meta VALUES(?)", (self._log,))
+            connection.execute(f"PRAGMA user_version = {_OPEN}").close()
+            if path != ":memory:":
+                os.chmod(path, 0o600)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def abandon(self) -> None:
@@ -93,9 +97,8 @@ class SearchIndex:
 
     def close(self) -> None:
         """Leave the index for the next daemon."""
-        with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(self._connection):
             self._connection.execute(f"PRAGMA user_version = {_CLOSED}").close()
-            self._connection.close()
 
     def known(self) -> dict[str, tuple[int, int]]:
         """Version and position up to which each list is indexed."""
@@ -194,6 +197,10 @@ def _connect(path: str) -> sqlite3.Connection:
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_WRONLY, 0o600))
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    for setting in ("journal_mode = MEMORY", "synchronous = OFF", "temp_store = MEMORY", "trusted_schema = OFF"):
-        connection.execute(f"PRAGMA {setting}").close()
+    try:
+        for setting in ("journal_mode = MEMORY", "synchronous = OFF", "temp_store = MEMORY", "trusted_schema = OFF"):
+            connection.execute(f"PRAGMA {setting}").close()
+    except BaseException:
+        connection.close()
+        raise
     return connection

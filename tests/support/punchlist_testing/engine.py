@@ -333,6 +333,10 @@ async def engine(
                     log.let_go()  # a test that failed while it held up a commit would wait for that commit for ever
                 running.inbox.close()
         running.close()
+        if not kill:
+            await running.search.close()
+        elif (index := vars(running.search)["_index"]) is not None:
+            index.abandon()  # Python 3.13 warns of a connection that is not closed; the file stays marked as in use
         for session in list(running.connections.live):
             session.abort()
         background.cancel_scope.cancel()

@@ -1,7 +1,7 @@
 """Programs and packages that some tests need and a bare machine lacks, and the command that brings each.
 
-With OPTIONAL=0 in the environment none of them is used, even if it is installed: `make test` then runs the same tests
-on every machine.
+With OPTIONAL=0 in the environment, servers, editors and further packages are not used, even if they are installed:
+`make test` then runs the same tests on every machine.
 """
 
 import os
@@ -31,10 +31,12 @@ class Need(NamedTuple):
     Attributes:
         what: Its name in a sentence.
         command: The command that installs it and runs the tests that need it.
+        is_system: Whether it is part of most systems, and is used even with OPTIONAL=0.
     """
 
     what: str
     command: str
+    is_system: bool = False
 
 
 NEEDS = {
@@ -50,21 +52,21 @@ NEEDS = {
     "agents": Need("the OpenAI Agents SDK", "make agents-sdk"),
     "chatkit": Need("the ChatKit SDK", "make agents-sdk"),
     "ag-ui": Need("the client of AG-UI", "make agents-sdk"),
-    "zsh": Need("zsh", "make coverage"),
-    "fish": Need("fish", "make coverage"),
-    "nc": Need("netcat", "make coverage"),
-    "openssl": Need("openssl", "make coverage"),
-    "curl": Need("curl", "make coverage"),
-    "mount": Need("mount", "make coverage"),
-    "ps": Need("ps", "make coverage"),
-    "strace": Need("strace", "make coverage"),
-    "systemd-analyze": Need("systemd", "make coverage"),
+    "zsh": Need("zsh", "make coverage", is_system=True),
+    "fish": Need("fish", "make coverage", is_system=True),
+    "nc": Need("netcat", "make coverage", is_system=True),
+    "openssl": Need("openssl", "make coverage", is_system=True),
+    "curl": Need("curl", "make coverage", is_system=True),
+    "mount": Need("mount", "make coverage", is_system=True),
+    "ps": Need("ps", "make coverage", is_system=True),
+    "strace": Need("strace", "make coverage", is_system=True),
+    "systemd-analyze": Need("systemd", "make coverage", is_system=True),
 }
 
 
 def find_program(name: str) -> str | None:
-    """Return the path of an optional program, None if it is missing or hidden."""
-    return None if HIDDEN else shutil.which(name)
+    """Return the path of a program of `NEEDS`, None if it is missing or hidden."""
+    return None if HIDDEN and not NEEDS[name].is_system else shutil.which(name)
 
 
 def has_package(name: str) -> bool:
