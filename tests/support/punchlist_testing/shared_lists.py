@@ -1,6 +1,6 @@
 """Real daemons that share lists, each as on a machine of its own, and the clients that use them."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -19,17 +19,21 @@ class Machines:
     Args:
         directory: where each has a directory of its name.
         measured: whether their coverage counts.
+        program: words for the interpreter that run a daemon.
     """
 
-    def __init__(self, directory: Path, *, measured: bool = False) -> None:
+    def __init__(
+        self, directory: Path, *, measured: bool = False, program: Sequence[str] = ("-m", "punchlistd")
+    ) -> None:
         self.directory = directory
         self.running: list[Spawned] = []
         self._measured = measured
+        self._program = program
 
     def made(self, name: str, **env: str) -> Spawned:
         """A daemon that is not started, and is not stopped with the others."""
         env = {"PUNCHLIST_MACHINE": name, **env}
-        return Spawned(self.directory / name, env=env, measured=self._measured)
+        return Spawned(self.directory / name, env=env, measured=self._measured, program=self._program)
 
     def start(self, name: str, **env: str) -> Spawned:
         """A daemon that runs."""
