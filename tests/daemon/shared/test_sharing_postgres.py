@@ -14,17 +14,6 @@ from punchlist_testing.postgres_server import DATABASE, Members, PostgresServer,
 from punchlist_testing.shared_lists import PATIENCE_S, Machines, client, follows
 
 pytestmark = needs_postgres
-HASTY = """
-import sys
-from punchlistd.shared import lanes, link_keeper, sharing
-
-lanes.COMPARE_S, sharing.ASKED_S, link_keeper.AGAIN_S, link_keeper.HURRIED_S = 0.2, 0.5, 0.02, 0.02
-
-from punchlistd.__main__ import main
-sys.exit(main())
-"""
-"""A daemon that compares lists, asks the other machines and connects again sooner: no test here is about the pauses."""
-
 ROLES = {"ann": "member", "bob": "keeper", "eve": "member", "dash": "reader"}
 
 
@@ -38,7 +27,7 @@ class Team(Machines):
     """Machines of one space."""
 
     def __init__(self, directory: Path, server: PostgresServer) -> None:
-        super().__init__(directory, program=("-c", HASTY))
+        super().__init__(directory)
         self.members = Members(directory / "creds", server, f"s{os.urandom(4).hex()}", **ROLES)
         self.space = self.members.space
 

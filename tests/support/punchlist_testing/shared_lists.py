@@ -1,6 +1,6 @@
 """Real daemons that share lists, each as on a machine of its own, and the clients that use them."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -12,6 +12,20 @@ from punchlist_testing.daemon import Spawned
 
 PATIENCE_S = 45.0
 
+HASTY = """
+import sys
+from punchlistd.shared import lanes, link_keeper, sharing
+
+lanes.COMPARE_S, sharing.ASKED_S, link_keeper.AGAIN_S, link_keeper.HURRIED_S = 0.2, 2.5, 0.02, 0.02
+
+from punchlistd.__main__ import main
+sys.exit(main())
+"""
+"""Runs a daemon that compares lists and connects again sooner: no test here is about those pauses.
+
+Members send a sign of life each second, so a daemon that repairs a list still waits for more than one of them.
+"""
+
 
 class Machines:
     """Daemons that end with the test.
@@ -19,21 +33,17 @@ class Machines:
     Args:
         directory: where each has a directory of its name.
         measured: whether their coverage counts.
-        program: words for the interpreter that run a daemon.
     """
 
-    def __init__(
-        self, directory: Path, *, measured: bool = False, program: Sequence[str] = ("-m", "punchlistd")
-    ) -> None:
+    def __init__(self, directory: Path, *, measured: bool = False) -> None:
         self.directory = directory
         self.running: list[Spawned] = []
         self._measured = measured
-        self._program = program
 
     def made(self, name: str, **env: str) -> Spawned:
         """A daemon that is not started, and is not stopped with the others."""
         env = {"PUNCHLIST_MACHINE": name, **env}
-        return Spawned(self.directory / name, env=env, measured=self._measured, program=self._program)
+        return Spawned(self.directory / name, env=env, measured=self._measured, program=("-c", HASTY))
 
     def start(self, name: str, **env: str) -> Spawned:
         """A daemon that runs."""
