@@ -33,6 +33,7 @@ class Link(asyncio.Protocol):
         self._wire = Wire()
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
         self._abandoned: dict[int, Request] = {}
+        self._unread: dict[int, Reply] = {}
         self._answered = 0
         self._notices: deque[Notice] = deque()
         self._news = asyncio.Event()
@@ -84,7 +85,12 @@ class Link(asyncio.Protocol):
         try:
             return await answer
         except asyncio.CancelledError:
-            if self._lost is None:
+            reply = self._unread.pop(request_id, None)
+            if answer.done() and not answer.cancelled() and answer.exception() is None:
+                reply = answer.result()
+            if self._lost is None and reply is not None:
+                self._give_back(request, reply)
+            elif self._lost is None:
                 self._transport.write(self._wire.cancel(request_id))
                 self._abandoned[request_id] = request
             raise
@@ -136,10 +142,18 @@ class Link(asyncio.Protocol):
     def _take(self, request_id: int, reply: Reply) -> None:
         self._answered = max(self._answered, request_id)
         if (request := self._abandoned.pop(request_id, None)) is not None:
-            for release in given_back(request, reply):
-                self.post(release)
-        elif (answer := self._waiting.get(request_id)) is not None and not answer.done():
+            self._give_back(request, reply)
+        elif (answer := self._waiting.get(request_id)) is None:
+            return
+        elif answer.cancelled():
+            # The caller was cancelled in this turn of the loop and hasn't run since: `exchange` handles the reply.
+            self._unread[request_id] = reply
+        elif not answer.done():
             answer.set_result(reply)
+
+    def _give_back(self, request: Request, reply: Reply) -> None:
+        for release in given_back(request, reply):
+            self.post(release)
 
     def _blame(self, reply: Reply) -> None:
         """One of our frames was no request to the daemon: its call fails, and those that it may have been.

@@ -161,23 +161,47 @@ async def test_a_cancelled_call_is_given_up_at_the_daemon_and_harms_no_other(tmp
         assert (cancelled["method"], cancelled["params"]) == ("rpc.cancel", {"id": waited["id"]})
 
 
-async def test_a_claim_whose_answer_crossed_its_cancellation_is_given_back_once(link: Link, cable: Cable) -> None:
-    claim = Request.raw("task.claim", {"conversation": "c", "owner": "ann", "wait_ms": 60_000})
+def answer_to(claim: Any) -> bytes:
+    """The daemon's reply to a claim: it got task 3."""
     task = {"id": "3", "title": "t", "status": "in_progress", "priority": "normal", "owner": "ann"}
     task |= {"created_at": 1, "updated_at": 1, "status_changed_at": 1, "version": 2}
+    result = {"task": task, "fence": 7, "version": 2, "seq": 2}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": claim["id"], "result": result}) + b"\n"
+
+
+def released(cable: Cable) -> list[Any]:
+    releases = [message["params"] for message in cable.sent if message["method"] == "task.release"]
+    return [{name: one[name] for name in ("conversation", "task", "owner", "fence")} for one in releases]
+
+
+CLAIM = Request.raw("task.claim", {"conversation": "c", "owner": "ann", "wait_ms": 60_000})
+RELEASE = {"conversation": "c", "task": "3", "owner": "ann", "fence": 7}
+
+
+async def test_a_claim_whose_answer_crossed_its_cancellation_is_given_back_once(link: Link, cable: Cable) -> None:
     async with anyio.create_task_group() as group:
-        group.start_soon(link.exchange, claim)
+        group.start_soon(link.exchange, CLAIM)
         await anyio.wait_all_tasks_blocked()
         group.cancel_scope.cancel()
-    asked = cable.sent[0]
-    result = {"task": task, "fence": 7, "version": 2, "seq": 2}
-    answer = msgspec.json.encode({"jsonrpc": "2.0", "id": asked["id"], "result": result}) + b"\n"
+    answer = answer_to(cable.sent[0])
     link.data_received(answer)
     link.data_received(answer)
-    released = [message["params"] for message in cable.sent if message["method"] == "task.release"]
-    assert [{name: one[name] for name in ("conversation", "task", "owner", "fence")} for one in released] == [
-        {"conversation": "c", "task": "3", "owner": "ann", "fence": 7}
-    ]
+    assert released(cable) == [RELEASE]
+
+
+@pytest.mark.parametrize("first", ["cancellation", "answer"])
+async def test_a_claim_answered_and_cancelled_in_one_turn_is_released(link: Link, cable: Cable, first: str) -> None:
+    """The caller doesn't run between the two, so neither is complete when the other comes."""
+    claiming = asyncio.ensure_future(link.exchange(CLAIM))
+    await anyio.wait_all_tasks_blocked()
+    if first == "cancellation":
+        claiming.cancel()
+    link.data_received(answer_to(cable.sent[0]))
+    if first == "answer":
+        claiming.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await claiming
+    assert released(cable) == [RELEASE]
 
 
 async def test_a_daemon_that_is_not_ours_to_talk_to_is_hung_up_on(tmp_path: Path) -> None:

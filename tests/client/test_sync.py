@@ -60,12 +60,12 @@ def test_each_task_of_a_shared_client_is_worked_once_and_claims_are_renewed_mean
     runs: Counter[str] = Counter()
 
     def work(worker: int) -> None:
-        with client.conversation("c").work(f"w{worker}", lease_ms=1_000, wait_ms=2_500) as tasks:
+        with client.conversation("c").work(f"w{worker}", lease_ms=1_000, wait_ms=1_400) as tasks:
             for task in tasks:
                 runs[task.id] += 1
                 with client.conversation("c").watch() as changes, pytest.raises(TimedOut):
                     while True:  # a body that takes longer than its lease
-                        changes.next(timeout_s=1.5)
+                        changes.next(timeout_s=1.2)
 
     with ThreadPoolExecutor(6) as pool:
         for done in [pool.submit(work, n) for n in range(6)]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from punchlist.hosts import check
 from punchlist.hosts.check import ServerError, tools_of
 from punchlist_testing.played import SERVER, program
 
@@ -30,26 +31,27 @@ def test_it_is_started_without_a_daemon(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "told", "timeout_s"),
     [
-        (SERVER.replace('[{"name": "plan"}]', "[]"), "it offers no tools"),
-        (SERVER.replace('"result": result', '"error": {"message": "no"}'), "it answers no"),
-        ("import sys; sys.exit(5)", "ends with code 5"),
-        ("import sys\nfor line in sys.stdin: print('3')", "it does not answer in time"),
-        (DEAF, "it prints 'hello' to standard output"),
+        (SERVER.replace('[{"name": "plan"}]', "[]"), "it offers no tools", 20),
+        (SERVER.replace('"result": result', '"error": {"message": "no"}'), "it answers no", 20),
+        ("import sys; sys.exit(5)", "ends with code 5", 20),
+        ("import sys\nfor line in sys.stdin: print('3')", "it does not answer in time", 0.2),
+        (DEAF, "it prints 'hello' to standard output", 20),
     ],
 )
-def test_a_server_that_does_not_work_is_told_with_the_reason(tmp_path: Path, source: str, told: str) -> None:
+def test_a_server_that_does_not_work_is_told_with_the_reason(
+    tmp_path: Path, source: str, told: str, timeout_s: float
+) -> None:
     with pytest.raises(ServerError, match=told):
-        tools_of([str(program(tmp_path, "server", source))], os.environ, 2.0)
+        tools_of([str(program(tmp_path, "server", source))], os.environ, timeout_s)
 
 
-def test_a_server_that_never_answers_is_killed_in_time(tmp_path: Path) -> None:
-    path = program(
-        tmp_path,
-        "server",
-        f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)",
-    )
+def test_a_server_that_never_answers_is_killed_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "_END_S", 0.1)
+    path = tmp_path / "server"
+    path.write_text(f"#!/bin/sh\necho $$ > '{tmp_path / 'pid'}'\nexec sleep 60\n")
+    path.chmod(0o755)
     began = time.monotonic()
     with pytest.raises(ServerError, match="in time"):
         tools_of([str(path)], os.environ, 0.5)

@@ -36,7 +36,7 @@ async def test_a_running_mirror_is_known_by_its_lock(place: Place) -> None:
 async def test_a_started_mirror_takes_tasks_over_and_ends_when_nothing_changes(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(autostart, "IDLE_S", 3)
+    monkeypatch.setattr(autostart, "IDLE_S", 1.5)
     (tmp_path / ".punchlist.toml").write_text('conversation = "web"\n')
     claude = ClaudeHome(tmp_path / ".claude")
     claude.session("a", tmp_path)

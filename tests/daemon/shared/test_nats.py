@@ -240,8 +240,9 @@ async def test_a_stream_that_is_deleted_under_us_is_not_made_again_silently(tmp_
 
 
 async def test_a_stream_of_another_kind_takes_the_name_and_one_with_changed_settings_is_refused(
-    server: NatsServer,
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("punchlistd.shared.nats.WATCH_S", 0.05)
     space = await made(server)
     async with connected(space) as (ann, hearing):
         connection = ann._connection  # pyright: ignore[reportPrivateUsage]

@@ -105,18 +105,17 @@ def struck(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Engine]:
     running.end()
 
 
+LINKS = ("punchlistd.shared.nats_link", "punchlistd.shared.postgres_link")
+LOST_S = 0.5
+"""Timeout of requests that a paused server can't answer, in seconds."""
+
+
 @pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """A busy machine is no fault of a server's: only tests in which requests are lost keep to the real times."""
-    if "real_times" not in request.fixturenames:
-        for module in ("nats_link", "postgres_link"):
-            monkeypatch.setattr(f"punchlistd.shared.{module}.REQUEST_S", PATIENCE_S)
-            monkeypatch.setattr(f"punchlistd.shared.{module}.CONNECT_S", PATIENCE_S)
-
-
-@pytest.fixture
-def real_times() -> None:
-    """Requests end as they do for people."""
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is no fault of a server's."""
+    for module in LINKS:
+        monkeypatch.setattr(f"{module}.REQUEST_S", PATIENCE_S)
+        monkeypatch.setattr(f"{module}.CONNECT_S", PATIENCE_S)
 
 
 @asynccontextmanager
@@ -282,15 +281,18 @@ async def test_a_server_that_is_killed_and_back_is_found_again_with_what_it_ackn
 
 
 async def test_a_server_that_hangs_acknowledges_nothing_and_leaves_the_space_unreachable(
-    struck: Engine, real_times: None
+    struck: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with connected(struck, await struck.space()) as (ann, hearing):
         first = await ann.post("a", 0, "n1", b"one")
         struck.server.pause()
         began = time.monotonic()
-        with pytest.raises((OutcomeUnknown, Unreachable)):  # the latter if the link noticed it first
-            await ann.post("a", first, "n2", b"two")
-        await hearing.link("down", "unreachable")
+        with monkeypatch.context() as lost:
+            for module in LINKS:
+                lost.setattr(f"{module}.REQUEST_S", LOST_S)
+            with pytest.raises((OutcomeUnknown, Unreachable)):  # the latter if the link noticed it first
+                await ann.post("a", first, "n2", b"two")
+            await hearing.link("down", "unreachable")
         hung_s = time.monotonic() - began
         struck.server.resume()
         await hearing.link("up")

@@ -41,16 +41,17 @@ def members(server: PostgresServer, tmp_path: Path) -> Members:
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """A busy machine is no fault of a server's: only tests in which requests are lost keep to the real times."""
-    if "real_times" not in request.fixturenames:
-        monkeypatch.setattr("punchlistd.shared.postgres_link.REQUEST_S", PATIENCE_S)
-        monkeypatch.setattr("punchlistd.shared.postgres_link.CONNECT_S", PATIENCE_S)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is no fault of a server's, and a lost connection is tried again without a pause for people."""
+    monkeypatch.setattr("punchlistd.shared.postgres_link.REQUEST_S", PATIENCE_S)
+    monkeypatch.setattr("punchlistd.shared.postgres_link.CONNECT_S", PATIENCE_S)
+    monkeypatch.setattr("punchlistd.shared.link_keeper.AGAIN_S", 0.02)
+    monkeypatch.setattr("punchlistd.shared.link_keeper.HURRIED_S", 0.02)
+    monkeypatch.setattr("punchlistd.shared.posting.PAUSE_S", 0.01)
 
 
-@pytest.fixture
-def real_times() -> None:
-    """Requests end as they do for people."""
+LOST_S = 0.5
+"""Timeout of requests that the server can't answer, in seconds."""
 
 
 def space_of(members: Members, name: str = "ann", **more: Any) -> Space:
@@ -223,9 +224,10 @@ async def test_an_error_of_the_server_leaves_nothing_and_its_connection_in_use(m
 
 
 async def test_a_server_without_room_is_told_as_one_that_stores_nothing_and_is_back_once_it_has(
-    members: Members, real_times: None
+    members: Members, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server says that its disk is full (53100), by a trigger: what it says then is real, its disk is not full."""
+    monkeypatch.setattr("punchlistd.shared.postgres.WATCH_S", 0.05)
     table = f'"punch-{members.space}".post'
     members.server.sql(f"""
         CREATE FUNCTION "punch-{members.space}".no_room() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -360,7 +362,9 @@ async def test_a_standby_is_refused_and_of_two_addresses_the_primary_is_found(tm
             assert ann.link.server == asked.urls[0]
 
 
-async def test_what_a_synchronous_standby_has_not_is_told_nobody_as_done(tmp_path: Path, real_times: None) -> None:
+async def test_what_a_synchronous_standby_has_not_is_told_nobody_as_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with running_postgres() as primary, running_postgres(copy_of=primary) as standby:
         members = Members(tmp_path / "creds", primary, "team", ann="member")
         async with connected(space_of(members)) as (ann, hearing):
@@ -369,9 +373,11 @@ async def test_what_a_synchronous_standby_has_not_is_told_nobody_as_done(tmp_pat
             primary.sql("SELECT pg_reload_conf()", "postgres")
             await becomes(primary, "SELECT sync_state FROM pg_stat_replication", "sync")
             standby.pause()
-            with pytest.raises(OutcomeUnknown):
-                await ann.post("a", 1, "n2", b"two")
-            await hearing.link("down", "no_quorum")
+            with monkeypatch.context() as lost:
+                lost.setattr(postgres_link, "REQUEST_S", LOST_S)
+                with pytest.raises(OutcomeUnknown):
+                    await ann.post("a", 1, "n2", b"two")
+                await hearing.link("down", "no_quorum")
             waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
             primary.sql(f"SELECT pg_cancel_backend(pid) {waiting}")  # an operator makes it seen, not safe
             for question in ("read", "is_current"):
@@ -381,7 +387,8 @@ async def test_what_a_synchronous_standby_has_not_is_told_nobody_as_done(tmp_pat
                 with anyio.fail_after(PATIENCE_S):
                     while await hasty.last("a") != 2:  # noqa: ASYNC110 - a server has no such event
                         await asyncio.sleep(0.05)
-                with pytest.raises(Unreachable):
+                with monkeypatch.context() as lost, pytest.raises(Unreachable):
+                    lost.setattr(postgres_link, "REQUEST_S", LOST_S)
                     await getattr(hasty, question)("a", 2 if question == "is_current" else 1)
                 connection.end("the test is over")
             standby.resume()

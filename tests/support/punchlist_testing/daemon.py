@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,12 @@ class Spawned:
     """A daemon in a process of its own."""
 
     def __init__(
-        self, directory: Path, *arguments: str, env: dict[str, str] | None = None, measured: bool = False
+        self,
+        directory: Path,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        measured: bool = False,
+        program: Sequence[str] = ("-m", "punchlistd"),
     ) -> None:
         """Not started yet; everything it keeps is below `directory`.
 
@@ -83,6 +88,7 @@ class Spawned:
             env: What its environment has besides ours.
             measured: Whether its coverage is measured where ours is. A start takes twice as long then, for nothing if
                 it is killed: only one that ends by itself says which lines ran.
+            program: Words for the interpreter that run a daemon.
         """
         self.directory = directory
         self.socket = str(directory / "run" / "daemon.sock")
@@ -91,6 +97,7 @@ class Spawned:
         self._arguments = arguments
         self._env = env or {}
         self._measured = measured
+        self._program = program
 
     def start(self) -> None:
         """Start it and wait until it serves.
@@ -99,7 +106,7 @@ class Spawned:
             RuntimeError: it ended instead; the message has what it said.
         """
         read, write = os.pipe()
-        command = [sys.executable, "-m", "punchlistd", "--socket", self.socket, "--data-dir", self.data_dir]
+        command = [sys.executable, *self._program, "--socket", self.socket, "--data-dir", self.data_dir]
         self.directory.mkdir(parents=True, exist_ok=True)
         with open(self.directory / "daemon.log", "ab") as log:
             self.process = subprocess.Popen(

@@ -12,6 +12,20 @@ from punchlist_testing.daemon import Spawned
 
 PATIENCE_S = 45.0
 
+HASTY = """
+import sys
+from punchlistd.shared import lanes, link_keeper, sharing
+
+lanes.COMPARE_S, sharing.ASKED_S, link_keeper.AGAIN_S, link_keeper.HURRIED_S = 0.2, 2.5, 0.02, 0.02
+
+from punchlistd.__main__ import main
+sys.exit(main())
+"""
+"""Runs a daemon that compares lists and connects again sooner: no test here is about those pauses.
+
+Members send a sign of life each second, so a daemon that repairs a list still waits for more than one of them.
+"""
+
 
 class Machines:
     """Daemons that end with the test.
@@ -29,7 +43,7 @@ class Machines:
     def made(self, name: str, **env: str) -> Spawned:
         """A daemon that is not started, and is not stopped with the others."""
         env = {"PUNCHLIST_MACHINE": name, **env}
-        return Spawned(self.directory / name, env=env, measured=self._measured)
+        return Spawned(self.directory / name, env=env, measured=self._measured, program=("-c", HASTY))
 
     def start(self, name: str, **env: str) -> Spawned:
         """A daemon that runs."""
