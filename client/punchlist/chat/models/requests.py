@@ -49,16 +49,19 @@ async def stream(  # noqa: C901, PLR0915 - one answer after the other, and who e
     response: http.client.HTTPResponse | None = None
     is_over = False
 
+    # A thread can finish after this generator: whichever of the two is last closes what the thread opened.
     def connect() -> None:
         connection.connect()
-        if is_over:  # nobody waited for it any more, and nobody else closes it
+        connection.auto_open = 0  # a late request would connect again
+        if is_over:
             connection.close()
 
     def respond() -> http.client.HTTPResponse:
-        found = connection.getresponse()
+        nonlocal response
+        response = connection.getresponse()
         if is_over:
-            found.close()
-        return found
+            response.close()
+        return response
 
     path = parts.path + (f"?{parts.query}" if parts.query else "")
     sent = {"Content-Type": "application/json", "Accept": "text/event-stream", "User-Agent": "punchlist", **headers}
@@ -73,7 +76,7 @@ async def stream(  # noqa: C901, PLR0915 - one answer after the other, and who e
         sock.settimeout(limits.first_s)
         data = json.dumps(body).encode("utf-8", "replace")
         await _in_thread(lambda: connection.request("POST", path, data, sent))
-        response = answer = await _in_thread(respond)
+        answer = await _in_thread(respond)
         if answer.status != _OK:
             told = b"" if answer.status in OF_KEYS else await _in_thread(lambda: answer.read(_MOST_TOLD))
             said = [
