@@ -50,7 +50,7 @@ class Link(asyncio.Protocol):
             TimedOut, DaemonUnavailable: All of that took longer than a call may take (`timeout_s`).
         """
         with anyio.move_on_after(profile.timeout_s):
-            sock = await _dial(profile)
+            sock = await dial(profile)
             link = cls(sock)
             await link._loop.create_unix_connection(lambda: link, sock=sock)
             try:
@@ -196,7 +196,7 @@ class Link(asyncio.Protocol):
         self._ended.set()
 
 
-async def _dial(profile: Profile) -> socket.socket:
+async def dial(profile: Profile) -> socket.socket:
     """`Target.dial` in a daemon thread: an interpreter that exits does not wait for it. A late connection is closed."""
     loop = asyncio.get_running_loop()
     dialled: asyncio.Future[socket.socket] = loop.create_future()
@@ -207,7 +207,7 @@ async def _dial(profile: Profile) -> socket.socket:
         else:
             dialled.set_result(sock)
 
-    def dial() -> None:
+    def connect() -> None:
         try:
             sock = socket.socket(fileno=profile.target.dial(profile.timeout_s).detach())
             sock.setblocking(False)
@@ -217,7 +217,7 @@ async def _dial(profile: Profile) -> socket.socket:
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(action)
 
-    threading.Thread(target=dial, name="punchlist-dial", daemon=True).start()
+    threading.Thread(target=connect, name="punchlist-dial", daemon=True).start()
     try:
         return await dialled
     except asyncio.CancelledError:

@@ -3,13 +3,12 @@
 What the reader does not take stays in the socket, where the daemon holds it up; so it costs a position and a frame.
 """
 
-import socket
 from collections import deque
 
 import anyio
-import anyio.to_thread
 from anyio.abc import UNIXSocketStream
 
+from punchlist.aio_link import dial
 from punchlist.core import Profile, Request, Wire, met, result_of
 from punchlist.errors import ConnectionLost
 from punchlist.options import Options
@@ -42,8 +41,7 @@ class PullLink:
         """
         profile = self._profile
         with anyio.move_on_after(profile.timeout_s):
-            sock = await anyio.to_thread.run_sync(_dialled, profile, abandon_on_cancel=True)
-            self._stream = await UNIXSocketStream.from_socket(sock)
+            self._stream = await UNIXSocketStream.from_socket(await dial(profile))
             try:
                 greeting = result_of(await self.exchange(profile.hello), HelloResult)
                 self.hello = met(profile.target, self._wire.greeted(greeting))
@@ -99,7 +97,3 @@ class PullLink:
     async def _close(self) -> None:
         with anyio.CancelScope(shield=True):
             await anyio.aclose_forcefully(self._stream)
-
-
-def _dialled(profile: Profile) -> socket.socket:
-    return socket.socket(fileno=profile.target.dial(profile.timeout_s).detach())
