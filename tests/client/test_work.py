@@ -91,7 +91,7 @@ def test_a_claim_that_was_taken_away_is_told(plan: Conversation) -> None:
 
 def test_a_claim_is_renewed_while_the_body_runs(plan: Conversation) -> None:
     with plan.claim("w", "1", lease_ms=1_000), plan.watch() as watch, pytest.raises(TimeoutError):
-        watch.next(timeout_s=1.6)
+        watch.next(timeout_s=1.25)
     assert plan.get("1").attempts == 1
 
 
@@ -105,7 +105,7 @@ def test_a_claim_survives_a_restart_of_the_daemon(process: Spawned) -> None:
             watch = other.conversation("c").watch(after=0)
             with pytest.raises(TimeoutError):
                 while True:
-                    assert type(watch.next(timeout_s=1.6).event).__name__ != "Released"
+                    assert type(watch.next(timeout_s=1.25).event).__name__ != "Released"
             other.close()
         assert plan.get("1").status == "completed"
 
@@ -197,5 +197,5 @@ async def test_a_claim_that_is_cancelled_on_its_way_holds_nothing(aplan: AsyncCo
 async def test_asyncio_renews_over_a_restart(aplan: AsyncConversation, process: Spawned) -> None:
     async with aplan.claim("w", lease_ms=1_000):
         await anyio.to_thread.run_sync(process.restart)
-        await anyio.sleep(1.5)
+        await anyio.sleep(1.25)
     assert (await aplan.get("1")).status == "completed"

@@ -33,8 +33,9 @@ def test_a_dumb_terminal_is_refused() -> None:
 def test_it_is_drawn_on_a_terminal_and_ends_with_q(home: Path, daemon: Running) -> None:
     (home / "keys.toml").write_text('quit = "Q"\n')
     client: Client
-    with connect(name="tester") as client, terminal("ui", "-c", "plan", "--keys", "keys.toml", columns=100) as shown:
+    with connect(name="tester") as client:
         client.conversation("plan").add("Read \x1b]0;title\x07")
+    with terminal("ui", "-c", "plan", "--keys", "keys.toml", columns=100) as shown:
         shown.wait_for("Read")
         assert "\\x1b]0;title\\x07" in shown.wait_for("\\x07")
         shown.type("Q")
