@@ -11,6 +11,7 @@ MAKEFLAGS += --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
+RUNTIME := .venv/.runtime
 READY := .venv/.ready
 SDK := build/conformance/venv/bin
 PAGE := client/punchlist/web/page
@@ -45,7 +46,7 @@ help: ## Show this list.
 
 setup: $(READY) $(COMPLETIONS) ## Make or refresh .venv (the other targets do it by themselves).
 
-demo: $(READY) ## Watch two agents and a person share a list, and the daemon killed while they work (DEMO=--fast for seconds).
+demo: $(RUNTIME) ## Watch two agents and a person share a list, and the daemon killed while they work (DEMO=--fast for seconds).
 	@PYTHONPATH=examples/demo $(BIN)/python -m punchlist_demo $(DEMO)
 
 .PHONY: docs
@@ -320,16 +321,22 @@ $(BIN)/coverage json --quiet -o .coverage-floors.json; \
 PYTHONPATH=tests/support $(BIN)/python $(FLOORS) .coverage-floors.json
 endef
 
-# The second pip is the pinned one: its console scripts start without importing re.
-$(READY): pyproject.toml requirements/dev.txt
+$(READY): $(RUNTIME)
+	@echo 'setting up .venv for development'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --requirement requirements/dev.txt
+	@touch $@
+
+# What punchlist needs to run: a tenth of what its development takes. The second pip is the pinned one: its console scripts
+# start without importing re.
+$(RUNTIME): pyproject.toml requirements/dev.txt
 	@'$(or $(PYTHON),python3)' -c '$(SUITABLE)' 2>/dev/null || { \
 		echo 'punchlist needs Python 3.11 or newer and found none; install it or name one: make PYTHON=/path/to/python3.11' >&2; \
 		exit 1; }
 	@test -w . || { echo 'make writes .venv and build into this checkout, which is read-only: clone it to a place of your own' >&2; exit 1; }
 	@echo 'setting up .venv'
 	@test -x $(BIN)/python -a -x $(BIN)/pip || '$(PYTHON)' -m venv .venv
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --requirement requirements/dev.txt
-	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint requirements/dev.txt pip hatchling
+	@$(BIN)/python -m pip install -qq --constraint requirements/dev.txt --no-build-isolation --editable .
 	@touch $@
 
 $(FACES): pyproject.toml requirements/dev.txt requirements/faces.txt | $(NODE)
