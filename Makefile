@@ -303,8 +303,8 @@ clean: ## Remove caches, coverage data and build results (.venv stays).
 	@rm -rf build dist $(COMPLETIONS) $(PAGE)/built $(VSIX) htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json
 	@find daemon client schemas tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# pytest rewrites the asserts of each file of tests and keeps the result. Each worker needs them all: in a new checkout,
-# or after pytest has moved, each would rewrite them by itself, under the tracer of coverage, for 15 s of a processor.
+# pytest rewrites the asserts of each file of tests and keeps the result. Every worker needs all files, so in a new
+# checkout each worker would rewrite them all.
 define compiled_tests
 if test ! -e build/tests.compiled -o build/tests.compiled -ot $(READY); then \
 	find tests -name 'test_*.py' -print0 | xargs -0 -n 100 -P $(WORKERS) $(BIN)/pytest --collect-only -qq > /dev/null || true; \
