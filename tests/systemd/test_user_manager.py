@@ -4,6 +4,7 @@ import http.client
 import os
 import random
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -200,24 +201,31 @@ def test_the_first_request_starts_the_server_of_the_page_and_it_is_started_again
     manager: UserManager,
 ) -> None:
     service = "punchlist-web.service"
-    drop_in = manager.units / f"{service}.d" / "test.conf"
-    manager.run("mkdir", "-p", str(drop_in.parent))
-    drop_in.write_text(EXTRA.format(unit="", path=manager.env["PYTHONPATH"], home=manager.home).partition("Watch")[0])
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]  # another user of this machine may run punch web
+    drop_ins = {
+        service: EXTRA.format(unit="", path=manager.env["PYTHONPATH"], home=manager.home).partition("Watch")[0],
+        "punchlist-web.socket": f"[Socket]\nListenStream=\nListenStream=127.0.0.1:{port}\n",
+    }
+    for unit, text in drop_ins.items():
+        path = manager.units / f"{unit}.d" / "test.conf"
+        manager.run("mkdir", "-p", str(path.parent))
+        path.write_text(text)
     assert "punchlist-web.socket" in manager.punch("service", "install", "--now", "--web")
     assert manager.show("ActiveState", service) == "inactive"
-    assert b"<!doctype html>" in fetched("/")
+    assert b"<!doctype html>" in fetched(port, "/")
     pid = int(manager.show("MainPID", service))
     secret = Path(manager.data_dir, "web.token").read_text().strip()
-    assert b'"conversations"' in fetched("/api/v1/conversations", secret)
+    assert b'"conversations"' in fetched(port, "/api/v1/conversations", secret)
     os.kill(pid, signal.SIGKILL)
     until(manager, lambda: manager.show("MainPID", service) not in ("0", str(pid)))
-    assert b'"conversations"' in fetched("/api/v1/conversations", secret)
+    assert b'"conversations"' in fetched(port, "/api/v1/conversations", secret)
     assert "::/0" in manager.show("IPAddressDeny", service)
 
 
-def fetched(path: str, secret: str = "") -> bytes:
-    """What the port that the units name answers."""
-    with closing(http.client.HTTPConnection("127.0.0.1", 8322, timeout=SOON_S)) as connection:
+def fetched(port: int, path: str, secret: str = "") -> bytes:
+    """The body of a response of the server of the page."""
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=SOON_S)) as connection:
         connection.request("GET", path, headers={"Authorization": f"Bearer {secret}"} if secret else {})
         return connection.getresponse().read()
 
@@ -226,6 +234,6 @@ def test_after_uninstalling_nothing_is_left_and_the_log_stays(manager: UserManag
     said = manager.punch("daemon", "service", "uninstall", "--now")
     assert "removed" in said
     assert not os.path.exists(manager.socket)
-    assert sorted(path.name for path in manager.units.rglob("*") if path.is_file()) == ["test.conf", "test.conf"]
+    assert sorted(path.name for path in manager.units.rglob("*") if path.is_file()) == ["test.conf"] * 3
     assert Path(manager.data_dir, "log.db").exists()
     assert manager.show("LoadState") == "not-found"
