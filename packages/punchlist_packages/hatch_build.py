@@ -1,13 +1,12 @@
 """The part of a build that hatchling runs: the version, and the files of a wheel that git doesn't hold.
 
-A wheel and a sdist state the version with its commit in `__version__` of the packages. A checkout states the version in
-its files, which is also the fallback without a tag or git.
+A wheel and an sdist state the version with its commit in `__version__` of the packages. A checkout states the version
+in its files, which is also the fallback without a tag or git.
 """
 
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -70,7 +69,7 @@ def _describe(root: Path) -> str:
 
 
 class BuildHook(BuildHookInterface[Any]):
-    """Adds the stamped version to a wheel or a sdist, and to a wheel the completion scripts and VS Code's package."""
+    """Adds the stamped version to a wheel or an sdist, and to a wheel the completion scripts and VS Code's package."""
 
     PLUGIN_NAME = "custom"
 
@@ -83,30 +82,40 @@ class BuildHook(BuildHookInterface[Any]):
             return
         root = Path(self.root)
         stated = stamped(root)
-        self._folder = Path(tempfile.mkdtemp(prefix="punchlist-build-"))
+        # Removed with this object, also after an error.
+        self._folder = tempfile.TemporaryDirectory(prefix="punchlist-build-")
+        folder = Path(self._folder.name)
         included: dict[str, str] = build_data["force_include"]
         for number, path in enumerate(STATED):
             text = _LINE.sub(f'__version__ = "{stated}"', (root / path).read_text("utf-8"))
-            (made := self._folder / str(number)).write_text(text, "utf-8")
+            (made := folder / str(number)).write_text(text, "utf-8")
             included[str(made)] = path if self.target_name == "sdist" else path.partition("/")[2]
         if self.target_name != "wheel":
             return
-        scripts = self._folder / "completions"
+        scripts = folder / "completions"
         _write_completions(root, scripts)
         included[str(scripts)] = f"{SHIPPED}/completions"
         build_data["shared_data"] |= {str(scripts / path): f"share/{place}" for path, place in COMPLETIONS.items()}
-        if (root / VSIX).is_file():
+        if _is_current(root / VSIX):
             included[str(root / VSIX)] = f"{SHIPPED}/{VSIX}"
 
-    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove them."""
-        if version != "editable":
-            shutil.rmtree(self._folder)
+
+def _is_current(package: Path) -> bool:
+    """Return whether VS Code's package was made, and after the last change of its sources."""
+    sources = [*package.parent.glob("*.json"), *package.parent.glob("src/*")]
+    return package.is_file() and all(source.stat().st_mtime <= package.stat().st_mtime for source in sources)
 
 
 def _write_completions(root: Path, folder: Path) -> None:
     # In a process of its own: the Python that builds may have another punchlist. It gets the whole path of this one,
-    # where an isolated build finds what [build-system] requires.
+    # where an isolated build finds what [build-system] requires. Without -S, pip's sitecustomize would remove from it
+    # what an editable punchlist has put there.
     path = [str(root / "client"), str(root / "schemas"), *filter(None, sys.path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
-    subprocess.run([sys.executable, str(root / "completions/generate.py"), str(folder)], env=environment, check=True)
+    command = [sys.executable, "-S", str(root / "completions/generate.py"), str(folder)]
+    subprocess.run(command, env=environment, check=True)
+
+
+if __name__ == "__main__":
+    # VS Code's packages take three numbers and nothing else.
+    print(".".join(re.findall(r"\d+", version())[:3]))

@@ -94,7 +94,7 @@ def use(user: User, punch: str | Path, stamp: str) -> None:
 
 
 def names(wheel: Path) -> set[str]:
-    """The files of a wheel below its data, and the modules."""
+    """Return the paths in a wheel, without its .dist-info."""
     with zipfile.ZipFile(wheel) as packed:
         return {name.partition(".data/")[2] or name for name in packed.namelist() if ".dist-info/" not in name}
 

@@ -1,9 +1,10 @@
 """Programs and packages that some tests need and a bare machine lacks, and the command that brings each.
 
-With OPTIONAL=0 in the environment, servers, editors and further packages are not used, even if they are installed:
-`make test` then runs the same tests on every machine.
+With OPTIONAL=0 in the environment, servers, editors and further packages are not used, even if they are installed.
+Run as a program, it prints the Debian packages of the programs that are missing.
 """
 
+import glob
 import os
 import shutil
 from collections import Counter
@@ -31,19 +32,21 @@ class Need(NamedTuple):
     Attributes:
         what: Its name in a sentence.
         command: The command that installs it and runs the tests that need it.
+        package: The Debian package that installs it, if it is a program that `make optional` installs by apt.
         is_system: Whether it is part of most systems, and is used even with OPTIONAL=0.
     """
 
     what: str
     command: str
+    package: str = ""
     is_system: bool = False
 
 
 NEEDS = {
     "nats-server": Need("a NATS server", "make coverage"),
-    "postgres": Need("a PostgreSQL server", "make coverage"),
-    "nvim": Need("Neovim", "make coverage"),
-    "emacs": Need("Emacs", "make coverage"),
+    "postgres": Need("a PostgreSQL server", "make coverage", "postgresql"),
+    "nvim": Need("Neovim", "make coverage", "neovim"),
+    "emacs": Need("Emacs", "make coverage", "emacs-nox"),
     "vscode": Need("VS Code", "make editors"),
     "pyte": Need("a terminal emulator", "make editors"),
     "page": Need("the built page", "make coverage"),
@@ -52,16 +55,23 @@ NEEDS = {
     "agents": Need("the OpenAI Agents SDK", "make agents-sdk"),
     "chatkit": Need("the ChatKit SDK", "make agents-sdk"),
     "ag-ui": Need("the client of AG-UI", "make agents-sdk"),
-    "zsh": Need("zsh", "make coverage", is_system=True),
-    "fish": Need("fish", "make coverage", is_system=True),
-    "nc": Need("netcat", "make coverage", is_system=True),
-    "openssl": Need("openssl", "make coverage", is_system=True),
-    "curl": Need("curl", "make coverage", is_system=True),
-    "mount": Need("mount", "make coverage", is_system=True),
-    "ps": Need("ps", "make coverage", is_system=True),
-    "strace": Need("strace", "make coverage", is_system=True),
-    "systemd-analyze": Need("systemd", "make coverage", is_system=True),
+    "zsh": Need("zsh", "make coverage", "zsh", is_system=True),
+    "fish": Need("fish", "make coverage", "fish", is_system=True),
+    "nc": Need("netcat", "make coverage", "netcat-openbsd", is_system=True),
+    "openssl": Need("openssl", "make coverage", "openssl", is_system=True),
+    "curl": Need("curl", "make coverage", "curl", is_system=True),
+    "mount": Need("mount", "make coverage", "mount", is_system=True),
+    "ps": Need("ps", "make coverage", "procps", is_system=True),
+    "strace": Need("strace", "make coverage", "strace", is_system=True),
+    "systemd-analyze": Need("systemd", "make coverage", "systemd", is_system=True),
 }
+
+
+def missing_packages() -> list[str]:
+    """Return the Debian packages of the programs of `NEEDS` that are not installed."""
+    # Debian keeps the server out of PATH.
+    path = os.pathsep.join([os.environ.get("PATH", ""), *glob.glob("/usr/lib/postgresql/*/bin")])
+    return [need.package for name, need in NEEDS.items() if need.package and shutil.which(name, path=path) is None]
 
 
 def find_program(name: str) -> str | None:
@@ -127,3 +137,7 @@ def _agree(number: int, reason: str) -> str:
     if not reason.startswith("needs "):
         return f"skipped: {reason}"
     return reason if number == 1 else f"need {reason.removeprefix('needs ')}"
+
+
+if __name__ == "__main__":
+    print(*missing_packages())
