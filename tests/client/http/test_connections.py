@@ -5,14 +5,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from typing import Any
 
 import anyio
 import pytest
 
-from punchlist.http.connections import Places
+from punchlist.http.connections import Places, most_places
 from punchlist.http.server import http_server
 from punchlist_testing.terminal import environment
 
@@ -52,6 +52,15 @@ async def ended(stream: Any) -> bool:
         except (anyio.EndOfStream, anyio.BrokenResourceError):
             return True
     return False
+
+
+@pytest.fixture(autouse=True)
+def descriptors() -> Iterator[None]:
+    """Client and server share this process: together they need more descriptors than most users have by default."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most_places()  # raises the limit
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 @pytest.fixture
@@ -99,8 +108,6 @@ def _ask(port: int) -> None:
 
 def test_a_flood_of_connections_keeps_nobody_out_of_a_server_with_few_descriptors() -> None:
     """They come faster than the server can close them; what it accepts in one turn must leave it some."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with (
         ExitStack() as stack,
         subprocess.Popen(
