@@ -67,7 +67,7 @@ def test_undo_previews_counts_and_takes_an_actor(punch: Any) -> None:
     assert '"actor":"eve"' in punch("log", "--json").lines[-1].replace(" ", "")
     assert [task["title"] for task in punch("list", "--json").json["tasks"]] == ["b"]
     punch("undo", "--actor", "bob")
-    assert punch("undo", "--actor", "nobody").lines[0] == "nothing to undo"
+    assert punch("undo", "--actor", "unknown").lines[0] == "nothing to undo"
 
 
 @pytest.mark.parametrize(
