@@ -1,5 +1,6 @@
 """How packages are made, as far as it needs no network; `make dist-test` installs them."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ import pytest
 
 from punchlist.cli.index import COMMANDS, GROUPS
 from punchlist_packages import debian, man
-from punchlist_packages.hatch_build import ROOT, STATED, stamped
+from punchlist_packages.hatch_build import ROOT, STATED, is_current, stamped
 
 
 def git(root: Path, *words: str) -> str:
@@ -100,3 +101,14 @@ def test_what_is_bundled_has_one_exact_version_and_holds_all_dependencies() -> N
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"], *extras["mcp"], *extras["web"], *extras["ui"]]
     assert {re.split(r"[<>=]", line)[0] for line in wanted} <= bundled
+
+
+def test_a_stale_package_of_vs_code_is_left_out(tmp_path: Path) -> None:
+    package, source = tmp_path / "punchlist.vsix", tmp_path / "src/extension.ts"
+    source.parent.mkdir()
+    source.touch()
+    assert not is_current(package)
+    package.touch()
+    assert is_current(package)
+    os.utime(package, (0, 0))
+    assert not is_current(package)

@@ -96,11 +96,11 @@ class BuildHook(BuildHookInterface[Any]):
         _write_completions(root, scripts)
         included[str(scripts)] = f"{SHIPPED}/completions"
         build_data["shared_data"] |= {str(scripts / path): f"share/{place}" for path, place in COMPLETIONS.items()}
-        if _is_current(root / VSIX):
+        if is_current(root / VSIX):
             included[str(root / VSIX)] = f"{SHIPPED}/{VSIX}"
 
 
-def _is_current(package: Path) -> bool:
+def is_current(package: Path) -> bool:
     """Return whether VS Code's package was made, and after the last change of its sources."""
     sources = [*package.parent.glob("*.json"), *package.parent.glob("src/*")]
     return package.is_file() and all(source.stat().st_mtime <= package.stat().st_mtime for source in sources)
