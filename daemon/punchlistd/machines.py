@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 _encode = msgspec.json.Encoder().encode
 
-_EXTRA = "Lists on several machines need the extra {0}: pip install 'punchlist[{0}]', then punch daemon stop."
+_EXTRA = (
+    "Lists on several machines need punchlist's extra {0}. Install it (punch doctor prints the command), "
+    "then punch daemon stop."
+)
 
 _NO_SPACE = Rejection(
     "not_found", "There is no space here. Add one: punch space add NAME tls://HOST --creds FILE", {"what": "space"}
@@ -162,7 +165,7 @@ def _adapter() -> "Adapter":
         try:
             found = await _ENGINES[space.engine].load()[1](space, member)
         except ImportError:
-            return Rejection("unreachable", _missing(space), facts)
+            return Rejection("unreachable", _missing(space), {**facts, "reason": "no_extra"})
         except Refusal as refused:
             return Rejection("unreachable", str(refused), {**facts, "reason": refused.kind})
         return Checked(found.space, found.made, found.server, found.server_version)

@@ -5,6 +5,8 @@ import os
 import sys
 
 _PACKAGES = ("punchlistd", "punchlist_schemas")
+_DIGITS = 8
+_HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 def build_stamp(version: str) -> str:
@@ -27,4 +29,19 @@ def build_stamp(version: str) -> str:
                         digest = binascii.crc32(text.encode(), digest)
                     elif entry.name != "__pycache__" and entry.is_dir():
                         waiting.append(entry.path)
-    return f"{version}+{digest:08x}"
+    return f"{version}+{digest:0{_DIGITS}x}"
+
+
+def is_same_code(build: str, other: str) -> bool:
+    """Whether two stamps mean the same files of the daemon. Where both have a digest, only that counts.
+
+    A version contains the commit that it was made from, and most commits leave the daemon's files alone.
+    """
+    digest = _digest_of(build)
+    return build == other or (digest != "" and digest == _digest_of(other))
+
+
+def _digest_of(build: str) -> str:
+    """Return the digest of a stamp, "" if it has none. A stamp without one may end in a commit: `+g1f0c8a2b`."""
+    last = build.rpartition("+")[2]
+    return last if len(last) == _DIGITS and set(last) <= _HEXADECIMAL else ""

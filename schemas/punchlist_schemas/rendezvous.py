@@ -16,6 +16,21 @@ STATUS_NAME = "status"
 """File beside the socket that holds one line for shell prompts."""
 
 
+def home(env: "Mapping[str, str]") -> str:
+    """The home directory: $HOME, or the user database's if HOME is unset or empty.
+
+    `os.path.expanduser` takes an empty HOME for /, and returns `~` for a user that the database doesn't have.
+    """
+    if path := env.get("HOME") or os.environ.get("HOME"):
+        return path
+    import pwd  # noqa: PLC0415 - seldom needed, and a shell prompt waits for it
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return "/"
+
+
 def data_dir(env: "Mapping[str, str]", option: str | None = None) -> str:
     """The data directory: `--data-dir`, PUNCHLIST_DATA_DIR, $XDG_DATA_HOME/punchlist, ~/.local/share/punchlist,
     on macOS ~/Library/Application Support/punchlist.
@@ -27,7 +42,7 @@ def data_dir(env: "Mapping[str, str]", option: str | None = None) -> str:
     xdg = env.get("XDG_DATA_HOME", "")
     if xdg.startswith("/"):
         return xdg + "/punchlist"
-    return os_calls.data_home(env.get("HOME") or os.path.expanduser("~")) + "/punchlist"
+    return os_calls.data_home(home(env).rstrip("/")) + "/punchlist"
 
 
 def socket_path(env: "Mapping[str, str]", option: str | None = None, data_dir_option: str | None = None) -> str:

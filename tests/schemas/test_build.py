@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlist_schemas.build import build_stamp
+from punchlist_schemas.build import build_stamp, is_same_code
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,3 +37,20 @@ def test_a_change_of_any_file_changes_it(tmp_path: Path, monkeypatch: pytest.Mon
 def test_without_a_daemon_installed_it_is_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     assert build_stamp("1.0") == "1.0"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("0.2.0+g26fd1d7b+e54b75f4", "0.2.0.post3+gcb19efad.changed+e54b75f4", True),
+        ("0.2.0+g26fd1d7b+e54b75f4", "0.2.0+e54b75f4", True),
+        ("0.2.0+g26fd1d7b+e54b75f4", "0.2.0+g26fd1d7b+e54b75f5", False),
+        ("0.2.0+g26fd1d7b+e54b75f4", "0.2.0+g26fd1d7b", False),
+        ("0.2.0+g26fd1d7", "0.2.0.post3+g26fd1d7", False),
+        ("0.2.0", "0.2.0", True),
+        ("", "0.2.0+e54b75f4", False),
+    ],
+)
+def test_the_digest_alone_tells_the_code_where_both_have_one(one: str, other: str, same: bool) -> None:
+    assert is_same_code(one, other) is same
+    assert is_same_code(other, one) is same

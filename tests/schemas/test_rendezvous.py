@@ -1,4 +1,5 @@
 import os
+import pwd
 import subprocess
 import sys
 from pathlib import Path
@@ -89,3 +90,16 @@ print(*set(sys.modules) - before)
     system = {"punchlist_schemas.system", "punchlist_schemas.system.linux", "punchlist_schemas.system.macos"}
     ours = {"punchlist_schemas", "punchlist_schemas.rendezvous"}
     assert ours <= set(ran.stdout.split()) <= ours | system
+
+
+def test_an_empty_home_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "")
+    mine = pwd.getpwuid(os.getuid()).pw_dir
+    assert rendezvous.home({"HOME": ""}) == rendezvous.home({}) == mine
+    assert rendezvous.data_dir({"HOME": ""}) == f"{mine.rstrip('/')}/.local/share/punchlist"
+
+    def unknown(_uid: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert rendezvous.data_dir({}) == rendezvous.data_dir({"HOME": "/"}) == "/.local/share/punchlist"

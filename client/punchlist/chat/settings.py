@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from punchlist.chat.models.port import Model
+from punchlist_schemas import rendezvous
 
 CREDENTIAL = "chat-api-key"
 """Name of the key among systemd's credentials: `LoadCredentialEncrypted=chat-api-key:…`."""
@@ -81,7 +82,7 @@ def settings_of(env: Mapping[str, str], **options: str | None) -> ChatSettings:
 
 def file_of(env: Mapping[str, str]) -> Path:
     """Where `chat.toml` is."""
-    home = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".config")
+    home = env.get("XDG_CONFIG_HOME") or os.path.join(rendezvous.home(env), ".config")
     return Path(home, "punchlist", "chat.toml")
 
 
@@ -172,5 +173,9 @@ def model_of(settings: ChatSettings, env: Mapping[str, str]) -> Model | None:
     try:
         from punchlist.chat.models.agents_sdk import AgentsSdk
     except ImportError:
-        raise BadSettings("api = sdk and responses need an extra: pip install 'punchlist[chat-sdk]'") from None
+        from punchlist.extras import install
+
+        raise BadSettings(
+            f"api = sdk and responses need the extra chat-sdk, which is not installed: {install('chat-sdk')}"
+        ) from None
     return AgentsSdk(settings.model, url, key, limits, responses=settings.api == "responses")

@@ -11,7 +11,7 @@ from punchlist.cli.person import person
 from punchlist.cli.style import Style, style_of, write
 from punchlist.launch import Target
 from punchlist.text import safe, safe_block, safe_json, task_id
-from punchlist_schemas.build import build_stamp
+from punchlist_schemas.build import build_stamp, is_same_code
 from punchlist_schemas.directory import OUTSIDE, Meant
 
 TYPE_CHECKING = False
@@ -99,7 +99,7 @@ class Context:
             self._caller = Caller(**self.options)
             # At the first connect a missing daemon is an answer, not an interruption to be waited out.
             hello = self._caller.open()
-            if hello.build != build_stamp(__version__):
+            if not is_same_code(hello.build, build_stamp(__version__)):
                 from punchlist.cli.other_build import met
 
                 met(self._caller, hello, self.target, self.note)

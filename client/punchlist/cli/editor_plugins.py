@@ -12,6 +12,7 @@ from typing import NamedTuple
 from punchlist.cli.shipped import shipped_tree
 from punchlist.hosts.configure import SetupError
 from punchlist.hosts.files import FileError, Raced, Replacement, read, remove_empty, replace_all
+from punchlist_schemas import rendezvous
 
 MANIFEST = ".installed"
 """The name of the file that has a line for each of ours: its SHA-256, two spaces, its path."""
@@ -37,7 +38,7 @@ class EditorPlugin(NamedTuple):
     def directory(self, env: Mapping[str, str]) -> str:
         """Where the files go: below XDG_DATA_HOME, or ~/.local/share; for Emacs where it keeps its packages."""
         xdg = env.get("XDG_DATA_HOME") or ""
-        home = env.get("HOME") or os.path.expanduser("~")
+        home = rendezvous.home(env)
         if self.name == "emacs":
             return os.path.join(_emacs_directory(home, env), self.place)
         return os.path.join(xdg if os.path.isabs(xdg) else os.path.join(home, ".local/share"), self.place)

@@ -1,5 +1,6 @@
 """Files that go with the packages: units, completion scripts, plugins. In a checkout they stand at its top."""
 
+import shlex
 from pathlib import Path
 
 from punchlist.cli.failure import NotShipped
@@ -8,7 +9,7 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 INSTALLED = Path(__file__).resolve().parents[1] / "shipped"
 
 _MADE_BY = {"completions": "make completions", "editors/vscode": "make vscode"}
-"""Folder that git doesn't hold → the command that makes it in a checkout."""
+"""Folder that git doesn't hold → the command that makes it in a checkout, which needs no Node of the user's."""
 
 
 def shipped(source: str) -> str:
@@ -54,5 +55,16 @@ def shipped_path(source: str) -> Path:
     elif (CHECKOUT / "Makefile").exists():
         advice = f"make it: {command}"
     else:
-        advice = f"in a checkout run {command}, then install punchlist from there"
+        advice = _built_anew(command)
     raise NotShipped(f"{source} is not part of this installation", advice)
+
+
+def _built_anew(command: str) -> str:
+    """Advise to make a file in the checkout that punchlist was installed from, and to install it again."""
+    from punchlist.extras import reinstall, source_directory
+
+    checkout = source_directory()
+    if checkout is None or not (Path(checkout) / "Makefile").exists():
+        return f"in a checkout run {command} (no Node of yours is needed), then install punchlist from it again"
+    made = command.replace("make", f"make -C {shlex.quote(checkout)}", 1)
+    return f"make it and install punchlist again (no Node of yours is needed): {made} && {reinstall()}"

@@ -32,9 +32,9 @@ class CodeEditor(NamedTuple):
     name: str
     path: str
 
-    def words(self, package: Path, *, remove: bool) -> list[str]:
-        """The command line that installs the extension, or removes it."""
-        if remove:
+    def words(self, package: Path | None) -> list[str]:
+        """The command line that installs the extension; None: that removes it."""
+        if package is None:
             return [self.path, "--uninstall-extension", ID]
         return [self.path, "--install-extension", str(package), "--force"]
 
@@ -46,13 +46,13 @@ class CodeEditor(NamedTuple):
         """
         return ID in self._output_of([self.path, "--list-extensions"]).lower().split()
 
-    def change(self, package: Path, *, remove: bool) -> None:
-        """Install the extension, in place of any older one, or remove it.
+    def change(self, package: Path | None) -> None:
+        """Install the extension, in place of any older one; None: remove it.
 
         Raises:
             ExtensionError: It failed.
         """
-        self._output_of(self.words(package, remove=remove))
+        self._output_of(self.words(package))
 
     def _output_of(self, words: list[str]) -> str:
         try:

@@ -10,7 +10,7 @@ import time
 from punchlist import __version__, launch
 from punchlist.errors import DaemonUnavailable
 from punchlist.plain_json import decode, encode
-from punchlist_schemas.build import build_stamp
+from punchlist_schemas.build import build_stamp, is_same_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def call(
             hello = decode(_exchange(sock, 0, "daemon.hello", _INTRODUCTION, deadline))
             lock: dict[str, str] = hello.get("lock", {})
             target.check(lock.get("device", ""), lock.get("inode", ""))
-            if (writes or same_build) and hello.get("build") != build_stamp(__version__):
+            if (writes or same_build) and not is_same_code(hello.get("build", ""), build_stamp(__version__)):
                 return None
             if writes:
                 _key = os.urandom(16).hex()

@@ -25,6 +25,8 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from punchlist_schemas import rendezvous
+
 Scope = Literal["user", "project"]
 SERVER = "punchlist"
 
@@ -103,7 +105,7 @@ class Place(NamedTuple):
         config = self.env.get("XDG_CONFIG_HOME") or ""
         if name.startswith(".config/") and os.path.isabs(config):
             return os.path.join(config, name.removeprefix(".config/"))
-        return os.path.join(self.env.get("HOME") or os.path.expanduser("~"), name)
+        return os.path.join(rendezvous.home(self.env), name)
 
 
 class Own(NamedTuple):

@@ -3,12 +3,12 @@
 The file is then written by the program that owns it, with whatever care it takes when several of it run at once.
 """
 
-import os
 import shlex
 import shutil
 import subprocess
 
 from punchlist.hosts.catalog import Host, Place
+from punchlist_schemas import rendezvous
 
 _TIMEOUT_S = 60
 _COMMENTS = {"json": (b"//", b"/*"), "toml": (b"#",)}
@@ -57,7 +57,7 @@ class OwnCommand:
 
     def _call(self, arguments: list[str]) -> str:
         # In the home directory, so that nothing of a project that we stand in has a say.
-        home = self._place.env.get("HOME") or os.path.expanduser("~")
+        home = rendezvous.home(self._place.env)
         try:
             done = subprocess.run(
                 [self._program() or "", *arguments],

@@ -91,7 +91,9 @@ def apply_settings(connection: sqlite3.Connection, settings: Sequence[tuple[str,
 
 def connect(path: str, mode: str) -> sqlite3.Connection:
     """A connection in autocommit mode, for one thread at a time. `mode` is what it may do: `ro`, `rw` or `rwc`."""
-    uri = f"file:{quote(path)}?mode={mode}"
+    # After `file:`, two slashes begin a host: `file://tmp/log.db` is /log.db of the host tmp.
+    local = f"/{path.lstrip('/')}" if path.startswith("//") else path
+    uri = f"file:{quote(local)}?mode={mode}"
     return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_S, check_same_thread=False)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from punchlist.chat.models.completions import Completions
 from punchlist.chat.settings import BadSettings, ChatSettings, key_of, model_of, settings_of
+from punchlist.extras import install
 
 
 @pytest.fixture
@@ -78,5 +79,6 @@ def test_a_format_whose_extra_is_not_installed_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "agents", None)
     monkeypatch.delitem(sys.modules, "punchlist.chat.models.agents_sdk", raising=False)
-    with pytest.raises(BadSettings, match="chat-sdk"):
+    with pytest.raises(BadSettings) as refused:
         model_of(settings_of(env, model="m", api="responses"), env)
+    assert str(refused.value).endswith(f"the extra chat-sdk, which is not installed: {install('chat-sdk')}")

@@ -176,3 +176,15 @@ def test_a_daemon_that_runs_other_code_is_named_with_what_to_do(
     assert (done.code, done.err.count("\n")) == (0, 1)
     assert "runs other code" in done.err and "punch daemon stop" in done.err
     assert punch("list", "--json").err == ""
+
+
+def test_a_daemon_of_another_commit_with_the_same_files_is_not_other_code(
+    punch: Punch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_a_later_commit(version: str) -> str:
+        return f"{version}.post1+gcb19efad+{build_stamp(version).rpartition('+')[2]}"
+
+    monkeypatch.setattr(context, "build_stamp", of_a_later_commit)
+    monkeypatch.setattr(wire, "build_stamp", of_a_later_commit)
+    for command in (("add", "a"), ("list", "--json"), ("daemon", "status")):
+        assert punch(*command).err == ""

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from punchlist import extras
 from punchlist.cli import shipped
 from punchlist.cli.vscode_extension import ID, PACKAGE
 
@@ -79,8 +80,35 @@ def test_an_option_that_means_nothing_for_the_extension_is_refused(run: Any, opt
     assert (refused.code, "leave the other options out" in refused.err) == (2, True)
 
 
-def test_an_installation_without_the_extension_names_the_command_that_makes_it(run: Any, vsix: Path) -> None:
+def test_an_installation_without_the_extension_names_the_command_that_makes_it(
+    run: Any, vsix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     vsix.unlink()
+    monkeypatch.setattr(extras, "source_directory", lambda: None)
     refused = run("setup", "vscode-extension")
     assert refused.code == 78
-    assert f"{PACKAGE} is not part of this installation\n  in a checkout run make vscode, then install" in refused.err
+    missing = f"{PACKAGE} is not part of this installation"
+    then = "in a checkout run make vscode (no Node of yours is needed), then install punchlist from it again"
+    assert f"{missing}\n  {then}" in refused.err
+
+
+def test_an_installation_from_a_checkout_names_the_commands_that_add_the_extension(
+    run: Any, home: Path, vsix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vsix.unlink()
+    (checkout := home / "my clone").mkdir()
+    (checkout / "Makefile").touch()
+    monkeypatch.setattr(extras, "source_directory", lambda: str(checkout))
+    monkeypatch.setattr(extras, "reinstall", lambda: "uv tool install x")
+    assert f": make -C '{checkout}' vscode && uv tool install x\n" in run("setup", "vscode-extension").err
+
+
+def test_an_installation_without_the_extension_removes_it(run: Any, path: Path, vsix: Path) -> None:
+    vsix.unlink()
+    code = program(path, "code", f'[ "$1" = --list-extensions ] && echo {ID}; exit 0')
+    removed = run("setup", "vscode-extension", "--remove")
+    assert (removed.code, removed.lines[-1]) == (0, "code: removed")
+    assert code.read_text().split()[-2:] == ["--uninstall-extension", ID]
+    (path / "code").unlink()
+    refused = run("setup", "vscode-extension", "--remove")
+    assert (refused.code, "in VS Code run 'Extensions: Uninstall'" in refused.err) == (1, True)

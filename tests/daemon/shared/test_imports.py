@@ -33,3 +33,21 @@ def test_a_space_imports_what_its_own_kind_needs_and_nothing_of_the_other(adapte
     program = [sys.executable, "-c", ADAPTER.format(adapter)]
     ended = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout.strip() == imported
+
+
+MISSING = """
+import asyncio, sys
+sys.modules.update(dict.fromkeys(("nats", "nkeys", "asyncpg")))
+from punchlistd import machines
+from punchlistd.shared.spaces import Space
+refused = asyncio.run(machines._adapter().prepare(Space("team", ({0!r},)), "ann"))
+print(refused.kind, refused.data["reason"], refused.message)
+"""
+
+
+@pytest.mark.parametrize(("url", "extra"), [("tls://h:1", "shared"), ("postgres://ann@h:1/d", "postgres")])
+def test_a_missing_extra_is_named_with_the_command_that_knows_how_to_install_it(url: str, extra: str) -> None:
+    program = [sys.executable, "-c", MISSING.format(url)]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout.startswith(f"unreachable no_extra Lists on several machines need punchlist's extra {extra}.")
+    assert "(punch doctor prints the command)" in ended.stdout

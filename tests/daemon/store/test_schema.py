@@ -170,3 +170,10 @@ def test_a_version_that_only_the_database_knows_to_be_newer_is_refused(path: str
         connection.execute("PRAGMA user_version = 9")
         with pytest.raises(LogUnusable, match="version 9"):
             upgrade(connection, path, ())
+
+
+@pytest.mark.parametrize("slashes", ["/", "//", "///"])
+def test_a_path_with_slashes_at_its_start_is_a_path_of_this_machine(path: str, slashes: str) -> None:
+    create(path)
+    with closing(connect(slashes + path.lstrip("/"), "ro")) as connection:
+        assert connection.execute("PRAGMA application_id").fetchone() == (schema.APPLICATION_ID,)

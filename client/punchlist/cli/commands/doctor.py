@@ -71,6 +71,7 @@ def examine(target: Target) -> Iterator[Finding]:
     yield from _mirrors(target.data_dir)
     yield _project(target)
     yield from _hosts()
+    yield from _extras(target.data_dir)
 
 
 def _project(target: Target) -> Finding:
@@ -105,20 +106,50 @@ def _is_used(target: Target, meant: "Meant") -> bool:
 
 def _hosts() -> Iterator[Finding]:
     """What the hosts' configurations say of us: the command is there and serves, the hooks are quoted."""
-    from punchlist.cli import mcp_extra
+    from punchlist import extras
     from punchlist.hosts import health
 
     found = list(health.installed(os.environ, os.getcwd()))
-    if mcp_extra.is_installed():
+    if extras.is_installed():
         yield Finding("extra mcp", "ok", "installed")
     else:
-        yield Finding("extra mcp", "warn" if found else "ok", mcp_extra.MISSING, mcp_extra.install())
+        yield Finding("extra mcp", "warn" if found else "ok", extras.MISSING, extras.install())
     for one in found:
         trouble, advice = health.trouble(one, os.environ)
         if trouble:
             yield Finding(one.title, "fail", trouble, advice or f"punch setup {one.host} --scope {one.scope}")
         else:
             yield Finding(one.title, "ok", one.shown)
+
+
+def _extras(data_dir: str) -> Iterator[Finding]:
+    """The missing extras: those of configured spaces, then all, with the command that installs one."""
+    from punchlist import extras
+
+    missing = [name for name in extras.MODULES if not extras.is_installed(name)]
+    for name in _extras_of_spaces(data_dir):
+        if name in missing:
+            found = f"a space needs the extra {name}, which is not installed"
+            yield Finding(f"extra {name}", "warn", found, f"{extras.install(name)}; then: punch daemon stop")
+    if missing:
+        # The daemon can't know how it was installed: its errors about spaces refer to this line.
+        one = "shared" if "shared" in missing else missing[0]
+        advice = f"to install one, such as {one}: {extras.install(one)}"
+        yield Finding("extras", "ok", f"not installed: {', '.join(missing)}", advice)
+
+
+def _extras_of_spaces(data_dir: str) -> Iterator[str]:
+    """The extras that the addresses of configured spaces need. Without its extra a daemon ends, so the file is read."""
+    configured = os.environ.get("PUNCHLIST_SPACE", "")
+    try:
+        with open(os.path.join(data_dir, "spaces.json"), encoding="utf-8", errors="replace") as file:
+            configured += file.read()
+    except OSError:
+        pass
+    if "tls://" in configured or "nats://" in configured:
+        yield "shared"
+    if "postgres://" in configured or "postgresql://" in configured:
+        yield "postgres"
 
 
 def _python() -> Finding:

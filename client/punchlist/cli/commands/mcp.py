@@ -5,7 +5,7 @@ import os
 import signal
 from argparse import Namespace
 
-from punchlist.cli import mcp_extra
+from punchlist import extras
 from punchlist.cli.argument_types import port
 from punchlist.cli.arguments import Argument, Usage, flag, names, value
 from punchlist.cli.context import Context
@@ -53,8 +53,8 @@ def run_mcp(context: Context) -> int:
     args = context.args
     dialects = tuple(args.dialect or ("native",))
     _check(args, dialects)
-    if not mcp_extra.is_installed():
-        show_error("configuration", mcp_extra.MISSING, mcp_extra.install())
+    if not extras.is_installed():
+        show_error("configuration", extras.MISSING, extras.install())
         return CONFIGURATION
     import anyio
 

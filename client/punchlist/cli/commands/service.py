@@ -25,7 +25,7 @@ from punchlist.cli.systemd_units import (
 )
 from punchlist.errors import PunchlistError
 from punchlist.launch import Target
-from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.rendezvous import home, make_directories
 from punchlist_schemas.system import os_calls
 
 COMMANDS = {
@@ -98,7 +98,7 @@ def _under_launchd(context: Context) -> int:
 
 def _directory() -> Path:
     config = os.environ.get("XDG_CONFIG_HOME", "")
-    return Path(config if config.startswith("/") else Path.home() / ".config") / "systemd" / "user"
+    return Path(config if config.startswith("/") else f"{home(os.environ)}/.config") / "systemd" / "user"
 
 
 def _units(target: Target, *, hardened: bool, web: bool) -> dict[str, str]:

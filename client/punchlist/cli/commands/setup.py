@@ -117,23 +117,25 @@ def _set_up_extension(context: Context) -> int:
     """Have VS Code, and each editor made of it that is here, install our extension or remove it."""
     args = context.args
     _check_is_for_every_list(context, "the extension")
-    package = vscode_extension.package()
     found = vscode_extension.editors()
+    # Removal goes by the extension's name, so it also works in an installation without the package.
+    package = None if args.remove else vscode_extension.package()
     if not found:
         looked = ", ".join(vscode_extension.PROGRAMS)
-        advice = f"in VS Code run 'Extensions: Install from VSIX...' and choose {package}"
+        by_hand = f"'Extensions: Install from VSIX...' and choose {package}" if package else "'Extensions: Uninstall'"
+        advice = f"in VS Code run {by_hand}"
         show_error("not_found", f"no VS Code is in PATH (looked for {looked})", advice)
         return REFUSED
     changed: list[str] = []
     lines: list[str] = []
     for editor in found:
-        words = shlex.join(editor.words(package, remove=args.remove))
+        words = shlex.join(editor.words(package))
         try:
             if args.remove and not editor.has_extension():
                 lines.append(f"{editor.name}: nothing to remove")
                 continue
             if not args.print:
-                editor.change(package, remove=args.remove)
+                editor.change(package)
         except vscode_extension.ExtensionError as error:
             done = f"done before: {', '.join(changed)}" if changed else "nothing was changed"
             show_error("host_command", str(error), f"{done}; run it to see more: {words}")
@@ -145,7 +147,8 @@ def _set_up_extension(context: Context) -> int:
         ends = ", ".join(changed)
         again = f"  take it back: punch setup {vscode_extension.NAME} --remove"
         lines += ["", f"{ends}: removed"] if args.remove else ["", f"{ends}: the extension is installed; {then}", again]
-    return context.answer({"host": vscode_extension.NAME, "files": [str(package)], "changed": changed}, lines)
+    files = [str(package)] if package else []
+    return context.answer({"host": vscode_extension.NAME, "files": files, "changed": changed}, lines)
 
 
 def _check_is_for_every_list(context: Context, what: str) -> None:

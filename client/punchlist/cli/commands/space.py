@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from punchlist.cli import mcp_extra
+from punchlist import extras
 from punchlist.cli.argument_types import positive
 from punchlist.cli.arguments import YES, Argument, Usage, flag, value
 from punchlist.cli.context import Context
@@ -270,8 +270,8 @@ def _only_space(context: Context) -> str:
 def run_server(context: Context) -> int:
     """Write what a server of the space needs, and creds for its members; nothing that is there is overwritten."""
     args = context.args
-    if args.postgres is None and not mcp_extra.is_installed("shared"):
-        show_error("configuration", mcp_extra.SHARED_MISSING, mcp_extra.install("shared"))
+    if args.postgres is None and not extras.is_installed("shared"):
+        show_error("configuration", extras.SHARED_MISSING, extras.install("shared"))
         return CONFIGURATION
     if not args.host:
         raise UsageError("server needs the name by which members reach it: --host lists.example.org")

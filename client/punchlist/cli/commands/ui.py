@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from punchlist.cli import mcp_extra
+from punchlist import extras
 from punchlist.cli.arguments import Argument, Usage, flag
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import CONFIGURATION
@@ -30,8 +30,8 @@ def run_ui(context: Context) -> int:
         UsageError: There is no terminal that could show it, or the file of keys can't be used.
     """
     args = context.args
-    if not mcp_extra.is_installed("ui"):
-        show_error("configuration", mcp_extra.UI_MISSING, mcp_extra.install("ui"))
+    if not extras.is_installed("ui"):
+        show_error("configuration", extras.UI_MISSING, extras.install("ui"))
         return CONFIGURATION
     # textual draws on standard error.
     if not (sys.stdin.isatty() and os.isatty(2)) or os.environ.get("TERM", "") in ("", "dumb"):

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from punchlist import extras
 from punchlist.atomic import atomic_write
-from punchlist.cli import mcp_extra
 from punchlist.cli.argument_types import milliseconds, port
 from punchlist.cli.arguments import Argument, Usage, flag, value
 from punchlist.cli.context import Context
@@ -97,8 +97,8 @@ def run_web(context: Context) -> int:
         if not _is_served(args.port):
             context.note(f"nobody listens at port {args.port} here yet; the link lasts a minute: start punch web")
         return 0
-    if not mcp_extra.is_installed("web"):
-        show_error("configuration", mcp_extra.WEB_MISSING, mcp_extra.install("web"))
+    if not extras.is_installed("web"):
+        show_error("configuration", extras.WEB_MISSING, extras.install("web"))
         return CONFIGURATION
     _serve(context, keys, link)
     return 0

@@ -1,4 +1,5 @@
 import fcntl
+import json
 import os
 import sqlite3
 import sys
@@ -11,6 +12,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from punchlist import extras
 from punchlist.cli.commands import doctor
 from punchlist.taskfiles.config import Config, Entry
 from punchlist.taskfiles.report import Report
@@ -250,3 +252,28 @@ def test_a_mirror_that_nobody_runs_or_that_polls_is_told(run: Any, home: Path) -
 def test_a_status_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "status").mkdir()
     assert doctor.status_file(str(tmp_path / "daemon.sock")).state == "fail"
+
+
+@pytest.mark.parametrize(("address", "extra"), [("tls://h:4222", "shared"), ("postgres://ann@h:5432/d", "postgres")])
+def test_the_missing_extra_of_a_space_is_told_with_the_command_that_installs_it(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch, address: str, extra: str
+) -> None:
+    def is_installed(extra: str = "mcp") -> bool:
+        return extra in ("mcp", "web")
+
+    monkeypatch.setattr(extras, "is_installed", is_installed)
+    before = run("doctor", "--json")
+    assert f"extra {extra}" not in states(before)
+    missing = finding(before, "extras")
+    assert (missing["state"], missing["found"]) == (
+        "ok",
+        "not installed: ui, shared, postgres, chat-sdk, chatkit, uvloop",
+    )
+    assert missing["advice"] == f"to install one, such as shared: {extras.install('shared')}"
+    (home / "data").mkdir(exist_ok=True)
+    (home / "data/spaces.json").write_text(json.dumps({"spaces": [{"name": "team", "urls": [address]}]}))
+    told = finding(run("doctor", "--json"), f"extra {extra}")
+    assert (told["state"], told["advice"]) == ("warn", f"{extras.install(extra)}; then: punch daemon stop")
+    (home / "data/spaces.json").unlink()
+    monkeypatch.setenv("PUNCHLIST_SPACE", f"{address}/team")
+    assert finding(run("doctor", "--json"), f"extra {extra}")["state"] == "warn"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.cli import mcp_extra
+from punchlist import extras
 from punchlist_testing.optional import require_package
 from punchlist_testing.terminal import terminal
 
@@ -27,7 +27,7 @@ def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, module, None)
     told = run("agent", "mcp")
     assert told.code == 78
-    assert told.err == f"error: configuration: {mcp_extra.MISSING}\n  {mcp_extra.install()}\n"
+    assert told.err == f"error: configuration: {extras.MISSING}\n  {extras.install()}\n"
 
 
 @pytest.mark.usefixtures("home")

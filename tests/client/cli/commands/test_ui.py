@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from punchlist import Client, connect
-from punchlist.cli import mcp_extra
+from punchlist import Client, connect, extras
 from punchlist_testing.daemon import Running
 from punchlist_testing.terminal import terminal
 
@@ -14,7 +13,7 @@ def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "textual", None)
     told = run("ui")
     assert told.code == 78
-    assert told.err == f"error: configuration: {mcp_extra.UI_MISSING}\n  {mcp_extra.install('ui')}\n"
+    assert told.err == f"error: configuration: {extras.UI_MISSING}\n  {extras.install('ui')}\n"
 
 
 def test_without_a_terminal_it_names_the_command_that_needs_none(run: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.cli import mcp_extra
+from punchlist import extras
 from punchlist.http.keys import Keys, Scope
 from punchlist.http.secret_file import SecretFile
 from punchlist_testing.terminal import terminal
@@ -52,7 +52,7 @@ def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "starlette", None)
     told = run("web")
     assert told.code == 78
-    assert told.err == f"error: configuration: {mcp_extra.WEB_MISSING}\n  {mcp_extra.install('web')}\n"
+    assert told.err == f"error: configuration: {extras.WEB_MISSING}\n  {extras.install('web')}\n"
 
 
 def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:
