@@ -33,15 +33,13 @@ def build_stamp(version: str) -> str:
 
 
 def is_same_code(build: str, other: str) -> bool:
-    """Whether two stamps mean the same files of the daemon. Where both have a digest, only that counts.
+    """Return whether two stamps stand for the same files of the daemon.
 
-    A version contains the commit that it was made from, and most commits leave the daemon's files alone.
+    Those of one version with one digest do, whatever commits they were made from: most leave the daemon's files alone.
+    The digest alone doesn't tell two versions apart, since it is of lengths.
     """
-    digest = _digest_of(build)
-    return build == other or (digest != "" and digest == _digest_of(other))
-
-
-def _digest_of(build: str) -> str:
-    """Return the digest of a stamp, "" if it has none. A stamp without one may end in a commit: `+g1f0c8a2b`."""
-    last = build.rpartition("+")[2]
-    return last if len(last) == _DIGITS and set(last) <= _HEXADECIMAL else ""
+    version, _, rest = build.partition("+")
+    digest = rest.rpartition("+")[2]
+    is_digest = len(digest) == _DIGITS and set(digest) <= _HEXADECIMAL  # a commit begins with a g
+    its_version, _, its_rest = other.partition("+")
+    return build == other or (is_digest and version == its_version and digest == its_rest.rpartition("+")[2])

@@ -42,7 +42,8 @@ def test_without_a_daemon_installed_it_is_the_version(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
-        ("0.2.0+g26fd1d7b+e54b75f4", "0.2.0.post3+gcb19efad.changed+e54b75f4", True),
+        ("0.2.0+g26fd1d7b+e54b75f4", "0.2.0+gcb19efad.changed+e54b75f4", True),
+        ("0.2.0+g26fd1d7b+e54b75f4", "0.2.1+gcb19efad+e54b75f4", False),
         ("0.2.0+g26fd1d7b+e54b75f4", "0.2.0+e54b75f4", True),
         ("0.2.0+g26fd1d7b+e54b75f4", "0.2.0+g26fd1d7b+e54b75f5", False),
         ("0.2.0+g26fd1d7b+e54b75f4", "0.2.0+g26fd1d7b", False),
@@ -51,6 +52,6 @@ def test_without_a_daemon_installed_it_is_the_version(tmp_path: Path, monkeypatc
         ("", "0.2.0+e54b75f4", False),
     ],
 )
-def test_the_digest_alone_tells_the_code_where_both_have_one(one: str, other: str, same: bool) -> None:
+def test_one_version_with_one_digest_is_the_same_code(one: str, other: str, same: bool) -> None:
     assert is_same_code(one, other) is same
     assert is_same_code(other, one) is same
