@@ -2,25 +2,35 @@
 
 import os
 import sys
+from subprocess import SubprocessError
 
 from punchlist.cli.style import style_of
+from punchlist.errors import PunchlistError
 from punchlist_demo.cast import Cast
-from punchlist_demo.home import Home
+from punchlist_demo.home import DemoFailed, Home
 from punchlist_demo.scenes import SCENES
 from punchlist_demo.stage import Stage
 
 
 def main(arguments: list[str]) -> int:
-    """Play the scenes, with `--fast` without pauses. Return 1 if a scene or the proof did not show its point."""
+    """Play the scenes, with `--fast` without pauses. Return 1 after the first one that fails."""
     style = style_of(os.environ)
     stage = Stage(style, is_live=style.moves and "--fast" not in arguments)
     with Home() as home:
         stage.heading("Two agents and a person work on one list")
         stage.output(f"with a private daemon in {home.path}")
-        cast = Cast(home, stage)
-        for scene in SCENES:
-            scene(cast)
-    return int(stage.has_failed)
+        try:
+            cast = Cast(home, stage)
+            for scene in SCENES:
+                scene(cast)
+                if stage.has_failed:
+                    return 1
+        except (DemoFailed, PunchlistError, SubprocessError) as error:
+            stage.reply(str(error), refused=True)
+            stage.check("every step succeeds", False)
+            return 1
+    stage.heading("Now install it: uv tool install '.[mcp]', then punch setup claude-code")
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""An agent in a process of its own: calls tools as `punch agent mcp` does, one per line of standard input.
+"""An agent in a process of its own. Calls tools as `punch agent mcp` does, one per line of standard input.
 
-A line is `[TOOL, ARGUMENTS]` as JSON. The answer is the tool's reply, with the log positions of the changes that the
+A line is `[TOOL, ARGUMENTS]` as JSON. The output is the tool's reply, with the log positions of the changes that the
 daemon acknowledged for it.
 """
 
@@ -25,7 +25,7 @@ class RecordingClient(Client):
     acknowledged: tuple[int, ...] = ()
 
     def run(self, call: Call[R]) -> R:
-        """Make the call. A renewal appends no event, nor does a claim for which no task was ready."""
+        """Make the call, and record its position unless it appended no event: a renewal, or a claim without a task."""
         pick = call.pick
 
         def record(result: object) -> R:
@@ -39,7 +39,7 @@ class RecordingClient(Client):
 
 
 def main() -> None:
-    """Serve standard input until it ends."""
+    """Make the calls of standard input until it ends."""
     parser = ArgumentParser()
     for name in ("actor", "conversation", "--socket", "--data-dir"):
         parser.add_argument(name)

@@ -1,15 +1,15 @@
-"""The agents, the person and the witness of the demo."""
+"""The agents, the person and the follower of the log."""
 
 import shlex
-from typing import Any, cast
+from contextlib import suppress
+from typing import Any
 
 import msgspec
 
 from punchlist.cursor import TaskList
 from punchlist_demo import agent
-from punchlist_demo.home import Home
+from punchlist_demo.home import DemoFailed, Home, read_lines
 from punchlist_demo.stage import Stage
-from punchlist_demo.witness import Witness
 
 LIST = "release"
 CLAUDE, CODEX, PERSON = "claude-code/7f3c1a", "codex/b210e4", "ann"
@@ -42,37 +42,43 @@ class Agent:
     def send(self, tool: str, **arguments: Any) -> None:
         """Begin a call, and leave its reply to `receive`."""
         assert self._process.stdin is not None
-        self._process.stdin.write(msgspec.json.encode([tool, arguments]).decode() + "\n")
-        self._process.stdin.flush()
+        # `receive` reports a process that has ended.
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(msgspec.json.encode([tool, arguments]) + b"\n")
 
-    def receive(self) -> Answer:
-        """Return the reply of the call that was sent.
+    def receive(self, *, may_refuse: bool = False) -> Answer:
+        """Return the reply to the call that was sent.
 
         Raises:
-            RuntimeError: The agent's process has ended.
+            DemoFailed: The process has ended, did not reply in time, or refused the call without `may_refuse`.
         """
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the process of {self.name} has ended")
-        answer = msgspec.json.decode(line, type=Answer)
+        lines = read_lines(self._process, 1)
+        if not lines:
+            raise DemoFailed(f"{self.name} ended, or did not reply in time")
+        answer = msgspec.json.decode(lines[0], type=Answer)
+        if answer.refused and not may_refuse:
+            raise DemoFailed(f"{self.name}: {answer.text}")
         self.acknowledged += answer.acknowledged
         if "next" in answer.data:
             self.has_task = answer.data["next"] is not None
         return answer
 
-    def call(self, tool: str, **arguments: Any) -> Answer:
-        """Make a call, and show it with its reply."""
+    def call(self, tool: str, *, may_refuse: bool = False, **arguments: Any) -> Answer:
+        """Make a call, and show it with its reply. Raises as `receive`."""
+        shown = (f"{name}={msgspec.json.encode(value).decode()}" for name, value in arguments.items())
         self.send(tool, **arguments)
-        answer = self.receive()
-        shown = (f"{name}={_shown(name, value)}" for name, value in arguments.items())
+        answer = self.receive(may_refuse=may_refuse)
         self._stage.action(self.name, f"calls {tool}({', '.join(shown)})")
         self._stage.reply(answer.text, refused=answer.refused)
         return answer
 
 
 class Cast:
-    """The agents, the person and the witness, around one daemon."""
+    """The agents, the person and the follower, around one daemon.
+
+    Attributes:
+        kills: Process ids of the killed daemons.
+    """
 
     def __init__(self, home: Home, stage: Stage) -> None:
         self.stage = stage
@@ -80,9 +86,9 @@ class Cast:
         self.codex = Agent(CODEX, home, stage)
         self.client = home.client("demo")
         self.client.call("conversation.open", {"conversation": LIST})
-        self.witness = Witness(home.spawn("-m", "punchlist.cli", "log", "--follow", "--json", "-c", LIST))
-        self.kills = 0
+        self.kills: list[int] = []
         self._home = home
+        self._follower = home.spawn("-m", "punchlist.cli", "log", "--follow", "--json", "-c", LIST)
 
     def punch(self, *words: str, last: int = 0) -> None:
         """Run `punch` as the person, and show it with the `last` lines of its output (0: all)."""
@@ -91,7 +97,7 @@ class Cast:
         self.stage.output(output, last)
 
     def tasks(self) -> TaskList:
-        """Return the list as it is now."""
+        """Return the current list."""
         return self.client.conversation(LIST).list()
 
     def owner(self, number: str) -> str:
@@ -103,18 +109,15 @@ class Cast:
         self.stage.show_list(LIST, self.tasks())
 
     def kill_daemon(self, pid: int) -> None:
-        """Kill the daemon, and show that below the list."""
+        """Kill the daemon, and show the kill."""
         self._home.kill_daemon(pid)
-        self.kills += 1
-        self.stage.below(self.stage.style.paint("fail", f"kill -9 {pid}") + ", while both agents wait for a reply")
+        self.kills.append(pid)
+        self.stage.output(self.stage.style.paint("fail", f"kill -9 {pid}") + ", while both agents wait for a reply")
 
     def events(self) -> list[dict[str, Any]]:
         """Return all events of the list."""
         return self.client.call("event.read", {"conversation": LIST, "after": 0, "limit": 10_000})["events"]
 
-
-def _shown(name: str, value: object) -> str:
-    if name == "tasks" and isinstance(value, list):
-        count = len(cast("list[object]", value))
-        return f"[{count} task{'s' if count > 1 else ''}]"
-    return msgspec.json.encode(value).decode()
+    def followed(self, count: int) -> list[int]:
+        """Wait for `count` more events from `punch log --follow`, at most `STEP_S`, and return their versions."""
+        return [msgspec.json.decode(line)["version"] for line in read_lines(self._follower, count)]

@@ -1,4 +1,4 @@
-"""A private home for a daemon and its clients. When it closes, its processes and files are gone."""
+"""A private home for a daemon and its clients. Closing it ends its processes and removes its files."""
 
 import os
 import select
@@ -7,17 +7,26 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from types import FrameType, TracebackType
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from subprocess import DEVNULL, PIPE
+from types import FrameType
 from typing import Self
 
 from punchlist.cli.screen import Handler
-from punchlist.errors import PunchlistError
-from punchlist.options import Options
 from punchlist.sync import Client
 
+Process = subprocess.Popen[bytes]
 _END_S = 5.0
+"""Upper limit for processes to end, in seconds."""
+
+STEP_S = 45.0
+"""Upper limit for one step, in seconds. Must exceed the client's timeout of 30 s, whose error explains more."""
+
+
+class DemoFailed(Exception):
+    """A step failed, and the demo can't continue."""
 
 
 class Home:
@@ -27,47 +36,33 @@ class Home:
         self.path = tempfile.mkdtemp(prefix="punchlist-demo-")
         self.socket = f"{self.path}/run/daemon.sock"
         self.data_dir = f"{self.path}/data"
-        self._clients: list[Client] = []
-        self._processes: list[subprocess.Popen[str]] = []
+        self._stack = ExitStack()
         self._handlers: dict[int, Handler] = {}
 
     def client(self, name: str) -> Client:
         """Return a client that starts a daemon here if none runs; closed with the home."""
-        options: Options = {"socket": self.socket, "data_dir": self.data_dir, "name": name, "autostart": True}
-        client = Client(**options)
-        self._clients.append(client)
-        return client
+        return self._stack.enter_context(Client(socket=self.socket, data_dir=self.data_dir, name=name, autostart=True))
 
-    def spawn(self, *arguments: str) -> subprocess.Popen[str]:
+    def spawn(self, *arguments: str) -> Process:
         """Run Python with these arguments and our socket, with pipes for input and output; ended with the home."""
-        command, pipe = self._command(arguments), subprocess.PIPE
+        command, env = self._command(arguments), _inherited()
         process = subprocess.Popen(
-            command,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,
-            env=_inherited(),
+            command, bufsize=0, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=env, start_new_session=True
         )
-        self._processes.append(process)
+        self._stack.enter_context(process)
+        self._stack.callback(process.kill)
         return process
 
     def run(self, person: str, conversation: str, *words: str, colour: bool = False) -> str:
-        """Run `punch` as a person, and return what it prints.
+        """Run `punch` as a person, and return its output.
 
         Raises:
-            CalledProcessError: It failed.
+            SubprocessError: It failed, or took too long.
         """
         command = self._command(("-m", "punchlist.cli", *words))
-        env = {"USER": person, "PUNCHLIST_CONVERSATION": conversation, "FORCE_COLOR": str(int(colour))}
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True, env=_inherited() | env
-        )
+        env = _inherited() | {"USER": person, "PUNCHLIST_CONVERSATION": conversation, "FORCE_COLOR": str(int(colour))}
+        done = subprocess.run(command, stdin=DEVNULL, stdout=PIPE, text=True, check=True, timeout=STEP_S, env=env)
         return done.stdout
-
-    def _command(self, arguments: Sequence[str]) -> list[str]:
-        return [sys.executable, "-P", *arguments, "--socket", self.socket, "--data-dir", self.data_dir]
 
     def kill_daemon(self, pid: int) -> None:
         """Send SIGKILL to a daemon of this home, and wait until it has ended.
@@ -75,54 +70,34 @@ class Home:
         Raises:
             ProcessLookupError: The process is not a daemon of this home.
         """
-        if pid not in self.daemons():
+        if self.socket not in _arguments(pid):
             raise ProcessLookupError(f"process {pid} is not a daemon of {self.path}")
-        _end(pid, signal.SIGKILL)
+        _kill(pid)
 
     def daemons(self) -> list[int]:
         """Return the processes that have our socket among their arguments."""
-        return [pid for pid in _own_processes() if self.socket in _arguments(pid)]
+        return [pid for pid in _processes() if self.socket in _arguments(pid)]
 
     def close(self) -> None:
         """End all processes of this home, and remove its directory."""
-        for process in self._processes:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with suppress(BrokenPipeError):
-                        pipe.close()
-        for client in self._clients:
-            client.close()
-        self._stop_daemon()
-        # An interrupt may come while a process is being started: look again until no child is without its program.
-        starting, found = True, self.daemons()
-        while starting or found:
-            for pid in found:
-                _end(pid, signal.SIGKILL)
-            starting = any(map(_is_starting, _own_processes()))
-            found = self.daemons()
+        self._stack.close()
+        # An interrupt may come while a process is being started, before our socket is among its arguments.
+        is_ended, deadline = False, time.monotonic() + _END_S
+        while not is_ended and time.monotonic() < deadline:
+            is_ended = not any(map(_is_starting, _processes()))
+            for pid in self.daemons():
+                _kill(pid)
+                is_ended = False
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def _stop_daemon(self) -> None:
-        running = self.daemons()
-        options: Options = {"socket": self.socket, "data_dir": self.data_dir, "autostart": False, "timeout_s": _END_S}
-        try:
-            with Client(**options) as client:
-                client.open()
-                client.shutdown()
-        except PunchlistError:
-            return
-        for pid in running:
-            _wait(pid)
+    def _command(self, arguments: Sequence[str]) -> list[str]:
+        return [sys.executable, "-P", *arguments, "--socket", self.socket, "--data-dir", self.data_dir]
 
     def __enter__(self) -> Self:
         self._handlers = {number: signal.signal(number, _on_end) for number in (signal.SIGTERM, signal.SIGHUP)}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         # A second Ctrl-C during the clean-up must not leave a daemon behind.
         self._handlers[signal.SIGINT] = signal.getsignal(signal.SIGINT)
         for number in self._handlers:
@@ -134,8 +109,21 @@ class Home:
                 signal.signal(number, handler)
 
 
+def read_lines(process: Process, count: int) -> list[bytes]:
+    """Return the next lines of a process, at least `count` unless it ends or `STEP_S` passes."""
+    assert process.stdout is not None
+    output, deadline = b"", time.monotonic() + STEP_S
+    while output.count(b"\n") < count:
+        readable, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+        data = os.read(process.stdout.fileno(), 65_536) if readable else b""
+        if not data:
+            break
+        output += data
+    return output.split(b"\n")[:-1]
+
+
 def _inherited() -> dict[str, str]:
-    """Return our environment without what would change who acts, and on which daemon."""
+    """Return our environment without the variables that select another actor or daemon."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PUNCHLIST_")}
 
 
@@ -143,10 +131,8 @@ def _on_end(signum: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + signum)
 
 
-def _own_processes() -> Iterator[int]:
-    for name in os.listdir("/proc"):
-        if name.isdecimal() and int(name) != os.getpid():
-            yield int(name)
+def _processes() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
 
 
 def _arguments(pid: int) -> list[str]:
@@ -158,7 +144,7 @@ def _arguments(pid: int) -> list[str]:
 
 
 def _is_starting(pid: int) -> bool:
-    """Whether this is a child of ours before its `exec`: it then has our arguments, or none."""
+    """Return whether this is a child of ours before its `exec`: it then has our arguments, or none."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             state, parent, *_ = file.read().rpartition(")")[2].split()
@@ -167,21 +153,12 @@ def _is_starting(pid: int) -> bool:
     return int(parent) == os.getpid() and state not in "XZ" and _arguments(pid) in ([""], _arguments(os.getpid()))
 
 
-def _end(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return
-    _wait(pid)
-
-
-def _wait(pid: int) -> None:
-    """Wait at most `_END_S` until a process has ended, which need not be a child of ours."""
-    try:
+def _kill(pid: int) -> None:
+    """Send SIGKILL, and wait at most `_END_S` until the process has ended, which need not be a child of ours."""
+    with suppress(ProcessLookupError):
         handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        select.select([handle], [], [], _END_S)
-    finally:
-        os.close(handle)
+        try:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+            select.select([handle], [], [], _END_S)
+        finally:
+            os.close(handle)

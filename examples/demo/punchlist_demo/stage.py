@@ -1,35 +1,34 @@
-"""Shows the demo: lines one below the other, with time to read on a terminal, and a list that is redrawn in place."""
+"""Shows the demo: lines with time to read them on a terminal, and a list that is redrawn in place."""
 
-import textwrap
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from textwrap import TextWrapper
 
 import msgspec
 
 from punchlist.cli.render import cut_painted, list_lines
-from punchlist.cli.screen import Screen
+from punchlist.cli.screen import Screen, crop
 from punchlist.cli.style import Style, write
 from punchlist.cursor import TaskList
 from punchlist.text import safe
 
 _COLUMNS = 80
-_LINE_S = 0.15
-"""Time to read a line, in seconds."""
+_LINE_S, _REFUSAL_S, _LIST_S = 0.15, 1.5, 0.2
+"""Pauses after a line, after a refusal and after a redrawn list, in seconds."""
 
-_REFUSAL_S = 1.5
-_BELOW = 6
-"""How many lines are kept below a list that is redrawn."""
+_MAX_LIVE_ROWS, _ROWS_ABOVE = 16, 3
+"""Limit of the rows that are redrawn, and how many of them are left to the lines above the list."""
 
 _COLOURS = ("in_progress", "owner", "warn")
 
 
 class Stage:
-    """Shows one step after the other.
+    """Shows the steps of the demo.
 
     Args:
         style: Colours and width.
-        is_live: Whether to leave time to read, and to redraw in place.
+        is_live: Whether to pause after lines, and to redraw the list in place.
 
     Attributes:
         has_failed: Whether a check failed.
@@ -42,9 +41,10 @@ class Stage:
         self._is_redrawn = False
         self._actors: list[str] = []
         self._list: tuple[str, TaskList] | None = None
-        self._below: list[str] = []
         style.width = style.width or _COLUMNS
-        self._screen = Screen(style, lambda _room: [*self._list_lines(), "", *self._below])
+        self._screen = Screen(
+            style, lambda rows: crop(self._list_lines(), max(1, rows - _ROWS_ABOVE), style), _MAX_LIVE_ROWS
+        )
 
     def heading(self, text: str) -> None:
         """Show the heading of a scene."""
@@ -61,51 +61,44 @@ class Stage:
         return self.style.paint(_COLOURS[self._actors.index(name) % len(_COLOURS)], name)
 
     def reply(self, text: str, *, refused: bool = False) -> None:
-        """Show the reply that an agent gets."""
-        lines = [part for line in text.splitlines() for part in self._wrapped(safe(line))]
+        """Show the reply to an agent's call."""
+        wrapper = TextWrapper(self.style.width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+        lines = [part for line in text.splitlines() for part in wrapper.wrap(safe(line))]
         self._print([self.style.paint("fail" if refused else "", line) for line in lines])
         self._pause(_REFUSAL_S * refused)
 
     def output(self, text: str, last: int = 0) -> None:
-        """Show what a command printed, or its `last` lines."""
+        """Show the output of a command, or its `last` lines."""
         lines = [line for line in text.splitlines() if line.strip()]
         is_cut = 0 < last < len(lines)
         self._print([f"  {self.style.glyphs['cut']}", *lines[-last:]] if is_cut else lines)
 
     def check(self, text: str, good: bool) -> None:
-        """Show whether a statement was found to be true."""
+        """Show whether a statement is true."""
         self.has_failed |= not good
         mark = self.style.paint("ok", "yes") if good else self.style.paint("fail", " NO")
         self._print([f"  {mark}  {text}"])
 
     def show_list(self, name: str, tasks: TaskList) -> None:
-        """Show a list as `punch watch` does; in a `redrawn` block in the place of the one before."""
+        """Show a list as `punch watch` does. In a `redrawn` block it replaces the one shown before."""
         self._list = name, tasks
         if not self._is_redrawn:
             self._print(self._list_lines())
         elif self._is_live:
             self._screen.draw()
-
-    def below(self, line: str) -> None:
-        """Show a line below the list of a `redrawn` block."""
-        if not self._is_live:
-            self._print([line])
-            return
-        self._below = [*self._below, cut_painted(line, self.style.width, self.style.glyphs["cut"])][-_BELOW:]
-        self._screen.draw()
-        self._pause(2 * _LINE_S)
+            self._pause(_LIST_S)
 
     @contextmanager
     def redrawn(self) -> Generator[None]:
-        """Redraw the list in place within this block; without a live terminal show it at the end."""
+        """Redraw the list in place below the lines of this block. Without a live terminal show it once, at the end."""
         self._is_redrawn = True
-        if self._is_live:
-            with self._screen:
+        try:
+            with self._screen if self._is_live else nullcontext():
                 yield
-        else:
-            yield
+        finally:
+            self._is_redrawn = False
+        if not self._is_live:
             self._print(self._list_lines())
-        self._is_redrawn = False
 
     def _list_lines(self) -> list[str]:
         if self._list is None:
@@ -114,12 +107,10 @@ class Stage:
         counts: dict[str, int] = msgspec.to_builtins(tasks.counts)
         return list_lines(name, msgspec.to_builtins(list(tasks)), counts, self.style, folded=True)
 
-    def _wrapped(self, text: str) -> list[str]:
-        return [f"  {line}" for line in textwrap.wrap(text, self.style.width - 2, break_on_hyphens=False)]
-
     def _print(self, lines: Sequence[str]) -> None:
-        dots = self.style.glyphs["cut"]
-        write("".join(f"{cut_painted(line, self.style.width, dots)}\n" for line in lines))
+        cut = (cut_painted(line, self.style.width, self.style.glyphs["cut"]) for line in lines)
+        print_text = self._screen.above if self._is_redrawn and self._is_live else write
+        print_text("".join(f"{line}\n" for line in cut))
         self._pause(_LINE_S * len(lines))
 
     def _pause(self, seconds: float) -> None:

@@ -12,7 +12,7 @@ from punchlist_demo.stage import Stage
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the homes of demos are made."""
+    """The directory of the homes of demos."""
     folder = tmp_path / "tmp"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))

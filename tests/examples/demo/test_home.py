@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from punchlist_demo.home import Home
+from punchlist_demo import home as home_module
+from punchlist_demo.home import Home, read_lines
 
 ENDS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -19,23 +20,12 @@ def test_nothing_of_a_home_is_left(temporary: Path) -> None:
         client.conversation("a").add("one")
         follower = home.spawn("-m", "punchlist.cli", "log", "--follow", "-c", "a")
         assert follower.stdout is not None
-        assert follower.stdout.readline().startswith("   1  opened  by tester")
+        assert follower.stdout.readline().startswith(b"   1  opened  by tester")
         daemon = client.status().pid
         assert daemon in home.daemons()
     assert home.daemons() == []
     assert follower.returncode == -signal.SIGKILL
     assert list(temporary.iterdir()) == []
-
-
-def test_acknowledged_change_outlives_a_kill(temporary: Path) -> None:
-    with Home() as home:
-        client = home.client("tester")
-        client.conversation("a").add("one")
-        first = client.status().pid
-        home.kill_daemon(first)
-        assert first not in home.daemons()
-        assert [task.title for task in client.conversation("a").list()] == ["one"]
-        assert client.status().pid != first
 
 
 def test_other_processes_are_not_killed(temporary: Path) -> None:
@@ -60,12 +50,21 @@ def test_process_being_started_is_ended(temporary: Path) -> None:
     assert os.WTERMSIG(status) == signal.SIGKILL
 
 
-def test_punch_runs_as_a_person_with_a_list(temporary: Path) -> None:
+def test_lines_of_a_process_are_read(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Home() as home:
-        home.run("ann", "a", "add", "one")
-        assert home.run("bob", "a", "log").splitlines()[-1].startswith("   2  #1 added  one  by ann")
-        with pytest.raises(subprocess.CalledProcessError):
-            home.run("ann", "a", "show", "9")
+        process = home.spawn("-c", "print('one'); print('two'); print('half', end='', flush=True); input()")
+        assert process.stdin is not None
+        assert read_lines(process, 2) == [b"one", b"two"]
+        monkeypatch.setattr(home_module, "STEP_S", 0.0)
+        assert read_lines(process, 1) == []
+        monkeypatch.undo()
+        process.stdin.write(b"\n")
+        assert read_lines(process, 1) == []
+
+
+def test_failed_punch_raises(temporary: Path) -> None:
+    with Home() as home, pytest.raises(subprocess.CalledProcessError):
+        home.run("ann", "a", "no-such-command")
 
 
 @pytest.mark.parametrize("number", ENDS)

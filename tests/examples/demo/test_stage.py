@@ -1,3 +1,4 @@
+import os
 import re
 import signal
 import time
@@ -17,16 +18,20 @@ WIDE = "a line 中文 " * 20
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that are asked for; no test sleeps."""
+    """The recorded pauses; no test sleeps."""
     pauses: list[float] = []
     monkeypatch.setattr(time, "sleep", pauses.append)
     return pauses
 
 
-def tasks(title: str) -> TaskList:
+def tasks(*titles: str) -> TaskList:
     members = {"priority": "normal", "created_at": 1, "updated_at": 1, "status_changed_at": 1, "version": 1}
-    task = msgspec.convert({"id": "1", "title": title, "status": "in_progress", **members}, Task)
-    return TaskList([task], Counts(in_progress=1), version=1, seq=1, total=1)
+    rows = enumerate(titles, 1)
+    listed = [
+        msgspec.convert({"id": str(number), "title": title, "status": "in_progress", **members}, Task)
+        for number, title in rows
+    ]
+    return TaskList(listed, Counts(in_progress=len(listed)), version=1, seq=1, total=len(listed))
 
 
 def play(stage: Stage, title: str = "Write") -> None:
@@ -37,7 +42,7 @@ def play(stage: Stage, title: str = "Write") -> None:
     stage.show_list("site", tasks(title))
     with stage.redrawn():
         for number in range(9):
-            stage.below(f"call {number}")
+            stage.output(f"call {number}")
             stage.show_list("site", tasks(f"{title} {number}"))
     stage.check("it holds", True)
 
@@ -54,10 +59,24 @@ def test_pipe_gets_each_line_once_without_pauses(capfd: Shown, pauses: list[floa
 
 def test_list_is_redrawn_in_place_on_a_terminal(capfd: Shown, pauses: list[float]) -> None:
     play(Stage(Style(width=60), is_live=True))
-    *_, frame, _last = capfd.readouterr().out.split("\x1b[J")
-    assert [line for line in frame.splitlines() if "call" in line][0].startswith("call 3")
+    shown = capfd.readouterr().out
+    assert [shown.count(f"call {number}\n") for number in range(9)] == [1] * 9
+    *_, frame, _last = shown.split("\x1b[J")
+    assert "call" not in frame
     assert "● #1 Write 8" in frame
     assert 5 < sum(pauses) < 10
+
+
+@pytest.mark.parametrize(("rows", "shown"), [(24, 13), (10, 6), (3, 1), (1, 1)])
+def test_list_leaves_rows_to_the_lines_above(
+    capfd: Shown, pauses: list[float], monkeypatch: pytest.MonkeyPatch, rows: int, shown: int
+) -> None:
+    monkeypatch.setattr(os, "get_terminal_size", lambda _fd: os.terminal_size((60, rows)))  # pyright: ignore
+    stage = Stage(Style(width=60), is_live=True)
+    with stage.redrawn():
+        stage.show_list("site", tasks(*map(str, range(12))))
+    assert pauses
+    assert capfd.readouterr().out.count("\x1b[K\n") == shown
 
 
 def test_cursor_is_shown_again_after_an_interrupt(capfd: Shown) -> None:
@@ -84,7 +103,7 @@ def test_actors_have_colours_of_their_own() -> None:
 def test_no_line_is_wider_than_the_window(capfd: Shown, pauses: list[float], is_live: bool) -> None:
     stage = Stage(Style(width=20), is_live=is_live)
     play(stage, WIDE)
-    for show in (stage.heading, stage.reply, stage.output, stage.below):
+    for show in (stage.heading, stage.reply, stage.output):
         show(WIDE)
     stage.action("codex", WIDE)
     stage.check(WIDE, True)
