@@ -55,16 +55,16 @@ def shipped_path(source: str) -> Path:
     elif (CHECKOUT / "Makefile").exists():
         advice = f"make it: {command}"
     else:
-        advice = _built_anew(command)
+        advice = _advise_rebuild(command)
     raise NotShipped(f"{source} is not part of this installation", advice)
 
 
-def _built_anew(command: str) -> str:
-    """Advise to make a file in the checkout that punchlist was installed from, and to install it again."""
+def _advise_rebuild(command: str) -> str:
+    """Return the advice to make a file in the checkout that punchlist was installed from, and to install it again."""
     from punchlist.extras import reinstall, source_directory
 
     checkout = source_directory()
     if checkout is None or not (Path(checkout) / "Makefile").exists():
-        return f"in a checkout run {command} (no Node of yours is needed), then install punchlist from it again"
+        return f"in a checkout run {command}, which brings its own Node, then install punchlist from it again"
     made = command.replace("make", f"make -C {shlex.quote(checkout)}", 1)
-    return f"make it and install punchlist again (no Node of yours is needed): {made} && {reinstall()}"
+    return f"make it, which brings its own Node, and install punchlist again: {made} && {reinstall()}"

@@ -182,7 +182,7 @@ def test_a_daemon_of_another_commit_with_the_same_files_is_not_other_code(
     punch: Punch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def of_a_later_commit(version: str) -> str:
-        return f"{version}.post1+gcb19efad+{build_stamp(version).rpartition('+')[2]}"
+        return f"{version}+gcb19efad+{build_stamp(version).rpartition('+')[2]}"
 
     monkeypatch.setattr(context, "build_stamp", of_a_later_commit)
     monkeypatch.setattr(wire, "build_stamp", of_a_later_commit)
