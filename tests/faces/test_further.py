@@ -2,6 +2,7 @@
 
 from playwright.sync_api import expect
 
+from punchlist_testing.blocking import eventually
 from punchlist_testing.faces_page import Open
 from punchlist_testing.stage import Stage
 
@@ -85,7 +86,8 @@ def test_who_asks_for_it_is_notified_of_a_failure_and_nobody_else(planned: Stage
     page.keyboard.press("Enter")
     expect(page.locator(".toast")).to_contain_text("You are notified")
     tasks.fail("2", "no luck either")
-    page.wait_for_function("window.told.length")
+    # Not wait_for_function: it polls by eval, which the page's policy forbids.
+    assert eventually(lambda: bool(page.evaluate("window.told.length")))
     assert page.evaluate("window.told") == [["watched", "A task failed."]]
     expect(page).to_have_title("(3) punchlist")
 
