@@ -33,6 +33,8 @@ def _child(step: int, number: int) -> None:
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = 77
+    # Python 3.12 reports opcodes only if a frame asked for them before it begins to trace.
+    sys._getframe().f_trace_opcodes = True  # pyright: ignore[reportPrivateUsage]
     try:
         sys.settrace(trace)
         with screen.Screen(Style(), lambda _room: ["one", "two"]) as shown:
