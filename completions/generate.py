@@ -130,7 +130,7 @@ def script(shell: str) -> str:
 
 
 def main() -> None:
-    """Write the scripts into the folder that is the only argument (default: this one)."""
+    """Write the scripts to the folder that the argument names (default: this one)."""
     folder = Path(*sys.argv[1:2] or [HERE])
     for shell, name in FILES.items():
         (path := folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -101,7 +101,7 @@ class BuildHook(BuildHookInterface[Any]):
 
 
 def is_current(package: Path) -> bool:
-    """Return whether VS Code's package was made, and after the last change of its sources."""
+    """Return whether VS Code's package exists and is newer than its sources."""
     sources = [*package.parent.glob("*.json"), *package.parent.glob("src/*")]
     return package.is_file() and all(source.stat().st_mtime <= package.stat().st_mtime for source in sources)
 

@@ -33,7 +33,7 @@ class CodeEditor(NamedTuple):
     path: str
 
     def words(self, package: Path | None) -> list[str]:
-        """The command line that installs the extension; None: that removes it."""
+        """Return the command line that installs a package of the extension, or removes the extension if it is None."""
         if package is None:
             return [self.path, "--uninstall-extension", ID]
         return [self.path, "--install-extension", str(package), "--force"]
@@ -47,7 +47,7 @@ class CodeEditor(NamedTuple):
         return ID in self._output_of([self.path, "--list-extensions"]).lower().split()
 
     def change(self, package: Path | None) -> None:
-        """Install the extension, in place of any older one; None: remove it.
+        """Install a package of the extension over any older one, or remove the extension if it is None.
 
         Raises:
             ExtensionError: It failed.

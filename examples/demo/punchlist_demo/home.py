@@ -19,7 +19,7 @@ from punchlist.sync import Client
 
 Process = subprocess.Popen[bytes]
 _END_S = 5.0
-"""Upper limit for processes to end, in seconds."""
+"""Longest wait for a killed process to exit, in seconds."""
 
 STEP_S = 45.0
 """Upper limit for one step, in seconds. Must exceed the client's timeout of 30 s, whose error explains more."""
@@ -65,7 +65,7 @@ class Home:
         return done.stdout
 
     def kill_daemon(self, pid: int) -> None:
-        """Send SIGKILL to a daemon of this home, and wait until it has ended.
+        """Kill a daemon of this home and wait for it to exit.
 
         Raises:
             ProcessLookupError: The process is not a daemon of this home.
