@@ -44,7 +44,7 @@ class FileHand(Hand):
             eventually(lambda: self._shows(task, member, before), PATIENCE_S, f"the file shows {before!r} at {task}")
 
     def _shows(self, task: str, member: str, value: object) -> bool:
-        return any(one["id"] == task and one[member] == value for one in self._read()["tasks"])
+        return any(one.get("id") == task and one.get(member) == value for one in self._read()["tasks"])
 
     def _read(self) -> Any:
         return json.loads(self.path.read_bytes())
@@ -82,8 +82,14 @@ class FileHand(Hand):
         tokens: list[tuple[str, bool, str]] = []
         for item in self.random.sample(value["tasks"], self.random.randint(1, 3)):
             place = (item.get("id", ""), "description")
-            shown = item["description"]
-            if not place[0] or self._last.get(place, shown) != shown or not self._witness.has_seen(shown):
+            # The mirror has not yet completed a task that this hand added: such a task may have no id or description.
+            shown = item.get("description")
+            if (
+                shown is None
+                or not place[0]
+                or self._last.get(place, shown) != shown
+                or not self._witness.has_seen(shown)
+            ):
                 continue  # it is new, or its last text has not been seen yet, or is not shown
             token = item["description"] = self._last[place] = self.token()
             tokens.append((token, item["id"].isdecimal() and SHARED < int(item["id"]) <= TASKS, item["id"]))
@@ -98,4 +104,4 @@ class FileHand(Hand):
 
     def tasks(self) -> list[tuple[Any, ...]]:
         """What the file says."""
-        return [(task["id"], task["title"], task["description"], task["done"]) for task in self._read()["tasks"]]
+        return [tuple(map(task.get, ("id", "title", "description", "done"))) for task in self._read()["tasks"]]
