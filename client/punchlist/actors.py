@@ -1,9 +1,16 @@
 """Who is who by name: an agent's sub-agents are `AGENT/NAME`, and a person's chats are `chat/ID`."""
 
+_UUID = 36
+
 
 def chat_actor(thread: str) -> str:
-    """The actor of what a chat changes, by the conversation that holds its thread."""
-    return f"chat/{thread.removeprefix('chat-')[:8]}"
+    """The actor of what a chat changes, by the conversation that holds its thread.
+
+    Of an id that was drawn at random the beginning will do; one that a client chose may begin as others do.
+    """
+    name = thread.partition("chat-")[2] or thread
+    is_drawn = len(name) == _UUID and name[8] == "-"
+    return f"chat/{name[:8] if is_drawn else name}"
 
 
 def is_agents(actor: str, agent: str) -> bool:

@@ -419,7 +419,7 @@ class Turn:
 
     async def _called(self, id: str, step: Step, wanted: Wanted) -> Done:
         self._listed = None
-        reply = await made(self.thread, wanted, f"{self.id}/{id}")
+        reply = await made(self.thread, wanted, self.thread.key(self.id, id))
         return Done(
             wanted.tool,
             wanted.arguments,
@@ -430,7 +430,7 @@ class Turn:
         )
 
     async def _receipts(self, id: str, step: Step) -> Any:
-        key = f"{self.id}/{id}"
+        key = self.thread.key(self.id, id)
         titles = {name: task.title for name, task in step.known.items()}
         # An earlier call of this step may have added the task, or renamed it.
         prefix = f"{id.partition('.')[0]}."

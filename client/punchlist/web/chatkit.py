@@ -30,11 +30,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from punchlist.aio import AsyncClient
-from punchlist.chat.thread import SHOWN, Thread
+from punchlist.chat.thread import SHOWN, Thread, is_own
 from punchlist.core import new_key
 from punchlist.errors import ConfirmationRequired, NotFound
 from punchlist.http.keys import Scope
 from punchlist.http.problem import Refused
+from punchlist.project import own
 from punchlist.web.bodies import MOST_BYTES
 from punchlist.web.chat import Panel, named
 from punchlist_schemas.things import Conversation, Message
@@ -143,14 +144,15 @@ class _Log(Store[Caller]):
     async def load_threads(self, limit: int, after: str | None, order: str, context: Caller) -> Page[ThreadMetadata]:
         """A page of threads, newest changed first; `after` is where the page before ended."""
         page = await context.client.conversations(kind="chat", limit=max(1, min(limit, 200)), cursor=after)
-        found = [_metadata(one) for one in page.conversations]
+        found = [_metadata(one) for one in page.conversations if is_own(context.client, one)]
         return Page(data=found, has_more=page.next_cursor is not None, after=page.next_cursor)
 
     async def add_thread_item(self, thread_id: str, item: ThreadItem, context: Caller) -> None:
         """Append what a person said and queue its turn; answers are in the log already."""
         if isinstance(item, UserMessageItem):
-            text = "".join(part.text for part in item.content)
-            await (await _thread(context, thread_id)).send(text, turn=item.id)
+            thread = await _thread(context, thread_id)
+            await thread.enqueue_all()
+            await thread.send("".join(part.text for part in item.content), turn=item.id)
 
     async def save_item(self, thread_id: str, item: ThreadItem, context: Caller) -> None:
         """Append what a person said; nothing that was said changes."""
@@ -187,7 +189,7 @@ class _Log(Store[Caller]):
 
 async def _thread(context: Caller, id: str) -> Thread:
     try:
-        return await Thread.find(context.client, id)
+        return await Thread.find(context.client, own(id, context.scope.user))
     except (NotFound, ValueError):
         raise NotFoundError(id) from None
 

@@ -52,7 +52,7 @@ class Talk:
         seqs = set[int]()
         for id in written:
             if id.startswith("c"):
-                seqs |= {event.seq for event in await self.thread.tasks.find(f"{turn}/{id}")}
+                seqs |= {event.seq for event in await self.thread.tasks.find(self.thread.key(turn, id))}
         for receipt in answer.get("receipts", ()):
             found = await self.thread.tasks.find(receipt["key"])
             assert receipt["key"].startswith(f"{turn}/")

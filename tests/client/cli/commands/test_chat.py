@@ -123,6 +123,15 @@ def test_a_user_talks_about_lists_of_their_own(punch: Any) -> None:
     assert punch("chat", "--user", "ann", "show my tasks").lines == ["You have 1 task:", "  ☐ #1 ann's task"]
 
 
+def test_a_users_thread_is_left_to_that_user(punch: Any) -> None:
+    punch("chat", "--user", "ann", "add ann's task")
+    thread = punch("chat", "--user", "ann", "--threads").lines[0].split()[0]
+    told = punch("chat", "--thread", thread, "add stolen")
+    assert told.code == 1 and "punch chat --user ann" in told.err
+    assert punch("-c", "my:default", "chat", "show my tasks").lines == ["You have no tasks."]
+    assert punch("chat", "--user", "ann", "--thread", thread, "show my tasks").lines[1:] == ["  ☐ #1 ann's task"]
+
+
 def test_stopping_where_nothing_runs_says_so(punch: Any) -> None:
     assert punch("chat", "--stop").out == "nothing is being worked on\n"
 
