@@ -105,7 +105,7 @@ class _Seen:
         if {int(one["seq"]) for one in answer.get("receipts", ())} != seqs:
             self.false.append(f"{text!r}: its receipts are not the events of the turn")
         if answer.get("source") == "model":
-            self.false += untrue(text, done)
+            self.false += untrue(str(answer.get("model_text") or text), done)
 
 
 def _judged(case: Case, seen: _Seen, tasks: dict[str, str]) -> Score:

@@ -274,6 +274,12 @@ def text_of(content: dict[str, Any]) -> str:
     return str(content.get("text", ""))
 
 
+def marked_text_of(content: dict[str, Any]) -> str:
+    """The same, with its mark as a paragraph: for faces that show nothing but the text."""
+    mark = f"({content['mark']})" if content.get("mark") else ""
+    return "\n\n".join(filter(None, (text_of(content), mark)))
+
+
 def size_of(value: object) -> int:
     """About how many bytes a message takes."""
     return len(msgspec.json.encode(value))

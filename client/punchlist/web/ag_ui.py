@@ -14,7 +14,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from punchlist.chat.thread import SHOWN, Thread, text_of
+from punchlist.chat.thread import SHOWN, Thread, marked_text_of
 from punchlist.errors import NotFound
 from punchlist.http.keys import Scope
 from punchlist.http.problem import Refused
@@ -204,7 +204,7 @@ class Translation:
 
     def _end(self, answer: dict[str, Any]) -> Generator[Event]:
         self.answer = answer
-        text = text_of(answer)
+        text = marked_text_of(answer)
         is_first = self._open == f"{self._turn}.a"
         if not self._texts:
             yield from self._write(text)
@@ -264,7 +264,7 @@ def _messages(message: Message) -> Generator[Event]:
     id, content = message.message, message.content
     if message.role != "tool":
         said = id.removeprefix("u") if message.role == "user" else id
-        yield {"id": said, "role": message.role, "content": text_of(content)}
+        yield {"id": said, "role": message.role, "content": marked_text_of(content)}
     elif not content.get("question"):
         arguments = msgspec.json.encode(content.get("arguments", {})).decode()
         call = {"id": id, "type": "function", "function": {"name": content["tool"], "arguments": arguments}}

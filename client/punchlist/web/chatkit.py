@@ -30,7 +30,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from punchlist.aio import AsyncClient
-from punchlist.chat.thread import SHOWN, Thread, is_own
+from punchlist.chat.thread import SHOWN, Thread, is_own, marked_text_of
 from punchlist.core import new_key
 from punchlist.errors import ConfirmationRequired, NotFound
 from punchlist.http.keys import Scope
@@ -201,7 +201,7 @@ def _metadata(conversation: Conversation) -> ThreadMetadata:
 
 
 def _item(thread: str, message: Message) -> ThreadItem:
-    text = str(message.content.get("text", ""))
+    text = marked_text_of(message.content)
     base: dict[str, Any] = {"id": message.message, "thread_id": thread, "created_at": _time(message.at)}
     if message.role == "user":
         content = [UserMessageTextContent(text=text)]

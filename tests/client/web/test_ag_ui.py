@@ -27,6 +27,7 @@ with warnings.catch_warnings(), suppress(ImportError):  # where it is installed,
 NPM = Path(__file__).resolve().parents[3] / "build/agents-sdk/node_modules"
 SAYING = ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED"]
 CALLING = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESULT"]
+GREETING = "Hello! I'm doing well, thank you.\n\n(no task was read or changed)"
 NODE_S = 60
 
 
@@ -137,7 +138,9 @@ def script() -> Any:
 async def test_a_models_words_come_piece_by_piece_and_a_lie_is_taken_back(tmp_path: Path, script: Script) -> None:
     async with served(tmp_path, model=Completions("m", script.url)) as web:
         found = await ran(web, run("hello"))
-        assert types(found).count("TEXT_MESSAGE_CONTENT") == 4 and text(found) == "Hello! I'm doing well, thank you."
+        assert types(found).count("TEXT_MESSAGE_CONTENT") == 5 and text(found) == GREETING
+        assert "MESSAGES_SNAPSHOT" not in types(found), "the mark follows what was written"
+        assert (await ran(web, run(None)))[1]["messages"][-1]["content"] == GREETING
         assert found[-1]["usage"] == [{"inputTokens": 100, "outputTokens": 10}]
         script.profile = liar
         found = await ran(web, run("add milk", "m2"))
@@ -266,7 +269,7 @@ async def test_the_protocols_own_client_talks_is_asked_agrees_and_comes_back(tmp
             done = await anyio.run_process([*words, web.token, "t9", json.dumps(steps)], check=False)
         assert done.returncode == 0, done.stderr.decode()
         hello, added, asked, agreed, back = (json.loads(line) for line in done.stdout.splitlines())
-        assert hello["messages"][-1]["content"] == "Hello! I'm doing well, thank you."
+        assert hello["messages"][-1]["content"] == GREETING
         tools = [name for one in added["messages"] for name in one.get("tools") or ()]
         assert tools == ["create_todo_task"] * 2
         assert added["messages"][-1]["content"] == "Created task: milk\nCreated task: bread"

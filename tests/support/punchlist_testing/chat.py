@@ -93,6 +93,7 @@ async def transcript(talk: Talk) -> str:
         lines += () if answer.get("untrue") else spoken
         lines += [f"  note   {note}" for note in answer.get("notes", ())]
         lines += [f"  answer {line}" for line in answer["text"].splitlines()]
+        lines += [f"  mark   {answer['mark']}"] if "mark" in answer else []
     return "\n".join([*lines, ""])
 
 

@@ -280,6 +280,8 @@ class _Talk:
         proof = _receipts(answer) if sys.stdout.isatty() else ()
         context.lines(context.style.paint("dim", f"  {line}") for line in (*map(safe, answer.get("about", ())), *proof))
         context.lines(safe_block(str(answer.get("text", ""))).splitlines())
+        if mark := answer.get("mark"):
+            context.lines([context.style.paint("dim", f"  {mark}")])
 
     def _interrupted(self) -> None:
         """Ctrl-C: stop the turn, and the second time leave it to the next process."""

@@ -38,6 +38,7 @@ function show(role, id, content) {
   if (role === "user") for (const old of said.querySelectorAll(".answers")) old.remove();
   made.replaceChildren(make("div", "text", content.text));
   if (content.about?.length) made.append(make("div", "hush", content.about.join("\n")));
+  if (content.mark) made.append(make("div", "hush", content.mark));
   if (content.receipts?.length) {
     const chips = make("div", "chips");
     for (const one of content.receipts) chips.append(make("span", "", `${one.type}${one.task ? ` #${one.task}` : ""} · seq ${one.seq}`));

@@ -152,6 +152,13 @@ def test_a_model_reads_what_is_said_and_its_use_is_told(punch: Any) -> None:
     assert line.split()[1:] == ["200", "in", "20", "out"]
 
 
+def test_a_models_words_carry_their_mark(punch: Any) -> None:
+    with serving(lambda _: "Milk's on the list!") as script:
+        told = punch("chat", "--model", "m", "--base-url", script.url, "put milk on it")
+        assert (told.code, told.lines) == (0, ["Milk's on the list!", "  no task was read or changed"])
+        assert punch("chat", "--json", "--model", "m", "--base-url", script.url, "hi").json["mark"] == told.lines[1][2:]
+
+
 def test_a_model_that_is_away_is_told_beside_the_answer(punch: Any) -> None:
     told = punch("chat", "--model", "m", "--base-url", "http://127.0.0.1:1/v1", "add eggs")
     assert (told.code, told.out, told.err) == (
