@@ -138,11 +138,7 @@ class Thread:
             KeyConflict: The same `turn` was used for another text.
             ValueError: The text is empty or too long, or the id is none.
         """
-        text = _SURROGATE.sub("\ufffd", text)
-        if not text.strip():
-            raise ValueError("say something: the message is empty")
-        if len(text) > MAX_TEXT:
-            raise ValueError(f"the message has {len(text):,} characters; at most {MAX_TEXT:,} are taken")
+        text = checked(text)
         turn = turn or f"u{uuid.uuid4().hex}"
         if _ID.fullmatch(turn) is None:
             raise ValueError("a message's id is u and then letters, digits and -")
@@ -251,6 +247,20 @@ class Thread:
                 await self.queue.pause(task.id)
                 stopped = True
         return stopped
+
+
+def checked(text: str) -> str:
+    """What a person said, as it is kept.
+
+    Raises:
+        ValueError: It is empty or too long.
+    """
+    text = _SURROGATE.sub("\ufffd", text)
+    if not text.strip():
+        raise ValueError("say something: the message is empty")
+    if len(text) > MAX_TEXT:
+        raise ValueError(f"the message has {len(text):,} characters; at most {MAX_TEXT:,} are taken")
+    return text
 
 
 def is_own(client: AsyncClient, conversation: Conversation) -> bool:

@@ -83,7 +83,7 @@ class Worker:
                 await thread.client.run(Call("event.wait", params, itself))
 
     async def settle(self, thread: Thread) -> None:
-        """Finish what an earlier process left: messages without a turn, turns that wait, and those that were stopped."""
+        """Finish what an earlier process left: messages without a turn, turns that wait or were stopped."""
         await thread.enqueue_all()
         left = await thread.queue.list(status=("pending", "in_progress", "paused"))
         while left and await self.work(thread):
