@@ -1,6 +1,7 @@
 """Who is who by name: an agent's sub-agents are `AGENT/NAME`, and a person's chats are `chat/ID`."""
 
-_UUID = 36
+_UUID, _DRAWN, _MOST = 36, 8, 123
+"""Characters of an id that was drawn at random, of its beginning that names it, and of a name that fits an actor."""
 
 
 def chat_actor(thread: str) -> str:
@@ -9,8 +10,8 @@ def chat_actor(thread: str) -> str:
     Of an id that was drawn at random the beginning will do; one that a client chose may begin as others do.
     """
     name = thread.partition("chat-")[2] or thread
-    is_drawn = len(name) == _UUID and name[8] == "-"
-    return f"chat/{name[:8] if is_drawn else name}"
+    is_drawn = len(name) == _UUID and name[_DRAWN] == "-"
+    return f"chat/{name[: _DRAWN if is_drawn else _MOST]}"
 
 
 def is_agents(actor: str, agent: str) -> bool:

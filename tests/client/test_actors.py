@@ -25,6 +25,7 @@ def test_an_agents_own_are_itself_and_its_sub_agents_alone(actor: str, agent: st
         ("of:ann:chat-project-one", "chat/project-one"),
         ("chat-chat-one", "chat/chat-one"),
         ("talk", "chat/talk"),
+        ("t" * 128, "chat/" + "t" * 123),
     ],
 )
 def test_threads_of_one_list_are_actors_of_their_own(thread: str, actor: str) -> None:
