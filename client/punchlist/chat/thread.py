@@ -180,6 +180,11 @@ class Thread:
         at = None if turn is None else (await self.message(turn)).seq
         return _exchanges(await self._newest(), at)
 
+    async def answers(self) -> list[dict[str, Any]]:
+        """The newest answers, newest first."""
+        page = await self.queue.messages(limit=_NEWEST, order="desc", roles=("assistant",))
+        return [one.content for one in page.messages]
+
     async def _newest(self) -> tuple[Message, ...]:
         """The newest messages of those that say what was said and begun, newest first."""
         return (await self.queue.messages(limit=_NEWEST, order="desc", roles=(*SHOWN, "step"))).messages
@@ -216,6 +221,11 @@ def _exchanges(page: Sequence[Message], until: int | None) -> list[Exchange]:
 def text_of(content: dict[str, Any]) -> str:
     """What a message says."""
     return str(content.get("text", ""))
+
+
+def shown_of(content: dict[str, Any]) -> str:
+    """What a message says, and the tasks that its question is about."""
+    return "\n".join([text_of(content), *(f"  {one}" for one in content.get("about", ()))])
 
 
 def size_of(value: object) -> int:
