@@ -14,7 +14,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from punchlist.chat.thread import SHOWN, Thread, text_of
+from punchlist.chat.thread import SHOWN, Thread, shown_of, text_of
 from punchlist.errors import NotFound
 from punchlist.http.keys import Scope
 from punchlist.http.problem import Refused
@@ -205,7 +205,7 @@ class Translation:
 
     def _end(self, answer: dict[str, Any]) -> Generator[Event]:
         self.answer = answer
-        text = text_of(answer)
+        text = shown_of(answer)
         is_first = self._open == f"{self._turn}.a"
         if not self._texts:
             yield from self._write(text)
@@ -222,7 +222,8 @@ def _outcome(turn: str, answer: dict[str, Any]) -> dict[str, Any]:
     if usage := answer.get("usage"):
         found["usage"] = [{"inputTokens": usage["input"], "outputTokens": usage["output"]}]
     if asks := answer.get("asks"):
-        question = {"id": f"{turn}.a", "reason": "confirmation", "message": str(asks["text"])}
+        message = shown_of({**answer, "text": asks["text"]})
+        question = {"id": f"{turn}.a", "reason": "confirmation", "message": message}
         schema = {"type": "boolean", "description": "Whether to do it"}
         found["outcome"] = {"type": "interrupt", "interrupts": [{**question, "responseSchema": schema}]}
     elif answer.get("source") == "stopped":
@@ -262,7 +263,7 @@ def _messages(message: Message) -> Generator[Event]:
     id, content = message.message, message.content
     if message.role != "tool":
         said = id.removeprefix("u") if message.role == "user" else id
-        yield {"id": said, "role": message.role, "content": text_of(content)}
+        yield {"id": said, "role": message.role, "content": shown_of(content)}
     elif not content.get("question"):
         arguments = msgspec.json.encode(content.get("arguments", {})).decode()
         call = {"id": id, "type": "function", "function": {"name": content["tool"], "arguments": arguments}}

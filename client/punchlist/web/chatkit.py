@@ -204,7 +204,8 @@ def _item(thread: str, message: Message) -> ThreadItem:
     if message.role == "user":
         content = [UserMessageTextContent(text=text)]
         return UserMessageItem(**base, content=list(content), inference_options=InferenceOptions())
-    return AssistantMessageItem(**base, content=[AssistantMessageContent(text=text)])
+    texts = [text, *message.content.get("about", ())]
+    return AssistantMessageItem(**base, content=[AssistantMessageContent(text=one) for one in texts])
 
 
 def _time(milliseconds: int) -> datetime:
