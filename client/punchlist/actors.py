@@ -1,9 +1,17 @@
 """Who is who by name: an agent's sub-agents are `AGENT/NAME`, and a person's chats are `chat/ID`."""
 
+_UUID, _DRAWN, _MOST = 36, 8, 123
+"""Characters of an id that was drawn at random, of its beginning that names it, and of a name that fits an actor."""
+
 
 def chat_actor(thread: str) -> str:
-    """The actor of what a chat changes, by the conversation that holds its thread."""
-    return f"chat/{thread.removeprefix('chat-')[:8]}"
+    """The actor of what a chat changes, by the conversation that holds its thread.
+
+    Of an id that was drawn at random the beginning will do; one that a client chose may begin as others do.
+    """
+    name = thread.partition("chat-")[2] or thread
+    is_drawn = len(name) == _UUID and name[_DRAWN] == "-"
+    return f"chat/{name[: _DRAWN if is_drawn else _MOST]}"
 
 
 def is_agents(actor: str, agent: str) -> bool:

@@ -31,6 +31,11 @@ HOSTILE = [
 TRIES = 3
 """So often the page sends a change that is answered by silence."""
 
+PATIENCE_MS = 5_000
+
+AWAY = 25
+"""So often the page asks for an answer in vain."""
+
 pictures = pytest.mark.skipif("PICTURES" not in os.environ, reason="PICTURES=1 draws the pictures of the documents")
 
 
@@ -162,6 +167,50 @@ def test_what_is_sent_again_because_its_answer_was_lost_is_done_once(staged: Sta
     expect(page.locator("#said li.user")).to_have_count(2)
     assert len(set(lost)) == 1 and len(lost) == TRIES
     assert titles(staged, "lost") == ["milk", "bread"]
+
+
+def test_the_panel_waits_for_its_server(staged: Stage, open_page: Open) -> None:
+    page = panel(staged, open_page, "away")
+    page.clock.install()
+    lost: list[str] = []
+
+    def lose(route: Route) -> None:
+        """The server is away for longer than a person waits."""
+        if len(lost) < AWAY:
+            lost.append(route.request.url)
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/turns/*", lose)
+    say(page, "add milk")
+    while len(lost) < AWAY:
+        with page.expect_request("**/turns/*", timeout=PATIENCE_MS):
+            page.clock.run_for(PATIENCE_MS)
+    expect(page.get_by_role("alert")).to_contain_text("the answer comes when it is back")
+    page.clock.run_for(PATIENCE_MS)
+    expect(answers(page)).to_have_text(["Created task: milk"])
+    expect(page.get_by_role("alert")).to_be_hidden()
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+
+
+def test_a_reload_keeps_list_and_thread(staged: Stage, open_page: Open) -> None:
+    page = panel(staged, open_page, "first")
+    page.get_by_label("The list").fill("second")
+    page.keyboard.press("Tab")
+    say(page, "add milk")
+    expect(answers(page)).to_have_text(["Created task: milk"])
+    place = page.url
+    page.get_by_role("button", name="New thread").click()
+    say(page, "add bread")
+    expect(answers(page)).to_have_text(["Created task: bread"])
+    for address, told in ((page.url, "bread"), (place, "milk")):
+        page.goto(address)
+        page.reload()
+        expect(page.locator("#list")).to_have_value("second")
+        expect(answers(page)).to_have_text([f"Created task: {told}"])
+    page.goto(place.replace("chat-", "chat-0"))
+    expect(answers(page)).to_have_text(["Created task: bread"])
 
 
 @pytest.mark.parametrize("title", HOSTILE, ids=lambda title: title[:12])

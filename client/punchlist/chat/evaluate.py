@@ -101,11 +101,11 @@ class _Seen:
         self.calls += done
         text = str(answer.get("text", ""))
         self.said.append(text)
-        seqs = {event.seq for id in written if id[0] == "c" for event in await thread.tasks.find(f"{turn}/{id}")}
+        seqs = {event.seq for id in written if id[0] == "c" for event in await thread.tasks.find(thread.key(turn, id))}
         if {int(one["seq"]) for one in answer.get("receipts", ())} != seqs:
             self.false.append(f"{text!r}: its receipts are not the events of the turn")
         if answer.get("source") == "model":
-            self.false += untrue(text, done)
+            self.false += untrue(str(answer.get("model_text") or text), done)
 
 
 def _judged(case: Case, seen: _Seen, tasks: dict[str, str]) -> Score:

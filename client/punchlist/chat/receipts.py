@@ -85,6 +85,11 @@ def sentences(done: Iterable[Done]) -> str:
     return "\n".join(told)
 
 
+def mark_of(done: Iterable[Done]) -> str:
+    """What stands with a model's words about a turn without changes, whatever these words claim."""
+    return "nothing was changed" if any(not one.refused for one in done) else "no task was read or changed"
+
+
 _ALL_GONE = "I've deleted all "
 
 

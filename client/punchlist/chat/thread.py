@@ -4,6 +4,7 @@ The id of a turn is that of the person's message, `u…`. What belongs to it has
 after a crash appends nothing twice: `u….s1` the calls to be made, `u….c1.2` what came of them, `u….a` the answer.
 """
 
+import hashlib
 import re
 import uuid
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import msgspec
 
 from punchlist.actors import chat_actor
 from punchlist.aio import AsyncClient
-from punchlist.errors import NotFound, RequestRefused
+from punchlist.errors import Forbidden, KeyConflict, NotFound, RequestRefused
 from punchlist.text import clip, one_line
 from punchlist_schemas.things import Conversation, Message, SettingsPatch
 
@@ -30,6 +31,7 @@ _PAGE = 200
 _NEWEST = 100
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ID = re.compile(r"u[A-Za-z0-9-]{1,64}")
+_UNIQUE = re.compile(r"u(?:[0-9a-f]-?){32}")
 
 
 class Exchange(NamedTuple):
@@ -77,6 +79,7 @@ class Thread:
 
         Raises:
             NotFound: The thread is another user's.
+            Forbidden: The same, on a connection that is confined to no user.
             ValueError: The conversation of this id is a list and no thread.
         """
         id = id or f"chat-{uuid.uuid4()}"
@@ -86,7 +89,7 @@ class Thread:
             metadata={"list": list},
             settings=SettingsPatch(execution="serial", max_attempts=0),
         )
-        return cls._of(client, opened.conversation)
+        return cls.of(client, opened.conversation)
 
     @classmethod
     async def find(cls, client: AsyncClient, id: str) -> "Thread":
@@ -94,15 +97,36 @@ class Thread:
 
         Raises:
             NotFound: There is none, or it is another user's.
+            Forbidden: It is a user's, and the connection is confined to none.
             ValueError: The conversation of this id is a list and no thread.
         """
         conversation = await client.conversation(id).info()
         if not conversation.version:
             raise NotFound("not_found", -32001, f"There is no thread {id}.", {"what": "conversation", "id": id})
-        return cls._of(client, conversation)
+        return cls.of(client, conversation)
 
     @classmethod
-    def _of(cls, client: AsyncClient, conversation: Conversation) -> "Thread":
+    async def about(cls, client: AsyncClient, list: str) -> "list[Conversation]":
+        """The newest threads about a list, newest first."""
+        page = await client.conversations(kind="chat", limit=_PAGE)
+        return [one for one in page.conversations if one.metadata.get("list") == list and is_own(client, one)]
+
+    @classmethod
+    def of(cls, client: AsyncClient, conversation: Conversation) -> "Thread":
+        """The thread that a conversation holds.
+
+        A connection that is confined to no user may see the threads of all, but a turn that it worked on would act as
+        nobody: `my:default` is another list there.
+
+        Raises:
+            Forbidden: It is a user's, and the connection is confined to none.
+            ValueError: It is a list and no thread.
+        """
+        if not is_own(client, conversation):
+            id, user = conversation.conversation, conversation.user
+            advice = f"punch chat --user {user}, or a link of punch web --link --user {user}"
+            message = f"{id} is a thread of the user {user}; go on with it as that user: {advice}"
+            raise Forbidden("forbidden", -32011, message, {"what": "user"})
         if conversation.kind != "chat":
             raise ValueError(f"{conversation.conversation} is a list and no thread of a chat")
         return cls(client, conversation.conversation, str(conversation.metadata.get("list") or "default"))
@@ -111,20 +135,43 @@ class Thread:
         """Append what a person said and queue its turn; the turn's id. Repeating it with the same `turn` does nothing.
 
         Raises:
+            KeyConflict: The same `turn` was used for another text.
             ValueError: The text is empty or too long, or the id is none.
         """
-        text = _SURROGATE.sub("\ufffd", text)
-        if not text.strip():
-            raise ValueError("say something: the message is empty")
-        if len(text) > MAX_TEXT:
-            raise ValueError(f"the message has {len(text):,} characters; at most {MAX_TEXT:,} are taken")
+        text = checked(text)
         turn = turn or f"u{uuid.uuid4().hex}"
         if _ID.fullmatch(turn) is None:
             raise ValueError("a message's id is u and then letters, digits and -")
         said = await self.append(turn, "user", {"text": text})
-        title = clip(one_line(str(said["text"])), 200)
-        await self.queue.add(title, metadata={"turn": turn}, key=f"turn/{turn}")
+        if said != {"text": text}:
+            message = f"The id {turn} was used for another message of this thread; send this one under a new id."
+            raise KeyConflict("key_conflict", -32007, message, {"key": turn})
+        await self._enqueue(turn, text)
         return turn
+
+    async def enqueue(self, turn: str) -> None:
+        """Queue the turn of a message again, as far as it is not: its sender may have died before that.
+
+        Raises:
+            NotFound: There is no such message.
+        """
+        await self._enqueue(turn, text_of((await self.message(turn)).content))
+
+    async def enqueue_all(self) -> None:
+        """Do so for the newest messages without an answer, oldest first."""
+        page = await self._newest()
+        answered = {one.message for one in page if one.role == "assistant"}
+        for one in reversed(page):
+            if one.role == "user" and _ID.fullmatch(one.message) and f"{one.message}.a" not in answered:
+                await self._enqueue(one.message, text_of(one.content))
+
+    async def _enqueue(self, turn: str, text: str) -> None:
+        await self.queue.add(clip(one_line(text), 200), metadata={"turn": turn}, key=f"turn/{turn}")
+
+    def key(self, turn: str, call: str) -> str:
+        """The key of a call of a turn in the list. An id that a client chose may name a turn of other threads, too."""
+        key = f"{turn}/{call}"
+        return key if _UNIQUE.fullmatch(turn) else f"{key}/{hashlib.sha256(self.id.encode()).hexdigest()[:16]}"
 
     def place(self, turn: str) -> str:
         """A turn among those of all threads: people choose ids, so several threads may have the same."""
@@ -207,6 +254,25 @@ class Thread:
         return stopped
 
 
+def checked(text: str) -> str:
+    """What a person said, as it is kept.
+
+    Raises:
+        ValueError: It is empty or too long.
+    """
+    text = _SURROGATE.sub("\ufffd", text)
+    if not text.strip():
+        raise ValueError("say something: the message is empty")
+    if len(text) > MAX_TEXT:
+        raise ValueError(f"the message has {len(text):,} characters; at most {MAX_TEXT:,} are taken")
+    return text
+
+
+def is_own(client: AsyncClient, conversation: Conversation) -> bool:
+    """Whether a conversation belongs to the user that a connection is confined to, or to nobody where it is not."""
+    return conversation.user == client.options.get("user", "")
+
+
 def _exchanges(page: Sequence[Message], until: int | None) -> list[Exchange]:
     """The newest finished turns of a page whose message stands before a position, oldest first."""
     answers = {one.message.removesuffix(".a"): one.content for one in page if one.role == "assistant"}
@@ -223,9 +289,11 @@ def text_of(content: dict[str, Any]) -> str:
     return str(content.get("text", ""))
 
 
-def shown_of(content: dict[str, Any]) -> str:
-    """What a message says, and the tasks that its question is about."""
-    return "\n".join([text_of(content), *(f"  {one}" for one in content.get("about", ()))])
+def marked_text_of(content: dict[str, Any]) -> str:
+    """The same with the tasks that its question is about and its mark: for faces that show nothing but the text."""
+    text = "\n".join([text_of(content), *(f"  {one}" for one in content.get("about", ()))])
+    mark = f"({content['mark']})" if content.get("mark") else ""
+    return "\n\n".join(filter(None, (text, mark)))
 
 
 def size_of(value: object) -> int:

@@ -19,7 +19,7 @@ from punchlist.chat.live import Tell
 from punchlist.chat.models.away import Circuit, note_of
 from punchlist.chat.models.port import Away, Model
 from punchlist.chat.questions import Known, Question, open_question, question_for, question_of
-from punchlist.chat.receipts import Done, chips, receipts, sentences
+from punchlist.chat.receipts import Done, chips, mark_of, receipts, sentences
 from punchlist.chat.rules.reading import Context, Intent, interpret
 from punchlist.chat.rules.references import Item
 from punchlist.chat.rules.replies import Reply, read_reply
@@ -240,7 +240,9 @@ class Turn:
                 false = untrue(text, self._results)
         changed = any(one.changes for one in self._done.values())
         if text.strip() and not (false or changed or self.is_over):
-            return await self._answer(text.strip(), "model")
+            failed = sentences(one for one in self._results if one.refused)
+            told = "\n".join(filter(None, (text.strip(), failed)))
+            return await self._answer(told, "model", model_text=failed and text, mark=mark_of(self._results))
         if self._steps or self.is_over:  # what it did must not be done a second time
             return await self._respond(model_text=text, untrue=false)
         if false:
@@ -447,7 +449,7 @@ class Turn:
 
     async def _called(self, id: str, step: Step, wanted: Wanted) -> Done:
         self._listed = None
-        reply = await made(self.thread, wanted, f"{self.id}/{id}")
+        reply = await made(self.thread, wanted, self.thread.key(self.id, id))
         return Done(
             wanted.tool,
             wanted.arguments,
@@ -458,7 +460,7 @@ class Turn:
         )
 
     async def _receipts(self, id: str, step: Step) -> Any:
-        key = f"{self.id}/{id}"
+        key = self.thread.key(self.id, id)
         titles = {name: task.title for name, task in step.known.items()}
         # An earlier call of this step may have added the task, or renamed it.
         prefix = f"{id.partition('.')[0]}."

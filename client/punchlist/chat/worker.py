@@ -59,7 +59,12 @@ class Worker:
         self._name = f"chat-{os.getpid()}-{new_key()[:8]}"
 
     async def answer(self, thread: Thread, turn: str) -> dict[str, Any]:
-        """The answer of a turn: work on the thread's turns until there is one, or wait for whoever does."""
+        """The answer of a turn: work on the thread's turns until there is one, or wait for whoever does.
+
+        Raises:
+            NotFound: There is no such message.
+        """
+        is_queued = False
         while True:
             claim = await self._claim(thread)
             if claim.task is not None:
@@ -70,12 +75,16 @@ class Worker:
                 return found
             elif (found := await self._stopped(thread, claim.seq, turn)) is not None:
                 return found
+            elif not is_queued:
+                await thread.enqueue(turn)
+                is_queued = True
             else:
                 params = EventWait(after=claim.seq, conversation=thread.id, timeout_ms=_LOOK_MS // 8)
                 await thread.client.run(Call("event.wait", params, itself))
 
     async def settle(self, thread: Thread) -> None:
-        """Finish what an earlier process left: turns that wait, and those that were stopped while nobody worked."""
+        """Finish what an earlier process left: messages without a turn, turns that wait or were stopped."""
+        await thread.enqueue_all()
         left = await thread.queue.list(status=("pending", "in_progress", "paused"))
         while left and await self.work(thread):
             pass

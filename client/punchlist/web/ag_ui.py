@@ -14,10 +14,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from punchlist.chat.thread import SHOWN, Thread, shown_of, text_of
+from punchlist.chat.thread import SHOWN, Thread, marked_text_of
 from punchlist.errors import NotFound
 from punchlist.http.keys import Scope
 from punchlist.http.problem import Refused
+from punchlist.project import own
 from punchlist.text import clip, one_line
 from punchlist.web import bodies
 from punchlist.web.access import confine
@@ -87,7 +88,7 @@ class AgUi:
         name = named(request.query_params.get("list"), scope)
         try:
             title = clip(one_line(_text(run.messages[-1])), _TITLE) if run.messages else ""
-            thread = await Thread.open(client, name, id, title)
+            thread = await Thread.open(client, name, own(id, scope.user), title)
             confine(scope, thread.list)
             turn = await self._turn(thread, run, scope)
         except ValueError as error:
@@ -102,18 +103,16 @@ class AgUi:
             ValueError: Its message is none that can be sent.
         """
         if run.resume:
-            turn = f"u{_digest(run.run_id)}"
+            turn = f"u{_digest(thread, run.run_id)}"
             text = await _answer(thread, turn, run.resume)
         elif run.messages:
             last = run.messages[-1]
             if last.role != "user":
                 raise ValueError("the last message must be the user's")
-            turn, text = _turn_of(last.id), _text(last)
+            turn, text = _turn_of(thread, last.id), _text(last)
         else:
             return None
-        await thread.send(text, turn=turn)
-        self._panel.work(thread, turn, scope)
-        return turn
+        return await self._panel.say(thread, text, turn, scope)
 
     async def _events(self, thread: Thread, turn: str | None, run: _Run) -> AsyncGenerator[bytes]:
         ids = {"threadId": run.thread_id, "runId": run.run_id}
@@ -205,7 +204,7 @@ class Translation:
 
     def _end(self, answer: dict[str, Any]) -> Generator[Event]:
         self.answer = answer
-        text = shown_of(answer)
+        text = marked_text_of(answer)
         is_first = self._open == f"{self._turn}.a"
         if not self._texts:
             yield from self._write(text)
@@ -222,7 +221,7 @@ def _outcome(turn: str, answer: dict[str, Any]) -> dict[str, Any]:
     if usage := answer.get("usage"):
         found["usage"] = [{"inputTokens": usage["input"], "outputTokens": usage["output"]}]
     if asks := answer.get("asks"):
-        message = shown_of({**answer, "text": asks["text"]})
+        message = marked_text_of({**answer, "text": asks["text"]})
         question = {"id": f"{turn}.a", "reason": "confirmation", "message": message}
         schema = {"type": "boolean", "description": "Whether to do it"}
         found["outcome"] = {"type": "interrupt", "interrupts": [{**question, "responseSchema": schema}]}
@@ -240,15 +239,18 @@ async def _answer(thread: Thread, turn: str, resume: list[_Resume]) -> str:
     (entry, *more) = resume
     given = entry.payload
     agreed = cast("dict[str, Any]", given).get("approved") if isinstance(given, dict) else given
-    text = str(agreed) if isinstance(agreed, str) else "yes" if agreed is True else "no"
+    said = agreed if isinstance(agreed, str) else "yes" if agreed is True else "no"
+    text = said if entry.status == "resolved" else "no"
     try:
-        return text_of((await thread.message(turn)).content)  # the run is repeated
+        await thread.message(turn)
     except NotFound:
         pass
+    else:
+        return text  # the run is repeated
     past = await thread.before(None)
     if more or not past or not past[-1].answer.get("asks") or f"{past[-1].turn}.a" != entry.interrupt_id:
         raise ValueError("resume must answer the question that is open, and no other is")
-    return text if entry.status == "resolved" else "no"
+    return text
 
 
 async def _snapshot(thread: Thread) -> Event:
@@ -263,7 +265,7 @@ def _messages(message: Message) -> Generator[Event]:
     id, content = message.message, message.content
     if message.role != "tool":
         said = id.removeprefix("u") if message.role == "user" else id
-        yield {"id": said, "role": message.role, "content": shown_of(content)}
+        yield {"id": said, "role": message.role, "content": marked_text_of(content)}
     elif not content.get("question"):
         arguments = msgspec.json.encode(content.get("arguments", {})).decode()
         call = {"id": id, "type": "function", "function": {"name": content["tool"], "arguments": arguments}}
@@ -284,12 +286,12 @@ def _text(message: _Message) -> str:
     return "".join(one.text for one in parts)
 
 
-def _turn_of(message: str) -> str:
-    return f"u{message}" if _TURN.fullmatch(message) else f"u{_digest(message)}"
+def _turn_of(thread: Thread, message: str) -> str:
+    return f"u{message}" if _TURN.fullmatch(message) else f"u{_digest(thread, message)}"
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+def _digest(thread: Thread, text: str) -> str:
+    return hashlib.sha256(thread.place(text).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _sent(event: Event) -> bytes:

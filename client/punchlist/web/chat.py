@@ -29,7 +29,7 @@ from punchlist.web.routes import API
 
 _JSON = "application/json"
 _SHOWN = 100
-_THREADS = 200
+_DIGITS = 200
 _QUIET_S = 15.0
 
 
@@ -72,8 +72,7 @@ class Panel:
         """The threads about a list, newest first."""
         client, scope = await self.caller(request)
         name = named(request.query_params.get("list"), scope)
-        page = await client.conversations(kind="chat", limit=_THREADS)
-        found = [one for one in page.conversations if one.metadata.get("list") == name]
+        found = await Thread.about(client, name)
         return _json({"threads": [{"thread": one.conversation, "title": one.title} for one in found]})
 
     async def begin(self, request: Request) -> Response:
@@ -101,10 +100,9 @@ class Panel:
         if set(given) - {"text", "turn"} or not isinstance(text, str) or not isinstance(turn, str | None):
             raise Refused("invalid_params", "The body has text, a text, and may have turn, an id.", field="text")
         try:
-            turn = await thread.send(text, turn=turn)
+            turn = await self.say(thread, text, turn, self._access.scope(request))
         except ValueError as error:
             raise Refused("invalid_params", f"{error}.", field="text") from None
-        self.work(thread, turn, self._access.scope(request))
         return _json({"turn": turn}, 202)
 
     async def stop(self, request: Request) -> Response:
@@ -118,7 +116,7 @@ class Panel:
         await thread.message(turn)
         after = request.headers.get("last-event-id", "0")
         self.work(thread, turn, self._access.scope(request))
-        stream = self._events(thread, turn, int(after) if after.isdecimal() and len(after) < _THREADS else 0)
+        stream = self._events(thread, turn, int(after) if after.isdecimal() and len(after) < _DIGITS else 0)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
@@ -151,6 +149,18 @@ class Panel:
         finally:
             if following is not None:
                 following.cancel()
+
+    async def say(self, thread: Thread, text: str, turn: str | None, scope: Scope) -> str:
+        """Append what a person said, behind what was left unanswered, and work on its turn; the turn's id.
+
+        Raises:
+            KeyConflict: The same `turn` was used for another text.
+            ValueError: The text or the id can't be sent.
+        """
+        await thread.enqueue_all()
+        turn = await thread.send(text, turn=turn)
+        self.work(thread, turn, scope)
+        return turn
 
     def work(self, thread: Thread, turn: str, scope: Scope) -> None:
         """Work on a turn beside the request, once, for whom the request speaks for."""
@@ -188,7 +198,7 @@ class Panel:
     async def _thread(self, request: Request) -> Thread:
         client, scope = await self.caller(request)
         try:
-            thread = await Thread.find(client, request.path_params["thread"])
+            thread = await Thread.find(client, own(request.path_params["thread"], scope.user))
         except ValueError as error:
             raise Refused("invalid_params", f"{error}.", field="thread") from None
         confine(scope, thread.list)

@@ -8,36 +8,49 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from chatkit.server import ChatKitServer, StreamingResult
+from chatkit.server import ChatKitServer, NonStreamingResult, StreamingResult
 from chatkit.store import NotFoundError, Store, StoreItemType
 from chatkit.types import (
     AssistantMessageContent,
+    AssistantMessageContentPartAdded,
+    AssistantMessageContentPartTextDelta,
     AssistantMessageItem,
+    ChatKitReq,
     InferenceOptions,
     NoticeEvent,
     Page,
     ProgressUpdateEvent,
     StreamOptions,
     ThreadItem,
+    ThreadItemAddedEvent,
     ThreadItemDoneEvent,
+    ThreadItemUpdatedEvent,
     ThreadMetadata,
     ThreadStreamEvent,
     UserMessageItem,
     UserMessageTextContent,
 )
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from punchlist.aio import AsyncClient
-from punchlist.chat.thread import SHOWN, Thread
+from punchlist.chat.thread import SHOWN, Thread, checked, is_own, marked_text_of
 from punchlist.core import new_key
 from punchlist.errors import ConfirmationRequired, NotFound
 from punchlist.http.keys import Scope
 from punchlist.http.problem import Refused
+from punchlist.project import own
+from punchlist.text import clip, one_line
 from punchlist.web.bodies import MOST_BYTES
 from punchlist.web.chat import Panel, named
 from punchlist_schemas.things import Conversation, Message
+
+_TITLE = 80
+_REQUEST: TypeAdapter[Any] = TypeAdapter(ChatKitReq)
+_SERVED = frozenset(
+    f"threads.{one}" for one in ("get_by_id", "list", "create", "add_user_message", "update", "delete")
+) | {"items.list", "items.feedback"}
 
 
 class Caller(NamedTuple):
@@ -80,6 +93,24 @@ class ChatKit(ChatKitServer[Caller]):
             return StreamingResponse(result, media_type="text/event-stream", headers=headers)
         return Response(result.json, media_type="application/json", headers=headers)
 
+    async def process(self, request: str | bytes | bytearray, context: Caller) -> StreamingResult | NonStreamingResult:
+        """Answer a request. What can't be done is refused here: within a stream only the connection could be cut.
+
+        Raises:
+            NotFoundError: There is no such thread.
+            ValueError: It is of a kind that is not served, or its message can't be sent.
+        """
+        asked = _REQUEST.validate_json(request)
+        if asked.type not in _SERVED:
+            raise ValueError(f"{asked.type} is not served: what was said stays; say it again as a new message")
+        if (id := getattr(asked.params, "thread_id", None)) is not None:
+            await _thread(context, id)
+        if (said := getattr(asked.params, "input", None)) is not None:
+            checked("".join(part.text for part in said.content))
+            if said.attachments:
+                raise ValueError("there are no attachments")
+        return await super().process(request, context)
+
     def get_stream_options(self, thread: ThreadMetadata, context: Caller) -> StreamOptions:
         """ChatKit's stop only cuts the connection, which a reload does as well: it stops nothing."""
         return StreamOptions(allow_cancel=False)
@@ -87,18 +118,30 @@ class ChatKit(ChatKitServer[Caller]):
     async def respond(
         self, thread: ThreadMetadata, input_user_message: UserMessageItem | None, context: Caller
     ) -> AsyncIterator[ThreadStreamEvent]:
-        """Work on the turn, tell its tools as they run, and then its answer."""
+        """Work on the turn, tell its tools and what a model writes as they come, and then its answer."""
         if input_user_message is None:
             return
         found = await _thread(context, thread.id)
-        turn = input_user_message.id
+        turn, id, is_written = input_user_message.id, f"{input_user_message.id}.a", False
+        thread.title = thread.title or clip(one_line("".join(part.text for part in input_user_message.content)), _TITLE)
         async for name, data in self._heard(found, turn, context.scope):
-            if name == "tool.started":
+            if name == "delta":
+                if not is_written:
+                    empty = AssistantMessageContentPartAdded(content_index=0, content=AssistantMessageContent(text=""))
+                    item = AssistantMessageItem(id=id, thread_id=thread.id, created_at=datetime.now(UTC), content=[])
+                    yield ThreadItemAddedEvent(item=item)
+                    yield ThreadItemUpdatedEvent(item_id=id, update=empty)
+                    is_written = True
+                piece = AssistantMessageContentPartTextDelta(content_index=0, delta=str(data["text"]))
+                yield ThreadItemUpdatedEvent(item_id=id, update=piece)
+            elif name == "tool.started":
                 yield ProgressUpdateEvent(text=str(data["tool"]))
+            elif name == "tool.completed" and "result" in data:
+                yield ProgressUpdateEvent(text="\n".join(data["chips"]) or f"{data['tool']} · nothing was changed")
             elif name in ("notice", "failed"):
                 yield NoticeEvent(level="warning" if name == "notice" else "danger", message=str(data["text"]))
             elif name == "message":
-                yield ThreadItemDoneEvent(item=_item(thread.id, await found.queue.message(f"{turn}.a")))
+                yield ThreadItemDoneEvent(item=_item(thread.id, await found.queue.message(id)))
 
     async def _heard(self, thread: Thread, turn: str, scope: Scope) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
         self._panel.work(thread, turn, scope)
@@ -143,14 +186,15 @@ class _Log(Store[Caller]):
     async def load_threads(self, limit: int, after: str | None, order: str, context: Caller) -> Page[ThreadMetadata]:
         """A page of threads, newest changed first; `after` is where the page before ended."""
         page = await context.client.conversations(kind="chat", limit=max(1, min(limit, 200)), cursor=after)
-        found = [_metadata(one) for one in page.conversations]
+        found = [_metadata(one) for one in page.conversations if is_own(context.client, one)]
         return Page(data=found, has_more=page.next_cursor is not None, after=page.next_cursor)
 
     async def add_thread_item(self, thread_id: str, item: ThreadItem, context: Caller) -> None:
         """Append what a person said and queue its turn; answers are in the log already."""
         if isinstance(item, UserMessageItem):
-            text = "".join(part.text for part in item.content)
-            await (await _thread(context, thread_id)).send(text, turn=item.id)
+            thread = await _thread(context, thread_id)
+            await thread.enqueue_all()
+            await thread.send("".join(part.text for part in item.content), turn=item.id)
 
     async def save_item(self, thread_id: str, item: ThreadItem, context: Caller) -> None:
         """Append what a person said; nothing that was said changes."""
@@ -187,7 +231,7 @@ class _Log(Store[Caller]):
 
 async def _thread(context: Caller, id: str) -> Thread:
     try:
-        return await Thread.find(context.client, id)
+        return await Thread.find(context.client, own(id, context.scope.user))
     except (NotFound, ValueError):
         raise NotFoundError(id) from None
 
@@ -199,13 +243,13 @@ def _metadata(conversation: Conversation) -> ThreadMetadata:
 
 
 def _item(thread: str, message: Message) -> ThreadItem:
-    text = str(message.content.get("text", ""))
+    about: list[str] = message.content.get("about", [])
+    text = marked_text_of({**message.content, "about": ()})
     base: dict[str, Any] = {"id": message.message, "thread_id": thread, "created_at": _time(message.at)}
     if message.role == "user":
         content = [UserMessageTextContent(text=text)]
         return UserMessageItem(**base, content=list(content), inference_options=InferenceOptions())
-    texts = [text, *message.content.get("about", ())]
-    return AssistantMessageItem(**base, content=[AssistantMessageContent(text=one) for one in texts])
+    return AssistantMessageItem(**base, content=[AssistantMessageContent(text=one) for one in (text, *about)])
 
 
 def _time(milliseconds: int) -> datetime:

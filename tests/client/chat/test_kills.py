@@ -13,6 +13,7 @@ import pytest
 from punchlist import AsyncClient
 from punchlist.chat.thread import Thread
 from punchlist.chat.worker import Worker
+from punchlist.errors import NotFound
 from punchlist_testing.chat import POINTS, SCENARIOS, Deadly, Died, Talk, prepared
 from punchlist_testing.daemon import Running
 
@@ -52,6 +53,29 @@ async def test_what_was_done_before_a_crash_is_told_though_the_task_is_gone_sinc
         answer = await Worker().answer(talk.thread, turn)
     assert answer["text"] == "Completed task: milk"
     await talk.check(turn)
+
+
+async def test_a_message_without_a_turn_is_answered(talk: Talk) -> None:
+    await talk.thread.append("u1", "user", {"text": "add milk"})
+    await talk.thread.append("u2", "user", {"text": "add bread"})
+    with anyio.fail_after(PATIENCE_S):
+        await talk.worker.settle(talk.thread)
+        await talk.worker.settle(talk.thread)
+        assert await talk.open() == ["milk", "bread"]
+        await talk.thread.append("u3", "user", {"text": "add eggs"})
+        assert (await talk.worker.answer(talk.thread, "u3"))["text"] == "Created task: eggs"
+        with pytest.raises(NotFound):
+            await talk.worker.answer(talk.thread, "u4")
+    for turn in ("u1", "u2", "u3"):
+        await talk.check(turn)
+
+
+async def test_messages_of_another_program_are_no_turns(talk: Talk) -> None:
+    said = await talk.thread.queue.append_message("user", {"text": "add milk"})
+    await talk.thread.queue.append_message("assistant", {"text": "Done."}, message=f"{said.message}.a")
+    await talk.thread.queue.append_message("user", {"text": "add milk"}, message="m1")
+    await talk.worker.settle(talk.thread)
+    assert len(await talk.thread.queue.list()) == 0 and await talk.open() == []
 
 
 async def test_three_workers_on_one_turn_make_one_task_and_one_answer(daemon: Running, talk: Talk) -> None:

@@ -133,6 +133,59 @@ async def test_a_wrong_call_is_answered_to_the_model_and_the_turn_goes_on(
     assert len(await talk.open()) <= 1
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments", "why"),
+    [
+        ("complete_todo_task", '{"task_id": 99}', "task 99"),
+        ("fly_to_the_moon", "{}", "there is no tool"),
+        ("create_todo_task", "not json", "title"),
+        ("delete_todo_task", '{"task_id": 99}', "task 99 not found"),
+    ],
+)
+async def test_a_failed_call_is_always_told(talk: Talk, script: Script, tool: str, arguments: str, why: str) -> None:
+    await talk.thread.tasks.add("milk")
+    script.profile = calling((tool, arguments), then="ok")
+    answer = await talk.say("do something")
+    said, told = answer["text"].split("\n", 1)
+    assert (said, answer["source"], answer["refused"]) == ("ok", "model", True)
+    assert told.startswith("That did not work: ") and why in told
+
+
+async def test_a_models_words_show_what_it_did(talk: Talk, script: Script) -> None:
+    await talk.thread.tasks.add("milk")
+    for tool, mark in (
+        ("", "no task was read or changed"),
+        ("fly_to_the_moon", "no task was read or changed"),
+        ("list_todo_tasks", "nothing was changed"),
+        ("complete_todo_task", None),
+    ):
+
+        def profile(messages: list[dict[str, Any]], tool: str = tool) -> Any:
+            return (
+                [(tool, {"task_id": 1} if "complete" in tool else {})]
+                if tool and not results(messages)
+                else "Milk's on the list!"
+            )
+
+        script.profile = profile
+        answer = await talk.say("put milk on it")
+        assert answer.get("mark") == mark, tool
+        assert "no task" not in answer["text"], "a model does not read its own mark"
+    talk.worker = Worker()
+    assert "mark" not in await talk.say("show my tasks")
+
+
+async def test_a_refused_message_turns_no_model_off(talk: Talk, script: Script) -> None:
+    for status in (400, 413, 422):
+        script.status, script.refusal = status, {"error": "context too long for sk-secret"}
+        answer = await talk.say("add milk")
+        (note,) = answer["notes"]
+        assert note.startswith(f"the model refused this message ({status}: 127.0.0.1:") and "for …)" in note
+        assert answer["text"] == "Created task: milk"
+        script.status = 200
+        assert await talk.told("hello") == "Hello! I'm doing well, thank you."
+
+
 async def test_a_hundred_calls_in_one_step_are_bounded(talk: Talk, script: Script) -> None:
     script.profile = calling(*(("create_todo_task", {"title": f"t{n}"}) for n in range(100)), then="Well.")
     answer = await talk.say("go wild")
@@ -181,7 +234,8 @@ async def test_when_the_model_is_away_the_rules_make_the_one_right_task(
         setattr(script, name, value)
     answer = await talk.say("add milk")
     assert answer["text"] == "Created task: milk" and await talk.open() == ["milk"]
-    kind = "settings of the model are wrong" if members.get("status") in (400, 401, 403, 404) else "model was away"
+    kinds = {400: "model refused this message", **dict.fromkeys((401, 403, 404), "settings of the model are wrong")}
+    kind = kinds.get(members.get("status", 0), "model was away")
     assert members.get("fault") == "empty" or answer["notes"][0].startswith(f"the {kind} (")
     await talk.check(talk.turn)
 
@@ -212,7 +266,7 @@ async def test_a_server_that_is_not_there_leaves_the_rules(client: AsyncClient, 
         ),
         (404, {"detail": "Not\nFound"}, " says: Not Found); look at --model and --base-url"),
         (404, 7, "); look at --model"),
-        (400, {"error": "no tools for sk-secret"}, " says: no tools for …); look at --model, --api and --base-url"),
+        (403, {"error": "no access for sk-secret"}, "); look at the key: key_file, key_command or"),
         (401, {"error": {"message": "wrong key sk-secret"}}, "); look at the key: key_file, key_command or"),
     ],
 )

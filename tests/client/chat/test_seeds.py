@@ -5,7 +5,7 @@ import pytest
 from punchlist import AsyncClient
 from punchlist.chat.thread import Thread
 from punchlist.chat.worker import Worker
-from punchlist.errors import NotFound
+from punchlist.errors import Forbidden, NotFound
 from punchlist_testing.chat import Talk
 
 
@@ -106,6 +106,10 @@ async def test_two_users_see_neither_threads_nor_tasks_of_each_other(client: Asy
         with pytest.raises(NotFound):
             await Thread(bobs, ann.thread.id, "my:default").send("hello")
         assert [one.conversation for one in (await bobs.conversations(kind="chat")).conversations] == [bob.thread.id]
+        with pytest.raises(Forbidden, match="is a thread of the user ann"):
+            await Thread.find(client, ann.thread.id)
+        with pytest.raises(Forbidden, match="is a thread of the user ann"):
+            await Thread.open(client, "default", ann.thread.id)
 
 
 async def test_what_a_person_works_on_at_the_command_line_is_theirs_in_a_chat_and_nobody_elses(twelve: Talk) -> None:

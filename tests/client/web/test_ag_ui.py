@@ -11,7 +11,10 @@ from typing import Any
 import anyio
 import pytest
 
+from punchlist import AsyncClient
 from punchlist.chat.models.completions import Completions
+from punchlist.chat.thread import Thread
+from punchlist.chat.worker import Worker
 from punchlist.web.ag_ui import Translation
 from punchlist_testing.optional import NODE, needs
 from punchlist_testing.scripted_model import Script, honest, liar, serving
@@ -24,6 +27,7 @@ with warnings.catch_warnings(), suppress(ImportError):  # where it is installed,
 NPM = Path(__file__).resolve().parents[3] / "build/agents-sdk/node_modules"
 SAYING = ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED"]
 CALLING = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESULT"]
+GREETING = "Hello! I'm doing well, thank you.\n\n(no task was read or changed)"
 NODE_S = 60
 
 
@@ -136,7 +140,9 @@ def script() -> Any:
 async def test_a_models_words_come_piece_by_piece_and_a_lie_is_taken_back(tmp_path: Path, script: Script) -> None:
     async with served(tmp_path, model=Completions("m", script.url)) as web:
         found = await ran(web, run("hello"))
-        assert types(found).count("TEXT_MESSAGE_CONTENT") == 4 and text(found) == "Hello! I'm doing well, thank you."
+        assert types(found).count("TEXT_MESSAGE_CONTENT") == 5 and text(found) == GREETING
+        assert "MESSAGES_SNAPSHOT" not in types(found), "the mark follows what was written"
+        assert (await ran(web, run(None)))[1]["messages"][-1]["content"] == GREETING
         assert found[-1]["usage"] == [{"inputTokens": 100, "outputTokens": 10}]
         script.profile = liar
         found = await ran(web, run("add milk", "m2"))
@@ -187,8 +193,9 @@ async def test_threads_are_those_of_the_tokens_user_and_list(tmp_path: Path) -> 
             for scope in ({"user": "ann"}, {"user": "bob"}, {"list": "plan"}, {"mode": "ro"})
         )
         await ran(web, run("add secret"), **ann)
-        assert (await web.ask("POST", "/ag-ui", run("show my tasks"), **bob)).status == 404
-        assert text(await ran(web, run("show my tasks", thread="t4"), **bob)) == "You have no tasks."
+        for thread in ("t1", "t4"):
+            assert text(await ran(web, run("show my tasks", thread=thread), **bob)) == "You have no tasks."
+        assert text(await ran(web, run("show my tasks", "m2"), **ann)) == "You have 1 task:\n  ☐ #1 secret"
         assert (await web.ask("POST", "/ag-ui?list=other", run("hi", thread="t2"), **only)).status == 403
         await ran(web, run("hi", thread="t3"), "/ag-ui?list=other")
         assert (await web.ask("POST", "/ag-ui", run("hi", thread="t3"), **only)).status == 403
@@ -197,6 +204,44 @@ async def test_threads_are_those_of_the_tokens_user_and_list(tmp_path: Path) -> 
         await web.ask("POST", "/api/v1/conversations/chat-list/tasks", {"title": "t"})
         taken = await web.ask("POST", "/ag-ui", run("hi", thread="list"))
         assert taken.status == 422 and "is a list and no thread" in taken.value["detail"]
+
+
+async def test_older_threads_stay_their_users(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        async with AsyncClient(socket=web.daemon.socket, user="ann", autostart=False, name="old") as client:
+            thread = await Thread.open(client, "my:default", "chat-t1")
+            await Worker().answer(thread, await thread.send("add milk", turn="um1"))
+        ann, bob = ({"Authorization": f"Bearer {web.session(user=user)}"} for user in ("ann", "bob"))
+        told = (await ran(web, run(None), **ann))[1]["messages"]
+        assert [one["content"] for one in told if one["role"] == "user"] == ["add milk"]
+        assert (await ran(web, run(None), **bob))[1]["messages"] == []
+        refused = await web.ask("POST", "/ag-ui", run("show my tasks"))
+        assert (refused.status, refused.value["kind"]) == (403, "forbidden"), "and not the server's owner's"
+        assert (await web.ask("POST", "/api/v1/chats/chat-t1/stop", {}, **bob)).value == {"stopped": False}
+
+
+async def test_a_used_message_id_takes_no_other_text(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        await ran(web, run("add milk; bread"), "/ag-ui?list=plan")
+        asked = await ran(web, run("delete 1", "m2"))
+        (interrupt,) = asked[-1]["outcome"]["interrupts"]
+        answer = [{"interruptId": interrupt["id"], "status": "resolved", "payload": False}]
+        await ran(web, run(None, "m3", resume=answer))
+        for body in (run("add eggs"), run(None, "m3", resume=[{**answer[0], "payload": True}])):
+            refused = await web.ask("POST", "/ag-ui", body)
+            assert (refused.status, refused.value["kind"]) == (422, "key_conflict"), refused.body
+        assert await titles(web) == ["milk", "bread"]
+
+
+async def test_threads_may_use_the_same_message_ids(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        for thread in ("project-one", "project-two"):
+            for name, said in (("m1", "milk"), ("a message", thread)):
+                found = await ran(web, run(f"add {said}", name, thread=thread), "/ag-ui?list=plan")
+                assert text(found) == f"Created task: {said}"
+        assert await titles(web) == ["milk", "project-one", "milk", "project-two"]
+        await ran(web, run("undo that", "m2", thread="project-one"))
+        assert await titles(web) == ["milk", "milk", "project-two"], "a thread takes back its own changes"
 
 
 def test_what_was_written_before_a_call_and_is_not_the_answer_is_stale() -> None:
@@ -226,7 +271,7 @@ async def test_the_protocols_own_client_talks_is_asked_agrees_and_comes_back(tmp
             done = await anyio.run_process([*words, web.token, "t9", json.dumps(steps)], check=False)
         assert done.returncode == 0, done.stderr.decode()
         hello, added, asked, agreed, back = (json.loads(line) for line in done.stdout.splitlines())
-        assert hello["messages"][-1]["content"] == "Hello! I'm doing well, thank you."
+        assert hello["messages"][-1]["content"] == GREETING
         tools = [name for one in added["messages"] for name in one.get("tools") or ()]
         assert tools == ["create_todo_task"] * 2
         assert added["messages"][-1]["content"] == "Created task: milk\nCreated task: bread"

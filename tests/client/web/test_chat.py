@@ -7,7 +7,9 @@ from typing import Any
 
 import anyio
 
+from punchlist import AsyncClient
 from punchlist.chat.models.completions import Completions
+from punchlist.chat.thread import Thread
 from punchlist.web.files import PAGE
 from punchlist_testing.scripted_model import honest, serving
 from punchlist_testing.web import Stream, Web, served
@@ -125,6 +127,54 @@ async def test_two_users_with_one_id_for_their_messages_each_hear_their_own_answ
             await web.ask("POST", thread, {"text": f"add of {user}", "turn": "u1"}, **headers)
             events = await heard(await web.stream(f"{thread}/turns/u1", **headers))
             assert [data["text"] for _, name, data in events if name == "message"] == [f"Created task: of {user}"]
+
+
+async def test_a_thread_works_for_its_user_alone(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        ann = {"Authorization": f"Bearer {web.session(user='ann')}"}
+        thread = await begun(web, "default", **ann)
+        await heard(await web.stream(await _as(web, thread, "add milk", ann), **ann))
+        async with AsyncClient(socket=web.daemon.socket, user="ann", autostart=False, name="test") as client:
+            turn = await (await Thread.find(client, thread.rpartition("/")[2])).send("add bread")
+        for verb, path, body in (
+            ("POST", thread, {"text": "add stolen"}),
+            ("POST", f"{thread}/stop", {}),
+            ("GET", thread, None),
+            ("GET", f"{thread}/turns/{turn}", None),
+        ):
+            refused = await web.ask(verb, path, body)
+            assert (refused.status, refused.value["kind"]) == (403, "forbidden"), path
+            assert "punch web --link --user ann" in refused.value["detail"]
+        assert (await web.ask("GET", f"{CHATS}?list=my:default")).value == {"threads": []}
+        await heard(await web.stream(f"{thread}/turns/{turn}", **ann))
+        tasks = (await web.ask("GET", "/api/v1/conversations/default/tasks", **ann)).value["tasks"]
+        assert [task["title"] for task in tasks] == ["milk", "bread"]
+        nobodys = (await web.ask("GET", "/api/v1/conversations/my:default")).value["conversation"]
+        assert nobodys["version"] == 0
+
+
+async def test_a_used_turn_takes_no_other_text(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        thread = await begun(web)
+        for text, status in (("add milk", 202), ("add milk", 202), ("add bread", 422)):
+            said = await web.ask("POST", thread, {"text": text, "turn": "u1"})
+            assert said.status == status, said.body
+        assert said.value["kind"] == "key_conflict" and "u1" in said.value["detail"]
+        assert len([one for one in (await web.ask("GET", thread)).value["messages"] if one["role"] == "user"]) == 1
+
+
+async def test_a_message_without_a_turn_gets_one(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        thread = await begun(web)
+        async with AsyncClient(socket=web.daemon.socket, autostart=False, name="killed") as client:
+            killed = await Thread.find(client, thread.rpartition("/")[2])
+            await killed.append("u1", "user", {"text": "add milk"})
+            events = await heard(await web.stream(f"{thread}/turns/u1"))
+            assert [data["text"] for _, name, data in events if name == "message"] == ["Created task: milk"]
+            await killed.append("u2", "user", {"text": "add bread"})
+        events = await heard(await web.stream(await sent(web, thread, "show my tasks")))
+        (told,) = [data["text"] for _, name, data in events if name == "message"]
+        assert told == "You have 2 tasks:\n  ☐ #1 milk\n  ☐ #2 bread"
 
 
 async def _as(web: Web, thread: str, text: str, headers: dict[str, str]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from punchlist_testing.optional import require_package
 
@@ -14,7 +15,9 @@ with warnings.catch_warnings():  # ChatKit warns of classes of its own
     require_package("chatkit")
     import_module("chatkit.server")
 
-from punchlist_testing.web import Web, served
+from punchlist.chat.models.completions import Completions
+from punchlist_testing.scripted_model import honest, results, serving
+from punchlist_testing.web import Answer, Web, served
 
 TURNS = 20
 
@@ -77,6 +80,57 @@ async def test_deleting_is_asked_about_and_threads_are_their_users(tmp_path: Pat
         assert (await ask(web, "threads.get_by_id", ann, thread_id=thread))["title"] == "My talk"
         await ask(web, "threads.delete", ann, thread_id=thread)
         assert (await ask(web, "threads.get_by_id", ann, thread_id=thread)).status == 404
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "status"),
+    [
+        ("threads.add_user_message", {"thread_id": "thr_nope", **said("hi")}, 404),
+        ("threads.add_user_message", {"thread_id": "plan", **said("hi")}, 404),
+        ("threads.add_user_message", {**said("  ")}, 422),
+        ("threads.create", said("  "), 422),
+        ("threads.create", said("x" * 100_001), 422),
+        ("threads.create", {"input": {**said("hi")["input"], "attachments": ["file-1"]}}, 422),
+        ("threads.retry_after_item", {"item_id": "u1"}, 422),
+        ("threads.custom_action", {"action": {"type": "x"}}, 422),
+        ("attachments.create", {"name": "a", "size": 1, "mime_type": "text/plain"}, 422),
+    ],
+)
+async def test_a_refusal_comes_before_the_stream(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, params: dict[str, Any], status: int
+) -> None:
+    async with served(tmp_path) as web:
+        await web.ask("POST", "/api/v1/conversations/plan/tasks", {"title": "t"})
+        thread = (await web.ask("POST", "/api/v1/chats", {})).value["thread"]
+        if not kind.startswith("threads.create"):
+            params = {"thread_id": thread, **params}
+        refused = await ask(web, kind, **params)
+        assert isinstance(refused, Answer) and refused.status == status, refused
+        assert refused.value["detail"] and "Traceback" not in caplog.text
+        assert [one["id"] for one in (await ask(web, "threads.list", limit=9))["data"]] == [thread]
+
+
+async def test_words_and_tools_come_as_they_are_made(tmp_path: Path) -> None:
+    def profile(messages: list[dict[str, Any]]) -> Any:
+        return "Here it is." if results(messages) else honest(messages)
+
+    with serving(profile) as script:
+        async with served(tmp_path, model=Completions("m", script.url)) as web:
+            events = await ask(web, "threads.create", **said("hello"))
+            (created,) = [one["thread"]["id"] for one in events if one["type"] == "thread.created"]
+            (added,) = [one["item"] for one in events if one["type"] == "thread.item.added"]
+            updates = [one["update"] for one in events if one["type"] == "thread.item.updated"]
+            written = "".join(one.get("delta", "") for one in updates)
+            (done,) = answered(events)
+            assert written == "Hello! I'm doing well, thank you." and added["id"] == done["id"]
+            assert done["content"][0]["text"] == f"{written}\n\n(no task was read or changed)"
+            events = await ask(web, "threads.add_user_message", thread_id=created, **said("add milk"))
+            told = [one["text"] for one in events if one["type"] == "progress_update"]
+            assert told[0] == "create_todo_task" and "create_todo_task · #1 · seq " in told[-1]
+            (done,) = answered(events)
+            assert done["content"][0]["text"] == "Created task: milk"
+            (thread,) = (await ask(web, "threads.list", limit=9))["data"]
+            assert thread["title"] == "hello"
 
 
 async def test_what_is_no_request_of_chatkit_is_told(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ class Talk:
         seqs = set[int]()
         for id in written:
             if id.startswith("c"):
-                seqs |= {event.seq for event in await self.thread.tasks.find(f"{turn}/{id}")}
+                seqs |= {event.seq for event in await self.thread.tasks.find(self.thread.key(turn, id))}
         for receipt in answer.get("receipts", ()):
             found = await self.thread.tasks.find(receipt["key"])
             assert receipt["key"].startswith(f"{turn}/")
@@ -93,6 +93,7 @@ async def transcript(talk: Talk) -> str:
         lines += () if answer.get("untrue") else spoken
         lines += [f"  note   {note}" for note in answer.get("notes", ())]
         lines += [f"  answer {line}" for line in answer["text"].splitlines()]
+        lines += [f"  mark   {answer['mark']}"] if "mark" in answer else []
     return "\n".join([*lines, ""])
 
 

@@ -6,11 +6,15 @@ from collections.abc import Callable
 from punchlist.chat.models.port import Away
 from punchlist.text import clip, one_line
 
-FOR_GOOD = frozenset({"400", "401", "403", "404", "configuration"})
-"""Faults that only another configuration mends: the model is not asked again by this process."""
+FOR_GOOD = frozenset({"401", "403", "404", "configuration"})
+"""Faults that only another configuration mends, which a process reads when it starts: it asks the model no more."""
+
+OF_ONE_MESSAGE = frozenset({"400", "413", "422"})
+"""Faults of what was sent, such as too long a context or a content filter: the next message is asked about again."""
+
+_OF_ONE_TURN = OF_ONE_MESSAGE | {"steps", "budget", "stopped"}
 
 _MENDED_BY = {
-    "400": "--model, --api and --base-url",
     "401": "the key: key_file, key_command or PUNCHLIST_CHAT_KEY",
     "403": "the key: key_file, key_command or PUNCHLIST_CHAT_KEY",
     "404": "--model and --base-url",
@@ -24,6 +28,8 @@ def note_of(away: Away) -> str:
     said = f": {clip(one_line(str(away)), _SHOWN)}" if str(away) != away.kind else ""
     if away.kind in FOR_GOOD:
         return f"the settings of the model are wrong ({away.kind}{said}); look at {_MENDED_BY[away.kind]}"
+    if away.kind in OF_ONE_MESSAGE:
+        return f"the model refused this message ({away.kind}{said}); if it refuses all, look at --model and --api"
     return f"the model was away ({away.kind}{said})"
 
 
@@ -52,7 +58,7 @@ class Circuit:
 
     def failed(self, away: Away) -> None:
         """Note a fault."""
-        if away.kind in ("steps", "budget", "stopped"):
+        if away.kind in _OF_ONE_TURN:
             return
         self.why = f"wrong settings: {away.kind}" if away.kind in FOR_GOOD else away.kind
         if away.kind in FOR_GOOD:

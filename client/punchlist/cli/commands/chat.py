@@ -77,7 +77,6 @@ _SLASHES = {
 _SLASH = re.compile(r"/[a-z]+")
 _LEAVING = frozenset({"/quit", "/exit", "quit", "exit"})
 
-_PAGE = 200
 _STOPPED = "stopped"
 _HELLO = "Say what you want, for example: add buy milk. “help” shows more, an empty line or Ctrl-D leaves."
 
@@ -167,22 +166,12 @@ async def _show_usage(context: Context, client: "AsyncClient", name: str) -> int
     return context.answer(days, lines or ["no model was asked about this list"])
 
 
-async def _threads(client: "AsyncClient", name: str) -> list[Any]:
-    """The threads about a list, newest first."""
-    page = await client.run(_listing(_PAGE))
-    return [one for one in page.conversations if one.metadata.get("list") == name]
-
-
-def _listing(limit: int) -> Any:
-    from punchlist.calls import ClientCalls
-
-    return ClientCalls().conversations(kind="chat", limit=limit)
-
-
 async def _show_threads(context: Context, client: "AsyncClient", name: str) -> int:
     import msgspec
 
-    threads = await _threads(client, name)
+    from punchlist.chat.thread import Thread
+
+    threads = await Thread.about(client, name)
     shown = [f"{one.conversation}  {safe(one.title) or '(nothing said yet)'}" for one in threads]
     return context.answer(
         msgspec.to_builtins(threads), shown or [f"no thread about {safe(name)} yet: punch chat begins one"]
@@ -192,17 +181,18 @@ async def _show_threads(context: Context, client: "AsyncClient", name: str) -> i
 async def _thread(context: Context, client: "AsyncClient", name: str) -> "Thread | None":
     """The thread that is meant, if there is one."""
     from punchlist.chat.thread import Thread
+    from punchlist.project import own
 
     args = context.args
     if args.new:
         return None
     if args.thread:
         try:
-            return await Thread.find(client, args.thread)
+            return await Thread.find(client, own(args.thread, args.user))
         except ValueError as error:
             raise UsageError(str(error)) from None
-    threads = await _threads(client, name)
-    return Thread(client, threads[0].conversation, name) if threads else None
+    threads = await Thread.about(client, name)
+    return Thread.of(client, threads[0]) if threads else None
 
 
 class _Talk:
@@ -290,6 +280,8 @@ class _Talk:
         proof = _receipts(answer) if sys.stdout.isatty() else ()
         context.lines(context.style.paint("dim", f"  {line}") for line in (*map(safe, answer.get("about", ())), *proof))
         context.lines(safe_block(str(answer.get("text", ""))).splitlines())
+        if mark := answer.get("mark"):
+            context.lines([context.style.paint("dim", f"  {mark}")])
 
     def _interrupted(self) -> None:
         """Ctrl-C: stop the turn, and the second time leave it to the next process."""

@@ -107,9 +107,8 @@ def _chats(context: Context) -> list[str]:
     if getattr(context.args, "of", None) or context.args.actor or os.environ.get("PUNCHLIST_ACTOR"):
         return []
     page = context.call("conversation.list", kind="chat", limit=_THREADS)["conversations"]
-    return [
-        chat_actor(one["conversation"]) for one in page if one.get("metadata", {}).get("list") == context.conversation
-    ]
+    own = [one for one in page if one.get("metadata", {}).get("list") == context.conversation and not one.get("user")]
+    return [chat_actor(one["conversation"]) for one in own]
 
 
 def _take_back(context: Context, how: dict[str, Any], command: str, *, asks: bool) -> int:

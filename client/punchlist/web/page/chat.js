@@ -1,9 +1,8 @@
 // The panel of punch chat. Everything that others wrote becomes a text node, never HTML.
 
-import { call, session, signIn } from "./link.js";
+import { call, eventsOf, problemOf, session, signIn, sleep } from "./link.js";
 
 const API = "/api/v1/chats";
-const KEPT = "punchlist.chat";
 const at = (id) => document.getElementById(id);
 const said = at("said");
 let thread = "";
@@ -38,6 +37,7 @@ function show(role, id, content) {
   if (role === "user") for (const old of said.querySelectorAll(".answers")) old.remove();
   made.replaceChildren(make("div", "text", content.text));
   if (content.about?.length) made.append(make("div", "hush", content.about.join("\n")));
+  if (content.mark) made.append(make("div", "hush", content.mark));
   if (content.receipts?.length) {
     const chips = make("div", "chips");
     for (const one of content.receipts) chips.append(make("span", "", `${one.type}${one.task ? ` #${one.task}` : ""} · seq ${one.seq}`));
@@ -62,34 +62,27 @@ function working(on) {
   at("send").hidden = on;
 }
 
-/** Follow a turn to its end; a stream that is cut goes on behind the last number. */
+/** Follow a turn to its end, however long the server is away. Another process may go on with it, so each try hears all. */
 async function follow(turn) {
+  const mine = thread;
   working(true);
-  let last = 0;
   try {
-    for (let tries = 0; tries < 20; tries++) {
-      const headers = { Authorization: `Bearer ${session.value.token}`, "Last-Event-ID": String(last) };
+    for (let failures = 0; thread === mine; failures++) {
       try {
-        const response = await fetch(`${API}/${thread}/turns/${turn}`, { headers, cache: "no-store" });
-        if (!response.ok) throw new Error((await response.json().catch(() => ({}))).detail ?? `The server answers ${response.status}.`);
-        const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-        let rest = "";
-        for (;;) {
-          const { value, done } = await reader.read();
-          if (done) break;
-          const blocks = (rest + value).split("\n\n");
-          rest = blocks.pop();
-          for (const block of blocks) {
-            const fields = Object.fromEntries(block.split("\n").map((line) => [line.slice(0, line.indexOf(": ")), line.slice(line.indexOf(": ") + 2)]));
-            if (!fields.event) continue;
-            last = Number(fields.id);
-            if (heard(turn, fields.event, JSON.parse(fields.data))) return;
-          }
+        const headers = { Authorization: `Bearer ${session.value?.token}` };
+        const response = await fetch(`${API}/${mine}/turns/${turn}`, { headers, cache: "no-store" });
+        if (!response.ok) throw await problemOf(response);
+        trouble();
+        failures = 0;
+        for await (const { event, data } of eventsOf(response)) {
+          if (thread !== mine || heard(turn, event, data)) return;
         }
       } catch (error) {
-        if (tries > 2) trouble(error.message);
+        const status = error.facts?.status;
+        if (status < 500 && status !== 429) return trouble(error.message);
+        if (failures > 2) trouble("The server does not answer. Nothing was lost; the answer comes when it is back.");
       }
-      await new Promise((wake) => setTimeout(wake, 500));
+      await sleep(Math.min(500 * 2 ** failures, 4000));
     }
   } finally {
     working(false);
@@ -98,7 +91,8 @@ async function follow(turn) {
 
 function heard(turn, name, data) {
   const text = () => bubble("assistant", `${turn}.a`).querySelector(".text");
-  if (name === "delta") text().append(data.text);
+  if (name === "turn.started") document.getElementById(`m-${turn}.a`)?.querySelector(".text").replaceChildren();
+  else if (name === "delta") text().append(data.text);
   else if (name === "tool.started") text().replaceChildren(`${data.tool} …`);
   else if (name === "failed") trouble(data.text);
   else if (name === "message") show("assistant", `${turn}.a`, data);
@@ -129,15 +123,23 @@ async function send(text) {
 async function begin(title) {
   const made = await call("POST", API, { list: at("list").value, title: title.slice(0, 80) });
   thread = made.thread;
-  sessionStorage.setItem(KEPT, thread);
+  keep();
+}
+
+/** Write into the address what is shown, for a reload. */
+function keep() {
+  const shown = new URLSearchParams({ list: at("list").value, ...(thread && { thread }) });
+  history.replaceState(null, "", `${location.pathname}?${shown}`);
 }
 
 async function open(id) {
   thread = id;
   said.replaceChildren();
-  if (!id) return;
+  if (!id) return keep();
   const told = await call("GET", `${API}/${id}`);
+  trouble();
   at("list").value = told.list;
+  keep();
   for (const one of told.messages) show(one.role, one.id, one);
   const last = told.messages.at(-1);
   if (last?.role === "user") following = follow(last.id).finally(() => (following = null));
@@ -154,11 +156,13 @@ async function newest() {
 }
 
 async function start() {
+  const asked = new URLSearchParams(location.search);
   try {
     await signIn();
     if (!session.value) return trouble("To let this browser in, run: punch web --link");
-    at("list").value = new URLSearchParams(location.search).get("list") ?? session.value.scope.list ?? "default";
-    await newest();
+    at("list").value = asked.get("list") ?? session.value.scope.list ?? "default";
+    if (!asked.get("thread")) return await newest();
+    await open(asked.get("thread")).catch((error) => (error.kind === "not_found" ? newest() : Promise.reject(error)));
   } catch (error) {
     trouble(error.message);
   }

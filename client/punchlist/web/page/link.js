@@ -44,7 +44,7 @@ export async function signIn() {
   session.value = made;
 }
 
-async function problemOf(response) {
+export async function problemOf(response) {
   const told = await response.json().catch(() => ({}));
   if (response.status === 401) signOut();
   return new Problem(told.kind ?? "internal_error", told.detail ?? `The server answers ${response.status}.`, told);
@@ -71,14 +71,14 @@ export async function call(verb, path, body, { match, token = session.value?.tok
   }
 }
 
-const sleep = (ms, until) =>
+export const sleep = (ms, until) =>
   new Promise((wake) => {
     const timer = setTimeout(wake, ms);
     until?.addEventListener("abort", () => (clearTimeout(timer), wake()), { once: true });
   });
 
 /** Server-sent events of a response, one by one. */
-async function* eventsOf(response) {
+export async function* eventsOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {

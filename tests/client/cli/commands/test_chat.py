@@ -138,6 +138,15 @@ def test_a_user_talks_about_lists_of_their_own(punch: Any) -> None:
     assert punch("chat", "--user", "ann", "show my tasks").lines == ["You have 1 task:", "  ☐ #1 ann's task"]
 
 
+def test_a_users_thread_is_left_to_that_user(punch: Any) -> None:
+    punch("chat", "--user", "ann", "add ann's task")
+    thread = punch("chat", "--user", "ann", "--threads").lines[0].split()[0]
+    told = punch("chat", "--thread", thread, "add stolen")
+    assert told.code == 1 and "punch chat --user ann" in told.err
+    assert punch("-c", "my:default", "chat", "show my tasks").lines == ["You have no tasks."]
+    assert punch("chat", "--user", "ann", "--thread", thread, "show my tasks").lines[1:] == ["  ☐ #1 ann's task"]
+
+
 def test_stopping_where_nothing_runs_says_so(punch: Any) -> None:
     assert punch("chat", "--stop").out == "nothing is being worked on\n"
 
@@ -156,6 +165,13 @@ def test_a_model_reads_what_is_said_and_its_use_is_told(punch: Any) -> None:
         assert len(script.asked) == 2
     (line,) = punch("chat", "--usage").lines
     assert line.split()[1:] == ["200", "in", "20", "out"]
+
+
+def test_a_models_words_carry_their_mark(punch: Any) -> None:
+    with serving(lambda _: "Milk's on the list!") as script:
+        told = punch("chat", "--model", "m", "--base-url", script.url, "put milk on it")
+        assert (told.code, told.lines) == (0, ["Milk's on the list!", "  no task was read or changed"])
+        assert punch("chat", "--json", "--model", "m", "--base-url", script.url, "hi").json["mark"] == told.lines[1][2:]
 
 
 def test_a_model_that_is_away_is_told_beside_the_answer(punch: Any) -> None:

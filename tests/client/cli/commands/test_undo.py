@@ -141,3 +141,11 @@ def test_a_persons_chat_is_theirs_to_take_back_and_no_chat_is_an_agents(
     assert punch("undo", "-n", "2").lines[1:3] == ['  removed #2 "pears"', '  removed #1 "own old command"']
     assert punch("redo").lines[1] == '  restored #1 "own old command"'
     assert punch("chat", "--new", "undo").lines[0].startswith("This thread has changed nothing")
+
+
+def test_a_users_chat_is_not_the_persons(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PUNCHLIST_ACTOR")
+    opened = {"conversation": "chat-anns", "kind": "chat", "user": "ann", "metadata": {"list": "default"}}
+    assert punch("daemon", "call", "conversation.open", json.dumps(opened)).code == 0
+    punch("add", "ann's", "--actor", "chat/anns")
+    assert punch("undo", "--preview").lines[0] == "nothing to undo"
