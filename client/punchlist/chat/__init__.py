@@ -8,6 +8,6 @@
 2. The calls that are to be made are written down before the first one is made, each with its key: whoever goes on
    after a crash finds in the log which of them were made.
 3. What is said about changes is made from the events of these keys.
-4. What destroys or renames is done only after the person's own yes.
+4. What destroys or renames, or may not be meant, is done only after the person's own yes to just that.
 5. A turn is a task of the thread's own serial list: one worker has it, and pausing the task stops it.
 """

@@ -1,4 +1,4 @@
-"""What the person has to agree to: the question, the calls that wait for it, and whether they still mean the same."""
+"""What waits for the person: the question, the calls that wait for its answer, and whether they still mean the same."""
 
 from typing import Any
 
@@ -6,10 +6,21 @@ import msgspec
 
 from punchlist.chat.rules.reading import Intent
 from punchlist.chat.toolset import Wanted, tasks_named
+from punchlist.text import one_line
 from punchlist.tools.claims import name_of
 
 _NAMED = 5
 """How many of those who work on tasks a question names."""
+
+_DOES = {
+    "delete_todo_task": ("delete", "delete"),
+    "update_todo_task": ("update", "rename"),
+    "complete_todo_task": ("complete", "complete"),
+    "start_todo_task": ("start", "start"),
+    "reopen_todo_task": ("reopen", "reopen"),
+    "set_todo_priority": ("priority", "change the priority of"),
+}
+"""Tool that may be asked about → the intent, and the verb of the question."""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -21,7 +32,11 @@ class Known(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """An open question: its text, the calls that a yes makes, the tasks they are about, and what may follow them."""
+    """An open question: its text, the calls that a yes makes, the tasks they are about, and what may follow them.
+
+    `intent` is empty if the calls are of several kinds. `need` is empty if the question waits for yes or no; else it is
+    what is missing to do `intent`: `which` of the tasks, or the `title`. No calls wait for that.
+    """
 
     text: str
     calls: tuple[Wanted, ...]
@@ -29,16 +44,22 @@ class Question(msgspec.Struct, frozen=True):
     intent: str
     ids: tuple[str, ...] = ()
     title: str = ""
+    priority: str = ""
+    need: str = ""
 
     @property
     def pending(self) -> Intent:
         """The question as the rules for answers see it."""
-        return Intent(self.intent, self.ids, title=self.title)
+        return Intent(self.intent, self.ids, title=self.title, priority=self.priority, need=self.need)
 
     @property
     def about(self) -> list[str]:
-        """The tasks, to be shown beside the question."""
-        return [f"#{id} {task.title}" for id, task in self.tasks.items()]
+        """The tasks, to be shown with the question, and the title that each one would get."""
+        renames = [one for one in self.calls if one.tool == "update_todo_task"]
+        new = {id: one_line(str(one.arguments.get("title", ""))) for one in renames for id in tasks_named(one)}
+        return [
+            f"#{id} {one_line(task.title)}" + (f" → {new[id]}" if id in new else "") for id, task in self.tasks.items()
+        ]
 
 
 def question_of(calls: list[Wanted], tasks: dict[str, Known], count: int) -> Question:
@@ -50,7 +71,7 @@ def question_of(calls: list[Wanted], tasks: dict[str, Known], count: int) -> Que
         count: How many tasks the list has.
     """
     doomed = list(dict.fromkeys(id for one in calls if one.tool == "delete_todo_task" for id in tasks_named(one)))
-    renames = [one for one in calls if one.tool == "update_todo_task"]
+    others = [one for one in calls if one.tool != "delete_todo_task"]
     waiting: list[Wanted] = []
     parts: list[str] = []
     if doomed:
@@ -62,11 +83,11 @@ def question_of(calls: list[Wanted], tasks: dict[str, Known], count: int) -> Que
             waiting.append(Wanted("l", "list_todo_tasks"))
         else:
             parts.append(f"delete task{'s' if len(doomed) > 1 else ''} {', '.join(doomed)}")
-    for one in renames:
+    for one in others:
         waiting.append(one)
-        parts.append(f"rename task {', '.join(tasks_named(one))}")
-    ids = (*doomed, *(id for one in renames for id in tasks_named(one)))
-    only = renames[0] if len(renames) == 1 and not doomed else None
+        parts.append(f"{_DOES[one.tool][1]} task {', '.join(tasks_named(one))}")
+    ids = (*doomed, *(id for one in others for id in tasks_named(one)))
+    intents = {_DOES[one.tool][0] for one in calls}
     at_work = [
         f"{name_of(tasks[id].owner)} is working on task {id}. " for id in doomed if id in tasks and tasks[id].owner
     ]
@@ -75,17 +96,32 @@ def question_of(calls: list[Wanted], tasks: dict[str, Known], count: int) -> Que
         text=f"{''.join(at_work[:_NAMED])}{more}Are you sure you want to {' and '.join(parts)}? (yes/no)",
         calls=tuple(waiting),
         tasks={id: tasks[id] for id in ids if id in tasks},
-        intent="update" if only is not None else "delete",
+        intent=intents.pop() if len(intents) == 1 else "",
         ids=ids,
-        title="" if only is None else str(only.arguments.get("title", "")),
+        title=str(calls[0].arguments.get("title", "")) if len(calls) == 1 else "",
+        priority=str(calls[0].arguments.get("priority", "")) if len(calls) == 1 else "",
+    )
+
+
+def question_for(missing: Intent, text: str, tasks: dict[str, Known]) -> Question | None:
+    """The question for what is missing, if its answer can be told from another message.
+
+    Args:
+        missing: What was understood.
+        text: The question.
+        tasks: The tasks that it names.
+    """
+    if missing.need not in ("which", "title"):
+        return None
+    return Question(
+        text, (), tasks, missing.goal, missing.ids, missing.title, priority=missing.priority, need=missing.need
     )
 
 
 def open_question(answer: dict[str, Any] | None) -> Question | None:
-    """The question that an answer has left open."""
-    if answer is None or not answer.get("asks"):
-        return None
+    """The question that an answer has left open: `asks` waits for yes or no, `needs` for what is missing."""
+    given: Any = None if answer is None else answer.get("asks") or answer.get("needs")
     try:
-        return msgspec.convert(answer["asks"], Question)
+        return msgspec.convert(given, Question) if given else None
     except msgspec.ValidationError:
         return None

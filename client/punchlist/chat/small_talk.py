@@ -2,7 +2,7 @@
 
 import re
 
-from punchlist.chat.rules.reading import Intent
+from punchlist.chat.rules.reading import MOST, Intent
 from punchlist.chat.rules.references import Item
 
 HELP = """You can say, for example:
@@ -35,6 +35,10 @@ NOT_UNDERSTOOD = "I did not understand that, so nothing was changed. Say “help
 _NEEDS = {
     "title": "What should it be called?",
     "task": "Which task? I found none that fits. “show my tasks” lists them.",
+    "question": "That was a question, so nothing was changed. To have it done, say it without the question mark.",
+    "instead": "Nothing was changed. Say what to do instead, for example: delete 3.",
+    "long": "Nothing was changed: the message has {length:,} characters, and the rules read at most {most:,}. Send it"
+    " in parts, or put the tasks into a file and run: punch import FILE",
 }
 _EMPTY = "There is no task on your list."
 _KINDS = {"pending": "open", "completed": "completed", "in_progress": "running"}
@@ -53,8 +57,10 @@ def reply(intent: Intent, text: str, items: list[Item]) -> str:
     if intent.need == "which":
         there = {item.id: item.title for item in items}
         return "\n".join(["Which one do you mean?", *(f"  #{id} {there.get(id, '')}" for id in intent.ids)])
+    if intent.need == "task":
+        return _absent(intent) if items else _EMPTY
     if intent.need:
-        return _absent(intent) if items or intent.need != "task" else _EMPTY
+        return _NEEDS[intent.need].format(length=len(text), most=MOST)
     low = text.lower().replace("’", "'").strip()
     return next((said for pattern, said in _TALK if re.search(pattern, low)), NOT_UNDERSTOOD)
 

@@ -227,6 +227,11 @@ class Thread:
         at = None if turn is None else (await self.message(turn)).seq
         return _exchanges(await self._newest(), at)
 
+    async def answers(self) -> list[dict[str, Any]]:
+        """The newest answers, newest first."""
+        page = await self.queue.messages(limit=_NEWEST, order="desc", roles=("assistant",))
+        return [one.content for one in page.messages]
+
     async def _newest(self) -> tuple[Message, ...]:
         """The newest messages of those that say what was said and begun, newest first."""
         return (await self.queue.messages(limit=_NEWEST, order="desc", roles=(*SHOWN, "step"))).messages
@@ -285,9 +290,10 @@ def text_of(content: dict[str, Any]) -> str:
 
 
 def marked_text_of(content: dict[str, Any]) -> str:
-    """The same, with its mark as a paragraph: for faces that show nothing but the text."""
+    """The same with the tasks that its question is about and its mark: for faces that show nothing but the text."""
+    text = "\n".join([text_of(content), *(f"  {one}" for one in content.get("about", ()))])
     mark = f"({content['mark']})" if content.get("mark") else ""
-    return "\n\n".join(filter(None, (text_of(content), mark)))
+    return "\n\n".join(filter(None, (text, mark)))
 
 
 def size_of(value: object) -> int:

@@ -171,12 +171,21 @@ OURS = ("user_words", "confirm", "count", "answered", "quote")
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """A call of a tool that is to be made; `words` are the person's own by which they agreed to it."""
+    """A call of a tool that is to be made; `words` are the person's own by which they agreed to it.
+
+    `doubtful` is a call that the person may not have meant.
+    """
 
     id: str
     tool: str
     arguments: dict[str, Any] = {}
     words: str = ""
+    doubtful: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether the person has to agree first."""
+        return not self.words and (self.doubtful or self.tool in ASKING)
 
 
 def cleaned(arguments: object) -> dict[str, Any]:

@@ -18,10 +18,11 @@ from punchlist.chat import small_talk
 from punchlist.chat.live import Tell
 from punchlist.chat.models.away import Circuit, note_of
 from punchlist.chat.models.port import Away, Model
-from punchlist.chat.questions import Known, Question, open_question, question_of
+from punchlist.chat.questions import Known, Question, open_question, question_for, question_of
 from punchlist.chat.receipts import Done, chips, mark_of, receipts, sentences
 from punchlist.chat.rules.reading import Context, Intent, interpret
 from punchlist.chat.rules.references import Item
+from punchlist.chat.rules.replies import Reply, read_reply
 from punchlist.chat.thread import Exchange, Thread, text_of
 from punchlist.chat.toolset import ASKING, DIALECT, Wanted, made, tasks_named
 from punchlist.chat.usage import Limits, day_of, used
@@ -35,13 +36,20 @@ MOST_STEPS, MOST_CALLS = 8, 32
 """So many steps a model may take in a turn, and so many calls in one of them."""
 
 CONTEXT_CHARACTERS, MESSAGE_CHARACTERS = 24_000, 4_000
-"""How much of what was said before goes to a model: together, and of each message. The oldest is left out first."""
+"""How much goes to a model: together, and of each message that was said before. The oldest is left out first.
+
+A message that is longer than all of it is not sent: a model that has read its half does half of what is wanted.
+"""
+
+_FOR_MODELS = ("new", "unclear")
+"""Outcomes of a reply that a model reads, if there is one."""
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     """The calls that are to be made together, as it is written down before the first of them.
 
-    `known` are the tasks that they name, as they were; `count` is how many tasks the list had.
+    `known` are the tasks that they name, as they were; `count` is how many tasks the list had; `left_out` is how many
+    more calls the model wanted.
     """
 
     calls: tuple[Wanted, ...]
@@ -52,6 +60,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     intent: str = ""
     ids: tuple[str, ...] = ()
     status: str = ""
+    left_out: int = 0
 
 
 class Turn:
@@ -103,8 +112,8 @@ class Turn:
     @property
     def history(self) -> list[dict[str, str]]:
         """What was said before and now, in pairs, as far as it fits."""
-        shown = [{"role": "user", "content": self._text[:MESSAGE_CHARACTERS]}]
-        room = CONTEXT_CHARACTERS - len(shown[0]["content"])
+        shown = [{"role": "user", "content": self._text}]
+        room = CONTEXT_CHARACTERS - len(self._text)
         for past in reversed(self._past):
             pair = [past.text[:MESSAGE_CHARACTERS], str(past.answer.get("text", ""))[:MESSAGE_CHARACTERS]]
             room -= sum(map(len, pair))
@@ -138,7 +147,8 @@ class Turn:
             msgspec.structs.replace(one, words=self._agreement(one) if one.tool in ASKING else "")
             for one in calls[:MOST_CALLS]
         ]
-        await self._plan(kept, "model", usage=usage)
+        await self._plan(kept, "model", usage=usage, left_out=len(calls) - len(kept))
+        self._note_left_out(self._steps[-1])
 
     async def call(self, id: str) -> str:
         """Make a call of the newest step, behind those that were wanted before it; its result for the model."""
@@ -188,6 +198,7 @@ class Turn:
         """Take over what is written of an earlier try."""
         while (content := written.get(f"s{len(self._steps) + 1}")) is not None:
             self._steps.append(msgspec.convert(content, Step))
+            self._note_left_out(self._steps[-1])
         self._new = len(self._steps) + 1
         for id, content in written.items():
             if id.startswith("c"):
@@ -197,19 +208,20 @@ class Turn:
         source = self._steps[-1].source if self._steps else ""
         if source in ("rules", "answer") or self.is_over:
             return await self._respond()
-        if not self._steps and self._question is not None:
-            intent = await self._interpreted()
-            if intent.name in ("yes", "no", "unsure"):
-                return await self._settled(intent, self._question)
         if self._model is None:
             return await (self._by_rules() if not self._steps else self._respond())
+        # An answer is the rules' to take: a model could take it for another one.
+        if not self._steps and self._question is not None and (await self._read_message()).outcome not in _FOR_MODELS:
+            return await self._by_rules()
         return await self._by_model(self._model)
 
     # who decides
 
     async def _by_model(self, model: Model) -> dict[str, Any]:
         text, false = "", list[str]()
-        if self._circuit.is_open:
+        if len(self._text) > CONTEXT_CHARACTERS:
+            self._note(f"the model was not asked: it is sent at most {CONTEXT_CHARACTERS:,} characters of a message")
+        elif self._circuit.is_open:
             self._note(f"rules only ({self._circuit.why})")
         else:
             try:
@@ -265,65 +277,59 @@ class Turn:
         return answer
 
     async def _by_rules(self, **members: Any) -> dict[str, Any]:
-        intent = await self._interpreted()
-        calls = await self._calls_of(intent)
+        reply = await self._read_message()
+        question, intent = self._question, reply.intent
+        if question is not None and reply.outcome != "new":
+            if reply.outcome == "drop":
+                return await self._answer("Nothing was changed.", "rules", **members)
+            if reply.outcome in ("ask", "unclear"):
+                lead = "Nothing was changed." if question.need else "Please answer yes or no; nothing was changed."
+                return await self._answer(f"{lead} {question.text}", "rules", asks=question, **members)
+            asked = question.tasks if reply.outcome == "do" else {id: question.tasks.get(id) for id in intent.ids}
+            known = await self._known(asked)
+            moved = ", ".join(id for id, task in asked.items() if known.get(id) != task)
+            if moved:
+                text = f"Nothing was changed: task {moved} is not what it was when I asked."
+                return await self._answer(text, "rules", **members)
+            if reply.outcome == "do":
+                words = self._text.strip()
+                await self._plan([msgspec.structs.replace(one, words=words) for one in question.calls], "answer")
+                await self._make_all()
+                return await self._respond(**members)
+        calls = self._calls_of(intent)
         if not calls:
             text = small_talk.reply(intent, self._text, self._items)
             members["refused"] = bool(intent.need) or text == small_talk.NOT_UNDERSTOOD
+            members["asks"] = question_for(intent, text, await self._known(intent.ids))
             return await self._answer(text, "rules", **members)
         await self._plan(calls, "rules", intent=intent)
         await self._make_all()
         return await self._respond(**members)
 
-    async def _interpreted(self) -> Intent:
+    async def _read_message(self) -> Reply:
+        """What the rules make of the message: what it does to the open question, or else what it asks for."""
         tasks = await self._tasks()
         self._items = [Item(task.id, task.title, task.status) for task in tasks]
         last = self._past[-1].answer if self._past else {}
-        said = Context(
-            tuple(map(str, last.get("shown", ()))),
-            tuple(map(str, last.get("last", ()))),
-            None if self._question is None else self._question.pending,
-        )
-        return interpret(self._text, self._items, said)
+        said = Context(tuple(map(str, last.get("shown", ()))), tuple(map(str, last.get("last", ()))))
+        if self._question is None:
+            return Reply("new", interpret(self._text, self._items, said))
+        return read_reply(self._text, self._items, said, self._question.pending)
 
-    async def _calls_of(self, intent: Intent) -> list[Wanted]:
+    def _calls_of(self, intent: Intent) -> list[Wanted]:
         parts = intent.parts or (intent,)
         calls: list[Wanted] = []
         for part in parts:
             if part.name == "undo":
-                calls.append(Wanted("", "undo_changes", {"count": self._last_changes()}))
+                calls.append(Wanted("", "undo_changes"))
             else:
-                calls += _CALLS[part.name](part) if part.name in _CALLS else []
+                made = _CALLS[part.name](part) if part.name in _CALLS else []
+                calls += [msgspec.structs.replace(one, doubtful=part.doubtful) for one in made]
         return [msgspec.structs.replace(one, id=str(at)) for at, one in enumerate(calls, start=1)]
-
-    def _last_changes(self) -> int:
-        """How many calls the newest turn has made that changed something."""
-        for past in reversed(self._past):
-            keys = {str(one.get("key")) for one in past.answer.get("receipts", ())}
-            if keys:
-                return len(keys)
-        return 1
-
-    async def _settled(self, intent: Intent, question: Question) -> dict[str, Any]:
-        """The person has answered an open question, or not."""
-        if intent.name == "no":
-            return await self._answer("Nothing was changed.", "rules")
-        if intent.name == "unsure":
-            text = f"Please answer yes or no; nothing was changed. {question.text}"
-            return await self._answer(text, "rules", asks=question)
-        known = await self._known(question.calls)
-        moved = [id for id, task in question.tasks.items() if known.get(id) != task]
-        if moved:
-            names = ", ".join(moved)
-            return await self._answer(f"Nothing was changed: task {names} is not what it was when I asked.", "rules")
-        calls = [msgspec.structs.replace(one, words=self._text.strip()) for one in question.calls]
-        await self._plan(calls, "answer")
-        await self._make_all()
-        return await self._respond()
 
     def _agreement(self, wanted: Wanted) -> str:
         """The person's own words in this message by which they agree to just this call."""
-        intent = interpret(self._text, self._items_now(wanted), Context())
+        intent = interpret(self._text, self._items_now(wanted))
         same = set(tasks_named(wanted)) == set(intent.ids)
         tool = {"delete": "delete_todo_task", "update": "update_todo_task"}.get(intent.name)
         return intent.confirmed if same and tool == wanted.tool else ""
@@ -334,24 +340,46 @@ class Turn:
     # steps and calls
 
     async def _plan(
-        self, calls: list[Wanted], source: str, *, usage: dict[str, int] | None = None, intent: Intent | None = None
+        self,
+        calls: list[Wanted],
+        source: str,
+        *,
+        usage: dict[str, int] | None = None,
+        intent: Intent | None = None,
+        left_out: int = 0,
     ) -> None:
         number = len(self._steps) + 1
+        calls = [await self._counted(one) if one.tool == "undo_changes" else one for one in calls]
         named = any(one.tool in ASKING or tasks_named(one) for one in calls)
         step = Step(
             calls=tuple(calls),
             source=source,
-            known=await self._known(calls),
+            known=await self._known(id for one in calls for id in tasks_named(one)),
             count=(await self._tasks()).total if named else 0,
             usage=usage or {},
             intent="" if intent is None else intent.name,
+            left_out=left_out,
         )
         content = await self.thread.append(f"{self.id}.s{number}", "step", msgspec.to_builtins(step))
         self._steps.append(msgspec.convert(content, Step))
         self._tell("step", {"calls": len(calls)})
 
-    async def _known(self, calls: Iterable[Wanted]) -> dict[str, Known]:
-        names = {id for one in calls for id in tasks_named(one)}
+    async def _counted(self, undo: Wanted) -> Wanted:
+        """An undo of all calls that changed something in the newest turn that was not taken back yet."""
+        return msgspec.structs.replace(undo, arguments={"count": await self._last_changes()})
+
+    async def _last_changes(self) -> int:
+        taken_back = 0
+        for answer in await self.thread.answers():
+            undos = set(answer.get("undos", ()))
+            changes = {one.get("key") for one in answer.get("receipts", ())} - undos
+            if changes and not taken_back:
+                return len(changes)
+            taken_back += len(undos) - bool(changes)
+        return 1
+
+    async def _known(self, ids: Iterable[str]) -> dict[str, Known]:
+        names = set(ids)
         if not names:
             return {}
         return {
@@ -385,7 +413,7 @@ class Turn:
         wanted = step.calls[place - 1]
         done = Done(wanted.tool)
         with anyio.CancelScope(shield=True):
-            if wanted.tool in ASKING and not wanted.words:
+            if wanted.waits:
                 done = await self._asking(step, wanted)
             elif self.stopped.is_set() or settle:
                 done = await self._found(id, step, wanted) or _not_made(
@@ -470,6 +498,9 @@ class Turn:
         shown = [str(row["id"]) for one in done for row in one.rows if row.get("id")]
         named = list(dict.fromkeys(change.task for one in done for change in one.changes if change.task))
         named = named or [str(one.facts["id"]) for one in done if one.facts.get("id")]
+        if asks is not None and asks.need != "which":
+            named = named or list(asks.ids)
+        undos = [change.key for one in done if one.tool == "undo_changes" for change in one.changes]
         content: dict[str, Any] = {
             "text": text,
             "source": source,
@@ -478,8 +509,9 @@ class Turn:
             "last": named or ([] if shown else last.get("last", [])),
             "usage": self._usage,
             "notes": self._notes,
-            "refused": any(one.refused for one in done),
-            **({"asks": msgspec.to_builtins(asks), "about": asks.about} if asks is not None else {}),
+            "refused": any(one.refused for one in done) or any(step.left_out for step in self._steps),
+            "undos": list(dict.fromkeys(undos)),
+            **_open(asks),
             **{name: value for name, value in members.items() if value},
         }
         self._tell("answer", {})
@@ -491,9 +523,22 @@ class Turn:
         for name, count in usage.items():
             self._usage[name] = self._usage.get(name, 0) + count
 
+    def _note_left_out(self, step: Step) -> None:
+        if step.left_out:
+            wanted = len(step.calls) + step.left_out
+            self._note(f"the model wanted {wanted} calls at once: only the first {len(step.calls)} were made")
+
     def _note(self, text: str) -> None:
         self._notes.append(text)
         self._tell("notice", {"text": text})
+
+
+def _open(question: Question | None) -> dict[str, Any]:
+    """The members of an answer that leave a question open: faces show buttons for `asks`, which waits for yes or no."""
+    if question is None:
+        return {}
+    members = msgspec.to_builtins(question)
+    return {"needs": members} if question.need else {"asks": members, "about": question.about}
 
 
 def _not_made(wanted: Wanted, why: str) -> Done:

@@ -221,7 +221,8 @@ def _outcome(turn: str, answer: dict[str, Any]) -> dict[str, Any]:
     if usage := answer.get("usage"):
         found["usage"] = [{"inputTokens": usage["input"], "outputTokens": usage["output"]}]
     if asks := answer.get("asks"):
-        question = {"id": f"{turn}.a", "reason": "confirmation", "message": str(asks["text"])}
+        message = marked_text_of({**answer, "text": asks["text"]})
+        question = {"id": f"{turn}.a", "reason": "confirmation", "message": message}
         schema = {"type": "boolean", "description": "Whether to do it"}
         found["outcome"] = {"type": "interrupt", "interrupts": [{**question, "responseSchema": schema}]}
     elif answer.get("source") == "stopped":

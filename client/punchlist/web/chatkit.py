@@ -243,12 +243,13 @@ def _metadata(conversation: Conversation) -> ThreadMetadata:
 
 
 def _item(thread: str, message: Message) -> ThreadItem:
-    text = marked_text_of(message.content)
+    about: list[str] = message.content.get("about", [])
+    text = marked_text_of({**message.content, "about": ()})
     base: dict[str, Any] = {"id": message.message, "thread_id": thread, "created_at": _time(message.at)}
     if message.role == "user":
         content = [UserMessageTextContent(text=text)]
         return UserMessageItem(**base, content=list(content), inference_options=InferenceOptions())
-    return AssistantMessageItem(**base, content=[AssistantMessageContent(text=text)])
+    return AssistantMessageItem(**base, content=[AssistantMessageContent(text=one) for one in (text, *about)])
 
 
 def _time(milliseconds: int) -> datetime:

@@ -188,8 +188,9 @@ async def test_a_refused_message_turns_no_model_off(talk: Talk, script: Script) 
 
 async def test_a_hundred_calls_in_one_step_are_bounded(talk: Talk, script: Script) -> None:
     script.profile = calling(*(("create_todo_task", {"title": f"t{n}"}) for n in range(100)), then="Well.")
-    await talk.say("go wild")
+    answer = await talk.say("go wild")
     assert len(await talk.open()) == 32
+    assert answer["refused"] and answer["notes"] == ["the model wanted 100 calls at once: only the first 32 were made"]
     assert "too many calls" in results(script.asked[-1]["messages"])[-1]
 
 

@@ -19,6 +19,11 @@ ITEMS = [Item("1", "Buy milk", "pending"), Item("2", "Buy bread", "pending")]
         (Intent("clarify", need="task"), [], "There is no task on your list."),
         (Intent("clarify", need="task"), ITEMS, "Which task? I found none that fits. “show my tasks” lists them."),
         (Intent("clarify", need="title"), ITEMS, "What should it be called?"),
+        (
+            Intent("clarify", need="question"),
+            ITEMS,
+            "That was a question, so nothing was changed. To have it done, say it without the question mark.",
+        ),
     ],
 )
 def test_what_asks_for_no_tool_is_helped_or_asked_back(intent: Intent, items: list[Item], said: str) -> None:

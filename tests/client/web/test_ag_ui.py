@@ -103,10 +103,12 @@ async def test_a_question_ends_the_run_and_the_next_one_brings_the_answer(tmp_pa
                 ("yes", "resolved", 1),
             )
         ):
+            first = (await titles(web))[0]
             asked = await ran(web, run("delete the first one", f"q{number}"))
             assert types(asked) == [SAYING[0], *CALLING[:3], *SAYING[1:]]
             (interrupt,) = asked[-1]["outcome"]["interrupts"]
             assert interrupt["message"].startswith("Are you sure you want to delete task")
+            assert interrupt["message"].endswith(f" {first}") and text(asked) == interrupt["message"]
             entry = {"interruptId": interrupt["id"], "status": status, "payload": payload}
             body = run(None, f"a{number}", resume=[entry])
             told = await ran(web, body)

@@ -68,7 +68,8 @@ async def test_deleting_is_asked_about_and_threads_are_their_users(tmp_path: Pat
         events = await ask(web, "threads.create", ann, **said("add secret"))
         (thread,) = [one["thread"]["id"] for one in events if one["type"] == "thread.created"]
         (asked,) = answered(await ask(web, "threads.add_user_message", ann, thread_id=thread, **said("delete 1")))
-        assert asked["content"][0]["text"] == "Are you sure you want to delete task 1? (yes/no)"
+        question = "Are you sure you want to delete task 1? (yes/no)"
+        assert [one["text"] for one in asked["content"]] == [question, "#1 secret"]
         (done,) = answered(await ask(web, "threads.add_user_message", ann, thread_id=thread, **said("yes")))
         assert done["content"][0]["text"] == "Deleted task: secret"
         assert (await ask(web, "threads.list", bob, limit=20, order="desc"))["data"] == []

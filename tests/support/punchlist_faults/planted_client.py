@@ -375,6 +375,20 @@ MUTANTS = (
         ("tests/client/cli/commands/test_undo.py",),
     ),
     Mutant(
+        "a verb agrees to a question about it alone",
+        "client/punchlist/chat/rules/words.py",
+        'rf"|(?:{_DOING[name]}) {_IT}" if name in _DOING else ""',
+        "rf\"|(?:{'|'.join(_DOING.values())}) {_IT}\"",
+        ("tests/client/chat/test_questions.py",),
+    ),
+    Mutant(
+        "a chat asks about a title that only resembles the words",
+        "client/punchlist/chat/rules/references.py",
+        "len(best) == 1 and best[0][1] >= _SLIP",
+        "len(best) == 1",
+        ("tests/client/chat/test_conversations.py",),
+    ),
+    Mutant(
         "a script hears that a chat could do nothing",
         "client/punchlist/chat/turn.py",
         "bool(intent.need) or text == small_talk.NOT_UNDERSTOOD",

@@ -1,6 +1,7 @@
 """From a sentence and what was said before to an intent. Pure: no clock, no list but the one that is given.
 
-Whatever is not sure changes nothing: it becomes `clarify` (which task, which title) or `talk`.
+Whatever is not sure changes nothing: it becomes `clarify` (which task, which title), `talk`, or an intent that is
+`doubtful`, about which the person is asked.
 """
 
 import re
@@ -11,19 +12,21 @@ import msgspec
 
 from punchlist.chat.rules import words
 from punchlist.chat.rules.phrases import PHRASES, Phrase
-from punchlist.chat.rules.references import SURE_OF_PAST, Item, Meant, by_words, refer, status_of
+from punchlist.chat.rules.references import Item, Meant, by_words, refer, says_just, status_of
 
 MOST = 2_000
-"""So many characters of a message are read."""
+"""Longest message that the rules read, in characters."""
 
 
 class Intent(msgspec.Struct, frozen=True):
     """What somebody wants: `name`, and what goes with it.
 
-    `name` is create, get, list, update, priority, complete, reopen, start, delete, undo, help, talk, clarify (`need`
-    says what is missing: title, task, which; `missing` and `status` say why there is no such task), multi (`parts`), or
-    yes, no, unsure: the answer to an open question.
-    `confirmed` are the words by which the same message agrees to what would be asked.
+    `name` is create, get, list, update, priority, complete, reopen, start, delete, undo, help, talk, clarify, or multi
+    (`parts`). Of `clarify`, `need` says what is missing: title, task or which, to do `goal`, or why nothing is done: it
+    was a question, it is too long (`long`), it corrects (`instead`) without a request that is understood. `missing` and
+    `status` say why there is no such task.
+    `confirmed` are the words by which the same message agrees to what would be asked; `doubtful` is asked about, since
+    its words may mean something else.
     """
 
     name: str
@@ -33,18 +36,19 @@ class Intent(msgspec.Struct, frozen=True):
     status: str = ""
     priority: str = ""
     need: str = ""
+    goal: str = ""
     confirmed: str = ""
     all: bool = False
+    doubtful: bool = False
     missing: tuple[str, ...] = ()
     parts: tuple["Intent", ...] = ()
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What was said before: ids shown last in their order, ids spoken of last, and the open question's intent."""
+    """What was said before: ids shown last in their order, and ids spoken of last."""
 
     shown: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
-    pending: Intent | None = None
 
 
 NO_CONTEXT = Context()
@@ -54,41 +58,47 @@ ASKING = frozenset({"update", "delete"})
 """Intents that are asked about before they are done."""
 
 _STRONG = re.compile(
-    r"(?:please |then )*(?:add|create|show|list|display|complete|finish|check|tick|mark|delete|remove|rename|change"
+    r"(?:please |then )*(?:add|create|show|list|display|complete|finish|check off|tick|mark|delete|remove|rename|change"
     r"|reopen"
     r"|start|done with|remind me)\b",
     re.I,
 )
-_JOINT = re.compile(r"\s*(?:;|,?\s+and then\s|,\s*then\s|\s+then\s|,?\s+and\s|,|\.\s|\n)\s*(?=\w)", re.I)
+_JOINT = re.compile(
+    r"\s*(?:;(?:\s*(?:and )?then\b)?|,?\s+and then\s|,\s*then\s|\s+then\s|,?\s+and\s|,|\.\s|\n)\s*(?=\w)", re.I
+)
 _BULLET = re.compile(r"^\s*(?:(?:[-*•·–]|\d{1,2}[.)])\s+|add\s+(?=\S))", re.I)
 _QUOTED = re.compile(r"""(?:"[^"]*"|'[^']*'(?!\w))""")
-_PAST = re.compile(r"(?:(?:i|we)(?:'ve| have)?(?: just| already| also)? )?(?P<past>\w+)(?P<rest> .+)", re.I)
+_PAST = re.compile(r"(?P<who>(?:i|we)(?:'ve| have)?(?: just| already| also)? )?(?P<past>\w+) (?P<what>.+)", re.I)
+_PASSIVE = re.compile(
+    r"(?P<what>.+?)(?P<is> is| are| was| were| has been| have been)?(?: now| already)? (?P<past>\w+)", re.I
+)
 
 
 def interpret(text: str, items: list[Item], said: Context = NO_CONTEXT) -> Intent:
     """What a message asks for.
 
     Args:
-        text: The message; only its first `MOST` characters count.
+        text: The message.
         items: The list in its order.
         said: What was said before.
     """
-    text = _plain(text)
-    if said.pending is not None and (answer := _answer(text, items, said)) is not None:
-        return answer
-    intent = _several(text, items, said) or _one(text, items, said)
-    if said.pending is not None and intent.name in ("talk", "clarify"):
-        return Intent("unsure")
-    return intent
+    if len(text) > MOST:
+        return Intent("clarify", need="long")
+    text = plain(text)
+    return _several(text, items, said) or _one(text, items, said)
 
 
-def _plain(text: str) -> str:
-    text = text[:MOST].translate(_MARKS).strip()
+def plain(text: str) -> str:
+    """A message without politeness around it. A question mark that is left belongs to a question."""
+    text = text.translate(_MARKS).strip()
     text = "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
     before = ""
     while before != text:
         before = text
-        text = _polite().sub("", text, count=1)
+        found = _polite().match(text)
+        if found is not None:
+            text = text[found.end() :]
+            text = text.rstrip("?") or text if re.match(words.ASKS_NICELY, found[0], re.I) else text
         text = _thanks().sub("", text, count=1) or text
     return text
 
@@ -106,33 +116,12 @@ def _thanks() -> re.Pattern[str]:
     return re.compile(rf"{words.THANKS}$", re.I)
 
 
-def _answer(text: str, items: list[Item], said: Context) -> Intent | None:
-    """Yes or no to the open question, as far as the words say nothing else."""
-    bare = text.lower()
-    if re.fullmatch(words.NEITHER, bare):
-        return Intent("unsure")
-    if re.fullmatch(words.YES, bare):
-        return Intent("yes")
-    if re.fullmatch(words.NO, bare):
-        return Intent("no")
-    found = re.match(r"(?:yes|yep|yeah|sure|ok)[ ,.!]+(?P<rest>.+)", bare)
-    if found is not None and said.pending is not None:  # "yes, delete task 3", if that is what was asked
-        again = _one(found["rest"], items, Context(said.shown, said.last))
-        if (again.name, set(again.ids)) == (said.pending.name, set(said.pending.ids)) and again.title in (
-            "",
-            said.pending.title.lower(),
-        ):
-            return Intent("yes")
-        return Intent("unsure")
-    return None
-
-
 def _several(text: str, items: list[Item], said: Context) -> Intent | None:
     """Two or more requests in one message; a joint inside quotes or inside a title is none."""
     hidden = _QUOTED.sub(lambda found: "x" * len(found[0]), text)
     for joint in _JOINT.finditer(hidden):
         left, right = text[: joint.start()].strip(), text[joint.end() :].strip()
-        if not left or not _STRONG.match(right):
+        if not left or not is_command(right):
             continue
         second = interpret(right, items, Context(said.shown, said.last))
         if second.name in ("talk", "clarify", "help", "undo"):
@@ -153,22 +142,34 @@ def _one(text: str, items: list[Item], said: Context) -> Intent:
     """One request. Words of agreement at its end belong to it only where there is something to agree to."""
     sure = _pattern(words.SURE + "$").search(text)
     if sure is not None and sure.start():
-        intent = _row(text[: sure.start()], items, said)
+        before = text[: sure.start()]
+        intent = _row(before, items, said)
         if intent.name in ASKING:
-            return msgspec.structs.replace(intent, confirmed=sure[0].strip(" ,.;!-"))
+            is_asked = intent.doubtful or before.endswith("?")
+            return intent if is_asked else msgspec.structs.replace(intent, confirmed=sure[0].strip(" ,.;!-"))
         whole = _row(text, items, said)
         return intent if intent.need and whole.need else whole
     return _row(text, items, said)
 
 
 def _row(text: str, items: list[Item], said: Context) -> Intent:
-    """The first row of the table that fits decides."""
+    """The first row of the table that fits decides; a question changes nothing."""
     bare = text.rstrip(" ?!.,") or text
-    for phrase in PHRASES:
-        found = _pattern(phrase.pattern).fullmatch(bare)
-        if found is not None and (intent := _of(phrase, found.groupdict(), items, said)) is not None:
-            return intent
-    return _in_the_past(bare, items) or TALK
+    found = ((phrase, _pattern(phrase.pattern).fullmatch(bare)) for phrase in PHRASES)
+    read = (_of(phrase, match.groupdict(), items, said) for phrase, match in found if match is not None)
+    intent = next((one for one in read if one is not None), None) or _in_the_past(bare, items) or TALK
+    if text.endswith("?") and (intent.name in _AT_ONCE or (intent.name == "create" and not is_command(text))):
+        return Intent("get", intent.ids) if len(intent.ids) == 1 else Intent("clarify", need="question")
+    return intent
+
+
+def is_command(text: str) -> bool:
+    """Whether a text begins with a verb that asks for something."""
+    return _STRONG.match(text) is not None
+
+
+_AT_ONCE = CHANGING - ASKING - {"create"}
+"""Intents that change a task without asking."""
 
 
 def _of(phrase: Phrase, slots: dict[str, str | None], items: list[Item], said: Context) -> Intent | None:
@@ -177,39 +178,47 @@ def _of(phrase: Phrase, slots: dict[str, str | None], items: list[Item], said: C
     if make is not None:
         return make(given, items, said)
     if "ref" not in given:
-        return Intent("clarify", need="task")
+        return Intent("clarify", need="task", goal=phrase.intent)
     meant = refer(given["ref"], items, said.shown, said.last)
-    if phrase.strict and not (meant.sure and re.search(r"\d", given["ref"]) and meant.ids):
+    by_number = meant.sure and re.search(r"\d", given["ref"]) is not None
+    if phrase.strict and not (by_number and meant.ids):
         return None
     if phrase.intent == "complete" and len(meant.ids) > 1 and not re.search(r"\d", given["ref"]):
         open_ = {item.id for item in items if item.status not in ("completed", "failed")}
         ids = tuple(one for one in meant.ids if one in open_)
         meant = meant._replace(ids=ids, all=False, status="" if ids else "pending")
-    return _about(phrase.intent, meant, given)
+    intent = done_to(meant, phrase.intent, title_of(given.get("title", "")), given.get("priority", ""))
+    if phrase.doubtful and not by_number and not intent.need:
+        return msgspec.structs.replace(intent, doubtful=True)
+    return intent
 
 
-def _about(name: str, meant: Meant, given: dict[str, str]) -> Intent:
-    """What is to be done with the tasks that are meant, if that is sure."""
-    if not meant.sure or not meant.ids:
+def done_to(meant: Meant, name: str, title: str = "", priority: str = "") -> Intent:
+    """What is to be done with the tasks that are meant: doubtful where they are not sure.
+
+    Args:
+        meant: The tasks.
+        name: What is wanted of them.
+        title: The new title, if they are renamed.
+        priority: How urgent they become, if that is changed, as people say it.
+    """
+    priority = words.PRIORITIES.get(priority.lower(), priority.lower())
+    known = Intent(name, meant.ids, title=title, priority=priority, doubtful=not meant.sure and name != "get")
+    if not meant.ids or (len(meant.ids) > 1 and (not meant.sure or name in ("update", "get"))):
         need = "which" if len(meant.ids) > 1 else "task"
-        return Intent("clarify", ids=meant.ids, need=need, missing=meant.missing, status=meant.status)
-    if name in ("update", "get") and len(meant.ids) > 1:
-        return Intent("clarify", ids=meant.ids, need="which")
-    if name == "update":
-        title = _title(given.get("title", ""))
-        return Intent("update", meant.ids, title=title) if title else Intent("clarify", meant.ids, need="title")
-    if name == "priority":
-        word = given["priority"].lower()
-        return Intent("priority", meant.ids, priority=words.PRIORITIES.get(word, word))
-    return Intent(name, meant.ids, all=meant.all and name == "delete")
+        return msgspec.structs.replace(
+            known, name="clarify", need=need, goal=name, doubtful=False, missing=meant.missing, status=meant.status
+        )
+    if name == "update" and not title:
+        return Intent("clarify", meant.ids, need="title", goal=name)
+    return msgspec.structs.replace(known, all=meant.all and name == "delete")
 
 
 def _created(given: dict[str, str], _items: list[Item], _said: Context) -> Intent:
     titles = _titles(given.get("title", ""))
-    if not titles:
-        return Intent("clarify", need="title")
     word = given.get("priority", "").lower()
-    return Intent("create", titles=titles, priority=words.PRIORITIES.get(word, word))
+    known = Intent("create", titles=titles, priority=words.PRIORITIES.get(word, word))
+    return known if titles else msgspec.structs.replace(known, name="clarify", need="title", goal="create")
 
 
 def _wished(given: dict[str, str], items: list[Item], said: Context) -> Intent:
@@ -217,7 +226,7 @@ def _wished(given: dict[str, str], items: list[Item], said: Context) -> Intent:
     inner = _one(given["title"], items, said)
     if inner.name == "list" or (inner.ids and re.search(r"#?\d", given["title"]) and inner.name in CHANGING):
         return inner
-    return _created(given, items, said)
+    return TALK if _pattern(words.NO_WISH).fullmatch(given["title"]) else _created(given, items, said)
 
 
 def _listed(given: dict[str, str], _items: list[Item], _said: Context) -> Intent:
@@ -237,21 +246,31 @@ _MAKERS: dict[str, Callable[[dict[str, str], list[Item], Context], Intent]] = {
 
 
 def _titles(text: str) -> tuple[str, ...]:
-    """The titles in what is to be added: lines, parts between semicolons, or parts that begin with the same word."""
+    """The titles in what is to be added, without words that name nothing, such as "it" and "one more"."""
+    titles = [(title_of(part), '"' in part) for part in parts_of(text)]
+    return tuple(title for title, quoted in titles if title and (quoted or not _names_nothing(title)))
+
+
+def _names_nothing(title: str) -> bool:
+    rest = set(title.lower().split()) - words.ARTICLES
+    return bool(rest) and rest <= words.PLACEHOLDERS
+
+
+def parts_of(text: str) -> list[str]:
+    """The parts of what is to be added: lines, parts between semicolons, or parts that begin with the same word."""
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) > 1 or ";" in _QUOTED.sub("", text):
         parts = [part for line in lines for part in (line.split(";") if '"' not in line else [line])]
-        return tuple(title for part in parts if (title := _title(_BULLET.sub("", part))))
+        return [_BULLET.sub("", part) for part in parts]
     if not _QUOTED.search(text):
         parts = [part.strip() for part in re.split(r",\s*(?:and\s+)?|\s+and\s+", text) if part.strip()]
         firsts = {part.split()[0].lower() for part in parts}
         if len(parts) > 1 and len(firsts) == 1 and all(len(part.split()) > 1 for part in parts):
-            return tuple(_title(part) for part in parts)
-    title = _title(text)
-    return (title,) if title else ()
+            return parts
+    return [text]
 
 
-def _title(text: str) -> str:
+def title_of(text: str) -> str:
     """A title as it was meant: without quotes around it, and without "to my list"."""
     text = _pattern(rf"\s+(?:to|on|onto|in|into) (?:{words.PLACE}|(?:my|the|our) (?:tasks|to-?dos))$").sub(
         "", text.strip()
@@ -262,13 +281,28 @@ def _title(text: str) -> str:
 
 
 def _in_the_past(text: str, items: list[Item]) -> Intent | None:
-    """ "I bought milk" completes "Buy milk": only where an open title says just that."""
-    found = _PAST.fullmatch(text)
-    if found is None:
-        return None
-    past = found["past"].lower()
-    if past not in words.IRREGULAR and not past.endswith("ed"):
-        return None
-    is_open = [item for item in items if item.status not in ("completed", "failed")]
-    meant = by_words(f"{past}{found['rest']}", is_open, floor=SURE_OF_PAST)
-    return Intent("complete", meant.ids) if meant.sure and len(meant.ids) == 1 else None
+    """ "I bought milk" and "milk was bought" complete "Buy milk"; if the title says more, or the text less, with doubt.
+
+    "Ann called" may be no call of the person's, and "read the book" is only the title.
+    """
+    for pattern in (_PAST, _PASSIVE):
+        found = pattern.fullmatch(text)
+        if found is None:
+            continue
+        given = {"who": None, "is": None} | found.groupdict()
+        past = found["past"].lower()
+        if past not in words.IRREGULAR and not past.endswith("ed"):
+            continue
+        titles = [
+            item
+            for item in items
+            if item.status not in ("completed", "failed") and (given["who"] or past not in item.title.lower().split())
+        ]
+        what = f"{past} {found['what']}"
+        same = tuple(item.id for item in titles if says_just(item.title, what))
+        if len(same) == 1:
+            return Intent("complete", same, doubtful=pattern is _PASSIVE and not given["is"])
+        meant = by_words(what, titles)
+        if pattern is _PAST and meant.sure and len(meant.ids) == 1:
+            return Intent("complete", meant.ids, doubtful=True)
+    return None

@@ -1,6 +1,6 @@
-"""Which tasks somebody means: by numbers, places in what was shown, "it", all of a kind, or words of the title.
+"""Which tasks a reference means: by numbers, places in what was shown, "it", all of a kind, or words of the title.
 
-Never a guess between two: where several fit equally, all of them are told.
+Never a guess: where several titles fit equally all of them are returned, and one that only resembles is not `sure`.
 """
 
 import re
@@ -20,9 +20,11 @@ class Item(NamedTuple):
 
 
 class Meant(NamedTuple):
-    """The tasks that are meant: `ids` if `sure`, else those between which nothing decides; `all` of the list.
+    """The tasks that are meant: `ids` if `sure`; `all` of the list.
 
-    Where there is none, `missing` are the numbers that no task has, or `status` is the one that no task has.
+    Without `sure`, several ids are those between which nothing decides, and a single one is the task whose title only
+    resembles the words. Without ids, `missing` are the numbers that no task has, or `status` is the one that no task
+    has.
     """
 
     ids: tuple[str, ...] = ()
@@ -37,13 +39,17 @@ FLOOR, FLOOR_ONE = 0.7, 0.74
 """How well the words of a reference have to fit a title: several words, and a single one."""
 MARGIN = 0.08
 """How much better than the next one the best title has to fit."""
-SURE_OF_PAST = 0.9
+_SLIP = 0.95
+"""How well a word fits that is surely another one misspelt: from here on a reference leaves no doubt."""
 _SIMILAR = 0.6
 _MOST_WORDS = 24
+"""Longest reference, and how much of a title is compared, in words."""
 _MANY = 200
 """In longer lists misspelt words are not looked for."""
-_BEGINNING, _TYPED = 3, 4
-"""So many letters a word needs to count as the beginning of another, or as a misspelt one."""
+_TYPED, _SURELY_TYPED = 4, 6
+"""Fewest letters of a word that may be another one misspelt, and that surely is if it only has a slip."""
+_CUT = "~"
+"""Ends a stem that lost its ending: "settled" and "settle" have the same one."""
 
 _NUMBER = r"(?:(?:tasks?|to-?dos?|items?|numbers?|no\.?|nr\.?)\s+)*(?:#\s*)?(\d{1,15})"
 _NUMBERS = re.compile(rf"(?:the )?{_NUMBER}(?:(?:\s*,\s*(?:and )?|\s+and\s+|\s*&\s*|\s+){_NUMBER})*", re.I)
@@ -126,57 +132,84 @@ def shown_status(status: str) -> str:
     return "completed" if status == "completed" else "pending"
 
 
-def by_words(ref: str, items: list[Item], *, floor: float = 0.0) -> Meant:
-    """The tasks whose titles fit these words best."""
+def by_words(ref: str, items: list[Item]) -> Meant:
+    """The tasks whose titles fit these words best; sure of one that has each of the words."""
     exact = tuple(item.id for item in items if item.title.casefold() == ref.casefold())
     if len(exact) == 1:
         return Meant(exact, True)
     asked = _words(ref)
-    if not asked:
+    if not 0 < len(asked) <= _MOST_WORDS:
         return NOBODY
     near = len(items) <= _MANY
-    floor = floor or (FLOOR_ONE if len(asked) == 1 else FLOOR)
-    scored = sorted(
-        ((score, item.id) for item in items if (score := _likeness(asked, _words(item.title), near=near)) >= floor),
-        key=lambda one: -one[0],
-    )
-    best = tuple(name for score, name in scored if score > scored[0][0] - MARGIN)
-    return Meant(best, len(best) == 1)
+    floor = FLOOR_ONE if len(asked) == 1 else FLOOR
+    fits = [(*_likeness(asked, _words(item.title), near=near), item.id) for item in items]
+    scored = sorted((one for one in fits if one[0] >= floor), key=lambda one: -one[0])
+    best = [one for one in scored if one[0] > scored[0][0] - MARGIN]
+    return Meant(tuple(name for _, _, name in best), len(best) == 1 and best[0][1] >= _SLIP)
+
+
+def says_just(title: str, text: str) -> bool:
+    """Whether a title and a text have the same words, in any order and form."""
+    pairs = ((_words(title), _words(text)), (_words(text), _words(title)))
+    return all(one and all(any(_is_same(word, other) for other in two) for word in one) for one, two in pairs)
 
 
 @lru_cache(4096)
 def _words(text: str) -> tuple[str, ...]:
     words = [_stem(word) for word in _WORD.findall(text.casefold()) if word not in SMALL]
-    return tuple(words[:_MOST_WORDS])
+    return tuple(words[: _MOST_WORDS + 1])
 
 
 def _stem(word: str) -> str:
     word = IRREGULAR.get(word, word).removesuffix("'s")
-    for ending in ("ing", "ed", "es", "s"):
+    for ending, cut in (("ing", _CUT), ("ed", _CUT), ("es", _CUT), ("s", "")):
         if word.endswith(ending) and len(word) > len(ending) + 2:
-            return word.removesuffix(ending)
+            return word.removesuffix(ending) + cut
     return word
 
 
-def _likeness(asked: tuple[str, ...], title: tuple[str, ...], *, near: bool) -> float:
-    """How well each asked word is found in a title: 1 if all are. Words of the title that nobody said count little."""
+def _likeness(asked: tuple[str, ...], title: tuple[str, ...], *, near: bool) -> tuple[float, float]:
+    """How well the asked words are found in a title, on the average and the worst of them: 1 if all are.
+
+    Words of the title that nobody said count little.
+    """
     if not title:
-        return 0.0
-    total = sum(max([_alike(word, other, near) for other in title]) for word in asked) / len(asked)
-    return total - 0.04 * (1 - min(1.0, len(asked) / len(title))) if total else 0.0
+        return 0.0, 0.0
+    found = [max([_alike(word, other, near) for other in title]) for word in asked]
+    total = sum(found) / len(asked)
+    return total - 0.04 * (1 - min(1.0, len(asked) / len(title))), min(found)
+
+
+def _is_same(word: str, other: str) -> bool:
+    """Whether two stems are of one word: "settl~" of "settled" is "settle", and "plann~" is "plan"."""
+    for cut, whole in ((word, other), (other, word)):
+        root = cut.removesuffix(_CUT)
+        if root != cut and whole in (root, f"{root}e", root[:-1] if root[-1:] == root[-2:-1] else root):
+            return True
+    return word == other
 
 
 @lru_cache(16_384)
 def _alike(word: str, other: str, near: bool) -> float:
-    if word == other:
+    if _is_same(word, other):
         return 1.0
-    short, long = sorted((word, other), key=len)
-    if len(short) >= _BEGINNING and long.startswith(short):
-        return 0.95
-    if len(short) < _TYPED or word[0] != other[0] or not near:
+    if min(len(word), len(other)) < _TYPED or word[0] != other[0] or not near:
         return 0.0
+    if _has_slip(word, other):
+        return _SLIP
     common = sum(min(word.count(letter), other.count(letter)) for letter in set(word))
     if 2 * common / (len(word) + len(other)) < _SIMILAR:
         return 0.0
     ratio = SequenceMatcher(None, word, other, autojunk=False).ratio()
-    return ratio if ratio >= _SIMILAR else 0.0
+    return min(ratio, _SLIP - 0.01) if ratio >= _SIMILAR else 0.0
+
+
+def _has_slip(word: str, other: str) -> bool:
+    """Whether one long word is the other with a letter left out or two letters swapped."""
+    short, long = sorted((word, other), key=len)
+    if len(short) < _SURELY_TYPED:
+        return False
+    if len(short) == len(long):
+        first, *more = [at for at in range(len(long)) if short[at] != long[at]]
+        return more == [first + 1] and short[first : first + 2] == long[first : first + 2][::-1]
+    return any(long[:at] + long[at + 1 :] == short for at in range(len(long)))

@@ -13,7 +13,7 @@ PRIORITIES = {"top": "high", "medium": "normal"}
 """A priority as people say it → ours, where they differ."""
 
 POLITE = (
-    r"(?:hey|hi|hello|ok|okay|so|well|now|please|pls|kindly|just|also)(?:[ ,.!]+| there[ ,.!]+)"
+    r"(?:hey|hi|hello|ok|okay|so|well|now|please|pls|kindly|just|also|oops|whoops|actually)(?:[ ,.!]+| there[ ,.!]+)"
     r"|good (?:morning|afternoon|evening|day)[ ,.!]+"
     r"|(?:thanks|thank you|thx)(?: a lot| so much| very much)?[,.!]+ *"
     r"|(?:can|could|would|will) (?:you|u) (?:please |kindly |just )?"
@@ -21,31 +21,73 @@ POLITE = (
 )
 """What may stand in front of a request."""
 
+ASKS_NICELY = r"(?:please|pls|can|could|would|will)\b"
+"""What of it makes a request of a question: "can you add milk?"."""
+
 THANKS = r"[ ,.!]+(?:please|pls|thanks|thank you|thx)[.!?]*"
 """What may stand behind one."""
 
 SURE = (
-    r"[ ,.;!-]+(?:(?:and )?(?:yes|yep|i'm sure|i am sure|i'm certain|confirmed|definitely|don't ask"
-    r"|no need to ask)[ ,.!]*)+"
+    r"[ ,.;!-]+(?:(?:and )?(?:yes|yep|i(?:'m| am) (?:sure|certain)(?: (?:of|about) (?:it|that|this))?|confirmed"
+    r"|definitely|don't ask|no need to ask)[ ,.!]*)+"
 )
 """How somebody agrees in the same message."""
 
+_IT = r"(?:it|them|that|this|those)"
 _AGREEING = (
     r"(?:yes|y|ye|yep|yup|yeah|ya|sure|of course|ok|okay|k|fine|alright|all right|right|correct|confirm|confirmed"
     r"|certainly"
     r"|definitely|absolutely|affirmative|go ahead|go for it|do it|do that|please do|please|proceed|that's right"
-    r"|that's fine|i'm sure|i am sure|sounds good|(?:delete|remove|rename|change|clear) (?:it|them|that|this|those|all)"
-    r"|thanks|thank you)"
+    r"|that's fine|i'm sure|i am sure|sounds good|thanks|thank you{own})"
 )
+_DOING = {
+    "delete": "delete|remove|clear",
+    "update": "rename|change",
+    "complete": "complete|finish",
+    "start": "start",
+    "reopen": "reopen",
+}
+"""What was asked about → the verbs that agree to it and to nothing else."""
 _REFUSING = (
     r"(?:no|n|nope|nah|no way|never mind|nevermind|cancel|cancel (?:it|that)|stop|abort|don't|do not|dont"
-    r"|don't do (?:it|that)|leave (?:it|them)|keep (?:it|them)|forget it|not now|not yet|rather not|better not|wait"
-    r"|hold on|thanks|thank you|please|sorry|i changed my mind)"
+    rf"|don't (?:do|{'|'.join(_DOING.values())}) {_IT}|leave (?:it|them)|keep (?:it|them)|forget it|not now|not yet"
+    r"|rather not|better not|wait|hold on|thanks|thank you|please|sorry|i changed my mind)"
 )
-YES = rf"{_AGREEING}(?:[ ,.!]+{_AGREEING})*[.! ]*"
 NO = rf"{_REFUSING}(?:[ ,.!]+{_REFUSING})*[.! ]*"
 NEITHER = r"(?:thanks|thank you|please|wait|hold on|sorry)(?:[ ,.!]+(?:thanks|thank you|please|wait|sorry))*[.! ]*"
 """Politeness alone answers nothing."""
+
+
+def agreement(name: str) -> str:
+    """The words that agree to a question about this: another verb is another request."""
+    own = rf"|(?:{_DOING[name]}) {_IT}" if name in _DOING else ""
+    one = _AGREEING.replace("{own}", own)
+    return rf"{one}(?:[ ,.!]+{one})*[.! ]*"
+
+
+CORRECTING = rf"(?:{_REFUSING}(?:\s*[,.;:!]+| [–-])\s*|i mean(?:t)? )"
+"""What stands in front of something else than what was asked about: "no, the dentist"."""
+CORRECTING_LOOSELY = r"(?:(?:no|nope|nah|wait|sorry|not (?:that|this|those)(?: one| task)?)[ ,]+|not [^,;.!?]+[,;.]\s*)"
+"""The same where a title is not what was asked for: "no milk" may be one."""
+INSTEAD = r"[ ,]+(?:instead|rather)[.! ]*"
+"""What may stand behind it."""
+
+GREETING = r"(?:hi|hello|hey|good (?:morning|afternoon|evening|day|night)|bye|goodbye)(?: there)?[.! ]*"
+NAMING = r"(?:(?:call|name) (?:it|that|this)|(?:it|that|this)(?:'s| is| should be| shall be) (?:called|named)|to) "
+"""What may stand in front of a title that was asked for."""
+NO_TITLE = r"(?:hm+|i (?:don't|do not) know|dunno|no idea|not sure|what|why|how|who|where|when)\b.*"
+"""No title, when one was asked for."""
+PLACEHOLDERS = frozenset(
+    "it that this them those these another more some something else new any thing things task tasks".split()
+)
+"""Words that name no task that is to be added, with articles or without."""
+ARTICLES = frozenset("a an the and one ones".split())
+NO_WISH = (
+    r"(?:(?:talk|chat|go|leave|run|stop|wait|sleep)(?:,? (?:now|here|soon))*(?:[ ,.!]+(?:bye|goodbye|see you|sorry))?"
+    r"|(?:admit|confess|know|not)\b.*|say(?:,| that\b| this\b| it\b| you\b| i\b).*"
+    r"|(?:think about|sleep on) (?:it|that|this))"
+)
+"""What people need to do that is no task."""
 
 SMALL = frozenset(
     "a an the my our your this that these those to for of on in at with and task tasks todo todos item one number"

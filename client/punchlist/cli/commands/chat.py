@@ -267,7 +267,7 @@ class _Talk:
         finally:
             self._answering = None
         self._show(self._answer)
-        return REFUSED if self._answer.get("asks") or self._answer.get("refused") else 0
+        return REFUSED if any(self._answer.get(one) for one in ("asks", "needs", "refused")) else 0
 
     def _show(self, answer: dict[str, Any]) -> None:
         context = self._context

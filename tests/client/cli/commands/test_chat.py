@@ -25,6 +25,21 @@ def test_a_question_has_exit_code_1_and_the_next_turn_of_the_same_list_answers_i
     assert punch("chat", "yes").out == "Deleted task: buy milk\n"
 
 
+def test_a_rename_shows_both_titles(punch: Any) -> None:
+    punch("add", "buy milk")
+    asked = punch("chat", "rename 1 to buy \x1b[31moat milk")
+    assert asked.lines[0] == r"  #1 buy milk → buy \x1b[31moat milk" and asked.code == 1
+    assert punch("chat", "--json", "delete 1").json["about"] == ["#1 buy milk"]
+
+
+def test_which_one_is_answered_by_the_next_run(punch: Any) -> None:
+    punch("add", "buy milk")
+    punch("add", "buy bread")
+    assert punch("chat", "done with buy").code == 1
+    assert punch("chat", "maybe").code == 1, "it is asked again"
+    assert punch("chat", "bread").out == "Completed task: buy bread\n"
+
+
 def test_lines_of_a_pipe_are_turns_of_one_thread(punch: Any) -> None:
     told = punch("chat", stdin="add buy milk\n\ndelete 1\nyes\nshow my tasks\n")
     assert told.code == 0 and told.err == ""
