@@ -74,7 +74,7 @@ def test_an_address_or_a_space_that_can_not_be_used_is_told_with_the_next_step(p
         assert refused.code == 1 and told in refused.err and "Errno" not in refused.err
 
 
-def test_the_files_of_a_server_are_written_once_for_their_owner_alone(run: Punch, home: Path) -> None:
+def test_the_files_of_a_server_are_for_their_owner_alone(run: Punch, home: Path) -> None:
     words = ("space", "server", "team", "--host", "lists.example.org", "--member", "ann", "--reader", "ci")
     written = run(*words, "--to", "here")
     assert written.code == 0
@@ -83,15 +83,13 @@ def test_the_files_of_a_server_are_written_once_for_their_owner_alone(run: Punch
     assert all(stat.S_IMODE((home / "here" / name).stat().st_mode) == 0o600 for name in names)
     assert "sync_interval: always" in (home / "here" / "nats.conf").read_text()
     assert "punch space add team tls://lists.example.org --creds ann.creds" in written.out
-    again = run(*words, "--to", "here")
-    assert again.code != 0 and "is there: move it away" in again.err
 
 
 def test_three_servers_get_a_configuration_each_and_two_are_refused(run: Punch, home: Path) -> None:
     hosts = [word for name in "abc" for word in ("--host", f"{name}.example.org")]
     assert run("space", "server", "team", *hosts, "--member", "ann").code == 0
     assert (home / "team-server" / "nats-3.conf").exists()
-    assert "one --host, or three" in run("space", "server", "team", *hosts[:4], "--member", "ann").err
+    assert "one --host, or three" in run("space", "server", "two", *hosts[:4], "--member", "ann").err
 
 
 @pytest.mark.parametrize(
@@ -122,17 +120,13 @@ def test_who_watches_a_list_sees_it_leave_the_space_without_asking(punch: Punch,
     assert "seen: no longer followed here, changes are refused" in punch("list", "all").out
 
 
-def test_the_sql_of_a_space_and_creds_are_written_once_and_readable_by_their_owner_alone(
-    punch: Punch, tmp_path: Path
-) -> None:
+def test_the_sql_of_a_space_and_creds_are_readable_by_their_owner_alone(punch: Punch, tmp_path: Path) -> None:
     place = tmp_path / "out"
     words = ("space", "server", "team", "--postgres", "punchlist", "--host", "db.example.org", "--to", str(place))
     told = punch(*words, "--member", "ann", "--reader", "bob")
     assert "punch space add team postgres://ann@db.example.org/punchlist --creds ann.creds" in told.out
     assert {path.name for path in place.iterdir()} == {"ann.creds", "bob.creds", "postgres.sql"}
     assert {stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()} == {0o600}
-    again = punch(*words, "--member", "ann")
-    assert again.code != 0 and "is there" in again.err
     assert "--postgres" in punch(*words[:3], "--postgres", "a b", "--host", "db", "--member", "ann").err
 
 
