@@ -881,6 +881,24 @@ async def test_a_machine_that_was_away_while_a_list_was_deleted_erases_it_and_fo
         await ended(a, again)
 
 
+async def test_a_deleted_list_that_a_space_lost_offers_no_repair(tmp_path: Path) -> None:
+    with anyio.fail_after(60):
+        space = MemorySpace()
+        a = Machine("ann", space, LIST, data_dir=str(tmp_path))
+        await a.call(add("one"))
+        before = list(space.posts[LIST])
+        await deleted(a)
+        await erased(space)
+        for posts, advice in ((before, f"punch share {LIST} --repair"), ([], f"punch leave {LIST}")):
+            space.posts[LIST] = posts
+            a.lanes.lanes[LIST].compare()
+            await a.becomes(LIST, "diverged")
+            while advice not in (told := await a.refused(add("more"))).message:  # noqa: ASYNC110 - no such event
+                await anyio.sleep(0.05)
+            assert "was deleted" in told.message
+        await a.stop()
+
+
 def test_a_change_that_is_larger_than_a_post_is_refused_and_small_ones_beside_it_are_made() -> None:
     async def story(space: MemorySpace) -> None:
         space.max_bytes = 3_000
