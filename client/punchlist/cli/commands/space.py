@@ -8,6 +8,7 @@ from typing import Any
 from punchlist.cli.argument_types import positive
 from punchlist.cli.arguments import YES, Argument, Usage, flag, value
 from punchlist.cli.context import Context
+from punchlist.cli.deletions import deletion
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import UsageError, show_error
 from punchlist.cli.render import moment, product
@@ -164,6 +165,8 @@ def _state(space: dict[str, Any], style: Style) -> str:
 
 
 def _list_state(one: dict[str, Any]) -> str:
+    if (deleted := one.get("deleted")) is not None:
+        return f"version {one.get('version', 0)}, {deletion(deleted)}"
     reason = f": {safe(one['reason'])}" if one.get("reason") else ""
     told = {"offline": "offline: changes are refused, reading goes on", "behind": "catching up"}
     return f"version {one.get('version', 0)}, {told.get(one['state'], one['state'])}{reason}"
@@ -203,6 +206,9 @@ def _details(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]:
         for one in space.get("lists", ()):
             counts = f"; {one.get('posts', 0)} posts from here, {one.get('conflicts', 0)} behind another's"
             yield f"  list {safe(one['conversation'])}: {_list_state(one)}{counts}"
+        for one in space.get("machines", ()):
+            lists = f", with {', '.join(map(safe, one['lists']))}" if one.get("lists") else ""
+            yield f"  machine {safe(one['member'].rpartition('_')[0])}: last seen {moment(one['seen_at'])}{lists}"
 
 
 def run_remove(context: Context) -> int:
