@@ -133,7 +133,9 @@ class _Nats(_Engine):
     def apply(self, files: list[str], *, is_new: bool) -> str:
         if is_new:
             return "give each server its nats.conf, a certificate and its key: /etc/nats/cert.pem, /etc/nats/key.pem"
-        return f"put {' '.join(files)} in place, then on each server: nats-server --signal reload (nobody else notices)"
+        return (
+            f"put {' '.join(files)} in place, then on each server: nats-server --signal reload (others stay connected)"
+        )
 
 
 class _Postgres(_Engine):

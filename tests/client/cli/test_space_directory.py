@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from punchlist_testing.hearing import PATIENCE_S, Hearing, heard
@@ -17,6 +18,7 @@ from punchlistd.shared.nats import NatsLog
 from punchlistd.shared.nats_check import prepare
 from punchlistd.shared.port import Forbidden, SharedLog
 from punchlistd.shared.postgres import PostgresLog
+from punchlistd.shared.postgres_link import connect
 from punchlistd.shared.spaces import Space
 
 Punch = Callable[..., Any]
@@ -121,7 +123,7 @@ async def test_nats_members_come_and_go_while_others_stay_connected(server: Punc
 def test_everything_else_in_nats_conf_stays_byte_for_byte(server: Punch, home: Path) -> None:
     server("--host", "lists.example.org", "--member", "ann", "--reader", "bob")
     conf = home / "team-server" / "nats.conf"
-    edited = conf.read_text().replace("port: 4222", "port: 14222 // ours, { not 4222 }")
+    edited = conf.read_text().replace("port: 4222", "port: 14222 // ours, { not 4222")
     edited = edited.replace("jetstream: enabled", "\"jetstream\": 'enabled' # ]")
     edited = edited.replace("      # ann, member", "      {user: old, password: 'x}'}, # by hand\n      # ann, member")
     conf.write_text(edited)
@@ -240,7 +242,10 @@ class Postgres:
             self.server.sql((self.folder / "postgres.sql").read_text())
 
     def log(self, name: str) -> PostgresLog:
-        return PostgresLog(Space("team", (self.server.url(name),), creds=given(self.folder, name)), f"{name}_1")
+        return PostgresLog(self.space(name), f"{name}_1")
+
+    def space(self, name: str) -> Space:
+        return Space("team", (self.server.url(name),), creds=given(self.folder, name))
 
 
 @needs_postgres
@@ -256,8 +261,11 @@ async def test_postgres_members_come_and_go_while_others_stay_connected(server: 
             async with connected(place.log("carol")) as (carol, of_carol):
                 await post(ann, "n1")
                 await post(carol, "n2")
+                open_one = await connect(place.space("carol"), running.url("carol"), "test")
                 server("--without", "carol")
                 place.run()
+                with anyio.fail_after(PATIENCE_S):
+                    await open_one.ended.wait()
                 await of_carol.link("refused", "unauthorized")
             await post(ann, "n3")
             server("--without", "ann", "--reader", "ann")

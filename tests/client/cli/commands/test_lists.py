@@ -42,7 +42,9 @@ def test_a_deleted_list_says_who_deleted_it_and_when(punch: Any) -> None:
     again = punch("add", "Bread", "-c", "old")
     assert (again.code, "old was deleted by bob on" in again.err) == (0, True)
     assert "this started it again" in again.err
-    assert "deleted" not in punch("add", "Milk", "-c", "old").err + punch("list", "-c", "old").out
+    assert "deleted" not in punch("add", "Milk", "-c", "old").err
+    punch("rm", "1", "2", "-c", "old", "--yes")
+    assert "no tasks" in (told := punch("list", "-c", "old").out) and "deleted" not in told
 
 
 def test_an_emptied_list_is_not_called_deleted(punch: Any) -> None:
