@@ -49,7 +49,10 @@ _ROWS = (
     ErrorKind("forbidden", -32011, "Outside the connection's user scope, or another's to do.", ("what",)),
     ErrorKind("shutting_down", -32012, "The daemon is stopping; reconnect and retry."),
     ErrorKind(
-        "confirmation_required", -32013, "Repeat the call with confirm: token.", ("token", "summary", "expires_at")
+        "confirmation_required",
+        -32013,
+        "Repeat the call with confirm: token.",
+        ("token", "summary", "expires_at", "space"),
     ),
     ErrorKind("gap", -32014, "Events after that position can't be had any more.", ("after", "first")),
     ErrorKind("wrong_epoch", -32015, "The position belongs to another log.", ("epoch", "expected")),

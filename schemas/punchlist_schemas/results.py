@@ -224,13 +224,17 @@ class ApplyResult(Written, frozen=True, kw_only=True):
 
 
 class ConfirmationResult(Result, frozen=True, kw_only=True):
-    """What a token stands for: repeat `method` with `params` and `confirm` to do it. `expires_at` in milliseconds."""
+    """What a token stands for: repeat `method` with `params` and `confirm` to do it. `expires_at` in milliseconds.
+
+    `space` names the space of a shared list that would be deleted on every machine.
+    """
 
     method: str
     params: msgspec.Raw
     summary: str
     conversation: str
     expires_at: int
+    space: str = ""
 
 
 class TaskGetResult(Result, frozen=True, kw_only=True):

@@ -75,13 +75,21 @@ class ListLeave(Place, frozen=True, kw_only=True):
     keep_as: ConversationId | None = None
 
 
+class Deletion(Result, frozen=True, kw_only=True):
+    """When a list was deleted, in milliseconds since 1970, and the actor who did it. Any change begins it anew."""
+
+    at: int
+    by: str = ""
+
+
 class SharedListView(Result, frozen=True, kw_only=True):
     """A list in a space, as this machine knows it.
 
     `state` is `current` where it may be changed; `offline` while the space can't be reached, `behind` until the newest
     changes are here; `sharing` until its history is in the space, `left` once it is followed no more; else it takes no
     changes. `reason` says what to do where nothing gets better by itself. `posts` and `conflicts` count what
-    was posted from here since the daemon's start, and how often another machine came first.
+    was posted from here since the daemon's start, and how often another machine came first. `deleted` is set from its
+    deletion until it is begun anew.
     """
 
     conversation: str
@@ -90,6 +98,15 @@ class SharedListView(Result, frozen=True, kw_only=True):
     posts: int = 0
     conflicts: int = 0
     reason: str = ""
+    deleted: Deletion | None = None
+
+
+class MachineView(Result, frozen=True, kw_only=True):
+    """Another machine of a space: the latest sign of life since this daemon's start, and the lists it came with."""
+
+    member: str
+    seen_at: int
+    lists: tuple[str, ...] = ()
 
 
 class SpaceView(Result, frozen=True, kw_only=True):
@@ -97,6 +114,7 @@ class SpaceView(Result, frozen=True, kw_only=True):
 
     `kind` and `reason` say why it is not up, for programs and for people. `since` is when this state began,
     `round_trip_ms` about how long a change takes. `unchecked` names what nobody could find out when it was added.
+    `machines` are the others that were heard of, the latest first; those that may only read give no sign of life.
     """
 
     space: str
@@ -117,6 +135,7 @@ class SpaceView(Result, frozen=True, kw_only=True):
     monitors: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
     lists: tuple[SharedListView, ...] = ()
+    machines: tuple[MachineView, ...] = ()
 
 
 class SpaceResult(Result, frozen=True, kw_only=True):

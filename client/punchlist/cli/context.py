@@ -8,6 +8,7 @@ from punchlist import __version__, plain_json, project
 from punchlist.cli import wire
 from punchlist.cli.failure import UnknownList, UsageError
 from punchlist.cli.person import person
+from punchlist.cli.render import may_restart
 from punchlist.cli.style import Style, style_of, write
 from punchlist.launch import Target
 from punchlist.text import safe, safe_block, safe_json, task_id
@@ -152,6 +153,16 @@ class Context:
             self.note_cut(damaged["seq"], damaged["reason"])
         return result
 
+    def deletion(self, result: "dict[str, Any]") -> str:
+        """When the list that `task.list` has shown was deleted, and by whom; nothing if it was not."""
+        if result["tasks"] or not result["version"] or "damaged" in result:
+            return ""
+        from punchlist.cli import deletions
+
+        return deletions.deletion_note(
+            self.send("event.read", deletions.first_event(self.conversation)), result["version"]
+        )
+
     def note_cut(self, seq: int, reason: str) -> None:
         """What the daemon shows of the list ends at damage: the command says so at its end, and fails."""
         self.cut = (
@@ -170,6 +181,12 @@ class Context:
         named = self.args.conversation
         may_be_a_slip = bool(named) and sys.stderr.isatty() and not self.version_of(named)
         result = self.send(method, given, writes=True)
+        if method == "task.add" and may_restart(result):
+            from punchlist.cli import deletions
+
+            read = self.send("event.read", deletions.first_event(self.conversation))
+            if note := deletions.restart_note(read, result, self.conversation):
+                self.note(note)
         if may_be_a_slip and self.version_of(named):
             self.note(f"new list {safe(named)}")
         return result

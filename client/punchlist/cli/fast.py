@@ -6,6 +6,7 @@ to a missing daemon or a refusal, to the full path.
 """
 
 import os
+import sys
 import time
 
 from punchlist import plain_json, project
@@ -100,8 +101,8 @@ def _list(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]
     answer = plain_json.decode(result)
     if "damaged" in answer:
         return None  # a list that is not whole needs a word about that
-    if conversation != directory.OUTSIDE and not answer.get("version"):
-        return None  # a list that nobody used yet
+    if not answer["tasks"] and (answer.get("version") or conversation != directory.OUTSIDE):
+        return None  # a list that nobody used yet, or that somebody deleted
     if "json" in options:
         return write(safe_json(result) + "\n")
     style = style_of(env, now=int(time.time() * 1000))
@@ -160,10 +161,24 @@ def _add(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]"
     result = _change("task.add", {"title": " ".join(words)}, options, env)
     if result is None:
         return None
+    _note_restart(plain_json.decode(result), options, env)
     if "json" in options:
         return write(safe_json(result) + "\n")
     style = style_of(env, now=int(time.time() * 1000))
     return write("\n".join(render.task_lines(plain_json.decode(result)["task"], style)) + "\n")
+
+
+def _note_restart(added: "dict[str, Any]", options: "dict[str, str]", env: "Mapping[str, str]") -> None:
+    """Tell a person whose addition started a list again that somebody had deleted."""
+    if render.may_restart(added) and (name := _conversation(options, env)):
+        from punchlist.cli import deletions
+
+        try:
+            read = wire.call(_target(options, env), "event.read", deletions.first_event(name))
+        except TimeoutError:
+            return  # the addition is done, whoever deleted the list before
+        if read and (note := deletions.restart_note(plain_json.decode(read), added, name)):
+            sys.stderr.write(f"{safe(note)}\n")
 
 
 def _set(status: str) -> "Callable[[list[str], dict[str, str], Mapping[str, str]], int | None]":

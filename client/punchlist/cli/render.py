@@ -194,6 +194,15 @@ def shared_note(shared: "Any") -> str:
     return f"{safe(str(shared.get('space', '')))}: {safe(told)}{when}{refused}"
 
 
+STARTED = 2
+"""Events of an addition that starts a list: its opening, and the task."""
+
+
+def may_restart(added: "Any") -> bool:
+    """Return whether a task that was added may have started a deleted list again."""
+    return added["task"]["id"] == "1" and added["version"] > STARTED
+
+
 def list_lines(  # noqa: PLR0913 - what a list can be shown with
     conversation: str,
     tasks: "Sequence[Task]",

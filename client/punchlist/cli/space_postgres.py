@@ -4,7 +4,11 @@ import base64
 import hashlib
 import hmac
 import os
+import re
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
+
+from punchlist.cli.space_server import REACHED
 
 ITERATIONS = 4096
 
@@ -31,13 +35,18 @@ def login(name: str, role: str) -> Login:
     return Login(name, role, base64.b32encode(os.urandom(25)).decode().lower())
 
 
-def sql(space: str, logins: list[Login]) -> str:
-    """What the database's owner runs once, and again with further members; it has no password, only what proves one."""
+def sql(space: str, logins: list[Login], hosts: Sequence[str] = (), database: str = "DATABASE") -> str:
+    """Return the SQL that the database's owner runs, as often as it changes.
+
+    It has no password, only what proves one.
+    """
     schema = f'"punch-{space}"'
     lines = [
         f"-- The space {space} of punchlist. As a user who may make roles, and owns the database:",
-        "--   psql --dbname DATABASE --file postgres.sql",
-        "-- It stops at the first error, as where a role of this name is there, and then nothing was changed.",
+        f"--   psql --dbname {database} --file postgres.sql",
+        "-- Running it again is harmless. It stops at the first error, as where a role of another program has a",
+        "-- member's name, and then nothing was changed.",
+        *((f"-- {REACHED}: {' '.join(hosts)}",) if hosts else ()),
         r"\set ON_ERROR_STOP on",
         "BEGIN;",
         f"CREATE SCHEMA IF NOT EXISTS {schema};",
@@ -50,17 +59,96 @@ def sql(space: str, logins: list[Login]) -> str:
         "  PRIMARY KEY (list, n)",
         ");",
         f"REVOKE ALL ON {schema}.post FROM PUBLIC;",
+        "COMMIT;",
+        "",
     ]
-    for one in logins:
-        role = f'"{one.name}"'
-        lines += [
-            f"-- {one.name}, {one.role}",
-            f"CREATE ROLE {role} LOGIN PASSWORD '{verifier(one.password)}';",
-            f"DO $$ BEGIN EXECUTE format('GRANT CONNECT ON DATABASE %I TO {role}', current_database()); END $$;",
-            f"GRANT USAGE ON SCHEMA {schema} TO {role};",
-            f"GRANT {_MAY[one.role]} ON {schema}.post TO {role};",
-        ]
-    return "\n".join([*lines, "COMMIT;", ""])
+    return edit("\n".join(lines), space, logins)
+
+
+_MEMBER = re.compile(
+    r"^-- (?P<name>[\w-]+), (?P<role>member|reader|keeper|removed)\n.*?"
+    r"(?=^-- [\w-]+, (?:member|reader|keeper|removed)$|^COMMIT;)",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def find_roles(text: str, space: str) -> dict[str, str]:
+    """Return the members of a space in the text of its SQL, with their roles.
+
+    Raises:
+        ValueError: The text is not the SQL of this space.
+    """
+    if f'CREATE SCHEMA IF NOT EXISTS "punch-{space}";' not in text or "\nCOMMIT;" not in text:
+        raise ValueError(f"no schema punch-{space}")
+    return {one["name"]: one["role"] for one in _MEMBER.finditer(text) if one["role"] != "removed"}
+
+
+def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str] = ()) -> str:
+    """Return the SQL with further members, and with the removal of some; everything else stays as it is.
+
+    The lines of a member that stop when they are run twice, as earlier versions wrote them, are written again.
+    """
+    added = {one.name for one in logins}
+
+    def edited(found: re.Match[str]) -> str:
+        name, role = found["name"], found["role"]
+        if name in added:
+            return ""
+        if name in without:
+            return _removal(space, name)
+        proof = re.search(r"^CREATE ROLE .* PASSWORD '([^']+)'", found[0], re.MULTILINE)
+        return found[0] if proof is None else _grants(space, name, role, proof[1])
+
+    text = _MEMBER.sub(edited, text)
+    before, commit, after = text.rpartition("COMMIT;")
+    return "".join(
+        [before, *(_grants(space, one.name, one.role, verifier(one.password)) for one in logins), commit, after]
+    )
+
+
+def _is_member(space: str, name: str) -> str:
+    """Return the condition that a role was let into the space, and is not its owner."""
+    return (
+        "EXISTS (SELECT FROM pg_namespace s, aclexplode(s.nspacl) a, pg_roles r"
+        f" WHERE s.nspname = 'punch-{space}' AND r.rolname = '{name}' AND a.grantee = r.oid AND s.nspowner <> r.oid)"
+    )
+
+
+def _grants(space: str, name: str, role: str, proof: str) -> str:
+    schema = f'"punch-{space}"'
+    return f"""-- {name}, {role}
+DO $$ BEGIN
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{name}') THEN
+    CREATE ROLE "{name}";
+  ELSIF NOT {_is_member(space, name)} THEN
+    RAISE EXCEPTION 'The role {name} is there and is not of the space {space}: give the member another name.';
+  END IF;
+  EXECUTE format('GRANT CONNECT ON DATABASE %I TO "{name}"', current_database());
+END $$;
+ALTER ROLE "{name}" LOGIN PASSWORD '{proof}';
+GRANT USAGE ON SCHEMA {schema} TO "{name}";
+REVOKE ALL ON {schema}.post FROM "{name}";
+GRANT {_MAY[role]} ON {schema}.post TO "{name}";
+"""
+
+
+def _removal(space: str, name: str) -> str:
+    schema = f'"punch-{space}"'
+    return f"""-- {name}, removed
+DO $$ BEGIN
+  IF {_is_member(space, name)} THEN
+    REVOKE ALL ON {schema}.post FROM "{name}";
+    REVOKE ALL ON SCHEMA {schema} FROM "{name}";
+    EXECUTE format('REVOKE ALL ON DATABASE %I FROM "{name}"', current_database());
+    BEGIN
+      PERFORM pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{name}';
+    EXCEPTION WHEN insufficient_privilege THEN
+      RAISE WARNING 'Open connections of {name} stay, without any rights in the space: pg_signal_backend ends them.';
+    END;
+    DROP ROLE "{name}";
+  END IF;
+END $$;
+"""
 
 
 def verifier(password: str) -> str:

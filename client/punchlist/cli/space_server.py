@@ -2,12 +2,17 @@
 
 import base64
 import os
+import re
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 ROLES = ("member", "reader", "keeper")
 """Who may what: read and change; read; change, and erase for good."""
 
 MAX_PAYLOAD = "8MB"
+
+REACHED = "Members reach it at"
+"""What begins the comment that names the hosts."""
 
 
 class Login(NamedTuple):
@@ -85,6 +90,7 @@ def configuration(space: str, logins: list[Login], servers: list[Server], number
         f"# A NATS server (2.14 or newer) for the space {space} of punchlist, made by `punch space server`.",
         f'server_name: "{space}-{number + 1}"',
         "port: 4222",
+        f"# {REACHED}: {' '.join(one.host for one in servers)}",
         "# The monitor, for this machine alone: punch space add ... --monitor http://127.0.0.1:8222",
         'http: "127.0.0.1:8222"',
         f"max_payload: {MAX_PAYLOAD}",
@@ -107,15 +113,86 @@ def configuration(space: str, logins: list[Login], servers: list[Server], number
             "}",
         ]
     lines += ["accounts {", f"  {_account(space)} {{", "    jetstream: enabled", "    users: ["]
-    for one in logins:
-        publish, hear = permissions(space, one)
-        lines += [
-            f"      # {one.name}, {one.role}",
-            f"      {{ nkey: {one.user}, permissions: {{",
-            f"          publish: {{ allow: [{_quoted(publish)}] }},",
-            f"          subscribe: {{ allow: [{_quoted(hear)}] }} }} }}",
-        ]
-    return "\n".join([*lines, "    ]", "  }", "}", ""])
+    text = "\n".join([*lines, "    ]", "  }", "}", ""])
+    return edit(text, space, logins) if logins else text
+
+
+class User(NamedTuple):
+    """A user of a space in the text of a configuration, with the comment that names it."""
+
+    name: str
+    role: str
+    start: int
+    end: int
+
+
+_TOKEN = re.compile(
+    r"""(?<![^\s,;{}\[\]])(?P<comment>(?:\#|//)[^\n]*)"""
+    r"""|(?P<word>"(?:\\.|[^"\\])*"|'[^']*'|[^\s{}\[\]"',;]+)|(?P<bracket>[{}\[\]])"""
+)
+_NAMED = re.compile(rf"(?:#|//)+\s*([\w-]+), ({'|'.join(ROLES)})\s*")
+
+
+def find_users(text: str, space: str) -> tuple[list[User], int]:
+    """Return the named users of a space, and where the list of its users ends.
+
+    Raises:
+        ValueError: The text has no such list.
+    """
+    listed = ["accounts", _account(space), "users"]
+    users: list[User] = []
+    path: list[str] = []
+    key, start, end = "", 0, -1
+    named: re.Match[str] | None = None
+    for token in _TOKEN.finditer(text):
+        if token.lastgroup == "comment":
+            if path == listed and (found := _NAMED.fullmatch(token[0])) is not None:
+                named, start = found, len(text[: token.start()].rstrip(" \t"))
+        elif token.lastgroup == "word":
+            key = token[0].strip("\"':=") or key
+        elif token[0] in "{[":
+            path.append(key)
+            key = ""
+        else:
+            if path == listed:
+                end = token.start()
+            elif path[:-1] == listed and named is not None:
+                rest = re.compile(r"[ \t]*,?[ \t]*\n?").match(text, token.end())
+                users.append(User(named[1], named[2], start, token.end() if rest is None else rest.end()))
+                named = None
+            del path[-1:]
+            key = ""
+    if end < 0:
+        raise ValueError(f"no users of the account {_account(space)}")
+    return users, end
+
+
+def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str] = ()) -> str:
+    """Return a configuration with further users and without some; everything else stays as it is.
+
+    Raises:
+        ValueError: The text has no list of the space's users.
+    """
+    users, _ = find_users(text, space)
+    for user in reversed(users):
+        if user.name in without:
+            text = text[: user.start] + text[user.end :]
+    if not logins:
+        return text
+    _, end = find_users(text, space)
+    before = text[:end].rstrip()
+    indent = text[len(before) : end].rpartition("\n")[2] or "    "
+    return "\n".join([before, *(line for one in logins for line in _user_lines(space, one)), indent + text[end:]])
+
+
+def _user_lines(space: str, one: Login) -> tuple[str, ...]:
+    publish, hear = permissions(space, one)
+    return (
+        f"      # {one.name}, {one.role}",
+        f"      {{ nkey: {one.user}, permissions: {{",
+        f"          publish: {{ allow: [{_quoted(publish)}] }},",
+        f"          subscribe: {{ allow: [{_quoted(hear)}] }} }} }}",
+    )
 
 
 def new_secret() -> str:

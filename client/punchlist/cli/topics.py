@@ -15,7 +15,7 @@ TOPICS = {
 
   punch list all               shows all lists
   punch list set title=NAME    names this one
-  punch list rm NAME           erases one, with its history
+  punch list rm NAME           erases one, with its history; a shared one on every machine
 """,
     "undo": """Nothing is erased: an undo adds new events, so it can be taken back as well.
 

@@ -129,7 +129,13 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "lease_held": _held,
     "lease_lost": _lost,
     "confirmation_required": _confirmation,
-    "unreachable": lambda error: "nothing was written, since this shared list's server can't be reached; reading works",
+    "unreachable": lambda error: (
+        "nothing was written, since this shared list's server can't be reached; reading works, and call it again later"
+    ),
+    "outcome_unknown": lambda error: (
+        "the change may have been made or not: look at the list, and call it again if it was not made"
+    ),
+    "shutting_down": lambda error: "the task list's service is stopping: call it again in a moment",
     "diverged": lambda error: "nothing was written: this machine's copy of the shared list differs; ask the person",
     "upgrade_needed": lambda error: "nothing was written: this shared list needs a newer punchlist; ask the person",
     "storage_full": lambda error: "the disk is full: nothing was written; reading still works",

@@ -22,14 +22,28 @@ from punchlist_schemas.results import ConfirmationResult
 from punchlist_schemas.things import FINISHED
 from punchlistd.domain.state import State
 from punchlistd.engine.calls import Caller
+from punchlistd.engine.loaded import Audience
 
 KEPT = 64
 """How many open questions one user may have; the oldest goes."""
 
 _HERE = ", on this machine alone: the space and other machines keep theirs"
 
+_MACHINES = 8
+"""How many machines a question names."""
+
 _NAMED = 5
 """How many tasks a question names."""
+
+
+def _reach(audience: Audience) -> str:
+    """Where a deletion arrives, as the end of the question."""
+    if audience.here:
+        return _HERE
+    names = audience.machines
+    named = ", ".join(names[:_MACHINES]) + (", …" if len(names) > _MACHINES else "")
+    followed = f"{_count(len(names), 'other')} followed it ({named})" if names else "no other gave a sign of life"
+    return f", on every machine of the space {audience.space}: in the last 24 hours {followed}"
 
 
 def _erased(_params: p.ConversationDelete, state: State) -> str:
@@ -100,7 +114,10 @@ ALWAYS = (p.ConversationDelete,)
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """An open question. `call` and `seen` are what it is about, `valid` and `expires` times of the monotonic clock."""
+    """An open question. `call` and `seen` are what it is about, `valid` and `expires` times of the monotonic clock.
+
+    `space` is set if a deletion arrives on other machines.
+    """
 
     user: str | None
     process: int
@@ -111,6 +128,7 @@ class _Asked(msgspec.Struct, frozen=True):
     summary: str
     valid: float
     expires: float
+    space: str = ""
 
 
 class Confirmer:
@@ -130,7 +148,13 @@ class Confirmer:
         self._asked: dict[str, _Asked] = {}
 
     def check(  # noqa: PLR0913 - a call, and on what it is asked
-        self, method: str, params: p.Mutation, state: State, caller: Caller, now_ms: int, *, here: bool = False
+        self,
+        method: str,
+        params: p.Mutation,
+        state: State,
+        caller: Caller,
+        now_ms: int,
+        audience: Audience | None = None,
     ) -> Rejection | None:
         """None if the call may go on, else the refusal that carries a token.
 
@@ -140,13 +164,15 @@ class Confirmer:
             state: the list that it would change.
             caller: who asks.
             now_ms: the wall clock in milliseconds, which only labels the token's end.
-            here: whether this changes the copy of this machine alone, of a list that others share.
+            audience: who else has the list, of one that machines share.
         """
         if not isinstance(params, p.Confirmable) or not _is_two_step(params, caller.confirm):
             return None
         if isinstance(params, p.ListReplace) and not _dropped(params, state):
             return None
-        summary = _SUMMARIES[type(params)](params, state) + (_HERE if here else "")
+        summary, space = _SUMMARIES[type(params)](params, state), ""
+        if audience is not None and isinstance(params, p.ConversationDelete):
+            summary, space = summary + _reach(audience), "" if audience.here else audience.space
         call, seen, now = _call(params, state), _seen(params, state), self._clock()
         token, process = params.confirm, _process(caller)
         asked = None if token is None else self._asked.get(token)
@@ -161,7 +187,7 @@ class Confirmer:
                 return self._question(token, asked, message, now, now_ms)
         later = now + self._later_s if params.ask else now
         asked = _Asked(
-            caller.user, process, method, call, seen, state.conversation, summary, later, now + self._valid_s
+            caller.user, process, method, call, seen, state.conversation, summary, later, now + self._valid_s, space
         )
         token = secrets.token_hex(16)
         self._make_room(caller.user, now)
@@ -174,6 +200,8 @@ class Confirmer:
             "summary": asked.summary,
             "expires_at": now_ms + int((asked.expires - now) * 1000),
         }
+        if asked.space:
+            facts["space"] = asked.space
         if asked.valid > now:
             facts["valid_in_ms"] = int((asked.valid - now) * 1000) + 1
         text = f"{message}This would {asked.summary}. To do it, repeat the call with confirm set to the token."
@@ -198,6 +226,7 @@ class Confirmer:
             summary=asked.summary,
             conversation=asked.conversation,
             expires_at=now_ms + int((asked.expires - now) * 1000),
+            space=asked.space,
         )
 
 

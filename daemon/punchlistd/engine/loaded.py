@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -38,6 +38,20 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     check: str = ""
 
 
+class Audience(NamedTuple):
+    """Who loses a list of a space if it is deleted here.
+
+    Attributes:
+        space: The space.
+        machines: The other machines that were seen with the list recently.
+        here: Whether the deletion stays on this machine, since it has left the list.
+    """
+
+    space: str
+    machines: tuple[str, ...] = ()
+    here: bool = False
+
+
 class Lane(Protocol):
     """The way of the changes of one shared list; see `punchlistd.shared.lane`."""
 
@@ -56,8 +70,8 @@ class Lane(Protocol):
         ...
 
     @property
-    def left(self) -> bool:
-        """Whether the list is followed no more: its copy here takes nothing but its own deletion."""
+    def audience(self) -> Audience:
+        """Who loses the list if it is deleted here."""
         ...
 
     def take(self, item: Any) -> None:

@@ -16,13 +16,14 @@ LONG_BYTES = 64 << 10
 """What is not longer is never refused: small calls go on whatever others hold."""
 
 INTERNAL_ERROR = Rejection("internal_error", "This is a bug in punchlistd; its log has the details.")
-SHUTTING_DOWN = Rejection("shutting_down", "The daemon is stopping. Reconnect and retry with the same key.")
+SHUTTING_DOWN = Rejection("shutting_down", "The daemon is stopping. Reconnect and repeat the call.")
 STORAGE_FULL = Rejection(
     "storage_full", "The disk is full: nothing was written, reads go on. Free some space, then repeat the call."
 )
 OUTCOME_UNKNOWN = Rejection(
     "outcome_unknown",
-    "The disk failed during the write, and the daemon stops. Retry with the same key once it is back: it is done once.",
+    "The disk failed during the write, and the daemon stops: look whether the change was made before you repeat it. A"
+    " call that is repeated with its key is done once.",
 )
 
 NO_MEMORY = Rejection(

@@ -541,8 +541,8 @@ class Transactor:
                 return self._claims.explained(state, decision)
             if type(params) in _CONFIRMABLE:
                 # Last: nobody should confirm what is refused afterwards.
-                left = opened.lane is not None and opened.lane.left
-                asked = self._confirmer.check(item.method.name, params, state, item.caller, item.command.at, here=left)
+                audience = None if opened.lane is None else opened.lane.audience
+                asked = self._confirmer.check(item.method.name, params, state, item.caller, item.command.at, audience)
                 return asked or decision
             return decision
         except MemoryError:  # what was noted of claims and tokens may be noted in part: the daemon ends

@@ -46,6 +46,7 @@ class Draft:
         """A copy."""
         state = opened.state
         self.loaded = LoadedConversation(load_state(state.conversation, dump_state(state)), "", opened.seq, 0)
+        self.loaded.lane = opened.lane  # a question names who else has the list
         self.place = opened.place
         self.begin()
         self._transactor = transactor

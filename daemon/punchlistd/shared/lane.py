@@ -19,13 +19,14 @@ from punchlist_schemas.events import ConversationDeleted
 from punchlist_schemas.params import ConversationDelete
 from punchlist_schemas.things import Shared
 from punchlistd.engine.calls import Barrier, Nobody, Read, Stage, Step, Write
-from punchlistd.engine.loaded import LoadedConversation, Place
+from punchlistd.engine.loaded import Audience, LoadedConversation, Place
 from punchlistd.engine.replies import SHUTTING_DOWN
 from punchlistd.engine.slices import in_slices
 from punchlistd.engine.transaction import OVERTAKEN
 from punchlistd.shared import refusals
 from punchlistd.shared.draft import Draft
 from punchlistd.shared.left import delete_here
+from punchlistd.shared.members import Members
 from punchlistd.shared.port import (
     Conflict,
     Forbidden,
@@ -71,7 +72,7 @@ class Lane:
         base: its place before the first post that the local log tells of.
         log: the shared log.
         parts: the engine.
-        returned: called when the shared log is reached again.
+        members: the other daemons of the space.
     """
 
     def __init__(  # noqa: PLR0913 - a list, and what it goes through
@@ -81,7 +82,7 @@ class Lane:
         base: Place,
         log: SharedLog,
         parts: Parts,
-        returned: Callable[[], None],
+        members: Members,
     ) -> None:
         """A lane in which nothing moves before `run`."""
         self.conversation = conversation
@@ -95,8 +96,9 @@ class Lane:
             parts,
             followed=self._followed,
             settled=self._settled,
-            returned=returned,
+            returned=members.heard_of,
         )
+        self._members = members
         self._log = log
         self._parts = parts
         self._queue: deque[Write | Read | Barrier] = deque()
@@ -171,9 +173,11 @@ class Lane:
         self._work.set()
 
     @property
-    def left(self) -> bool:
-        """Whether the list is followed no more: its copy here takes nothing but its own deletion."""
-        return self._erased is not None
+    def audience(self) -> Audience:
+        """Who loses the list if it is deleted here."""
+        is_left = self._erased is not None
+        machines = () if is_left else self._members.followers(self.conversation)
+        return Audience(self.space, tuple(name.rpartition("_")[0] for name in machines), here=is_left)
 
     def leave(self, why: Rejection, erased: Callable[[], None]) -> None:
         """Follow nothing, and take nothing but the deletion of the copy here, behind which `erased` is called."""

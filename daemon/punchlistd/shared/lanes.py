@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -10,8 +11,9 @@ import anyio
 from punchlistd.engine.claims.leases import Leases
 from punchlistd.engine.loaded import Place
 from punchlistd.shared.lane import Lane
-from punchlistd.shared.members import BEAT_S, Members
+from punchlistd.shared.members import BEAT_S, PRESENT_S, Members
 from punchlistd.shared.port import Beat, Link, Posted, SharedLog, SharedLogError
+from punchlistd.shared.posts import poster_of
 from punchlistd.shared.replica import Parts
 
 logger = logging.getLogger(__name__)
@@ -48,6 +50,7 @@ class Lanes:
         self._leases = leases
         self._group: anyio.abc.TaskGroup | None = None
         self._scopes: dict[str, anyio.CancelScope] = {}
+        self._present_at = 0.0  # when the lists that are followed are to be named again, by the monotonic clock
 
     async def run(self) -> None:
         """Keep the space, until cancelled."""
@@ -66,10 +69,9 @@ class Lanes:
 
     def add(self, conversation: str, base: Place) -> Lane:
         """Share a list from here on: its changes take the lane."""
-        lane = self.lanes[conversation] = Lane(
-            conversation, self.space, base, self.log, self._parts, self.members.heard_of
-        )
+        lane = self.lanes[conversation] = Lane(conversation, self.space, base, self.log, self._parts, self.members)
         self._parts.conversations.lanes[conversation] = lane
+        self._present_at = 0.0
         if self._group is not None:
             self._group.start_soon(self._run, lane)
         return lane
@@ -100,6 +102,7 @@ class Lanes:
     def posted(self, post: Posted) -> None:
         """A post was made."""
         if (lane := self.lanes.get(post.list)) is not None:
+            self.members.saw(poster_of(post.nonce), (post.list,))
             lane.posted(post)
 
     def link_changed(self, link: Link) -> None:
@@ -111,12 +114,14 @@ class Lanes:
             self.link_known.set()
         if link.state == "up":
             self.members.heard_of()
+            self._present_at = 0.0
         for lane in self.lanes.values():
             lane.link_changed(link)
 
     def beat(self, beat: Beat) -> None:
         """A member lives."""
         self.members.beat(beat.member, list(beat.lists))
+        self.members.saw(beat.member, (name for name in (*beat.lists, *beat.follows) if name in self.lanes))
         if beat.member != self.log.member:
             self.members.stuck(beat.member, beat.stuck)
 
@@ -130,15 +135,19 @@ class Lanes:
     async def _beat(self) -> None:
         """Give a sign of life where claims are kept here, and can be: not in a list that is followed no more.
 
-        It tells of lists that are stuck, too: whoever puts posts back asks for the longest replica.
+        It tells of lists that are stuck, too: whoever puts posts back asks for the longest replica. Now and then it
+        names all lists that are followed, so that others know where a list is.
         """
         while True:
-            followed = (name for name, lane in self.lanes.items() if not lane.replica.refused)
+            followed = tuple(name for name, lane in self.lanes.items() if not lane.replica.refused)
             kept = tuple(name for name in followed if self._leases.keeps(name))
             stuck = {name: lane.replica.version for name, lane in self.lanes.items() if lane.replica.stuck}
-            if (kept or stuck) and self.log.link.state == "up" and self.log.link.may_post:
+            due = time.monotonic() >= self._present_at
+            if (kept or stuck or (due and followed)) and self.log.link.state == "up" and self.log.link.may_post:
+                if due:
+                    self._present_at = time.monotonic() + PRESENT_S
                 try:
-                    await self.log.beat(Beat(self.log.member, kept, stuck))
+                    await self.log.beat(Beat(self.log.member, kept, stuck, followed if due else ()))
                 except SharedLogError as error:
                     logger.info("space %s: %s", self.space, error)
             await asyncio.sleep(BEAT_S)

@@ -5,11 +5,34 @@ in the lists that the beat names. Whoever hears nothing of it for as long as a l
 the log lets one of them in. While this daemon itself is cut off it hears nothing of anybody, and ends nobody's claim.
 """
 
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from punchlistd.clock import now_ms
 
 BEAT_S = 1.0
 """How often a daemon that keeps claims gives a sign of life, in seconds."""
+
+PRESENT_S = 20.0
+"""How often a daemon that may post names the lists that it follows, in seconds."""
+
+RECENTLY_MS = 24 * 3_600_000
+"""A machine was seen recently if that is not longer ago, in milliseconds."""
+
+SEEN = 256
+"""Upper limit for the machines of a space that are remembered as seen."""
+
+_MEMBER = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Seen(msgspec.Struct):
+    """Another daemon of the space: when it was last heard of, and each of its lists, in milliseconds since 1970."""
+
+    at: int = 0
+    lists: dict[str, int] = {}
 
 
 class Member:
@@ -36,6 +59,8 @@ class Members:
         self._own = own
         self._members: dict[tuple[str, str], Member] = {}
         self._stuck: dict[str, dict[str, tuple[int, float]]] = {}
+        self.seen: dict[str, Seen] = {}
+        """The other daemons that were heard of since this one started, the latest last."""
 
     def of(self, keeper: str, conversation: str) -> Member | None:
         """The daemon that keeps a claim; None: this one."""
@@ -49,6 +74,22 @@ class Members:
         for conversation in conversations:
             if (member := self._members.get((keeper, conversation))) is not None:
                 member.heard_at = now
+
+    def saw(self, keeper: str, conversations: Iterable[str]) -> None:
+        """Record that another daemon lives, and follows these lists."""
+        if keeper == self._own or _MEMBER.fullmatch(keeper) is None:
+            return
+        now = now_ms()
+        seen = self.seen[keeper] = self.seen.pop(keeper, None) or Seen()
+        seen.at = now
+        seen.lists.update(dict.fromkeys(conversations, now))
+        if len(self.seen) > SEEN:
+            del self.seen[next(iter(self.seen))]
+
+    def followers(self, conversation: str) -> tuple[str, ...]:
+        """Return the other daemons that were seen recently with a list, the latest first."""
+        since = now_ms() - RECENTLY_MS
+        return tuple(keeper for keeper, seen in reversed(self.seen.items()) if seen.lists.get(conversation, 0) >= since)
 
     def stuck(self, keeper: str, versions: Mapping[str, int]) -> None:
         """A daemon told how far it has come in lists that do not go on."""

@@ -50,11 +50,13 @@ class Beat(msgspec.Struct, frozen=True):
     """A sign of life of a member: whatever is claimed through it in these lists lasts.
 
     `stuck` tells how far it has come in lists that the space has lost or that do not go on, by their versions.
+    `follows` are the lists that it follows; a sign of life without them says nothing about that.
     """
 
     member: str
     lists: tuple[str, ...] = ()
     stuck: dict[str, int] = {}
+    follows: tuple[str, ...] = ()
 
 
 class SharedLogError(Exception):

@@ -28,7 +28,7 @@ TABLE_EVERY = 5
 MAX_POST = 8 << 20
 """Bytes that a post may have."""
 
-NAMES = 24
+NAMES = 16
 """A sign of life names so many lists at once: a notification has less than 8,000 bytes."""
 
 _POST = """
@@ -285,11 +285,16 @@ class PostgresLog(LinkKeeper[Connection]):
     async def beat(self, beat: Beat) -> None:
         """Give a sign of life; it may be lost."""
         connection = self._up()
-        names, stuck = iter(beat.lists), iter(beat.stuck.items())
+        names, stuck, follows = iter(beat.lists), iter(beat.stuck.items()), iter(beat.follows)
         while True:
-            part = Beat(beat.member, tuple(itertools.islice(names, NAMES)), dict(itertools.islice(stuck, NAMES)))
+            part = Beat(
+                beat.member,
+                tuple(itertools.islice(names, NAMES)),
+                dict(itertools.islice(stuck, NAMES)),
+                tuple(itertools.islice(follows, NAMES)),
+            )
             await self._notify(connection, _Notice("beat", self._member, beat=part))
-            if len(part.lists) < NAMES and len(part.stuck) < NAMES:
+            if max(map(len, (part.lists, part.stuck, part.follows))) < NAMES:
                 return
 
     async def want(self, list: str) -> None:

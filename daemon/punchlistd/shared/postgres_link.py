@@ -221,6 +221,7 @@ async def connect(space: Space, url: str, name: str) -> Connection:
     at = Address.of(url)
     password = await anyio.to_thread.run_sync(read_password, space.creds, at) if space.creds else ""
     connection = Connection(url)
+    encrypted: ssl.SSLContext | bool = False
     try:
         encrypted = await anyio.to_thread.run_sync(_tls, space.ca) if space.ca or not is_loopback(at.host) else False
         how = {**at._asdict(), "password": password, "ssl": encrypted, "target_session_attrs": "any"}
@@ -228,7 +229,7 @@ async def connect(space: Space, url: str, name: str) -> Connection:
         (found,) = await connection.ask("SELECT current_setting('server_version') AS words, " + _NUMBER)
     except Exception as problem:
         connection.end("it was refused")
-        why = refusal(problem, url, at.host, space.name)
+        why = refusal(problem, url, at.host, space.name, encrypted=bool(encrypted))
         raise (Refused("creds_needed", where=url) if why.kind == "unauthorized" and not password else why) from problem
     connection.version = found["words"].split()[0]
     if found["number"] < FLOOR * 10_000:

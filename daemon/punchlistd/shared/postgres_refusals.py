@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
-from punchlistd.shared.link_refusals import COMMON, Refusal, Row, in_words, kind_of_certificate, reason_of_tls
+from punchlistd.shared.link_refusals import ADD, COMMON, Refusal, Row, in_words, kind_of_certificate, reason_of_tls
 from punchlistd.shared.port import SharedLogError
 
 FLOOR = 13
@@ -21,6 +21,16 @@ _TABLE: dict[str, Row] = {
     ),
     "no_tls": Row(
         True, "{where} offers no TLS, and nothing was sent to it. Put `ssl = on` and a certificate into its settings."
+    ),
+    "tls_needed": Row(
+        True,
+        "No line of pg_hba.conf at {where} lets these creds in without TLS, and on this machine TLS needs --ca."
+        " Name the authority of the server's certificate: " + ADD + " … --ca FILE; or add a `host` line.",
+    ),
+    "unauthorized": Row(
+        True,
+        "{where} does not know these creds, or knows them no more, or its pg_hba.conf has no line for them. Ask the"
+        " space's keeper.",
     ),
     "creds_malformed": Row(
         True,
@@ -77,9 +87,12 @@ class Refused(Refusal):
     rows = _TABLE
 
 
+_NO_LINE = "28000"
+"""The server's code of a connection that no line of its pg_hba.conf is for; its text names that file."""
+
 _STATES = {
     "28P01": "unauthorized",
-    "28000": "unauthorized",
+    _NO_LINE: "unauthorized",
     "3D000": "no_database",
     "42501": "no_permission",
     "53300": "too_many_connections",
@@ -87,8 +100,10 @@ _STATES = {
 """The server's code of why it lets nobody in → our kind."""
 
 
-def refusal(error: BaseException, where: str, host: str, space: str) -> Refused:
+def refusal(error: BaseException, where: str, host: str, space: str, *, encrypted: bool) -> Refused:
     """What an attempt to connect ended with, as a row of the table."""
+    if not encrypted and getattr(error, "sqlstate", "") == _NO_LINE and "pg_hba.conf" in str(error):
+        return Refused("tls_needed", where=where)
     facts = {"where": where, "host": host, "space": space}
     return next(row(error, facts) for kind, row in _REFUSALS if isinstance(error, kind))
 

@@ -11,13 +11,16 @@ from punchlistd.shared.posts import TooNew, Unreadable
 def unreachable(space: str, link: Link) -> Rejection:
     """The space can't be asked, and nothing was written."""
     reason = link.reason or f"The space {space} can't be reached."
-    message = f"{reason} Nothing was written; the list can be read. Retry with the same key once it is back."
+    message = f"{reason} Nothing was written; the list can be read. Repeat the call once it is back."
     return Rejection("unreachable", message, {"space": space, "since": link.since})
 
 
 def unknown(space: str, reason: str) -> Rejection:
     """The change may be in."""
-    message = f"{reason} The space {space} may have taken the change or not. Retry with the same key: it is done once."
+    message = (
+        f"{reason} The space {space} may have taken the change or not: look at the list before you repeat it. A call"
+        " that is repeated with its key is done once."
+    )
     return Rejection("outcome_unknown", message, {"space": space})
 
 
@@ -35,7 +38,7 @@ def forbidden(space: str, reason: str) -> Rejection:
 
 def partial(space: str, link: Link) -> Rejection:
     """The list is not wholly shared yet."""
-    message = "The list is still being shared: nothing was written. Retry with the same key in a moment."
+    message = "The list is still being shared: nothing was written. Repeat the call in a moment."
     return Rejection("unreachable", message, {"space": space, "since": link.since})
 
 
@@ -53,12 +56,23 @@ def unreadable(conversation: str, space: str, error: Unreadable) -> Rejection:
     return Rejection("diverged", message, facts)
 
 
-def lost(conversation: str, space: str, ends_at: int) -> Rejection:
-    """The space ends with an earlier version of the list."""
+def lost(conversation: str, space: str, ends_at: int, *, deleted: bool = False) -> Rejection:
+    """The space ends with an earlier version of the list, which may have been deleted since."""
+    if deleted:
+        return _lost_deletion(conversation, space, ends_at)
     message = (
         f"The space {space} has lost changes of {conversation}: it ends with version {ends_at}. The list can be read"
         f" here, not written. To put them back: punch share {conversation} --repair"
     )
+    return Rejection("diverged", message, {"conversation": conversation, "space": space})
+
+
+def _lost_deletion(conversation: str, space: str, ends_at: int) -> Rejection:
+    message = f"{conversation} was deleted, and the space {space} has lost that: it "
+    if ends_at:
+        message += f"ends with version {ends_at}. To delete it there again: punch share {conversation} --repair"
+    else:
+        message += f"has nothing of the list any more. To use the name again: punch leave {conversation}"
     return Rejection("diverged", message, {"conversation": conversation, "space": space})
 
 

@@ -251,7 +251,8 @@ class Replica:
         self.stuck = True
         ends_at = 0 if last is None else newest_of(last.body)
         if ends_at < self._version and (last is None or ends_at):
-            self.refused = refusals.lost(self.conversation, self.space, ends_at)
+            is_deleted = not (await self._parts.conversations.durable(self.conversation)).state.exists
+            self.refused = refusals.lost(self.conversation, self.space, ends_at, deleted=is_deleted)
         else:
             self.refused = refusals.other_history(self.conversation, self.space)
         logger.error("%s: %s", self.conversation, self.refused.message)

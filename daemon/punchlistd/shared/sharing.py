@@ -7,7 +7,7 @@ crash, and the same command goes on where it stopped.
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -18,10 +18,12 @@ import msgspec
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.spaces import (
+    Deletion,
     LeftResult,
     ListJoin,
     ListLeave,
     ListShare,
+    MachineView,
     SharedListView,
     SharedResult,
     SpaceAdd,
@@ -33,6 +35,7 @@ from punchlist_schemas.spaces import (
 )
 from punchlistd.engine.calls import Arrival, Holder
 from punchlistd.engine.claims.leases import Leases
+from punchlistd.engine.history import fact_of
 from punchlistd.engine.loaded import LoadedConversation, Place
 from punchlistd.engine.replies import STORAGE_FULL
 from punchlistd.shared import history, refusals
@@ -44,6 +47,7 @@ from punchlistd.shared.posts import TooNew
 from punchlistd.shared.replica import Parts
 from punchlistd.shared.spaces import BadAddress, SharedList, Space, Spaces, checked_addresses, load, machine_name, save
 from punchlistd.store.port import Damaged, StorageFull
+from punchlistd.store.record import is_tombstone
 
 logger = logging.getLogger(__name__)
 
@@ -261,7 +265,7 @@ class Sharing:
                 await self._load_anew(name)
             await self._link_known(params.space)
             found = {"server": checked.server, "server_version": checked.server_version}
-            return SpaceResult(space=msgspec.structs.replace(self._view(checked.space), **found), made=checked.made)
+            return SpaceResult(space=msgspec.structs.replace(self._view(checked.space, {}), **found), made=checked.made)
 
     def _start(self, kept: _Kept) -> None:
         assert self._group is not None, "it runs"
@@ -269,10 +273,23 @@ class Sharing:
 
     async def list_spaces(self) -> SpaceListResult:
         """space.list."""
+        deletions: dict[str, Deletion] = {}
         for kept in self._kept.values():
-            for name in kept.lanes.lanes:
-                await self._parts.conversations.durable(name)
-        return SpaceListResult(spaces=tuple(self._view(space) for space in self._spaces.spaces))
+            for name in list(kept.lanes.lanes):
+                opened = await self._parts.conversations.durable(name)
+                if opened.state.version and not opened.state.exists:
+                    if (deletion := await self._deletion(name)) is not None:
+                        deletions[name] = deletion
+        return SpaceListResult(spaces=tuple(self._view(space, deletions) for space in self._spaces.spaces))
+
+    async def _deletion(self, name: str) -> Deletion | None:
+        """Return the deletion that the log of a list begins with: what was before it is erased."""
+        with suppress(Damaged):
+            for first in await self._parts.log.read(0, 1, conversation=name):
+                if is_tombstone(first.wire):
+                    fact = fact_of(first)
+                    return Deletion(at=fact.at, by=fact.actor)
+        return None
 
     async def remove_space(self, params: SpacePlace) -> SpaceRemoved | Rejection:
         """space.remove."""
@@ -555,7 +572,7 @@ class Sharing:
         self._spaces = spaces
         return None
 
-    def _view(self, space: Space) -> SpaceView:
+    def _view(self, space: Space, deletions: Mapping[str, Deletion]) -> SpaceView:
         lanes = self._kept[space.name].lanes
         return SpaceView(
             space=space.name,
@@ -567,11 +584,15 @@ class Sharing:
             ca=space.ca,
             monitors=tuple(one for one in space.monitor.split(",") if one),
             unchecked=() if space.monitor or space.engine == "postgres" else ("sync_interval",),
-            lists=tuple(self._list_view(lane) for lane in lanes.lanes.values() if not lane.gone),
+            lists=tuple(self._list_view(lane, deletions) for lane in lanes.lanes.values() if not lane.gone),
+            machines=tuple(
+                MachineView(member=name, seen_at=seen.at, lists=tuple(seen.lists))
+                for name, seen in reversed(lanes.members.seen.items())
+            ),
             **{name: getattr(lanes.log.link, name) for name in _LINK},
         )
 
-    def _list_view(self, lane: Lane) -> SharedListView:
+    def _list_view(self, lane: Lane, deletions: Mapping[str, Deletion]) -> SharedListView:
         opened = self._parts.conversations.loaded.get(lane.conversation)
         one = self._listed(lane.conversation)
         state = lane.replica.state
@@ -584,6 +605,7 @@ class Sharing:
             posts=lane.counts.posts,
             conflicts=lane.counts.conflicts,
             reason="" if lane.replica.refused is None else lane.replica.refused.message,
+            deleted=deletions.get(lane.conversation),
         )
 
 

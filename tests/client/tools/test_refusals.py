@@ -2,6 +2,10 @@ import pytest
 
 from punchlist.errors import ConnectionLost, NoConversation, refusal
 from punchlist.tools.refusals import problem_of
+from punchlist_schemas.errors import Rejection
+from punchlistd.engine.replies import OUTCOME_UNKNOWN, SHUTTING_DOWN
+from punchlistd.shared import refusals
+from punchlistd.shared.port import Link
 
 
 @pytest.mark.parametrize(
@@ -31,6 +35,21 @@ from punchlist.tools.refusals import problem_of
 def test_a_refusal_becomes_a_sentence_that_says_what_would_work(kind: str, data: dict[str, object], text: str) -> None:
     problem = problem_of(refusal(-32000, "as the daemon said", {"kind": kind, **data}))
     assert problem.text == text
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        refusals.unreachable("team", Link()),
+        refusals.partial("team", Link()),
+        refusals.unknown("team", "It did not answer."),
+        SHUTTING_DOWN,
+        OUTCOME_UNKNOWN,
+    ],
+)
+def test_agents_are_told_to_call_again(told: Rejection) -> None:
+    problem = problem_of(refusal(-32000, told.message, {"kind": told.kind}))
+    assert "call it again" in problem.text and "key" not in problem.text
 
 
 def test_faults_of_the_connection_say_that_nothing_is_lost() -> None:

@@ -33,6 +33,7 @@ from punchlistd.engine.slices import SLICE_EVENTS
 from punchlistd.engine.subscriptions import Subscription
 from punchlistd.engine.transaction import MOST_PARTS, OVERTAKEN
 from punchlistd.shared.history import Taken, put_back
+from punchlistd.shared.members import SEEN, Members
 from punchlistd.shared.port import Conflict, Posted
 from punchlistd.shared.posting import post
 from punchlistd.shared.replica import CERTAIN_S
@@ -881,6 +882,24 @@ async def test_a_machine_that_was_away_while_a_list_was_deleted_erases_it_and_fo
         await ended(a, again)
 
 
+async def test_a_deleted_list_that_a_space_lost_offers_no_repair(tmp_path: Path) -> None:
+    with anyio.fail_after(60):
+        space = MemorySpace()
+        a = Machine("ann", space, LIST, data_dir=str(tmp_path))
+        await a.call(add("one"))
+        before = list(space.posts[LIST])
+        await deleted(a)
+        await erased(space)
+        for posts, advice in ((before, f"punch share {LIST} --repair"), ([], f"punch leave {LIST}")):
+            space.posts[LIST] = posts
+            a.lanes.lanes[LIST].compare()
+            await a.becomes(LIST, "diverged")
+            while advice not in (told := await a.refused(add("more"))).message:  # noqa: ASYNC110 - no such event
+                await anyio.sleep(0.05)
+            assert "was deleted" in told.message
+        await a.stop()
+
+
 def test_a_change_that_is_larger_than_a_post_is_refused_and_small_ones_beside_it_are_made() -> None:
     async def story(space: MemorySpace) -> None:
         space.max_bytes = 3_000
@@ -1135,3 +1154,29 @@ def test_nothing_to_claim_is_never_the_word_of_an_old_state() -> None:
         await ended(a, b)
 
     together(story, Faults(push_lost=1.0, delays=(0.001,)))
+
+
+def test_others_see_who_follows_a_list_without_any_claim() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        reader = Machine("eve", space, LIST, may_post=False)
+        await a.call(add("one"))
+        async with asyncio.timeout(60):
+            while a.lanes.members.followers(LIST) != (b.shared.member,):  # noqa: ASYNC110 - no such event
+                await asyncio.sleep(0.01)
+        assert a.lanes.members.followers("another") == ()
+        await b.lanes.remove(LIST)
+        assert b.lanes.members.followers(LIST) == (a.shared.member,)
+        await ended(a, b, reader)
+
+    together(story)
+
+
+def test_a_member_of_no_name_is_not_remembered() -> None:
+    members = Members("ann_1")
+    for name in ("ann_1", "\x1b[31m", "x" * 65, "bob_2"):
+        members.saw(name, ("a",))
+    assert members.followers("a") == ("bob_2",)
+    for number in range(2 * SEEN):
+        members.saw(f"m{number}_1", ("a",))
+    assert len(members.seen) == SEEN and members.followers("a")[0] == f"m{2 * SEEN - 1}_1"

@@ -83,6 +83,15 @@ async def becomes(server: PostgresServer, question: str, answer: str) -> None:
             await asyncio.sleep(0.05)
 
 
+def certify(server: PostgresServer, signed: tuple[Path, Path]) -> None:
+    """Give a server its certificate and key."""
+    for path, name in zip(signed, ("server.crt", "server.key"), strict=True):
+        there = server.data / name
+        there.write_bytes(path.read_bytes())
+        there.chmod(0o600)
+        os.chown(there, server.data.stat().st_uid, server.data.stat().st_gid)
+
+
 async def refusal(space: Space) -> Refused:
     """Why a space can't be added."""
     with pytest.raises(Refused) as refused:
@@ -412,14 +421,9 @@ async def test_with_an_authority_everything_goes_through_tls_that_is_checked(
 ) -> None:
     host = own_address()
     authority = Authority(tmp_path / "ca")
-    cert, key = authority.sign("server", certified or host, days=days)
     server = PostgresServer("ssl = on", host=host)
     try:
-        for path, name in ((cert, "server.crt"), (key, "server.key")):
-            there = server.data / name
-            there.write_bytes(path.read_bytes())
-            there.chmod(0o600)
-            os.chown(there, server.data.stat().st_uid, server.data.stat().st_gid)
+        certify(server, authority.sign("server", certified or host, days=days))
         server.start()
         members = Members(tmp_path / "creds", server, "team", ann="member")
         space = space_of(members, ca=str(authority.certificate) if ca else __file__)
@@ -433,6 +437,28 @@ async def test_with_an_authority_everything_goes_through_tls_that_is_checked(
                 await ann.post("a", 0, "n1", b"one")
                 used = "SELECT count(*), bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)"
                 assert server.sql(f"{used} WHERE application_name = 'punchlistd ann_1'") == "3|t"
+    finally:
+        server.end()
+
+
+@needs_openssl
+async def test_a_server_that_wants_tls_on_this_machine_is_told_so(tmp_path: Path) -> None:
+    host = own_address()
+    authority = Authority(tmp_path / "ca")
+    server = PostgresServer("ssl = on", host=host)
+    try:
+        certify(server, authority.sign("server", host))
+        text = f"host all owner all scram-sha-256\nhostssl {DATABASE} all all scram-sha-256\n"
+        (server.data / "pg_hba.conf").write_text(text)
+        server.start()
+        members = Members(tmp_path / "creds", server, "team", ann="member")
+        refused = await refusal(space_of(members))
+        assert refused.kind == "tls_needed" and "--ca FILE" in str(refused)
+        await prepare(space_of(members, ca=str(authority.certificate)), "test")
+        (server.data / "pg_hba.conf").write_text("host all owner all scram-sha-256\n")
+        server.sql("SELECT pg_reload_conf()")
+        refused = await refusal(space_of(members, ca=str(authority.certificate)))
+        assert refused.kind == "unauthorized" and "pg_hba.conf" in str(refused)
     finally:
         server.end()
 

@@ -6,6 +6,8 @@ from punchlistd.shared.posts import TooNew, Unreadable
 
 STUCK = {
     "lost": (refusals.lost("release", "team", 3), "diverged", "punch share release --repair"),
+    "deletion lost": (refusals.lost("gone", "team", 3, deleted=True), "diverged", "delete it there again"),
+    "deleted and lost": (refusals.lost("gone", "team", 0, deleted=True), "diverged", "punch leave gone"),
     "gone on": (refusals.other_history("release", "team"), "diverged", "--keep-as NAME"),
     "altered": (refusals.altered("release"), "forbidden", "--keep-as NAME"),
     "longer": (refusals.longer_elsewhere("release", 7, "bob_1", 3), "forbidden", "bob has release up to version 7"),

@@ -1,16 +1,16 @@
 """`punch list rm`: erases a list with its history."""
 
 from punchlist.cli.arguments import YES, Argument, Usage
+from punchlist.cli.consent import EVERYWHERE, has_consent
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import REFUSED
-from punchlist.cli.failure import UsageError
 from punchlist.errors import ConfirmationRequired
 from punchlist.text import safe
 
 COMMANDS = {
     "rm": Usage(
-        (Argument(("name",), "the list to erase", {"metavar": "LIST"}, "list"), YES),
-        ("punch list rm old-plan", "punch list rm old-plan --yes"),
+        (Argument(("name",), "the list to erase", {"metavar": "LIST"}, "list"), YES, EVERYWHERE),
+        ("punch list rm old-plan", "punch list rm old-plan --yes", "punch list rm team-plan --everywhere team-plan"),
     ),
 }
 
@@ -18,19 +18,19 @@ COMMANDS = {
 def run_rm(context: Context) -> int:
     """Erase a list, once the person has agreed to what the daemon says would go."""
     name = context.args.name
-    if not context.args.yes and not context.style.terminal:
-        raise UsageError("list rm erases the list and its history for good: add --yes")
     context.check_list(name)
-    alone = ""
+    where = ""
     if (shared := context.call("task.list", conversation=name, limit=1).get("shared")) is not None:
         if shared["state"] == "forbidden":  # as changes of a list that was left are refused
-            alone = f" on this machine alone: {safe(shared['space'])} and other machines keep it"
+            where = f" on this machine alone: {safe(shared['space'])} and other machines keep it"
     named = {"conversation": name, "actor": context.actor}
     try:
         result = context.call("conversation.delete", **named)
     except ConfirmationRequired as asked:
-        if not context.confirmed(f"This would {safe(asked.summary)}. No undo brings it back. Do it?"):
+        if not has_consent(context, asked.summary, name, asked.space, is_final=True):
             context.note("nothing was changed")
             return REFUSED
         result = context.call("conversation.delete", confirm=asked.token, **named)
-    return context.answer(result, [f"erased {safe(name)}{alone}"])
+        if asked.space:
+            where = f" on every machine of {safe(asked.space)}; those that are away erase it once they are back"
+    return context.answer(result, [f"erased {safe(name)}{where}"])

@@ -5,15 +5,20 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from punchlist import extras
 from punchlist.cli.argument_types import positive
 from punchlist.cli.arguments import YES, Argument, Usage, flag, value
 from punchlist.cli.context import Context
-from punchlist.cli.exit_codes import CONFIGURATION, REFUSED
+from punchlist.cli.deletions import deletion
+from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import UsageError, show_error
 from punchlist.cli.render import moment, product
+from punchlist.cli.space_server import ROLES
 from punchlist.cli.style import Style
 from punchlist.text import safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from punchlist.cli.space_directory import Done
 
 _NAME = Argument(("name",), "the space, of a-z, 0-9 and -", {"metavar": "SPACE"})
 _LIST = Argument(("list",), "the list (default: this directory's)", {"metavar": "LIST", "nargs": "?"}, "list")
@@ -60,9 +65,10 @@ COMMANDS = {
         (
             _NAME,
             _repeated("--host", text="the name by which members reach a server; three keep the space up"),
-            _repeated("--member", text="write creds for somebody who reads and changes"),
-            _repeated("--reader", text="write creds for somebody who only reads"),
-            _repeated("--keeper", text="write creds for a member who may also erase for good"),
+            _repeated("--member", text="let in a member who reads and changes, and write its creds"),
+            _repeated("--reader", text="let in a member who only reads, and write its creds"),
+            _repeated("--keeper", text="let in a member who may also erase for good, and write its creds"),
+            _repeated("--without", text="take a member out; with --member of the same name, write new creds"),
             value(
                 "--postgres",
                 text="write the SQL that makes the space in this database, instead of NATS' configuration",
@@ -70,7 +76,7 @@ COMMANDS = {
             ),
             value(
                 "--to",
-                text="write the files into this directory (default: SPACE-server)",
+                text="the files' directory, a new one or one to change (default: SPACE-server)",
                 metavar="DIR",
                 complete="file",
             ),
@@ -79,6 +85,8 @@ COMMANDS = {
             "punch space server team --host lists.example.org --member ann --member ci",
             "punch space server team --host a.example.org --host b.example.org --host c.example.org --member ann",
             "punch space server team --postgres punchlist --host db.example.org --member ann",
+            "punch space server team --member carol",
+            "punch space server team --without carol",
         ),
     ),
     "share": Usage(
@@ -157,6 +165,8 @@ def _state(space: dict[str, Any], style: Style) -> str:
 
 
 def _list_state(one: dict[str, Any]) -> str:
+    if (deleted := one.get("deleted")) is not None:
+        return f"version {one.get('version', 0)}, {deletion(deleted)}"
     reason = f": {safe(one['reason'])}" if one.get("reason") else ""
     told = {"offline": "offline: changes are refused, reading goes on", "behind": "catching up"}
     return f"version {one.get('version', 0)}, {told.get(one['state'], one['state'])}{reason}"
@@ -196,6 +206,9 @@ def _details(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]:
         for one in space.get("lists", ()):
             counts = f"; {one.get('posts', 0)} posts from here, {one.get('conflicts', 0)} behind another's"
             yield f"  list {safe(one['conversation'])}: {_list_state(one)}{counts}"
+        for one in space.get("machines", ()):
+            lists = f", with {', '.join(map(safe, one['lists']))}" if one.get("lists") else ""
+            yield f"  machine {safe(one['member'].rpartition('_')[0])}: last seen {moment(one['seen_at'])}{lists}"
 
 
 def run_remove(context: Context) -> int:
@@ -268,75 +281,33 @@ def _only_space(context: Context) -> str:
 
 
 def run_server(context: Context) -> int:
-    """Write what a server of the space needs, and creds for its members; nothing that is there is overwritten."""
+    """Bring the files of a space's server to who is to be let in; all of them are written, or none."""
+    from punchlist.cli.space_directory import Asked, bring
+    from punchlist_schemas.spaces import SPACE_PATTERN
+
     args = context.args
-    if args.postgres is None and not extras.is_installed("shared"):
-        show_error("configuration", extras.SHARED_MISSING, extras.install("shared"))
-        return CONFIGURATION
-    if not args.host:
-        raise UsageError("server needs the name by which members reach it: --host lists.example.org")
-    names = [*args.member, *args.reader, *args.keeper]
-    if not names or len(set(names)) != len(names) or not all(map(_is_file_name, names)):
-        raise UsageError(
-            "server needs a member at least, each of another name of letters, digits, - and _: --member ann"
-        )
-    roles = (("member", args.member), ("reader", args.reader), ("keeper", args.keeper))
-    who = [(name, role) for role, of_role in roles for name in of_role]
-    folder = args.to or f"{args.name}-server"
-    texts, more = (_of_nats if args.postgres is None else _of_postgres)(args, who)
-    for name, text in texts.items():
-        _write_new(folder, name, text)
-    lines = [f"wrote {safe(os.path.join(folder, name))}" for name in texts]
-    return context.answer({"directory": os.path.abspath(folder), "files": list(texts)}, [*lines, *more])
-
-
-def _of_nats(args: Any, who: list[tuple[str, str]]) -> tuple[dict[str, str], list[str]]:
-    """The files of a space on NATS, and what to do with them."""
-    from punchlist.cli.space_server import Server, configuration, login, new_secret
-
-    if len(args.host) == 2:  # noqa: PLR2004 - two servers agree on nothing while one is away
-        raise UsageError("two servers are down as soon as one is: give one --host, or three")
-    logins = [login(name, role) for name, role in who]
-    servers = [Server(host) for host in args.host]
-    secret = new_secret()
-    texts = {f"{one.name}.creds": one.creds for one in logins}
-    for number, _ in enumerate(servers):
-        name = "nats.conf" if len(servers) == 1 else f"nats-{number + 1}.conf"
-        texts[name] = configuration(args.name, logins, servers, number, secret)
-    urls = " ".join(f"tls://{host}" for host in args.host)
-    return texts, [
-        "  give each server its nats.conf, a certificate and its key: /etc/nats/cert.pem, /etc/nats/key.pem",
-        f"  give each member their creds; then: punch space add {args.name} {urls} --creds {who[0][0]}.creds",
-    ]
-
-
-def _of_postgres(args: Any, who: list[tuple[str, str]]) -> tuple[dict[str, str], list[str]]:
-    """The files of a space on PostgreSQL, and what to do with them."""
-    from punchlist.cli.space_postgres import login, sql
-
-    database = args.postgres
-    if not database or not all(letter.isalnum() or letter in "_.-" for letter in database):
+    if re.match(SPACE_PATTERN, args.name) is None:
+        raise UsageError(f"{args.name!r} can't be a space: give 1 to 32 of a-z, 0-9 and -")
+    for host in args.host:
+        if re.fullmatch(r"[A-Za-z0-9_.:-]+", host) is None:
+            raise UsageError(f"{host!r} is not a host: --host lists.example.org")
+    if args.postgres is not None and re.fullmatch(r"[A-Za-z0-9_.-]+", args.postgres) is None:
         raise UsageError("--postgres is a database's name, of letters, digits, - . and _: --postgres punchlist")
-    logins = [login(name, role) for name, role in who]
-    texts = {f"{one.name}.creds": one.creds(args.host, database) for one in logins}
-    texts["postgres.sql"] = sql(args.name, logins)
-    urls = " ".join(f"postgres://{who[0][0]}@{host}/{database}" for host in args.host)
-    return texts, [
-        f"  as the database's owner: createdb {database}; psql --dbname {database} --file postgres.sql",
-        f"  give each member their creds; then: punch space add {args.name} {urls} --creds {who[0][0]}.creds",
-    ]
+    names = [*args.member, *args.reader, *args.keeper]
+    for group in (names, args.without):
+        if len(set(group)) != len(group) or any(re.fullmatch(r"[A-Za-z0-9_-]{1,63}", name) is None for name in group):
+            raise UsageError("each member has another name, of letters, digits, - and _: --member ann --member bob")
+    roles = {name: role for role in ROLES for name in getattr(args, role)}
+    folder = args.to or f"{args.name}-server"
+    done = bring(folder, Asked(args.name, args.host, args.postgres, roles, args.without))
+    return context.answer({"directory": os.path.abspath(folder), **done._asdict()}, _served(folder, done))
 
 
-def _is_file_name(name: str) -> bool:
-    return name.replace("-", "").replace("_", "").isalnum() and name.isascii()
-
-
-def _write_new(folder: str, name: str, text: str) -> None:
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    path = os.path.join(folder, name)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        raise UsageError(f"{path} is there: move it away, or choose another directory with --to") from None
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
+def _served(folder: str, done: "Done") -> Iterator[str]:
+    yield from (f"wrote {safe(os.path.join(folder, name))}" for name in done.files)
+    yield from (f"took out {name}: {name}.creds lets nobody in once the server knows" for name in done.removed)
+    if not done.files:
+        yield f"nothing was changed; {safe(folder)} lets in:"
+        yield from (f"  {name}  {role}" for name, role in done.members.items())
+        yield "  to add one: --member NAME; to take one out: --without NAME"
+    yield from (f"  {step}" for step in done.steps)

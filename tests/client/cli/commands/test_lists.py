@@ -1,5 +1,6 @@
 """`punch list rm`, over a daemon."""
 
+import time
 from typing import Any
 
 from punchlist_testing.daemon import Running
@@ -31,3 +32,24 @@ def test_on_a_terminal_the_person_is_asked_and_may_say_no(punch: Any, daemon: Ru
             shown.type(f"{answer}\n")
             assert shown.finish() == code
         assert ("old" in names(punch)) == (answer == "n")
+
+
+def test_a_deleted_list_says_who_deleted_it_and_when(punch: Any) -> None:
+    punch("-c", "old", "add", "Milk")
+    punch("list", "rm", "old", "--yes", "--actor", "bob")
+    for words in (("list", "-c", "old"), ("-c", "old")):
+        assert f"old  0/0  deleted by bob on {time.strftime('%Y-%m-%d')}" in punch(*words).out
+    again = punch("add", "Bread", "-c", "old")
+    assert (again.code, "old was deleted by bob on" in again.err) == (0, True)
+    assert "this started it again" in again.err
+    assert "deleted" not in punch("add", "Milk", "-c", "old").err
+    punch("rm", "1", "2", "-c", "old", "--yes")
+    assert "no tasks" in (told := punch("list", "-c", "old").out) and "deleted" not in told
+
+
+def test_an_emptied_list_is_not_called_deleted(punch: Any) -> None:
+    punch("-c", "old", "add", "Milk")
+    punch("-c", "old", "rm", "1", "--yes")
+    assert "deleted" not in punch("list", "-c", "old").out
+    punch("-c", "old", "list", "clear", "--yes")
+    assert "deleted" not in punch("-c", "old", "add", "Milk").err

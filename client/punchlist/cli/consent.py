@@ -1,0 +1,41 @@
+"""A person's consent to what can't be undone; a list is erased on every machine only if its name is typed."""
+
+import os
+import sys
+
+from punchlist.cli.arguments import value
+from punchlist.cli.context import Context
+from punchlist.cli.failure import UsageError
+from punchlist.text import safe
+
+EVERYWHERE = value(
+    "--everywhere", text="do not ask, and erase a shared list on every machine: its name again", metavar="LIST"
+)
+
+
+def has_consent(context: Context, summary: str, name: str, space: str | None, *, is_final: bool) -> bool:
+    """Return whether the person wants it, by an option or an answer at the terminal.
+
+    Args:
+        context: The command, which has `--yes` and `--everywhere`.
+        summary: The daemon's words for what would be done.
+        name: The list.
+        space: The space of a shared list that would be erased everywhere.
+        is_final: Whether no undo brings it back.
+
+    Raises:
+        UsageError: The options do not say yes, and there is no terminal to ask at.
+    """
+    args = context.args
+    if args.everywhere is not None and args.everywhere != name:
+        raise UsageError(f"--everywhere {args.everywhere} is not the list that would be erased: {name}")
+    if args.everywhere is not None or (args.yes and not space):
+        return True
+    question = f"This would {safe(summary)}. {'No undo brings it back. ' if is_final else ''}"
+    if not (context.style.terminal and sys.stdin.isatty() and os.isatty(1)):
+        raise UsageError(f"{question}To do it, add --{f'everywhere {name}' if space else 'yes'}")
+    if not space:
+        return context.confirmed(f"{question}Do it?")
+    sys.stderr.write(f"{question}To do it, type the list's name: ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip() == name

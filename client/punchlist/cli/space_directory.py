@@ -1,0 +1,298 @@
+"""The directory of a space's server: its files are the state, which a command brings to what it is asked for.
+
+Its configuration names each member in a comment. Members are added to its text and taken out of it, so that
+everything else in it stays. All files change or none.
+"""
+
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from punchlist import extras
+from punchlist.cli import space_postgres, space_server
+from punchlist.cli.failure import NotShipped, UsageError
+from punchlist.hosts.files import FileError, Raced, Replacement, read, replace_all
+
+_POSTGRES = "postgres.sql"
+_MOST_SERVERS = 9
+_NATS = ("nats.conf", *(f"nats-{number + 1}.conf" for number in range(_MOST_SERVERS)))
+_HOSTS = re.compile(rf"^\s*(?:#|--) {space_server.REACHED}: (.+)$", re.MULTILINE)
+
+
+class Asked(NamedTuple):
+    """What a command asks for.
+
+    Attributes:
+        space: The space.
+        hosts: The names by which members reach its servers; none: those that the directory names.
+        database: Its database in PostgreSQL, None for NATS or for what the directory holds.
+        roles: Who is to be let in, with the role of each.
+        without: Who is to be taken out, before anyone is let in.
+    """
+
+    space: str
+    hosts: list[str]
+    database: str | None
+    roles: dict[str, str]
+    without: list[str]
+
+
+class Done(NamedTuple):
+    """What a command did to a directory.
+
+    Attributes:
+        members: Who is let in now, with the role of each.
+        added: Who got creds.
+        removed: Who was taken out.
+        files: The files that were written.
+        steps: What people have to do next.
+    """
+
+    members: dict[str, str]
+    added: list[str]
+    removed: list[str]
+    files: list[str]
+    steps: list[str]
+
+
+class _Engine(ABC):
+    """What orders the posts of a space: how its files are made and changed."""
+
+    def __init__(self, asked: Asked, hosts: list[str]) -> None:
+        self.asked = asked
+        self.hosts = hosts
+
+    @abstractmethod
+    def make(self) -> dict[str, str]:
+        """Return the configuration of a new space that lets nobody in, by file name."""
+
+    @abstractmethod
+    def find(self, text: str) -> dict[str, str]:
+        """Return the members that a configuration names, with the role of each.
+
+        Raises:
+            ValueError: It is not one of this space.
+        """
+
+    @abstractmethod
+    def login(self, names: list[str]) -> None:
+        """Make new creds for these members."""
+
+    @abstractmethod
+    def creds(self) -> dict[str, str]:
+        """Return the texts of the new creds, by member."""
+
+    @abstractmethod
+    def edit(self, text: str, without: Collection[str]) -> str:
+        """Return a configuration without some members, and with those who have new creds."""
+
+    @abstractmethod
+    def urls(self, name: str) -> str:
+        """Return the addresses that a member gives to `punch space add`."""
+
+    @abstractmethod
+    def apply(self, files: list[str], *, is_new: bool) -> str:
+        """Return what brings the configuration to the servers."""
+
+
+class _Nats(_Engine):
+    def __init__(self, asked: Asked, hosts: list[str]) -> None:
+        super().__init__(asked, hosts)
+        self._logins: list[space_server.Login] = []
+
+    def make(self) -> dict[str, str]:
+        if len(self.hosts) == 2:  # noqa: PLR2004 - two servers agree on nothing while one is away
+            raise UsageError("two servers are down as soon as one is: give one --host, or three")
+        if len(self.hosts) > _MOST_SERVERS:
+            raise UsageError(f"{len(self.hosts)} servers are too many: give one --host, or three")
+        servers = [space_server.Server(host) for host in self.hosts]
+        secret = space_server.new_secret()
+        names = _NATS[:1] if len(servers) == 1 else _NATS[1:]
+        texts = (space_server.configuration(self.asked.space, [], servers, at, secret) for at in range(len(servers)))
+        return dict(zip(names, texts, strict=False))
+
+    def find(self, text: str) -> dict[str, str]:
+        return {user.name: user.role for user in space_server.find_users(text, self.asked.space)[0]}
+
+    def login(self, names: list[str]) -> None:
+        if names and not extras.is_installed("shared"):
+            raise NotShipped(extras.SHARED_MISSING, extras.install("shared"))
+        self._logins = [space_server.login(name, self.asked.roles[name]) for name in names]
+
+    def creds(self) -> dict[str, str]:
+        return {one.name: one.creds for one in self._logins}
+
+    def edit(self, text: str, without: Collection[str]) -> str:
+        return space_server.edit(text, self.asked.space, self._logins, without)
+
+    def urls(self, name: str) -> str:
+        return " ".join(f"tls://{_in_address(host)}" for host in self.hosts or ["HOST"])
+
+    def apply(self, files: list[str], *, is_new: bool) -> str:
+        if is_new:
+            return "give each server its nats.conf, a certificate and its key: /etc/nats/cert.pem, /etc/nats/key.pem"
+        return (
+            f"put {' '.join(files)} in place, then on each server: nats-server --signal reload (others stay connected)"
+        )
+
+
+class _Postgres(_Engine):
+    def __init__(self, asked: Asked, hosts: list[str], database: str) -> None:
+        super().__init__(asked, hosts)
+        self._database = database
+        self._logins: list[space_postgres.Login] = []
+
+    def make(self) -> dict[str, str]:
+        return {_POSTGRES: space_postgres.sql(self.asked.space, [], self.hosts, self._database)}
+
+    def find(self, text: str) -> dict[str, str]:
+        return space_postgres.find_roles(text, self.asked.space)
+
+    def login(self, names: list[str]) -> None:
+        if names and not self.hosts:
+            raise UsageError(f"{_POSTGRES} does not name the server, as creds do: add --host db.example.org")
+        self._logins = [space_postgres.login(name, self.asked.roles[name]) for name in names]
+
+    def creds(self) -> dict[str, str]:
+        return {one.name: one.creds(self.hosts, self._database) for one in self._logins}
+
+    def edit(self, text: str, without: Collection[str]) -> str:
+        return space_postgres.edit(text, self.asked.space, self._logins, without)
+
+    def urls(self, name: str) -> str:
+        return " ".join(f"postgres://{name}@{_in_address(host)}/{self._database}" for host in self.hosts)
+
+    def apply(self, files: list[str], *, is_new: bool) -> str:
+        made = f"createdb {self._database}; " if is_new else ""
+        return f"as the database's owner: {made}psql --dbname {self._database} --file {_POSTGRES}"
+
+
+def bring(folder: str, asked: Asked) -> Done:
+    """Bring a directory to what is asked for, or leave it untouched.
+
+    Raises:
+        UsageError: What is asked for can't be.
+    """
+    try:
+        kept = {name: data.decode() for name in _files(folder, asked) if (data := read(_in(folder, name))) is not None}
+    except (FileError, UnicodeDecodeError) as error:
+        raise UsageError(f"{folder} can't be used: {error}") from None
+    engine = _engine(folder, asked, kept)
+    members = _members(folder, engine, kept)
+    new = _check(folder, asked, members)
+    if kept and not new and not asked.without:
+        return Done(members, [], [], [], [])
+    engine.login(new)
+    texts = {name: engine.edit(text, asked.without) for name, text in (kept or engine.make()).items()}
+    creds = {f"{name}.creds": text for name, text in engine.creds().items()}
+    removed = [name for name in asked.without if name not in new]
+    _replace(folder, kept, texts, creds, [f"{name}.creds" for name in removed])
+    steps = [engine.apply(list(texts), is_new=not kept)]
+    if new:
+        given = "each member their creds" if len(new) > 1 else f"{new[0]} their creds"
+        steps.append(f"give {given}; then: punch space add {asked.space} {engine.urls(new[0])} --creds {new[0]}.creds")
+    rest = {name: role for name, role in members.items() if name not in asked.without}
+    return Done(rest | {name: asked.roles[name] for name in new}, new, removed, [*creds, *texts], steps)
+
+
+def _files(folder: str, asked: Asked) -> tuple[str, ...]:
+    """Return the names of the configuration: the directory decides where the command names no engine."""
+    has_nats = any(os.path.lexists(_in(folder, name)) for name in _NATS)
+    if asked.database is None and (has_nats or not os.path.lexists(_in(folder, _POSTGRES))):
+        return _NATS
+    if has_nats:
+        raise UsageError(f"{folder} is of a NATS server: leave out --postgres, or choose another directory with --to")
+    return (_POSTGRES,)
+
+
+def _engine(folder: str, asked: Asked, kept: dict[str, str]) -> _Engine:
+    found = next((one for text in kept.values() if (one := _HOSTS.search(text)) is not None), None)
+    named = found[1].split() if found is not None else []
+    if named and asked.hosts and named != asked.hosts:
+        raise UsageError(f"{folder} is for {', '.join(named)}: leave out --host, or choose another directory with --to")
+    hosts = asked.hosts or named
+    if not kept and not hosts:
+        raise UsageError("server needs the name by which members reach it: --host lists.example.org")
+    if asked.database is None and _POSTGRES not in kept:
+        return _Nats(asked, hosts)
+    written = re.search(r"psql --dbname (\S+)", kept.get(_POSTGRES, ""))
+    database = written[1] if written is not None and written[1] != "DATABASE" else asked.database
+    if database is None:
+        raise UsageError(f"{_in(folder, _POSTGRES)} does not name its database: add --postgres DATABASE")
+    if asked.database not in (None, database):
+        raise UsageError(f"{folder} is for the database {database}: choose another directory with --to")
+    return _Postgres(asked, hosts, database)
+
+
+def _members(folder: str, engine: _Engine, kept: dict[str, str]) -> dict[str, str]:
+    """Return who is let in, which is the same for all servers."""
+    members: dict[str, str] | None = None
+    for name, text in kept.items():
+        try:
+            found = engine.find(text)
+        except ValueError as error:
+            raise UsageError(
+                f"{_in(folder, name)} is not of the space {engine.asked.space} ({error}): choose another directory"
+                " with --to"
+            ) from None
+        if members is not None and found != members:
+            raise UsageError(f"{_in(folder, name)} lets in others than {next(iter(kept))}: make them alike first")
+        members = found
+    return members or {}
+
+
+def _check(folder: str, asked: Asked, members: dict[str, str]) -> list[str]:
+    """Return who gets creds.
+
+    Raises:
+        UsageError: What is asked for does not fit those who are let in.
+    """
+    there = ", ".join(f"{name} ({role})" for name, role in members.items())
+    for name in asked.without:
+        if name not in members:
+            raise UsageError(f"{name} is not a member in {folder}: " + (f"it has {there}" if there else "it has none"))
+    for name, role in asked.roles.items():
+        if name in asked.without:
+            continue
+        if members.get(name, role) != role:
+            change = f"--without {name} --{role} {name}"
+            raise UsageError(f"{name} is a {members[name]} in {folder}; to make it a {role} by new creds: {change}")
+        if name not in members and os.path.lexists(path := _in(folder, f"{name}.creds")):
+            raise UsageError(f"{path} is there, and no member {name}: move it away, or choose another name")
+    new = [name for name in asked.roles if name not in members or name in asked.without]
+    if not new and set(asked.without) >= set(members):
+        if members:
+            raise UsageError(f"{asked.without[-1]} is the last one in {folder}: to close the space, end its server")
+        raise UsageError("server needs a member at least: --member ann")
+    return new
+
+
+def _replace(
+    folder: str, kept: dict[str, str], texts: dict[str, str], creds: dict[str, str], gone: Sequence[str]
+) -> None:
+    """Write all files, or none."""
+    changes = [Replacement(_in(folder, name), _bytes(kept.get(name)), _bytes(text)) for name, text in texts.items()]
+    try:
+        for name in (*creds, *gone):
+            before = read(path := _in(folder, name))
+            if before is not None or name in creds:
+                changes.append(Replacement(path, before, _bytes(creds.get(name))))
+        replace_all(changes)
+    except FileError as error:
+        raise UsageError(f"{error}; nothing was changed") from None
+    except Raced as error:
+        raise UsageError(f"{error} was changed by another program meanwhile; nothing was changed, try again") from None
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
+def _in(folder: str, name: str) -> str:
+    return os.path.join(folder, name)
+
+
+def _in_address(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
