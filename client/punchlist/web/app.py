@@ -84,7 +84,8 @@ def web_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup) 
     else:
         served.append(("POST", "/chatkit", ChatKit(panel).handle))
     refusals: Any = {Refused: _refused, PunchlistError: _failed, HTTPException: _unserved}
-    return Guard(Starlette(routes=_by_path(served), exception_handlers=refusals), setup.names)
+    app = Starlette(routes=_by_path(served), exception_handlers=refusals)
+    return Guard(access.watched(app), setup.names)
 
 
 def _by_path(served: list[tuple[str, str, Any]]) -> list[Route]:

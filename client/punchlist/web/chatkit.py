@@ -13,6 +13,7 @@ from chatkit.store import NotFoundError, Store, StoreItemType
 from chatkit.types import (
     AssistantMessageContent,
     AssistantMessageItem,
+    ErrorEvent,
     InferenceOptions,
     NoticeEvent,
     Page,
@@ -33,8 +34,8 @@ from punchlist.aio import AsyncClient
 from punchlist.chat.thread import SHOWN, Thread
 from punchlist.core import new_key
 from punchlist.errors import ConfirmationRequired, NotFound
-from punchlist.http.keys import Scope
 from punchlist.http.problem import Refused
+from punchlist.http.revocation import ENDED, end_with
 from punchlist.web.bodies import MOST_BYTES
 from punchlist.web.chat import Panel, named
 from punchlist_schemas.things import Conversation, Message
@@ -45,7 +46,7 @@ class Caller(NamedTuple):
 
     client: AsyncClient
     list: str
-    scope: Scope
+    request: Request
 
 
 class ChatKit(ChatKitServer[Caller]):
@@ -68,7 +69,7 @@ class ChatKit(ChatKitServer[Caller]):
         if scope.list is not None:
             raise Refused("out_of_scope", "ChatKit shows all threads; this token is for one list.")
         try:
-            result = await self.process(data, Caller(client, named(None, scope), scope))
+            result = await self.process(data, Caller(client, named(None, scope), request))
         except ValidationError:
             raise Refused("invalid_params", "This is no request of ChatKit.") from None
         except (NotFoundError, NotFound):
@@ -77,6 +78,8 @@ class ChatKit(ChatKitServer[Caller]):
             raise Refused("invalid_params", f"{error}.") from None
         headers = {"cache-control": "no-store"}
         if isinstance(result, StreamingResult):
+            ended = ErrorEvent(code="custom", message=ENDED, allow_retry=False)
+            end_with(request.scope, f"data: {ended.model_dump_json()}\n\n".encode())
             return StreamingResponse(result, media_type="text/event-stream", headers=headers)
         return Response(result.json, media_type="application/json", headers=headers)
 
@@ -92,7 +95,7 @@ class ChatKit(ChatKitServer[Caller]):
             return
         found = await _thread(context, thread.id)
         turn = input_user_message.id
-        async for name, data in self._heard(found, turn, context.scope):
+        async for name, data in self._heard(found, turn, context.request):
             if name == "tool.started":
                 yield ProgressUpdateEvent(text=str(data["tool"]))
             elif name in ("notice", "failed"):
@@ -100,8 +103,8 @@ class ChatKit(ChatKitServer[Caller]):
             elif name == "message":
                 yield ThreadItemDoneEvent(item=_item(thread.id, await found.queue.message(f"{turn}.a")))
 
-    async def _heard(self, thread: Thread, turn: str, scope: Scope) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
-        self._panel.work(thread, turn, scope)
+    async def _heard(self, thread: Thread, turn: str, request: Request) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
+        self._panel.work(thread, turn, request)
         async for _number, name, data in self._panel.live.follow(thread.place(turn)):
             yield name, data
 
