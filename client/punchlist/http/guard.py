@@ -80,7 +80,7 @@ def values(headers: Headers, wanted: bytes) -> list[bytes]:
 
 
 def bearer(headers: Headers) -> bytes:
-    """Return the bearer token that a request shows, b"" for none or several."""
+    """Return the token of the header Authorization; empty without one, or with several."""
     shown = values(headers, b"authorization")
     kind, _, token = shown[0].partition(b" ") if len(shown) == 1 else (b"", b"", b"")
     return token if kind.lower() == b"bearer" else b""
