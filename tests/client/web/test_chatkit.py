@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import anyio
 import msgspec
 
 from punchlist_testing.optional import require_package
@@ -14,6 +15,8 @@ with warnings.catch_warnings():  # ChatKit warns of classes of its own
     require_package("chatkit")
     import_module("chatkit.server")
 
+from punchlist.chat.models.completions import Completions
+from punchlist_testing.scripted_model import honest, serving
 from punchlist_testing.web import Web, served
 
 TURNS = 20
@@ -85,3 +88,19 @@ async def test_what_is_no_request_of_chatkit_is_told(tmp_path: Path) -> None:
         assert (await web.ask("POST", "/chatkit", {}, Authorization=None)).status == 401
         only = f"Bearer {web.session(list='plan')}"
         assert (await web.ask("POST", "/chatkit", {}, Authorization=only)).status == 403
+
+
+async def test_a_stream_says_that_its_token_was_revoked(tmp_path: Path) -> None:
+    with serving(honest) as script:
+        script.fault = "stall-mid"
+        async with served(tmp_path, model=Completions("m", script.url)) as web:
+            body = {"type": "threads.create", "params": said("hello")}
+            stream = await web.stream("/chatkit", body, Authorization=f"Bearer {web.session()}")
+            with anyio.fail_after(30):
+                while not script.asked:
+                    await anyio.lowlevel.checkpoint()
+            web.secret.rotate()
+            last = (await stream.to_end()).decode().strip().split("\n\n")[-1]
+            event = msgspec.json.decode(last.removeprefix("data: "))
+            assert (event["type"], event["allow_retry"]) == ("error", False)
+            assert "sign-in has ended" in event["message"]
