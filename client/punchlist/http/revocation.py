@@ -33,10 +33,12 @@ class Watch(Generic[T]):
 
     Args:
         is_valid: Returns whether a token still allows all that it allowed before.
+        refuse: Answers a request whose token is revoked before its answer has begun.
     """
 
-    def __init__(self, is_valid: Callable[[bytes, T], bool]) -> None:
+    def __init__(self, is_valid: Callable[[bytes, T], bool], refuse: Callable[[Send], Awaitable[None]]) -> None:
         self._is_valid = is_valid
+        self._refuse = refuse
         self._held: dict[tuple[bytes, T], set[anyio.CancelScope]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -56,26 +58,9 @@ class Watch(Generic[T]):
                 del self._held[token, allowed]
 
     async def serve(  # noqa: PLR0913 - an ASGI application, and for whom it is called
-        self,
-        app: App,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        token: bytes,
-        allowed: T,
-        refuse: Callable[[Send], Awaitable[None]],
+        self, app: App, scope: Scope, receive: Receive, send: Send, token: bytes, allowed: T
     ) -> None:
-        """Answer a request within `hold`. Handlers find it by the ASGI scope, for work that outlives the answer.
-
-        Args:
-            app: Answers the request.
-            scope: The request's.
-            receive: Its messages.
-            send: Takes the answer.
-            token: What the request has shown.
-            allowed: What that allows.
-            refuse: Sends the refusal if the token is revoked before the answer has begun.
-        """
+        """Answer a request within `hold`. Handlers find it by the ASGI scope, for work that outlives the answer."""
         scope[_HOLD] = partial(self.hold, token, allowed)
         answer = _Answer(send)
         with self.hold(token, allowed) as running:
@@ -83,7 +68,7 @@ class Watch(Generic[T]):
         if not running.cancelled_caught or answer.is_complete:
             return
         if not answer.is_begun:
-            await refuse(send)
+            await self._refuse(send)
             return
         with anyio.move_on_after(LAST_WORDS_S):
             await send({"type": "http.response.body", "body": scope.get(_LAST, b"")})

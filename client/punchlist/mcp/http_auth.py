@@ -53,7 +53,7 @@ class Guard:
         self._hosts = frozenset(f"{name}:{port}".encode() for name in NAMES)
         self._origins = frozenset(f"http://{name}:{port}".encode() for name in NAMES)
         self._token = token
-        self._watch = Watch[Grant](self._still_allows)
+        self._watch = Watch[Grant](self._still_allows, _refuse)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection's scope."""
@@ -66,7 +66,7 @@ class Guard:
         elif (grant := scope.get(GRANT)) is None:
             await self._app(scope, receive, send)
         else:
-            await self._watch.serve(self._app, scope, receive, send, bearer(scope["headers"]), grant, _refuse)
+            await self._watch.serve(self._app, scope, receive, send, bearer(scope["headers"]), grant)
 
     def refusal(self, scope: Scope) -> Refused | None:
         """Why the request may not pass, or None."""

@@ -44,7 +44,7 @@ class Access:
         self._keys = keys
         self._person = person
         self._users: OrderedDict[str, AsyncClient] = OrderedDict()
-        self._watch = Watch[Scope](lambda token, allowed: keys.scope(token) == allowed)
+        self._watch = Watch[Scope](lambda token, allowed: keys.scope(token) == allowed, _refuse)
 
     def watched(self, app: App) -> App:
         """Wrap an application so that its answers end when the token of their request is revoked or expires."""
@@ -56,7 +56,7 @@ class Access:
                 await app(scope, receive, send)
                 return
             scope[_ALLOWED] = allowed
-            await self._watch.serve(app, scope, receive, send, token, allowed, _refuse)
+            await self._watch.serve(app, scope, receive, send, token, allowed)
 
         return serve
 
