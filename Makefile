@@ -194,7 +194,7 @@ $(NATS): requirements/nats-server.txt | $(READY)
 
 agents-sdk: build/agents-sdk/.ready ## Test the Agents SDK's adapter of punch chat before a scripted server (fetches the SDK).
 	@export COVERAGE_FILE="$(CURDIR)/build/agents-sdk/coverage"; rm -f "$$COVERAGE_FILE" "$$COVERAGE_FILE".*; \
-		build/agents-sdk/venv/bin/coverage run -m pytest --quiet tests/client/chat/test_agents_sdk.py tests/client/chat/test_agent_over_mcp.py tests/client/web/test_chatkit.py tests/client/web/test_ag_ui.py; \
+		build/agents-sdk/venv/bin/coverage run -m pytest --quiet tests/client/chat/test_agents_sdk.py tests/client/chat/test_agent_over_mcp.py tests/client/web/test_chatkit.py tests/client/web/test_ag_ui.py tests/client/web/test_matrix.py; \
 		build/agents-sdk/venv/bin/coverage combine --quiet; \
 		build/agents-sdk/venv/bin/coverage json --quiet -o build/agents-sdk/floors.json; \
 		$(TESTING:$(BIN)/%=build/agents-sdk/venv/bin/%).coverage_floors build/agents-sdk/floors.json agents-sdk

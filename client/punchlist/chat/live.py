@@ -28,8 +28,9 @@ class Live:
     def teller(self, turn: str) -> Tell:
         """What a turn says its events to."""
         said = self._said.setdefault(turn, [])
-        while len(self._said) > _KEPT:
-            self._said.popitem(last=False)
+        ended = [turn for turn, events in self._said.items() if events and events[-1][0] == "end"]
+        for old in ended[: max(0, len(self._said) - _KEPT)]:
+            del self._said[old]
 
         def publish(name: str, data: dict[str, Any]) -> None:
             said.append((name, data))
@@ -47,10 +48,14 @@ class Live:
         return turn in self._said
 
     async def follow(self, turn: str, after: int = 0) -> AsyncGenerator[tuple[int, str, dict[str, Any]]]:
-        """The events of a turn from number `after`, until its end."""
+        """The events of a turn behind number `after`, until its end, which is repeated to who has seen it."""
         while True:
             said = self._said.get(turn, [])
             news = self._news
+            if after > len(said):  # a number of another run of this turn, such as that of a server before
+                after = 0
+            elif after and said[after - 1][0] == "end":
+                after -= 1
             for number, (name, data) in enumerate(said[after:], start=after + 1):
                 yield number, name, data
                 after = number

@@ -25,6 +25,9 @@ TICKET_S = 60
 SESSION_S = 30 * 86_400
 """How long a session lasts unless its ticket says otherwise, in seconds."""
 
+MOST_REDEEMED = 256
+"""How many redeemed tickets are remembered: those that expire last."""
+
 _PURPOSE = b"punchlist web 1\n"
 
 
@@ -48,11 +51,21 @@ class Session(msgspec.Struct, frozen=True):
 
 
 class _Signed(msgspec.Struct, frozen=True, array_like=True):
+    """What a token says: it expires at the time `until`, and `until_uptime_s` seconds after the machine's start.
+
+    The second bound holds where the clock is set back. It is 0 in tokens of earlier versions.
+    """
+
     kind: Literal["ticket", "session"]
     until: int
     nonce: str
     scope: Scope
     session_s: int
+    until_uptime_s: int = 0
+
+    @property
+    def is_expired(self) -> bool:
+        return time.time() >= self.until or 0 < self.until_uptime_s <= _uptime_s()
 
 
 class Keys:
@@ -60,7 +73,7 @@ class Keys:
 
     Args:
         secret: What they are signed with; it is itself a token that allows everything.
-        used: The directory that remembers which tickets were redeemed, as long as they would be valid.
+        used: The directory that remembers which tickets were redeemed.
     """
 
     def __init__(self, secret: SecretFile, used: Path) -> None:
@@ -69,16 +82,15 @@ class Keys:
 
     def ticket(self, scope: Scope = EVERYTHING, session_s: int = SESSION_S) -> str:
         """A ticket for a session of this scope and length."""
-        return self._sign(_Signed("ticket", int(time.time()) + TICKET_S, _nonce(), scope, session_s))
+        return self._sign(_signed("ticket", TICKET_S, scope, session_s))
 
     def redeem(self, ticket: str) -> Session | None:
         """The session that a ticket is good for; None if it is none of ours, too old, or was redeemed before."""
         found = self._read(ticket.encode("utf-8", "replace"), "ticket")
-        if found is None or not self._first_use(found.nonce):
+        if found is None or not self._first_use(found):
             return None
-        until = int(time.time()) + found.session_s
-        token = self._sign(_Signed("session", until, _nonce(), found.scope, 0))
-        return Session(token, found.scope, until * 1000)
+        session = _signed("session", found.session_s, found.scope)
+        return Session(self._sign(session), found.scope, session.until * 1000)
 
     def scope(self, token: bytes) -> Scope | None:
         """What a bearer token allows, None if it is none."""
@@ -104,22 +116,34 @@ class Keys:
             found = msgspec.json.decode(base64.urlsafe_b64decode(body + b"=="), type=_Signed)
         except (msgspec.MsgspecError, binascii.Error):
             return None
-        return found if found.kind == kind and time.time() < found.until else None
+        return found if found.kind == kind and not found.is_expired else None
 
-    def _first_use(self, nonce: str) -> bool:
+    def _first_use(self, ticket: _Signed) -> bool:
+        """Record that a ticket is redeemed; false if it was before.
+
+        No clock decides what is forgotten: a forgotten ticket would expire before all that are remembered, and such a
+        ticket is taken for a redeemed one.
+        """
         make_directories(str(self._used))
-        for other in self._used.iterdir():
-            if other.stat().st_mtime < time.time() - 2 * TICKET_S:
-                other.unlink(missing_ok=True)
+        name = f"{ticket.until:012}-{ticket.nonce}"
         try:
-            os.close(os.open(self._used / nonce, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            os.close(os.open(self._used / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
             return False
-        return True
+        forgotten = sorted(os.listdir(self._used))[:-MOST_REDEEMED]
+        for other in forgotten:
+            (self._used / other).unlink(missing_ok=True)
+        return name not in forgotten
 
 
-def _nonce() -> str:
-    return secrets.token_hex(12)
+def _signed(kind: Literal["ticket", "session"], lasts_s: int, scope: Scope, session_s: int = 0) -> _Signed:
+    until, until_uptime_s = int(time.time()) + lasts_s, int(_uptime_s()) + lasts_s
+    return _Signed(kind, until, secrets.token_hex(12), scope, session_s, until_uptime_s)
+
+
+def _uptime_s() -> float:
+    """Return the seconds since the machine's start, with those that it slept where the system counts them."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def _text(data: bytes) -> str:

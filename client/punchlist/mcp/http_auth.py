@@ -5,7 +5,8 @@ Each check compares exactly, with a set or with the token; nothing is decided by
 
 from typing import NamedTuple, Protocol
 
-from punchlist.http.guard import App, Headers, Receive, Scope, Send, values
+from punchlist.http.guard import App, Headers, Receive, Scope, Send, bearer, values
+from punchlist.http.revocation import Watch
 from punchlist.http.secret_file import SecretFile
 from punchlist.mcp.users import EVERYBODY, GRANT, Grant
 
@@ -52,6 +53,7 @@ class Guard:
         self._hosts = frozenset(f"{name}:{port}".encode() for name in NAMES)
         self._origins = frozenset(f"http://{name}:{port}".encode() for name in NAMES)
         self._token = token
+        self._watch = Watch[Grant](self._still_allows, _refuse)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection's scope."""
@@ -61,8 +63,10 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
         elif refused := self.refusal(scope):
             await _answer(send, refused)
-        else:
+        elif (grant := scope.get(GRANT)) is None:
             await self._app(scope, receive, send)
+        else:
+            await self._watch.serve(self._app, scope, receive, send, bearer(scope["headers"]), grant)
 
     def refusal(self, scope: Scope) -> Refused | None:
         """Why the request may not pass, or None."""
@@ -85,13 +89,15 @@ class Guard:
     def _stranger(self, scope: Scope, headers: Headers) -> Refused | None:
         if self._token is None:
             return None
-        shown = values(headers, b"authorization")
-        kind, _, value = shown[0].partition(b" ") if len(shown) == 1 else (b"", b"", b"")
-        grant = self._token.grant(value) if kind.lower() == b"bearer" else None
+        grant = self._token.grant(bearer(headers))
         if grant is None:
             return Refused(401, "the header Authorization: Bearer TOKEN is needed")
         scope[GRANT] = grant
         return None
+
+    def _still_allows(self, token: bytes, allowed: Grant) -> bool:
+        grant = self._token.grant(token) if self._token is not None else None
+        return grant is not None and grant.covers(allowed)
 
 
 def _strange_form(scope: Scope, headers: Headers) -> Refused | None:
@@ -116,3 +122,8 @@ async def _answer(send: Send, refused: Refused) -> None:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+async def _refuse(send: Send) -> None:
+    """Answer a request whose token ended before there was an answer."""
+    await _answer(send, Refused(401, "the token of this request was revoked; a change under way may have been made"))

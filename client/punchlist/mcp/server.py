@@ -10,13 +10,14 @@ import mcp_types as types
 import msgspec
 from mcp.server import Server
 from mcp.server.caching import CacheHint
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 
 from punchlist import __version__
 from punchlist.aio import AsyncClient
 from punchlist.errors import PunchlistError
+from punchlist.http.revocation import hold
 from punchlist.mcp import elicitation
 from punchlist.mcp.agents import Agent, Agents
 from punchlist.mcp.idempotency import KEY, Repeats
@@ -275,6 +276,13 @@ def _grant(context: Context) -> Grant:
     return EVERYBODY if context.request is None else context.request.scope.get(GRANT, EVERYBODY)
 
 
+async def _until_revoked(context: Context, call_next: CallNext) -> HandlerResult:
+    """Answer a request while its token is valid: a session works on apart from the HTTP request that is cut off."""
+    with hold({} if context.request is None else context.request.scope):
+        return await call_next(context)
+    raise MCPError(types.INVALID_REQUEST, "The token of this request was revoked; nothing more is done for it.")
+
+
 def _refuse_following(context: Context) -> None:
     """What follows resources follows those of all users.
 
@@ -363,5 +371,6 @@ def build(client: AsyncClient, setup: Setup) -> Server[Any]:
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
     )
+    server.middleware.append(_until_revoked)
     server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="punchlist"))
     return server

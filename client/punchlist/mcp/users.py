@@ -41,6 +41,10 @@ class Grant(NamedTuple):
 
     users: frozenset[str] | None = None
 
+    def covers(self, other: "Grant") -> bool:
+        """Return whether this allows all that another one does."""
+        return self.users is None or (other.users is not None and self.users >= other.users)
+
 
 EVERYBODY = Grant()
 

@@ -1,18 +1,33 @@
 """Whom a request speaks for: its token's scope, and the connection to the daemon that goes with it."""
 
 from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
 
 from starlette.requests import Request
 
 from punchlist.aio import AsyncClient
-from punchlist.http.guard import values
+from punchlist.http.guard import App, Receive, Send, answer, bearer
+from punchlist.http.guard import Scope as AsgiScope
 from punchlist.http.keys import Keys, Scope
-from punchlist.http.problem import Refused
+from punchlist.http.problem import Problem, Refused
+from punchlist.http.revocation import ENDED, Watch
 
 MOST_USERS = 64
 """Of so many users a connection is kept."""
 
 _READING = frozenset({"GET", "HEAD"})
+_ALLOWED = "punchlist.allowed"
+
+_OUTWARD: dict[str, dict[str, tuple[Any, ...]]] = {
+    "conversation.attach": {"session": ()},
+    "conversation.open": {"user": (None,), "kind": ("list",)},
+}
+"""Parameters by which a call about one list decides about others, and the values with which it doesn't.
+
+A session's id is a name at which other programs look for their list; a chat's messages are worked on in the list that
+its metadata names.
+"""
 
 
 class Access:
@@ -29,6 +44,21 @@ class Access:
         self._keys = keys
         self._person = person
         self._users: OrderedDict[str, AsyncClient] = OrderedDict()
+        self._watch = Watch[Scope](lambda token, allowed: keys.scope(token) == allowed, _refuse)
+
+    def watched(self, app: App) -> App:
+        """Wrap an application so that its answers end when the token of their request is revoked or expires."""
+
+        async def serve(scope: AsgiScope, receive: Receive, send: Send) -> None:
+            token = bearer(scope["headers"]).strip() if scope["type"] == "http" else b""
+            allowed = self._keys.scope(token)
+            if allowed is None:  # handlers that need one refuse this; files need none
+                await app(scope, receive, send)
+                return
+            scope[_ALLOWED] = allowed
+            await self._watch.serve(app, scope, receive, send, token, allowed)
+
+        return serve
 
     def scope(self, request: Request) -> Scope:
         """What the request's token allows; a request that changes something needs one that does.
@@ -36,9 +66,7 @@ class Access:
         Raises:
             Refused: There is no token or not one, it is none of ours, or it may only read.
         """
-        shown = values(request.scope["headers"], b"authorization")
-        kind, _, token = shown[0].partition(b" ") if len(shown) == 1 else (b"", b"", b"")
-        scope = self._keys.scope(token.strip()) if kind.lower() == b"bearer" else None
+        scope: Scope | None = request.scope.get(_ALLOWED)
         if scope is None:
             raise Refused(
                 "unauthorized", "Send the header Authorization: Bearer TOKEN; `punch web --link` makes a link."
@@ -56,11 +84,22 @@ class Access:
         return self._person if scope.user is None and scope.list is None else ""
 
     async def client(self, scope: Scope) -> AsyncClient:
-        """The connection for a scope: of its user alone, if it has one."""
-        if scope.user is None:
-            return self._client
-        found = self._users.pop(scope.user, None) or self._client.as_user(scope.user)
-        self._users[scope.user] = found
+        """The connection for a scope: of its user alone, if it has one.
+
+        Raises:
+            Refused: The scope's list is none, but a session of another list.
+        """
+        client = self._client if scope.user is None else await self._of_user(scope.user)
+        if scope.list is not None:
+            found = await client.conversation(scope.list).info()
+            if found.conversation != scope.list and scope.list in found.sessions:
+                said = f"{scope.list} is a session of another list; this token is for a list of this name alone."
+                raise Refused("out_of_scope", said)
+        return client
+
+    async def _of_user(self, user: str) -> AsyncClient:
+        found = self._users.pop(user, None) or self._client.as_user(user)
+        self._users[user] = found
         while len(self._users) > MOST_USERS:
             await self._users.popitem(last=False)[1].aclose()
         return found
@@ -79,3 +118,22 @@ def confine(scope: Scope, conversation: str | None) -> None:
     """
     if scope.list is not None and scope.list != conversation:
         raise Refused("out_of_scope", f"This token is for the list {scope.list} alone.")
+
+
+def confine_call(scope: Scope, method: str, params: Mapping[str, Any]) -> None:
+    """Check that a call about the list of a token decides about no other.
+
+    Raises:
+        Refused: It does.
+    """
+    if scope.list is None:
+        return
+    for name, harmless in _OUTWARD.get(method, {}).items():
+        if name in params and params[name] not in harmless:
+            said = f"{name} decides about more than the list {scope.list}, and this token is for that list alone."
+            raise Refused("out_of_scope", said, field=name)
+
+
+async def _refuse(send: Send) -> None:
+    """Answer a request whose token ended before there was an answer."""
+    await answer(send, Problem("unauthorized", f"{ENDED} A change that was under way may have been made."))

@@ -16,8 +16,8 @@ from starlette.responses import Response, StreamingResponse
 
 from punchlist.chat.thread import SHOWN, Thread, marked_text_of
 from punchlist.errors import NotFound
-from punchlist.http.keys import Scope
 from punchlist.http.problem import Refused
+from punchlist.http.revocation import ENDED, end_with
 from punchlist.project import own
 from punchlist.text import clip, one_line
 from punchlist.web import bodies
@@ -90,13 +90,14 @@ class AgUi:
             title = clip(one_line(_text(run.messages[-1])), _TITLE) if run.messages else ""
             thread = await Thread.open(client, name, own(id, scope.user), title)
             confine(scope, thread.list)
-            turn = await self._turn(thread, run, scope)
+            turn = await self._turn(thread, run, request)
         except ValueError as error:
             raise Refused("invalid_params", f"{error}.", field="messages") from None
+        end_with(request.scope, _sent({"type": "RUN_ERROR", "message": ENDED, "code": "unauthorized"}))
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self._events(thread, turn, run), media_type="text/event-stream", headers=headers)
 
-    async def _turn(self, thread: Thread, run: _Run, scope: Scope) -> str | None:
+    async def _turn(self, thread: Thread, run: _Run, request: Request) -> str | None:
         """The run's turn, which is worked on from here on; None: it only wants to know what was said.
 
         Raises:
@@ -112,7 +113,7 @@ class AgUi:
             turn, text = _turn_of(thread, last.id), _text(last)
         else:
             return None
-        return await self._panel.say(thread, text, turn, scope)
+        return await self._panel.say(thread, text, turn, request)
 
     async def _events(self, thread: Thread, turn: str | None, run: _Run) -> AsyncGenerator[bytes]:
         ids = {"threadId": run.thread_id, "runId": run.run_id}

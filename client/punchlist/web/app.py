@@ -54,7 +54,15 @@ class Setup(NamedTuple):
 
 def web_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup) -> App:
     """The guarded application: `keys` know what requests have to show, `ending` is set when the server ends."""
-    access, files = Access(client, keys, setup.person), Files(setup.page)
+    access = Access(client, keys, setup.person)
+    refusals: Any = {Refused: _refused, PunchlistError: _failed, HTTPException: _unserved}
+    routes = _by_path(served(access, keys, ending, setup))
+    return Guard(access.watched(Starlette(routes=routes, exception_handlers=refusals)), setup.names)
+
+
+def served(access: Access, keys: Keys, ending: anyio.Event, setup: Setup) -> list[tuple[str, str, Any]]:
+    """Return all that is served: verb, path and handler."""
+    files = Files(setup.page)
     streams, seed = Streams(access, ending, quiet_s=setup.quiet_s), Seed(access, setup.conversation)
 
     panel = Panel(access, ending, setup.model, setup.limits)
@@ -62,7 +70,7 @@ def web_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup) 
     async def session(request: Request) -> Response:
         return await _session(request, keys)
 
-    served: list[tuple[str, str, Any]] = [
+    found: list[tuple[str, str, Any]] = [
         ("GET", "/", files.index),
         ("GET", "/agent-tasks", files.index),
         ("GET", "/chat", files.chat),
@@ -82,9 +90,8 @@ def web_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup) 
     except ImportError:  # the extra is not installed
         pass
     else:
-        served.append(("POST", "/chatkit", ChatKit(panel).handle))
-    refusals: Any = {Refused: _refused, PunchlistError: _failed, HTTPException: _unserved}
-    return Guard(Starlette(routes=_by_path(served), exception_handlers=refusals), setup.names)
+        found.append(("POST", "/chatkit", ChatKit(panel).handle))
+    return found
 
 
 def _by_path(served: list[tuple[str, str, Any]]) -> list[Route]:

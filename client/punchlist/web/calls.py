@@ -8,7 +8,7 @@ from starlette.responses import Response
 from punchlist.core import Request as Call
 from punchlist.http.problem import Refused
 from punchlist.web import bodies
-from punchlist.web.access import Access, confine
+from punchlist.web.access import Access, confine, confine_call
 from punchlist.web.routes import Route
 from punchlist_schemas.methods import METHODS
 
@@ -37,6 +37,7 @@ def handler(route: Route, access: Access) -> Handler:
         elif METHODS[method].kind == "write" and (person := access.person(scope)) and "actor" not in given:
             stated.setdefault("actor", person)
         params = bodies.merged(request.path_params, given, stated)
+        confine_call(scope, method, params)
         client = await access.client(scope)
         result = await client.forward(Call.raw(method, params))
         return reply(request, result, route.status)

@@ -6,6 +6,7 @@ one that was cut goes on behind the last.
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -14,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from punchlist.aio import AsyncClient
+from punchlist.calls import Call, itself
 from punchlist.chat.live import Live
 from punchlist.chat.models.port import Model
 from punchlist.chat.thread import Thread
@@ -22,15 +24,18 @@ from punchlist.chat.worker import Worker
 from punchlist.errors import PunchlistError, RequestRefused
 from punchlist.http.keys import Scope
 from punchlist.http.problem import Refused
+from punchlist.http.revocation import ENDED, end_with, hold
 from punchlist.project import own
 from punchlist.web import bodies
 from punchlist.web.access import Access, confine
 from punchlist.web.routes import API
+from punchlist_schemas.params import EventWait
 
 _JSON = "application/json"
 _SHOWN = 100
 _DIGITS = 200
 _QUIET_S = 15.0
+_LOOK_MS = 1_000
 
 
 class Panel:
@@ -100,7 +105,7 @@ class Panel:
         if set(given) - {"text", "turn"} or not isinstance(text, str) or not isinstance(turn, str | None):
             raise Refused("invalid_params", "The body has text, a text, and may have turn, an id.", field="text")
         try:
-            turn = await self.say(thread, text, turn, self._access.scope(request))
+            turn = await self.say(thread, text, turn, request)
         except ValueError as error:
             raise Refused("invalid_params", f"{error}.", field="text") from None
         return _json({"turn": turn}, 202)
@@ -110,12 +115,17 @@ class Panel:
         return _json({"stopped": await (await self._thread(request)).stop()})
 
     async def follow(self, request: Request) -> Response:
-        """The events of a turn as they come, behind the number of `Last-Event-ID`, until its answer."""
+        """The events of a turn as they come, behind the number of `Last-Event-ID`, until its answer.
+
+        A turn that was left unfinished is worked on again, except for a token that may only read.
+        """
         thread = await self._thread(request)
         turn = request.path_params["turn"]
         await thread.message(turn)
         after = request.headers.get("last-event-id", "0")
-        self.work(thread, turn, self._access.scope(request))
+        if self._access.scope(request).mode == "rw":
+            self.work(thread, turn, request)
+        end_with(request.scope, _event(0, "failed", {"text": ENDED}) + _event(0, "end", {}))
         stream = self._events(thread, turn, int(after) if after.isdecimal() and len(after) < _DIGITS else 0)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
@@ -128,11 +138,21 @@ class Panel:
         self, thread: Thread, turn: str, after: int = 0
     ) -> AsyncGenerator[tuple[int, str, dict[str, Any]] | None]:
         """The events of a turn behind number `after`, to its end; None when it was quiet for long."""
-        if not self.live.knows(thread.place(turn)) and (answer := await thread.answer(turn)) is not None:
-            yield 1, "message", answer
-            yield 2, "end", {}
-            return
-        events = self.live.follow(thread.place(turn), after)
+        place, seq = thread.place(turn), 0
+        while not self.live.knows(place):
+            if (answer := await thread.answer(turn)) is not None:
+                yield 1, "message", answer
+                yield 2, "end", {}
+                return
+            if place in self._turns:
+                break
+            if self._ending.is_set():
+                return
+            # Another program works on it, or none does: its answer comes by the log.
+            wait = EventWait(after=seq or (await thread.message(turn)).seq, conversation=thread.id, timeout_ms=_LOOK_MS)
+            seq = (await thread.client.run(Call("event.wait", wait, itself))).next
+            yield None
+        events = self.live.follow(place, after)
         following: asyncio.Future[Any] | None = None
         try:
             while not self._ending.is_set():
@@ -150,7 +170,7 @@ class Panel:
             if following is not None:
                 following.cancel()
 
-    async def say(self, thread: Thread, text: str, turn: str | None, scope: Scope) -> str:
+    async def say(self, thread: Thread, text: str, turn: str | None, request: Request) -> str:
         """Append what a person said, behind what was left unanswered, and work on its turn; the turn's id.
 
         Raises:
@@ -159,28 +179,35 @@ class Panel:
         """
         await thread.enqueue_all()
         turn = await thread.send(text, turn=turn)
-        self.work(thread, turn, scope)
+        self.work(thread, turn, request)
         return turn
 
-    def work(self, thread: Thread, turn: str, scope: Scope) -> None:
-        """Work on a turn beside the request, once, for whom the request speaks for."""
-        thread.person = self._access.person(scope)
+    def work(self, thread: Thread, turn: str, request: Request) -> None:
+        """Work on a turn beside the request, once, for whom the request speaks for, and while its token is valid."""
+        thread.person = self._access.person(self._access.scope(request))
         place = thread.place(turn)
         if place not in self._turns:
             if place in self._failed:
                 self._failed.discard(place)
                 self.live.forget(place)
-            task = self._turns[place] = asyncio.ensure_future(self._worked(thread, turn))
+            task = self._turns[place] = asyncio.ensure_future(self._worked(thread, turn, request))
             task.add_done_callback(lambda _: self._turns.pop(place, None))
 
-    async def _worked(self, thread: Thread, turn: str) -> None:
+    async def _worked(self, thread: Thread, turn: str, request: Request) -> None:
         async with anyio.create_task_group() as group:
 
             async def end() -> None:
                 await self._ending.wait()
                 group.cancel_scope.cancel()
 
+            async def stop_if_revoked() -> None:
+                with hold(request.scope):
+                    await anyio.sleep_forever()
+                with suppress(PunchlistError):  # such as a daemon that is away: then the turn does nothing either
+                    await thread.stop(turn)
+
             group.start_soon(end)
+            group.start_soon(stop_if_revoked)
             try:
                 await self._worker.answer(thread, turn)
             except PunchlistError as error:  # such as a full disk: whoever looks again has it worked on again

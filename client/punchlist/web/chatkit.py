@@ -16,6 +16,7 @@ from chatkit.types import (
     AssistantMessageContentPartTextDelta,
     AssistantMessageItem,
     ChatKitReq,
+    ErrorEvent,
     InferenceOptions,
     NoticeEvent,
     Page,
@@ -38,8 +39,8 @@ from punchlist.aio import AsyncClient
 from punchlist.chat.thread import SHOWN, Thread, checked, is_own, marked_text_of
 from punchlist.core import new_key
 from punchlist.errors import ConfirmationRequired, NotFound
-from punchlist.http.keys import Scope
 from punchlist.http.problem import Refused
+from punchlist.http.revocation import ENDED, end_with
 from punchlist.project import own
 from punchlist.text import clip, one_line
 from punchlist.web.bodies import MOST_BYTES
@@ -58,7 +59,7 @@ class Caller(NamedTuple):
 
     client: AsyncClient
     list: str
-    scope: Scope
+    request: Request
 
 
 class ChatKit(ChatKitServer[Caller]):
@@ -81,7 +82,7 @@ class ChatKit(ChatKitServer[Caller]):
         if scope.list is not None:
             raise Refused("out_of_scope", "ChatKit shows all threads; this token is for one list.")
         try:
-            result = await self.process(data, Caller(client, named(None, scope), scope))
+            result = await self.process(data, Caller(client, named(None, scope), request))
         except ValidationError:
             raise Refused("invalid_params", "This is no request of ChatKit.") from None
         except (NotFoundError, NotFound):
@@ -90,6 +91,8 @@ class ChatKit(ChatKitServer[Caller]):
             raise Refused("invalid_params", f"{error}.") from None
         headers = {"cache-control": "no-store"}
         if isinstance(result, StreamingResult):
+            ended = ErrorEvent(code="custom", message=ENDED, allow_retry=False)
+            end_with(request.scope, f"data: {ended.model_dump_json()}\n\n".encode())
             return StreamingResponse(result, media_type="text/event-stream", headers=headers)
         return Response(result.json, media_type="application/json", headers=headers)
 
@@ -124,7 +127,7 @@ class ChatKit(ChatKitServer[Caller]):
         found = await _thread(context, thread.id)
         turn, id, is_written = input_user_message.id, f"{input_user_message.id}.a", False
         thread.title = thread.title or clip(one_line("".join(part.text for part in input_user_message.content)), _TITLE)
-        async for name, data in self._heard(found, turn, context.scope):
+        async for name, data in self._heard(found, turn, context.request):
             if name == "delta":
                 if not is_written:
                     empty = AssistantMessageContentPartAdded(content_index=0, content=AssistantMessageContent(text=""))
@@ -143,8 +146,8 @@ class ChatKit(ChatKitServer[Caller]):
             elif name == "message":
                 yield ThreadItemDoneEvent(item=_item(thread.id, await found.queue.message(id)))
 
-    async def _heard(self, thread: Thread, turn: str, scope: Scope) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
-        self._panel.work(thread, turn, scope)
+    async def _heard(self, thread: Thread, turn: str, request: Request) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
+        self._panel.work(thread, turn, request)
         async for _number, name, data in self._panel.live.follow(thread.place(turn)):
             yield name, data
 

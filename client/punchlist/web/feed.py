@@ -20,6 +20,7 @@ from punchlist.errors import PunchlistError
 from punchlist.http.guard import Receive, Send
 from punchlist.http.guard import Scope as AsgiScope
 from punchlist.http.problem import Refused
+from punchlist.http.revocation import ENDED, end_with
 from punchlist.pull_link import PullLink
 from punchlist.web.access import Access, confine
 from punchlist_schemas.jsonrpc import Notice
@@ -137,6 +138,7 @@ class Stream:
             await send({"type": "http.response.body", "body": b""})
             return
         error: PunchlistError | None = None
+        end_with(scope, b"event: end\ndata: %b\n\n" % _ENDED)
         self._streams.open += 1
         try:
             async with anyio.create_task_group() as group:
@@ -251,6 +253,9 @@ _HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 ]
+
+
+_ENDED = msgspec.json.encode({"error": {"kind": "unauthorized", "message": ENDED}})
 
 
 def _has_more(notice: Notice) -> bool:

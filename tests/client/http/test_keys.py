@@ -50,9 +50,31 @@ def test_a_ticket_is_good_for_a_minute_and_a_session_for_as_long_as_its_ticket_s
     assert keys.redeem(late) is None
     assert keys.scope(session.token.encode()) == EVERYTHING
     monkeypatch.setattr(module.time, "time", lambda: now + 3 * module.TICKET_S)
-    assert keys.redeem(keys.ticket()) is not None
-    assert len(os.listdir(tmp_path / "used")) == 1, "what can't be redeemed any more is not remembered"
     assert keys.scope(session.token.encode()) is None
+
+
+def test_a_link_is_redeemed_once_whatever_the_clock_says(
+    keys: Keys, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(module, "MOST_REDEEMED", 4)
+    now, ticket = module.time.time(), keys.ticket()
+    assert keys.redeem(ticket) is not None
+    for later in range(400, 1_000, 100):
+        monkeypatch.setattr(module.time, "time", lambda later=later: now + later)
+        assert keys.redeem(keys.ticket()) is not None, "newer links are taken"
+    assert len(os.listdir(tmp_path / "used")) == 4
+    monkeypatch.setattr(module.time, "time", lambda: now)
+    assert keys.redeem(ticket) is None
+
+
+def test_a_clock_that_goes_back_prolongs_no_token(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, ticket = keys.redeem(keys.ticket(session_s=100)), keys.ticket()
+    assert session is not None
+    now, up = module.time.time(), module.time.clock_gettime(module.time.CLOCK_MONOTONIC)
+    monkeypatch.setattr(module.time, "time", lambda: now - 86_400)
+    assert keys.scope(session.token.encode()) == EVERYTHING
+    monkeypatch.setattr(module, "_uptime_s", lambda: up + 86_400)
+    assert keys.scope(session.token.encode()) is None and keys.redeem(ticket) is None
 
 
 def test_what_was_not_signed_with_this_secret_is_nothing(keys: Keys, tmp_path: Path) -> None:

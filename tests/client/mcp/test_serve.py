@@ -1,11 +1,9 @@
 import contextlib
 import json
-import os
 import signal
 import socket
 import subprocess
 import sys
-import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,21 +12,12 @@ import anyio
 import pytest
 
 from punchlist import connect
-from punchlist_testing.daemon import Spawned, spawned_daemon
+from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.optional import require_package
+from punchlist_testing.served_mcp import Served, arguments, environment
 
 require_package("mcp")
 mcp: Any = import_module("mcp")
-
-
-def environment() -> dict[str, str]:
-    path = os.pathsep.join(one for one in sys.path if one)
-    return {**os.environ, "PYTHONPATH": path, "PUNCHLIST_CONVERSATION": ""}
-
-
-def arguments(daemon: Spawned, *more: str) -> list[str]:
-    common = ["--socket", daemon.socket, "--data-dir", daemon.data_dir, "--no-autostart", "-c", "work"]
-    return ["-m", "punchlist.cli", "agent", "mcp", *common, *more]
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -44,38 +33,6 @@ async def test_a_host_on_stdio_recovers_when_the_daemon_comes_back(mode: str, tm
                 daemon.restart()
                 listed = await session.call_tool("TaskList", {})
                 assert listed.content[0].text == "☐ #1: One [pending]"
-
-
-class Served:
-    """`punch agent mcp --http` in a process of its own."""
-
-    def __init__(self, daemon: Spawned, *more: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
-        self.token_file = daemon.directory / "token"
-        command = [sys.executable, *arguments(daemon, "--http", "--port", str(self.port))]
-        self.process = subprocess.Popen(
-            [*command, *(more or ("--token-file", str(self.token_file)))], env=environment(), stderr=subprocess.PIPE
-        )
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and self.process.poll() is None:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            except OSError:
-                time.sleep(0.05)
-        raise RuntimeError("the server did not start")
-
-    @property
-    def token(self) -> str:
-        return self.token_file.read_text().strip()
-
-    def ask(self, *lines: str) -> bytes:
-        """The head of the answer to a hand-made request."""
-        with socket.create_connection(("127.0.0.1", self.port), 5) as link:
-            link.sendall("\r\n".join([*lines, "", ""]).encode())
-            return link.recv(65_536)
 
 
 @pytest.fixture

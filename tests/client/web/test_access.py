@@ -37,6 +37,34 @@ async def test_a_token_does_what_its_scope_allows_and_nothing_else(web: Web) -> 
     assert [each["conversation"] for each in seen["conversations"]] == ["other"]
 
 
+async def test_a_link_for_a_list_opens_no_other_by_a_sessions_name(web: Web) -> None:
+    await web.ask("POST", "/api/v1/conversations/secret/tasks", {"title": "canary"})
+    await web.ask("PUT", "/api/v1/conversations/secret/sessions/agent-1", {})
+    only = {"Authorization": f"Bearer {web.session(list='agent-1')}"}
+    for verb, path, body in (
+        ("GET", "/api/v1/conversations/agent-1/tasks", None),
+        ("POST", "/api/v1/conversations/agent-1/tasks", {"title": "x"}),
+        ("GET", "/api/v1/feed?rows=agent-1&once=1", None),
+        ("GET", "/api/agent/tasks", None),
+        ("GET", "/api/v1/chats", None),
+    ):
+        answer = await web.ask(verb, path, body, **only)
+        assert (answer.status, answer.value["kind"]) == (403, "out_of_scope"), path
+    await web.ask("DELETE", "/api/v1/conversations/secret/sessions/agent-1")
+    assert (await web.ask("POST", "/api/v1/conversations/agent-1/tasks", {"title": "x"}, **only)).status == 201
+
+
+async def test_a_link_for_a_list_moves_no_session_to_itself(web: Web) -> None:
+    await web.ask("PUT", "/api/v1/conversations/open", {})
+    await web.ask("PUT", "/api/v1/conversations/secret/sessions/agent-1", {})
+    only = {"Authorization": f"Bearer {web.session(list='open')}"}
+    for session in ("agent-1", "default"):  # one of another list, and the name of a list that nobody has begun
+        refused = await web.ask("PUT", f"/api/v1/conversations/open/sessions/{session}", {}, **only)
+        assert (refused.status, refused.value["kind"]) == (403, "out_of_scope")
+        await web.ask("POST", f"/api/v1/conversations/{session}/tasks", {"title": "launch code 1234"})
+    assert (await web.ask("GET", "/api/v1/conversations/open/tasks", **only)).value["tasks"] == []
+
+
 async def test_without_a_token_there_is_no_data(web: Web) -> None:
     token, ticket = web.token, web.keys.ticket()
     for shown in (None, "", "Bearer", "Bearer x", f"Basic {token}", f"Bearer {token}x", token, f"Bearer {ticket}"):

@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
 
@@ -140,3 +141,19 @@ async def test_what_is_no_request_of_chatkit_is_told(tmp_path: Path) -> None:
         assert (await web.ask("POST", "/chatkit", {}, Authorization=None)).status == 401
         only = f"Bearer {web.session(list='plan')}"
         assert (await web.ask("POST", "/chatkit", {}, Authorization=only)).status == 403
+
+
+async def test_a_stream_says_that_its_token_was_revoked(tmp_path: Path) -> None:
+    with serving(honest) as script:
+        script.fault = "stall-mid"
+        async with served(tmp_path, model=Completions("m", script.url)) as web:
+            body = {"type": "threads.create", "params": said("hello")}
+            stream = await web.stream("/chatkit", body, Authorization=f"Bearer {web.session()}")
+            with anyio.fail_after(30):
+                while not script.asked:
+                    await anyio.lowlevel.checkpoint()
+            web.secret.rotate()
+            last = (await stream.to_end()).decode().strip().split("\n\n")[-1]
+            event = msgspec.json.decode(last.removeprefix("data: "))
+            assert (event["type"], event["allow_retry"]) == ("error", False)
+            assert "sign-in has ended" in event["message"]

@@ -10,7 +10,7 @@ import msgspec
 
 from punchlist import AsyncClient
 from punchlist.http.connections import Places
-from punchlist.http.keys import Keys, Scope
+from punchlist.http.keys import SESSION_S, Keys, Scope
 from punchlist.http.secret_file import SecretFile
 from punchlist.http.server import Server, http_server
 from punchlist.http.sockets import loopback_sockets
@@ -72,6 +72,16 @@ class Stream:
                     continue
                 await self.more()
 
+    async def to_end(self) -> bytes:
+        """What is left of the body, once the server has ended it."""
+        with anyio.fail_after(PATIENCE_S):
+            while not self.ended:
+                try:
+                    await self.more()
+                except EOFError:
+                    pass
+        return self.rest
+
     async def more(self) -> None:
         """Take one more chunk of the body."""
         while b"\r\n" not in self._chunks:
@@ -100,7 +110,11 @@ class Web:
 
     def session(self, **scope: Any) -> str:
         """A session token of a scope."""
-        found = self.keys.redeem(self.keys.ticket(Scope(**scope)))
+        return self.session_of(SESSION_S, **scope)
+
+    def session_of(self, lasts_s: int, **scope: Any) -> str:
+        """A session token of a scope that ends after some seconds."""
+        found = self.keys.redeem(self.keys.ticket(Scope(**scope), lasts_s))
         assert found is not None
         return found.token
 
@@ -135,10 +149,14 @@ class Web:
                     pass
         return answer_of(found)
 
-    async def stream(self, path: str, **headers: str | None) -> Stream:
-        """A stream that has begun."""
+    async def stream(self, path: str, body: Any = None, /, **headers: str | None) -> Stream:
+        """A stream that has begun: of a GET, or with a body of a POST."""
+        data = b"" if body is None else msgspec.json.encode(body)
+        if data:
+            headers = {"Content-Type": "application/json", "Content-Length": str(len(data)), **headers}
         tcp = await self.stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", self.port))
-        await tcp.send(self.head("GET", path, {name.replace("_", "-"): value for name, value in headers.items()}))
+        head = {name.replace("_", "-"): value for name, value in headers.items()}
+        await tcp.send(self.head("POST" if data else "GET", path, head) + data)
         stream = Stream(tcp)
         assert await stream.begin() == 200, (stream.head, stream.rest, await stream.stream.receive())
         return stream

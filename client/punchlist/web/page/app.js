@@ -7,7 +7,7 @@ import { Dialogs, dialog } from "./dialogs.js";
 import { PastBanner } from "./history.js";
 import { listen } from "./keys.js";
 import { List } from "./list.js";
-import { awaySince, session, signIn, state } from "./link.js";
+import { awaySince, session, signedOut, signIn, state } from "./link.js";
 import { boardFilter, card, cards, filter, go, isPast, marks, mayChange, nameOf, needsYou, now, others, place, said, say } from "./model.js";
 import { Key } from "./parts.js";
 import { safe, since } from "./text.js";
@@ -58,6 +58,7 @@ const SignIn = () => html`<main class="door" id="main"><img src="/icon.svg" alt=
   <p>This page shows your task lists to you alone. To let this browser in, run</p>
   <p><code class="copy">punch web --link</code></p>
   <p>and open what it prints. A link is good once, for a minute; after that this browser stays signed in.</p>
+  ${signedOut.value && html`<p class="bad" role="alert">${signedOut.value}</p>`}
   ${said.value && html`<p class="bad" role="alert">${safe(said.value.text)}</p>`}
 </main>`;
 

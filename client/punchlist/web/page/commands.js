@@ -342,7 +342,7 @@ export const COMMANDS = {
   now: { run: () => look(null), title: "Back to now", list: true },
   notify: { run: notify, get title() { return isNotifying() ? "Stop notifications" : "Notify me when something fails or waits"; } },
   share: { run: share, title: "Share a read-only link" },
-  sign_out: { run: signOut, title: "Sign this browser out" },
+  sign_out: { run: () => signOut(), title: "Sign this browser out" },
 };
 
 /** Whether a command can do something now. */

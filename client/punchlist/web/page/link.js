@@ -19,6 +19,9 @@ export const session = signal(read());
 /** "opening", "live", "away" or "asleep" (a hidden tab). */
 export const state = signal("opening");
 export const awaySince = signal(0);
+/** Why this browser is not signed in any more. */
+export const signedOut = signal("");
+const ENDED = "This browser was signed out: its time is over, or its link was revoked.";
 
 function read() {
   try {
@@ -29,8 +32,9 @@ function read() {
   }
 }
 
-export function signOut() {
+export function signOut(why = "") {
   localStorage.removeItem(KEPT);
+  signedOut.value = why;
   session.value = null;
 }
 
@@ -42,11 +46,13 @@ export async function signIn() {
   const made = await call("POST", "/api/session", { ticket: decodeURIComponent(ticket) }, { token: null });
   localStorage.setItem(KEPT, JSON.stringify(made));
   session.value = made;
+  signedOut.value = "";
 }
 
 export async function problemOf(response) {
   const told = await response.json().catch(() => ({}));
-  if (response.status === 401) signOut();
+  const isSignIn = response.url.endsWith("/api/session"); // a used link signs nobody out
+  if (response.status === 401 && session.value && !isSignIn) signOut(ENDED);
   return new Problem(told.kind ?? "internal_error", told.detail ?? `The server answers ${response.status}.`, told);
 }
 
@@ -179,6 +185,7 @@ export class Link {
     this.begin();
     for await (const event of eventsOf(response)) {
       if (stop.aborted || rows !== this.#rows) return;
+      if (event.event === "end" && event.data.error?.kind === "unauthorized") signOut(ENDED);
       if (event.event === "end") throw new Problem("ended", "The stream ended.");
       if (event.event === "bye") break;
       this.take(event);

@@ -1,0 +1,39 @@
+"""A page whose sign-in ends says so, and asks no more."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from punchlist.http.secret_file import SecretFile
+from punchlist_testing.faces_page import Open
+from punchlist_testing.stage import stage
+
+
+@pytest.mark.parametrize("place", ["#/", "#/list/plan"])
+def test_a_page_tells_that_its_sign_in_has_ended(tmp_path: Path, open_page: Open, place: str) -> None:
+    with stage(tmp_path) as staged:
+        staged.by("ann").conversation("plan").add("Look at it")
+        page = open_page(staged, place)
+        page.clock.install()
+        page.reload()
+        expect(page.get_by_text("Look at it").or_(page.locator(".card")).first).to_be_visible()
+        expect(page.locator(".status")).to_have_text("live")
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url) if "/api/" in request.url else None)
+        SecretFile(str(Path(staged.daemon.data_dir) / "web.token")).rotate()
+        expect(page.get_by_role("alert")).to_contain_text("This browser was signed out")
+        expect(page.get_by_text("punch web --link")).to_be_visible()
+        assert page.evaluate("localStorage.length") == 0
+        page.clock.run_for(60_000)
+        assert asked == []
+
+
+def test_a_chat_tells_that_its_sign_in_has_ended(tmp_path: Path, open_page: Open) -> None:
+    with stage(tmp_path) as staged:
+        page = open_page(staged)
+        page.goto(f"{staged.url}/chat?list=plan")
+        SecretFile(str(Path(staged.daemon.data_dir) / "web.token")).rotate()
+        page.get_by_role("textbox", name="Message").or_(page.locator("#text")).first.fill("add milk")
+        page.get_by_role("button", name="Send").click()
+        expect(page.locator("#trouble")).to_contain_text("punch web --link")

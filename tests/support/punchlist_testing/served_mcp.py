@@ -1,0 +1,51 @@
+"""`punch agent mcp` as a process of its own."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+
+from punchlist_testing.daemon import Spawned
+
+
+def environment() -> dict[str, str]:
+    path = os.pathsep.join(one for one in sys.path if one)
+    return {**os.environ, "PYTHONPATH": path, "PUNCHLIST_CONVERSATION": ""}
+
+
+def arguments(daemon: Spawned, *more: str) -> list[str]:
+    common = ["--socket", daemon.socket, "--data-dir", daemon.data_dir, "--no-autostart", "-c", "work"]
+    return ["-m", "punchlist.cli", "agent", "mcp", *common, *more]
+
+
+class Served:
+    """`punch agent mcp --http` in a process of its own."""
+
+    def __init__(self, daemon: Spawned, *more: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self.token_file = daemon.directory / "token"
+        command = [sys.executable, *arguments(daemon, "--http", "--port", str(self.port))]
+        self.process = subprocess.Popen(
+            [*command, *(more or ("--token-file", str(self.token_file)))], env=environment(), stderr=subprocess.PIPE
+        )
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise RuntimeError("the server did not start")
+
+    @property
+    def token(self) -> str:
+        return self.token_file.read_text().strip()
+
+    def ask(self, *lines: str) -> bytes:
+        """The head of the answer to a hand-made request."""
+        with socket.create_connection(("127.0.0.1", self.port), 5) as link:
+            link.sendall("\r\n".join([*lines, "", ""]).encode())
+            return link.recv(65_536)
