@@ -92,7 +92,7 @@ POST   /api/v1/chats/{thread}               202    202   404   202   403    403 
 POST   /api/v1/chats/{thread}/stop          200    200   404   200   403    403   403      403       401      401
 GET    /api/v1/chats/{thread}/turns/{turn}  200    200   404   200   403    200   200      403       401      401
 POST   /ag-ui                               200    200   200   200   403    403   403      403       401      401
-POST   /ag-ui in a thread                   200    200   404   200   403    403   403      403       401      401
+POST   /ag-ui in a thread                   200    200   200   200   403    403   403      403       401      401
 POST   /chatkit                             200    200   200   403   403    403   403      403       401      401
 GET    /mcp                                 404    404   404   404   404    404   404      404       404      404
 POST   /mcp                                 405    405   405   405   405    405   405      405       405      405
