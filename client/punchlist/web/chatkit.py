@@ -59,6 +59,7 @@ class Caller(NamedTuple):
 
     client: AsyncClient
     list: str
+    user: str | None
     request: Request
 
 
@@ -82,7 +83,7 @@ class ChatKit(ChatKitServer[Caller]):
         if scope.list is not None:
             raise Refused("out_of_scope", "ChatKit shows all threads; this token is for one list.")
         try:
-            result = await self.process(data, Caller(client, named(None, scope), request))
+            result = await self.process(data, Caller(client, named(None, scope), scope.user, request))
         except ValidationError:
             raise Refused("invalid_params", "This is no request of ChatKit.") from None
         except (NotFoundError, NotFound):
@@ -234,7 +235,7 @@ class _Log(Store[Caller]):
 
 async def _thread(context: Caller, id: str) -> Thread:
     try:
-        return await Thread.find(context.client, own(id, context.scope.user))
+        return await Thread.find(context.client, own(id, context.user))
     except (NotFound, ValueError):
         raise NotFoundError(id) from None
 
