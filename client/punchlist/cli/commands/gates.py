@@ -114,6 +114,7 @@ async def _gate(context: Context) -> int:
         conversation = client.conversation(context.conversation, actor=actor)
         env = {**os.environ, "PUNCHLIST_CONVERSATION": context.conversation}
         checks = Checks(conversation, args.check, command, env=env, timeout_ms=args.timeout, show=show)
+        show.on_lost = checks.stop
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, checks.stop)
@@ -121,6 +122,8 @@ async def _gate(context: Context) -> int:
             await checks.run(once=args.once)
         finally:
             show.close()
+    if show.lost is not None:
+        raise show.lost
     if args.json:
         context.json({"passed": checks.passed, "failed": checks.failed})
     return REFUSED if checks.failed and args.once else 0

@@ -100,6 +100,7 @@ async def _run(context: Context) -> int:
         notifier = Notifier(args.notify, args.notify_url, {**os.environ, **plan.env}, show)
         orphans.adopt()
         lanes = Lanes(conversation, plan, show, notifier)
+        show.on_lost = lanes.finish
         _handle_signals(lanes, show)
         try:
             await lanes.run()
@@ -107,6 +108,8 @@ async def _run(context: Context) -> int:
             raise failures.exceptions[0] from None  # whatever stopped one lane has stopped them all
         finally:
             show.close()
+    if show.lost is not None:
+        raise show.lost
     if args.json:
         context.json({"completed": lanes.done, "failed": len(lanes.failed), "waiting": lanes.waiting})
     if lanes.was_stopped:
