@@ -94,7 +94,10 @@ def _agreed(context: Context, task: dict[str, Any]) -> bool:
 
 def run_gate(context: Context) -> int:
     """Run a check for each task that waits for it; exit code 1 if one of them did not pass."""
-    return asyncio.run(_gate(context))
+    from punchlist.cli.runner.guard import guarded
+
+    with guarded():
+        return asyncio.run(_gate(context))
 
 
 async def _gate(context: Context) -> int:
