@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from punchlist import Client
+from punchlist.cli.runner import orphans
 from punchlist_schemas.things import Gate
 from punchlist_testing.blocking import eventually
 from punchlist_testing.daemon import Spawned, spawned_daemon
@@ -98,3 +100,17 @@ def test_no_task_runs_beside_itself(daemon: Spawned, place: Path) -> None:
             first.kill()
             assert eventually(lambda: pids(place, times=2) != [])
     assert not (place / "met").exists()
+
+
+@pytest.mark.parametrize(("lines", "ends"), [("+m\n", True), ("+m\n=m {pid}\n-m\n", False)])
+def test_the_guard_ends_what_its_input_leaves(lines: str, ends: bool) -> None:
+    """A runner may be killed before it can tell which group its command has."""
+    sleeping = {**os.environ, orphans.MARK: "m"}
+    with subprocess.Popen(["sleep", "300"], env=sleeping, start_new_session=True) as process:
+        try:
+            told = lines.format(pid=process.pid).encode()
+            guarding = [sys.executable, "-m", "punchlist.cli.runner.guard"]
+            subprocess.run(guarding, input=told, env=environment(), timeout=30, check=True)
+            assert (process.poll() is not None) == ends
+        finally:
+            process.kill()
