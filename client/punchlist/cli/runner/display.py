@@ -59,7 +59,7 @@ class Show:
 
     def __init__(self, style: Style) -> None:
         self.lost: OSError | None = None
-        self.on_lost: Callable[[], object] = int
+        self.on_lost: Callable[[], object] = lambda: None
         self._style = style
         self._bar = ""
         self._running: dict[str, Task] = {}

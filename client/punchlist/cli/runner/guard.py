@@ -1,8 +1,8 @@
-"""Ends the commands of a runner that was killed: a process of its own, which the end of its input tells of that.
+"""Ends the commands of a runner that was killed. The guard is a process, and the end of its input is the runner's end.
 
-The runner sends it a line before it starts a command (`+MARK`), one with the command's group (`=MARK GROUP`), and one
-when nothing is left of it (`-MARK`). What the commands still running have started is found as `orphans` finds it, by
-mark and group, is asked to end, and is killed after five seconds: before the daemon hands the task out again.
+The runner sends a line before it starts a command (`+MARK`), one with the command's group (`=MARK GROUP`), and one when
+nothing is left of the command (`-MARK`). The guard finds commands and what they started by mark and group, asks them to
+end, and kills them after five seconds, before the daemon hands their tasks out again.
 """
 
 import os
@@ -30,7 +30,7 @@ _input: int | None = None
 
 @contextmanager
 def guarded() -> Generator[None]:
-    """Have a guard end the commands of this process, should it be killed."""
+    """Have a guard end the commands that this process leaves running, even if it is killed."""
     global _input  # noqa: PLW0603 - a process has one guard
     # Without the mark of a runner around this one, which would take the guard for something that a command left.
     env = {name: value for name, value in os.environ.items() if name != orphans.MARK}
@@ -50,9 +50,8 @@ def guarded() -> Generator[None]:
         yield
     finally:
         _input = None
-        guard.kill()  # it has nothing left to end, and may not even have begun
         guard.stdin.close()
-        guard.wait()
+        guard.wait()  # it ends what an error of ours has left running
 
 
 def tell(line: str) -> None:
