@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         LeaseLost,
         LimitExceeded,
         MethodNotFound,
+        MisplacedScope,
         NoConversation,
         NotFound,
         OutcomeUnknown,
@@ -102,6 +103,7 @@ __all__ = [
     "Link",
     "Message",
     "MethodNotFound",
+    "MisplacedScope",
     "NewTask",
     "NoConversation",
     "NotFound",
@@ -140,7 +142,7 @@ _MODULES = {
         "Blocked Cancelled ConfirmationRequired ConnectionLost DaemonStopped DaemonUnavailable Damaged "
         "DependencyCycle Diverged "
         "Forbidden Gap IllegalTransition InternalError InvalidParams InvalidRequest KeyConflict LeaseHeld LeaseLost "
-        "LimitExceeded MethodNotFound NoConversation NotFound OutcomeUnknown ParseError ProtocolError "
+        "LimitExceeded MethodNotFound MisplacedScope NoConversation NotFound OutcomeUnknown ParseError ProtocolError "
         "PunchlistError RateLimited RequestRefused ShuttingDown StorageFull TimedOut UndoConflict "
         "Unreachable UpgradeNeeded VersionConflict WrongDataDirectory WrongEpoch"
     ),

@@ -20,7 +20,7 @@ from punchlist.aio_link import Link
 from punchlist.aio_watch import AsyncWatch
 from punchlist.calls import Call, ClientCalls
 from punchlist.conversation_calls import ConversationCalls
-from punchlist.core import Profile, Request, Retry, failure, is_passing, result_of
+from punchlist.core import Profile, Request, Retry, failure, given_back, is_passing, result_of
 from punchlist.cursor import Change, Cursor, EventsView, ListView, PresenceView, RowsView, TaskList, Until, condition
 from punchlist.errors import PunchlistError, TimedOut
 from punchlist.forks import on_fork
@@ -136,6 +136,11 @@ class AsyncClient:
         """Send a request whose answer nobody waits for; does nothing without a connection."""
         if self._link is not None and not self._link.is_lost:
             self._link.post(request)
+
+    def give_back(self, request: Request, result: object) -> None:
+        """Release the tasks of a claim whose caller doesn't get the result; must be called on the loop."""
+        for release in given_back(request, result):
+            self.post(release)
 
     def follow(self, cursor: Cursor[T]) -> "AsyncWatch[T]":
         """A watch on a connection of its own."""

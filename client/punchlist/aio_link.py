@@ -152,8 +152,9 @@ class Link(asyncio.Protocol):
             answer.set_result(reply)
 
     def _give_back(self, request: Request, reply: Reply) -> None:
-        for release in given_back(request, reply):
-            self.post(release)
+        if failure(reply) is None:
+            for release in given_back(request, result_of(reply, object)):
+                self.post(release)
 
     def _blame(self, reply: Reply) -> None:
         """One of our frames was no request to the daemon: its call fails, and those that it may have been.

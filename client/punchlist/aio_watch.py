@@ -41,6 +41,10 @@ class AsyncWatch(Generic[T]):
             return self._ready.popleft()
         raise TimedOut(f"Nothing happened within {timeout_s:g} s.")
 
+    def put_back(self, item: T) -> None:
+        """Have `next` return an item once more; must be called on the loop."""
+        self._ready.appendleft(item)
+
     async def aclose(self) -> None:
         """End the subscription. A loop over it, also in another task, ends."""
         link = self._link

@@ -225,12 +225,12 @@ def result_of(reply: Reply, type_: type[T]) -> T:
     return decode(reply.result, type_)
 
 
-def given_back(request: Request, reply: Reply) -> list[Request]:
+def given_back(request: Request, result: object) -> list[Request]:
     """The calls that give back what a claim got whose caller waits no more."""
-    if request.method != "task.claim" or reply.result is UNSET:
+    if request.method != "task.claim":
         return []
     claim = msgspec.convert(msgspec.to_builtins(request.params), TaskClaim)
-    result = result_of(reply, ClaimResult)
+    result = msgspec.convert(result, ClaimResult)
     tasks = result.tasks or (() if result.task is None else (result.task,))
     fences = result.fences or (result.fence,)
     return [

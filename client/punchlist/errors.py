@@ -9,6 +9,7 @@ The branches tell whose fault it is:
     ├── ConnectionLost           the daemon went away and did not come back while we retried
     ├── TimedOut                 the time that the caller gave has passed (also a TimeoutError)
     ├── NoConversation           no conversation was named, by argument, scope or environment
+    ├── MisplacedScope           a scope was opened where it would not hold, such as in a generator
     ├── ProtocolError            the answer does not follow the protocol that we speak
     └── RequestRefused           the daemon refused the call and changed nothing (but see OutcomeUnknown)
         ├── ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError
@@ -70,6 +71,10 @@ class TimedOut(PunchlistError, TimeoutError):
 
 class NoConversation(PunchlistError):
     """No list was named, by argument, scope or environment."""
+
+
+class MisplacedScope(PunchlistError):
+    """A scope would not hold for its block: a generator or a thread opened it, or it was closed elsewhere."""
 
 
 class ProtocolError(PunchlistError):

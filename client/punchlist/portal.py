@@ -2,8 +2,9 @@
 
 The loop runs in a daemon thread, begun by the first call. Each call is a task of the loop, so calls of several threads
 go on at the same time and none waits for another. A call holds no lock while it waits. An interrupt (Ctrl-C) ends
-the wait and cancels the task. A forked child begins a loop of its own, and at the interpreter's exit the
-connections are closed and the thread ends.
+the wait and cancels the task. If the task has ended, its result is not lost: a claim is released, and an item of a
+watch is kept for the next call. A forked child begins a loop of its own, and at the interpreter's exit the connections
+are closed and the thread ends.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ import atexit
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from punchlist.aio_link import Link
 from punchlist.errors import ConnectionLost
@@ -23,8 +24,53 @@ R = TypeVar("R")
 _HEED_S = 1.0
 """Longest sleep of a waiting thread: a signal that comes just before it sleeps interrupts nothing and is seen then."""
 
+_EXITING = "The interpreter is exiting."
+
 _END_S = 2.0
 """How long the interpreter's exit waits for connections to close."""
+
+
+class _Call(Generic[R]):
+    """One call. Its methods run on the loop, so that its end and an interrupt can't meet halfway.
+
+    Attributes:
+        done: Set when `result` and `error` are final.
+        result: The function's result, if it has returned.
+        error: Its exception; as long as it runs, the error for a loop that ends before.
+    """
+
+    result: R
+    error: Exception | None
+
+    def __init__(self, function: Callable[[], Coroutine[Any, Any, R]], on_unread: Callable[[R], object]) -> None:
+        self.done = threading.Event()
+        self.error = ConnectionLost(_EXITING, final=True)
+        self._function = function
+        self._on_unread = on_unread
+        self._task: asyncio.Task[None] | None = None
+        self._is_abandoned = False
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def abandon(self) -> None:
+        """Cancel the function, or return its result: the caller was interrupted."""
+        self._is_abandoned = True
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+        elif self.error is None:
+            self._on_unread(self.result)
+
+    async def _run(self) -> None:
+        try:
+            self.result = await self._function()
+            self.error = None
+            if self._is_abandoned:
+                self._on_unread(self.result)
+        except Exception as error:
+            self.error = error
+        finally:
+            self.done.set()
 
 
 class Portal:
@@ -41,7 +87,16 @@ class Portal:
         self._begun.wait()
 
     def call(self, function: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs) -> R:
+        """`deliver` a result that may be dropped."""
+        return self.deliver(lambda: function(*args, **kwargs), _drop)
+
+    def deliver(self, function: Callable[[], Coroutine[Any, Any, R]], on_unread: Callable[[R], object]) -> R:
         """Run an async function on the loop and wait for its result.
+
+        Args:
+            function: Called on the loop.
+            on_unread: Called on the loop with the result, if an interrupt ends this call and the function has
+                returned already. It must not wait.
 
         Raises:
             RuntimeError: This is the loop's own thread, which would wait for itself.
@@ -51,38 +106,26 @@ class Portal:
             raise RuntimeError(
                 "The blocking client was called on its own event loop, as by a finalizer: use another thread."
             )
-
-        async def run() -> tuple[R | None, Exception | None]:
+        call = _Call(function, on_unread)
+        try:
             try:
-                return await function(*args, **kwargs), None
-            except Exception as error:
-                return None, error
-
-        running = run()
-        done = threading.Event()
-        try:
-            future = asyncio.run_coroutine_threadsafe(running, self._loop)
-        except RuntimeError as error:
-            running.close()
-            raise ConnectionLost("The interpreter is exiting.", final=True) from error
-        future.add_done_callback(lambda _: done.set())
-        try:
-            while not done.wait(_HEED_S):
+                self._loop.call_soon_threadsafe(call.start)
+            except RuntimeError as error:
+                raise ConnectionLost(_EXITING, final=True) from error
+            while not call.done.wait(_HEED_S):
                 pass
+            if self._closing and threading.current_thread().daemon:
+                threading.Event().wait()  # the interpreter exits, and this thread with it: by no error of ours
+            if call.error is None:
+                return call.result
         except BaseException:
-            future.cancel()
+            self.post(call.abandon)
             raise
-        if self._closing and threading.current_thread().daemon:
-            threading.Event().wait()  # the interpreter exits, and this thread with it: by no error of ours
-        if future.cancelled():
-            raise ConnectionLost("The interpreter is exiting.", final=True)
-        result, error = future.result()
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del error, future  # else the traceback keeps this frame, and the frame the error
-        return result  # pyright: ignore[reportReturnType] - there is a result where there is no error
+        error, call.error = call.error, None
+        try:
+            raise error
+        finally:
+            del error  # else the traceback keeps this frame, and the frame the error
 
     def post(self, function: Callable[[], object]) -> None:
         """Have the loop call a function, and wait for nothing: for finalizers."""
@@ -105,6 +148,10 @@ class Portal:
 
         with asyncio.Runner(debug=False, loop_factory=asyncio.SelectorEventLoop) as runner:
             runner.run(main())
+
+
+def _drop(_result: object) -> None:
+    """Do nothing: the result of most calls is no loss."""
 
 
 class _Shared:

@@ -4,50 +4,59 @@ The scope lives in a context variable. Tasks inherit it when they are started, a
 `anyio.to_thread.run_sync` or `asyncio.to_thread`. A plain `threading.Thread` starts with an empty context: run its
 target by `contextvars.copy_context().run`.
 
-An async generator has no context of its own: what it sets stays set in its consumer while it is suspended at a yield,
-and another one may set its own meanwhile. So a scope that an async generator has open is kept with its frame, and holds
-where that frame is being run, and in the tasks and threads that it starts. What the consumer does between two steps is
-out of it; only a task that the consumer itself starts there takes the scope along. `punchlist.scoped` has no such
-exception. A generator of `contextlib.asynccontextmanager` is none of these: its scope holds for the `async with`.
+A generator has no context of its own: each of its steps runs in the context of its consumer, which may be another task
+or thread each time and may run other generators in between. A scope that a generator opened would be lost or exchanged,
+and calls would go to another list, so that is an error. Its scope comes from outside, by `punchlist.scoped`. Two kinds
+of generators have no consumer but a block: context managers made by `contextlib` (which dependencies of FastAPI with
+`yield` become) and fixtures of pytest. Their scope holds for that block.
 """
 
-import contextlib
 import os
 import sys
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import NamedTuple
-from weakref import ref
 
-from punchlist.errors import NoConversation
+from punchlist.errors import MisplacedScope, NoConversation
 
+_CO_GENERATOR = 0x20
+_CO_ITERABLE_COROUTINE = 0x100
 _CO_ASYNC_GENERATOR = 0x200
+
+_ENTERS = frozenset({"__enter__", "__aenter__", "enter_context", "enter_async_context"})
+"""Functions that enter a context manager for their caller."""
+
+_FIXTURES = "_pytest.fixtures"
+
+_ELSEWHERE = frozenset(
+    {"asyncio.events", "concurrent.futures.thread", "threading", "anyio._backends._asyncio", "trio._threads"}
+)
+"""Modules that run a function in a copy of its caller's context: as a task, or in a thread."""
 
 
 class _Scope(NamedTuple):
-    """An open scope and the one around it; for one of an async generator, the task or thread that has run it."""
+    """An open scope: who opened it, and the one around it."""
 
-    name: str
+    opener: "conversation"
     outer: "_Scope | None"
-    stream: FrameType | None = None
-    runner: object = None
 
 
 _scope: ContextVar[_Scope | None] = ContextVar("punchlist_conversation", default=None)
-_streams: dict[FrameType, list[str]] = {}
-"""The frames of async generators that have scopes open → the names of these, innermost last."""
 
 
 class conversation:  # noqa: N801  (reads as a statement: `with punchlist.conversation("website"):`)
     """Makes a conversation the one that is meant by the code inside, with `with` or `async with`. It nests.
 
-    In an async generator it holds for the generator's own code, not for who consumes it; to give a stream that is
-    made elsewhere a scope, or one in a plain generator, use `punchlist.scoped`.
+    It holds for the block, for all that is called there, and for the tasks and threads started there. A generator
+    can't open one: give a stream its scope by `punchlist.scoped`.
 
     Args:
         name: The conversation's id.
+
+    Raises:
+        MisplacedScope: A generator opens it, or a thread opens it for its caller, or it is closed in another task or
+            thread than it was opened in.
     """
 
     def __init__(self, name: str) -> None:
@@ -56,12 +65,8 @@ class conversation:  # noqa: N801  (reads as a statement: `with punchlist.conver
         self.name = name
 
     def __enter__(self) -> str:
-        stream = _stream_around(_caller())
-        if stream is None:
-            _scope.set(_Scope(self.name, _in_force()))
-        else:
-            _streams.setdefault(stream, []).append(self.name)
-            _show(stream)
+        self._check(sys._getframe(1))  # pyright: ignore[reportPrivateUsage] - what inspect.currentframe is
+        _scope.set(_Scope(self, _scope.get()))
         return self.name
 
     def __exit__(
@@ -69,13 +74,14 @@ class conversation:  # noqa: N801  (reads as a statement: `with punchlist.conver
     ) -> None:
         # The outer scope is kept in the value itself, not in a token of this object: one object can then be entered
         # by many tasks at once.
-        stream = _running(_caller())
-        if stream is None:
-            scope = _in_force()
-            _scope.set(scope.outer if scope else None)
-        else:
-            _streams[stream].pop()
-            _show(stream)
+        scope = _scope.get()
+        if scope is not None and scope.opener is self:
+            _scope.set(scope.outer)
+        elif error is None:
+            raise MisplacedScope(
+                f"The scope of conversation {self.name!r} is closed in another task or thread than it was opened in, "
+                "so it did not hold for the code in between. Open and close it in one task."
+            )
 
     async def __aenter__(self) -> str:
         return self.__enter__()
@@ -85,14 +91,38 @@ class conversation:  # noqa: N801  (reads as a statement: `with punchlist.conver
     ) -> None:
         self.__exit__(kind, error, trace)
 
+    def _check(self, frame: FrameType | None) -> None:
+        """Reject a scope that would not hold for the block it is opened for.
+
+        Args:
+            frame: The frame that opens the scope. What enters context managers is passed over on the way to the frame
+                with the block.
+        """
+        while frame is not None:
+            is_generator = _is_generator(frame)
+            if is_generator and not _is_entered(frame):
+                if _is_fixture(frame):
+                    return
+                raise MisplacedScope(
+                    f"A generator can't open the scope of conversation {self.name!r}, which would not hold after its "
+                    f"next yield. Give it the scope from outside: "
+                    f"punchlist.scoped({frame.f_code.co_name}(...), {self.name!r}). "
+                    "Or open the scope in a function that the generator calls, with no yield in it."
+                )
+            if frame.f_globals.get("__name__") in _ELSEWHERE:
+                raise MisplacedScope(
+                    f"The scope of conversation {self.name!r} would be opened in a thread or task of its own and not "
+                    "hold for the caller. Open it where its block is; a dependency of FastAPI must be an `async def`."
+                )
+            if not is_generator and frame.f_code.co_name not in _ENTERS:
+                return
+            frame = frame.f_back
+
 
 def current_conversation() -> str | None:
     """The conversation of the innermost scope, or None outside of any."""
-    stream = _running(_caller())
-    if stream is not None:
-        return _streams[stream][-1]
-    scope = _in_force()
-    return scope.name if scope else None
+    scope = _scope.get()
+    return scope.opener.name if scope else None
 
 
 def resolve(name: str | None = None, env: Mapping[str, str] | None = None) -> str:
@@ -110,55 +140,19 @@ def resolve(name: str | None = None, env: Mapping[str, str] | None = None) -> st
     return chosen
 
 
-def _caller() -> FrameType:
-    """The frame of the function that calls ours."""
-    return sys._getframe(2)  # pyright: ignore[reportPrivateUsage] - what inspect.currentframe is, without inspect
+def _is_generator(frame: FrameType) -> bool:
+    flags = frame.f_code.co_flags
+    return bool(flags & (_CO_GENERATOR | _CO_ASYNC_GENERATOR)) and not flags & _CO_ITERABLE_COROUTINE
 
 
-def _in_force(without: FrameType | None = None) -> _Scope | None:
-    """The scope of this context, passing over what steps of async generators have left in it."""
-    scope = _scope.get()
-    while scope is not None and scope.stream is not None and (scope.stream is without or scope.runner == _runner()):
-        scope = scope.outer
-    return scope
+def _is_entered(generator: FrameType) -> bool:
+    """Whether a generator is run by what enters it as a context manager."""
+    return generator.f_back is not None and generator.f_back.f_code.co_name in _ENTERS
 
 
-def _show(stream: FrameType) -> None:
-    """Let the tasks and threads that a generator starts from here on find its innermost scope in their context."""
-    around = _in_force(stream)
-    if _streams[stream]:
-        _scope.set(_Scope(_streams[stream][-1], around, stream, _runner()))
-    else:
-        del _streams[stream]
-        _scope.set(around)
-
-
-def _stack(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
+def _is_fixture(generator: FrameType) -> bool:
+    """Whether pytest runs a generator as a fixture: in the context of the test, also between its steps."""
+    frame = generator.f_back
+    while frame is not None and frame.f_globals.get("__name__") != _FIXTURES:
         frame = frame.f_back
-
-
-def _running(frame: FrameType) -> FrameType | None:
-    """The async generator that runs this frame and has a scope open."""
-    return next((one for one in _stack(frame) if one in _streams), None) if _streams else None
-
-
-def _stream_around(frame: FrameType) -> FrameType | None:
-    """The async generator that runs this frame, other than one which serves as a context manager."""
-    for one in _stack(frame):
-        if one.f_code.co_flags & _CO_ASYNC_GENERATOR:
-            driver = one.f_back
-            if driver is None or driver.f_code.co_filename != contextlib.__file__:
-                return one
-    return None
-
-
-def _runner() -> object:
-    """The task that is being run, else the thread."""
-    asyncio = sys.modules.get("asyncio")  # where nobody has loaded it there is no task
-    try:
-        task = asyncio.current_task() if asyncio else None
-    except RuntimeError:
-        task = None
-    return threading.get_ident() if task is None else ref(task)
+    return frame is not None

@@ -16,6 +16,7 @@ from punchlist.aio import AsyncClient, AsyncConversation
 from punchlist.aio_watch import AsyncWatch
 from punchlist.calls import Call, ClientCalls
 from punchlist.conversation_calls import ConversationCalls
+from punchlist.core import Request
 from punchlist.cursor import Change, Cursor, TaskList, Until, condition
 from punchlist.errors import TimedOut
 from punchlist.options import Options
@@ -114,11 +115,14 @@ class Client:
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
         """Make any call by its name on the wire and return the plain JSON result. Changes get a key here too."""
-        return portal().call(self._face.call, method, params)
+        request = Request.raw(method, params or {})
+        return portal().deliver(
+            lambda: self._face.call(method, params), lambda result: self._face.give_back(request, result)
+        )
 
     def run(self, call: Call[R]) -> R:
         """Make a typed call."""
-        return portal().call(self._face.run, call)
+        return portal().deliver(lambda: self._face.run(call), lambda result: self._face.give_back(call.request, result))
 
     def follow(self, cursor: Cursor[T]) -> "Watch[T]":
         """A watch on a connection of its own."""
@@ -303,7 +307,7 @@ class Watch(Generic[T]):
         Raises:
             TimedOut: Nothing came within `timeout_s` seconds; the watch continues.
         """
-        return portal().call(self._face.next, timeout_s)
+        return portal().deliver(lambda: self._face.next(timeout_s), self._face.put_back)
 
     def close(self) -> None:
         """End the subscription. A loop over it, also in another thread, ends."""
@@ -314,7 +318,7 @@ class Watch(Generic[T]):
 
     def __next__(self) -> T:
         try:
-            return portal().call(self._face.__anext__)
+            return portal().deliver(self._face.__anext__, self._face.put_back)
         except StopAsyncIteration:
             raise StopIteration from None
 
@@ -345,7 +349,7 @@ class Work:
 
     def take(self, task: str | None = None) -> Task | None:
         """Claim the next task, or a named one; None if no task is available."""
-        return portal().call(self._face.take, task)
+        return portal().deliver(lambda: self._face.take(task), self._face.give_back)
 
     def complete(self, result: str | None = None) -> None:
         """Complete the current task with its result, unless it is finished or paused already.
@@ -371,7 +375,7 @@ class Work:
 
     def __next__(self) -> Task:
         try:
-            return portal().call(self._face.__anext__)
+            return portal().deliver(self._face.__anext__, self._face.give_back)
         except StopAsyncIteration:
             raise StopIteration from None
 
@@ -389,7 +393,7 @@ class Claim:
         self._face = face
 
     def __enter__(self) -> Task | None:
-        return portal().call(self._face.__aenter__)
+        return portal().deliver(self._face.__aenter__, self._face.give_back)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         portal().call(self._face.__aexit__, kind, error, trace)

@@ -26,7 +26,6 @@ from punchlist.conversation_calls import ConversationCalls
 from punchlist.core import Request
 from punchlist.errors import ConnectionLost, DaemonUnavailable, LeaseHeld, LeaseLost, PunchlistError, RequestRefused
 from punchlist.forks import on_fork
-from punchlist_schemas import params as p
 from punchlist_schemas.results import ClaimResult, SetStatusResult
 from punchlist_schemas.things import Task
 
@@ -163,6 +162,11 @@ class AsyncWork:
             except (RequestRefused, ConnectionLost, DaemonUnavailable):
                 return  # the claim is gone, or soon will be
 
+    def give_back(self, _task: Task | None) -> None:
+        """Release the current task, which its taker didn't get, without waiting; must be called on the loop."""
+        if (held := self._let_go()) is not None:
+            self._connection.post(self._calls.release(held.task.id, self._terms.owner, fence=held.fence).request)
+
     async def end(self, error: BaseException | None) -> None:
         """Finish the current task after its body; if the body raised an error, a lost claim raises no second one."""
         with anyio.CancelScope(shield=True):
@@ -213,13 +217,10 @@ class AsyncWork:
         held, renewing = self._held, self._renewing
         if held is None or renewing is None:
             return
-        params = p.TaskRelease(
-            conversation=self._calls.id, task=held.task.id, owner=self._terms.owner, fence=held.fence
-        )
+        release = self._calls.release(held.task.id, self._terms.owner, fence=held.fence).request
         # It runs in any thread, also within a call of this very client: it posts to the loop and waits for nothing.
         with suppress(RuntimeError):  # the loop is closed
-            request = Request.of("task.release", params)
-            renewing.get_loop().call_soon_threadsafe(_forget, renewing, self._connection, request)
+            renewing.get_loop().call_soon_threadsafe(_forget, renewing, self._connection, release)
 
 
 def _forget(renewing: "asyncio.Task[None]", connection: Connection, release: Request) -> None:
@@ -232,6 +233,10 @@ class AsyncClaim:
 
     def __init__(self, work: AsyncWork) -> None:
         self._work = work
+
+    def give_back(self, task: Task | None) -> None:
+        """As `AsyncWork.give_back`."""
+        self._work.give_back(task)
 
     async def __aenter__(self) -> Task | None:
         return await self._work.take()

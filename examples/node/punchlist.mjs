@@ -1,19 +1,30 @@
-// A client of the punchlist daemon for Node 18 or newer, without packages. docs/protocol.md explains each step.
+// A client of the punchlist daemon for Node 18 or newer, without packages. docs/protocol.md explains each step, and
+// punchlist.d.mts has the types.
 
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { KINDS } from './methods.mjs'
 
-const MUTATIONS = /^(task\.(add|add_many|edit|set_status|move|delete|claim|renew|release)|list\.|message\.append|conversation\.(open|configure|attach|detach|delete))/
 const RETRY_MS = 200
+const PATIENCE_MS = 900 // how long a call waits for a daemon
 
+// The daemon rejected a call.
 export class Refused extends Error {
   constructor(error) {
     super(error.message)
     this.kind = error.data?.kind
-    this.data = error.data
+    this.data = error.data ?? {}
+  }
+}
+
+// No daemon answered a call.
+export class Unavailable extends Error {
+  constructor(kind, message) {
+    super(message)
+    this.kind = kind
   }
 }
 
@@ -26,23 +37,25 @@ export function socketPath(env = process.env) {
 
 export class Client {
   #path
-  #socket = null
+  #socket = null // null until there is something to send
+  #isConnected = false
+  #reason = '' // why there is no connection
   #rest = ''
   #lastId = 0
-  #calls = new Map() // id → { request, resolve, reject }: what has no answer yet
+  #calls = new Map() // id → call without an answer
   #followers = new Map() // subscription → follower
-  #closed = false
+  #isClosed = false
 
   constructor(path = socketPath()) {
     this.#path = path
-    this.#connect()
   }
 
-  // Calls a method and returns its result. It waits for the daemon, and repeats the call after a lost connection: a
-  // change has a key, so it happens once.
+  // Calls a method and returns its result. After a lost connection it repeats a read, and a change, which has a key,
+  // so it happens once.
   call(method, params = {}) {
-    if (MUTATIONS.test(method)) params = { key: randomUUID(), ...params }
-    return new Promise((resolve, reject) => this.#send({ method, params }, resolve, reject))
+    const kind = KINDS[method]
+    if (kind === 'write') params = { key: randomUUID(), ...params }
+    return this.#send({ method, params }, { repeats: kind === 'read' || kind === 'write' })
   }
 
   // Calls `onEvent` for each event of a list from now on, or after `position`, across reconnects. `onLost` learns that
@@ -53,38 +66,84 @@ export class Client {
     return follower
   }
 
+  // Ends the connection. Calls without an answer fail, and so do later ones.
   close() {
-    this.#closed = true
+    this.#isClosed = true
+    this.#followers.clear()
     this.#socket?.destroy()
+    for (const call of [...this.#calls.values()]) this.#giveUp(call)
   }
 
   #connect() {
+    const socket = (this.#socket = createConnection(this.#path))
     this.#rest = ''
-    this.#socket = createConnection(this.#path)
-    this.#socket.setEncoding('utf8') // holds back half a character
-    this.#socket.on('data', (text) => this.#receive(text))
-    this.#socket.on('error', () => {}) // 'close' follows
-    this.#socket.on('close', () => {
-      if (!this.#closed) setTimeout(() => this.#reconnect(), RETRY_MS)
+    socket.setEncoding('utf8') // holds back half a character
+    socket.on('connect', () => this.#onConnect())
+    socket.on('data', (text) => this.#receive(text))
+    socket.on('error', (error) => (this.#reason = error.code)) // 'close' follows
+    socket.on('close', () => this.#onClose())
+  }
+
+  #onConnect() {
+    this.#isConnected = true
+    for (const call of this.#calls.values()) this.#write(call)
+    const followers = [...this.#followers.values()]
+    this.#followers.clear()
+    for (const follower of followers) {
+      this.#subscribe(follower, Infinity).catch((error) => this.#isClosed || follower.onLost?.(error))
+    }
+  }
+
+  #onClose() {
+    this.#isConnected = false
+    this.#socket = null
+    for (const call of [...this.#calls.values()]) {
+      if (call.isSent && !call.repeats) this.#giveUp(call)
+      else this.#limit(call)
+    }
+    const retry = () => this.#socket || this.#isClosed || this.#connect()
+    if (this.#calls.size || this.#followers.size) setTimeout(retry, RETRY_MS)
+  }
+
+  #send(request, { repeats = true, patienceMs = PATIENCE_MS, read = (result) => result }) {
+    return new Promise((resolve, reject) => {
+      const call = { id: ++this.#lastId, request, repeats, patienceMs, reject, isSent: false }
+      call.resolve = (result) => resolve(read(result))
+      this.#calls.set(call.id, call)
+      if (this.#isClosed) return this.#giveUp(call)
+      if (this.#isConnected) return this.#write(call)
+      this.#limit(call)
+      if (!this.#socket) this.#connect()
     })
   }
 
-  #reconnect() {
-    const followers = [...this.#followers.values()]
-    this.#followers.clear()
-    this.#connect()
-    for (const { request } of this.#calls.values()) this.#write(request)
-    for (const follower of followers) this.#subscribe(follower).catch(follower.onLost)
+  #write(call) {
+    clearTimeout(call.timer)
+    call.timer = undefined
+    call.isSent = true
+    this.#socket.write(JSON.stringify({ jsonrpc: '2.0', id: call.id, ...call.request }) + '\n')
   }
 
-  #send(request, resolve, reject) {
-    request = { jsonrpc: '2.0', id: ++this.#lastId, ...request }
-    this.#calls.set(request.id, { request, resolve, reject })
-    this.#write(request)
+  // Gives a call up unless a daemon is there in time.
+  #limit(call) {
+    if (call.patienceMs !== Infinity) call.timer ??= setTimeout(() => this.#giveUp(call), call.patienceMs)
   }
 
-  #write(request) {
-    this.#socket.write(JSON.stringify(request) + '\n')
+  #giveUp(call) {
+    clearTimeout(call.timer)
+    this.#calls.delete(call.id)
+    call.reject(this.#explain(call))
+  }
+
+  #explain({ isSent, request: { method, params } }) {
+    if (!isSent && !this.#isClosed) {
+      const message = `No daemon answers on ${this.#path} (${this.#reason}). Start it: punch daemon start`
+      return new Unavailable('unavailable', message)
+    }
+    const who = this.#isClosed ? 'client' : 'daemon'
+    const outcome = isSent ? `before it answered ${method}, which may have happened` : `before it sent ${method}`
+    const advice = isSent && params.key ? `; repeat it with the key ${params.key}` : ''
+    return new Unavailable('connection_lost', `The ${who} closed the connection ${outcome}${advice}.`)
   }
 
   #receive(text) {
@@ -98,23 +157,24 @@ export class Client {
     if (method === 'end') return this.#end(params)
     const call = this.#calls.get(id)
     if (!call) return
-    if (error?.data?.kind === 'shutting_down') return // the daemon closes this connection, and the next one answers
+    if (error?.data?.kind === 'shutting_down') {
+      call.isSent = false // the daemon closes this connection, and the next one answers
+      return
+    }
     this.#calls.delete(id)
     if (error) call.reject(new Refused(error))
     else call.resolve(result)
   }
 
-  #subscribe(follower) {
+  #subscribe(follower, patienceMs) {
     const { conversation, after, epoch } = follower
     const params = { conversation, ...(after === undefined ? {} : { after, epoch }) }
-    const taken = (result) => {
+    const read = (result) => {
       follower.after = result.seq
       follower.epoch = result.epoch
       this.#followers.set(result.subscription, follower) // before the next line is read: it may be a push
     }
-    return new Promise((resolve, reject) => {
-      this.#send({ method: 'event.subscribe', params }, (result) => resolve(taken(result)), reject)
-    })
+    return this.#send({ method: 'event.subscribe', params }, { patienceMs, read })
   }
 
   #deliver({ subscription, events }) {

@@ -10,17 +10,15 @@ if (!list) {
   process.exit(2)
 }
 
+const fail = (error) => {
+  console.error(`${error.kind}: ${error.message}`)
+  process.exit(1)
+}
 const client = new Client(path)
 let left = Number(count)
-await client.follow(
-  list,
-  ({ seq, event }) => {
-    console.log(`${seq} ${event.type}`)
-    if (--left === 0) client.close()
-  },
-  (error) => {
-    console.error(`${error.kind}: ${error.message}`)
-    process.exit(1)
-  },
-)
+const onEvent = ({ seq, event }) => {
+  console.log(`${seq} ${event.type}`)
+  if (--left === 0) client.close()
+}
+await client.follow(list, onEvent, fail).catch(fail)
 console.log(`following ${list}`)

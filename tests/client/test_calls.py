@@ -29,8 +29,8 @@ BY_HAND = {"daemon.hello", "rpc.cancel", "event.subscribe", "event.unsubscribe",
 OF_LANGUAGE_CLIENTS = {"$/cancelRequest", "initialize", "initialized", "shutdown", "exit"}
 """Methods for clients that are made for language servers, which send them by themselves."""
 
-ASYNC_ONLY = {"forward", "post"}
-"""What servers that pass calls on need, and an object that goes away outside of any coroutine."""
+ASYNC_ONLY = {"forward", "post", "give_back"}
+"""What servers that pass calls on need, an object that goes away outside of any coroutine, and an interrupted call."""
 
 SAMPLES: dict[str, tuple[Any, ...]] = {
     "add": ("t",), "add_many": (["t"],), "get": ("1",), "edit": ("1",), "set_status": ("1", "paused"),

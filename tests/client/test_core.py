@@ -266,12 +266,12 @@ def test_what_a_claim_got_that_nobody_waits_for_is_given_back() -> None:
     made = {"id": "1", "title": "t", "status": "in_progress", "priority": "normal", "created_at": 1, "updated_at": 1}
     task = {**made, "status_changed_at": 1, "version": 1}
     result = {"version": 1, "seq": 9, "task": task, "fence": 8, "tasks": [task, {**task, "id": "2"}], "fences": [8, 9]}
-    releases = given_back(request, Reply(id=1, result=msgspec.Raw(msgspec.json.encode(result))))
+    releases = given_back(request, result)
     told = [msgspec.to_builtins(release.params) for release in releases]
     assert [(one["conversation"], one["task"], one["owner"], one["fence"]) for one in told] == [
         ("c", "1", "ann", 8),
         ("c", "2", "ann", 9),
     ]
-    nothing = Reply(id=1, result=msgspec.Raw(b'{"version":1,"seq":9,"task":null}'))
+    nothing = {"version": 1, "seq": 9, "task": None}
     assert given_back(request, nothing) == []
     assert given_back(Request.of("task.get", p.TaskGet(conversation="c", task="1")), nothing) == []

@@ -1,9 +1,13 @@
 """The loop behind blocking clients: interrupts that end a wait, and the interpreter's end."""
 
+import dis
+import itertools
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -121,3 +125,77 @@ print(Noted.names)
     command = [sys.executable, "-c", body, daemon.socket]
     ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (ran.stdout, ran.stderr) == ("[]\n", "")
+
+
+class Interrupts:
+    """Interrupts this thread at one step of the portal, counted from the moment in which `is_ready` holds."""
+
+    def __init__(self, step: int, is_ready: Callable[[], bool]) -> None:
+        self._steps = itertools.count()
+        self._step = step
+        self._is_ready = is_ready
+        self._was_ready = False
+
+    def trace(self, frame: FrameType, event: str, _argument: Any) -> Any:
+        if frame.f_code is not Portal.deliver.__code__:
+            return None
+        frame.f_trace_opcodes = True
+        # No signal is handled at a return.
+        if event == "opcode" and frame.f_code.co_code[frame.f_lasti] != dis.opmap["RETURN_VALUE"]:
+            self._was_ready = self._was_ready or self._is_ready()
+            if self._was_ready and next(self._steps) == self._step:
+                raise KeyboardInterrupt
+        return self.trace
+
+
+def interrupt_at_each_step(call: Callable[[], object], is_ready: Callable[[], bool]) -> Generator[None]:
+    """Make a call that is interrupted at its first step, then one at its second, until a call comes to its end."""
+    for step in itertools.count():
+        outer = sys.gettrace()
+        # Python 3.12 reports opcodes only if a frame asked for them before it begins to trace.
+        sys._getframe().f_trace_opcodes = True  # pyright: ignore[reportPrivateUsage]
+        sys.settrace(Interrupts(step, is_ready).trace)
+        try:
+            call()
+        except KeyboardInterrupt:
+            interrupted = True
+        else:
+            interrupted = False
+        finally:
+            sys.settrace(outer)
+        if not interrupted:
+            assert step, "no step was interrupted"
+            return
+        yield
+
+
+CLAIMS: dict[str, Callable[[Client, Conversation], object]] = {
+    "take": lambda _client, plan: plan.take("ann"),
+    "call": lambda client, _plan: client.call("task.claim", {"conversation": "c", "owner": "ann"}),
+    "work": lambda _client, plan: plan.work("ann").take(),
+    "claim": lambda _client, plan: plan.claim("ann").__enter__(),
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
+def test_a_claim_answered_during_an_interrupt_is_released(
+    daemon: Running, client: Client, plan: Conversation, claim: Callable[[Client, Conversation], object]
+) -> None:
+    plan.add("one")
+    with connect(socket=daemon.socket, autostart=False) as other:
+        there = other.conversation("c")
+        for _ in interrupt_at_each_step(lambda: claim(client, plan), lambda: there.get("1").status == "in_progress"):
+            assert eventually(lambda: there.get("1").status == "pending")
+
+
+def test_an_interrupted_watch_misses_nothing(plan: Conversation) -> None:
+    plan.open()
+    with plan.watch() as watch:
+        plan.add("a task")
+        versions = [1]
+        for _ in interrupt_at_each_step(lambda: versions.append(watch.next(PATIENCE_S).version), lambda: True):
+            plan.add("one more")
+        last = plan.info().version
+        while versions[-1] < last:
+            versions.append(watch.next(PATIENCE_S).version)
+    assert versions == list(range(1, last + 1))

@@ -1,10 +1,8 @@
 import asyncio
-import gc
-import os
-import random
 import threading
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from contextvars import copy_context
 
 import anyio
@@ -12,7 +10,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from punchlist import NoConversation, conversation, current_conversation
+from punchlist import MisplacedScope, NoConversation, conversation, current_conversation
 from punchlist.scope import resolve
 
 
@@ -92,154 +90,185 @@ def test_a_plain_thread_takes_the_scope_along_in_a_copied_context() -> None:
     assert seen == [None, "mine"]
 
 
-async def stream(name: str) -> AsyncGenerator[str | None]:
-    async with conversation(name):
-        while True:
-            yield current_conversation()
+# where a scope would not hold
 
 
-async def test_generators_that_take_turns_keep_each_to_its_own_scope() -> None:
-    first, second = stream("A"), stream("B")
-    assert [await anext(one) for one in (first, second, first, second)] == ["A", "B", "A", "B"]
-    assert current_conversation() is None
-    await first.aclose()
-    assert current_conversation() is None
-    assert await anext(second) == "B"
-    await second.aclose()
-    assert current_conversation() is None
-
-
-async def test_a_loop_over_a_generator_that_is_left_early_leaves_no_scope_behind() -> None:
-    with conversation("mine"):
-        async for _ in stream("GONE"):
-            assert current_conversation() == "mine"
-            break
-        assert current_conversation() == "mine"
-        gc.collect()
-        await anyio.lowlevel.checkpoint()
-        assert current_conversation() == "mine"
-    assert current_conversation() is None
-
-
-async def test_a_generator_that_contextlib_closes_ends_its_scope() -> None:
-    with conversation("mine"):
-        async with aclosing(stream("A")) as one, aclosing(stream("B")) as other:
-            assert [await anext(one), await anext(other), current_conversation()] == ["A", "B", "mine"]
-        assert current_conversation() == "mine"
-    assert current_conversation() is None
-
-
-async def test_an_exception_thrown_into_a_generator_ends_its_scope_alone() -> None:
-    one, other = stream("A"), stream("B")
-    await anext(one)
-    await anext(other)
-    with pytest.raises(ZeroDivisionError):
-        await one.athrow(ZeroDivisionError())
-    assert current_conversation() is None
-    assert await anext(other) == "B"
-    await other.aclose()
-
-
-async def test_a_generator_that_is_run_by_another_task_in_each_step_keeps_its_scope() -> None:
-    one = stream("A")
-
-    async def step() -> str | None:
-        return await anext(one)
-
-    assert [await asyncio.create_task(step()) for _ in range(3)] == ["A", "A", "A"]
-    await one.aclose()
-    assert current_conversation() is None
-
-
-async def test_tasks_and_threads_that_a_generator_starts_are_in_its_scope() -> None:
-    async def working() -> AsyncGenerator[str | None]:
-        async with conversation("A"):
-            yield await anyio.to_thread.run_sync(current_conversation)
-
-            async def note() -> str | None:
-                await anyio.lowlevel.checkpoint()
-                return current_conversation()
-
-            yield await asyncio.create_task(note())
-            yield await note()
-
-    assert [one async for one in working()] == ["A", "A", "A"]
-    assert current_conversation() is None
-
-
-async def test_scopes_nest_in_a_generator_and_around_its_steps() -> None:
-    async def nested() -> AsyncGenerator[str | None]:
-        with conversation("outer"):
-            async with AsyncExitStack() as stack:
-                stack.enter_context(conversation("inner"))
-                yield current_conversation()
-                with conversation("innermost"):
-                    yield current_conversation()
-                yield current_conversation()
-            yield current_conversation()
+async def stream() -> AsyncGenerator[str | None]:
+    async with conversation("A"):
         yield current_conversation()
 
-    seen: list[str | None] = []
-    with conversation("before"):
-        steps = nested()
-        seen.append(await anext(steps))
-    seen.append(current_conversation())
-    with conversation("between"):
-        seen += [await anext(steps), current_conversation()]
-    seen += [one async for one in steps]
-    assert seen == ["inner", None, "innermost", "between", "inner", "outer", None]
+
+async def stream_in_a_plain_with() -> AsyncGenerator[str | None]:
+    with conversation("A"):
+        yield current_conversation()
 
 
-async def test_a_context_manager_made_of_a_generator_holds_for_its_body() -> None:
-    @asynccontextmanager
-    async def within(name: str) -> AsyncGenerator[None]:
-        async with conversation(name):
-            yield
+async def stream_with_an_exit_stack() -> AsyncGenerator[str | None]:
+    async with AsyncExitStack() as stack:
+        stack.enter_context(conversation("A"))
+        await stack.enter_async_context(conversation("A"))
+        yield current_conversation()
 
-    async with within("A"):
+
+@contextmanager
+def within(name: str) -> Generator[None]:
+    with conversation(name):
+        yield
+
+
+@asynccontextmanager
+async def within_async(name: str) -> AsyncGenerator[None]:
+    async with conversation(name):
+        yield
+
+
+class Within:
+    def __enter__(self) -> None:
+        self._scope = conversation("A")
+        self._scope.__enter__()
+
+    def __exit__(self, *exception: object) -> None:
+        self._scope.__exit__(None, None, None)
+
+
+async def stream_in_a_generated_manager() -> AsyncGenerator[str | None]:
+    with within("A"):
+        yield current_conversation()
+
+
+async def stream_in_a_generated_async_manager() -> AsyncGenerator[str | None]:
+    async with within_async("A"):
+        yield current_conversation()
+
+
+async def stream_in_a_manager_of_a_class() -> AsyncGenerator[str | None]:
+    with Within():
+        yield current_conversation()
+
+
+STREAMS = (
+    *(stream, stream_in_a_plain_with, stream_with_an_exit_stack, stream_in_a_generated_manager),
+    *(stream_in_a_generated_async_manager, stream_in_a_manager_of_a_class),
+)
+
+
+@pytest.mark.parametrize("make", STREAMS)
+async def test_a_stream_opens_no_scope(make: Callable[[], AsyncGenerator[str | None]]) -> None:
+    with conversation("around"):
+        for step in (anext(make()), asyncio.wait_for(anext(make()), 30), asyncio.ensure_future(anext(make()))):
+            with pytest.raises(MisplacedScope, match=r"punchlist\.scoped\(stream.*\(\.\.\.\), 'A'\)"):
+                await step
+        assert current_conversation() == "around"
+
+
+def test_a_plain_stream_opens_no_scope() -> None:
+    def plain() -> Generator[str | None]:
+        with conversation("A"):
+            yield current_conversation()
+
+    with pytest.raises(MisplacedScope, match=r"punchlist\.scoped\(plain\(\.\.\.\), 'A'\)"):
+        next(plain())
+    with ThreadPoolExecutor(1) as pool, pytest.raises(MisplacedScope):
+        pool.submit(next, plain()).result(30)
+    assert current_conversation() is None
+
+
+async def test_a_function_that_a_stream_calls_opens_a_scope() -> None:
+    async def ask(name: str) -> str | None:
+        async with within_async(name):
+            return await asyncio.to_thread(current_conversation)
+
+    async def asking(name: str) -> AsyncGenerator[str | None]:
+        for _ in range(2):
+            yield await ask(name)
+
+    one, other = asking("A"), asking("B")
+    assert [await anext(each) for each in (one, other, one, other)] == ["A", "B", "A", "B"]
+    assert current_conversation() is None
+
+
+async def test_no_thread_or_task_opens_a_scope_for_its_caller() -> None:
+    """FastAPI runs a dependency with `yield` that is no `async def` so."""
+    manager = within("A")
+    with pytest.raises(MisplacedScope, match="must be an `async def`"):
+        await anyio.to_thread.run_sync(manager.__enter__)
+    with pytest.raises(MisplacedScope):
+        await asyncio.to_thread(conversation("A").__enter__)
+    with pytest.raises(MisplacedScope):
+        await asyncio.create_task(within_async("A").__aenter__())
+
+
+async def test_a_scope_is_closed_where_it_was_opened() -> None:
+    async def close(scope: conversation, error: Exception | None) -> str | None:
+        with conversation("here"):
+            await scope.__aexit__(error and type(error), error, None)
+            return current_conversation()
+
+    with conversation("A"):
+        assert await asyncio.create_task(close(conversation("B"), ZeroDivisionError())) == "here"
+        with pytest.raises(MisplacedScope, match="'B' is closed in another task"):
+            await asyncio.create_task(close(conversation("B"), None))
         assert current_conversation() == "A"
 
-    async def streaming() -> AsyncGenerator[str | None]:
-        async with within("B"):
-            yield current_conversation()
-            yield current_conversation()
 
-    async for one in streaming():
-        assert (one, current_conversation()) == ("B", None)
+# where a generator is none of these
 
 
-async def test_any_interleaving_of_generators_and_scopes_is_kept_apart() -> None:
-    seed = int(os.environ.get("SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
-    print(f"SEED={seed}")
-    chance = random.Random(seed)
+def test_a_generated_manager_holds_for_its_block() -> None:
+    with within("A"), ExitStack() as stack:
+        assert current_conversation() == "A"
+        stack.enter_context(within("B"))
+        assert current_conversation() == "B"
+    assert current_conversation() is None
 
-    async def deep(name: str) -> AsyncGenerator[tuple[str | None, str]]:
-        async with conversation(name):
-            yield current_conversation(), name
-            for depth in range(3):
-                with conversation(f"{name}-{depth}"):
-                    yield current_conversation(), f"{name}-{depth}"
-                yield current_conversation(), name
 
-    async def after(one: AsyncGenerator[tuple[str | None, str]]) -> tuple[str | None, str] | None:
-        return await anext(one, None)
+@within("decorated")
+def decorated() -> str | None:
+    return current_conversation()
 
-    for _ in range(50):
-        running = [deep(f"s{number}") for number in range(4)]
-        around = [f"w{number}" for number in range(chance.randrange(3))]
+
+async def test_a_generated_async_manager_holds_for_its_block() -> None:
+    async with within_async("A"), AsyncExitStack() as stack:
+        assert await asyncio.create_task(asyncio.to_thread(current_conversation)) == "A"
+        await stack.enter_async_context(within_async("B"))
+        assert current_conversation() == "B"
+        assert decorated() == "decorated"
+    assert current_conversation() is None
+
+
+async def test_an_async_dependency_holds_for_its_request() -> None:
+    """FastAPI enters dependencies in the request's task, which runs the endpoint, in a thread where it is a `def`."""
+
+    async def request(name: str) -> tuple[str | None, str | None]:
         async with AsyncExitStack() as stack:
-            for name in around:
-                stack.enter_context(conversation(name))
-            while running:
-                one = chance.choice(running)
-                if chance.random() < 0.1:
-                    await one.aclose()
-                    running.remove(one)
-                else:
-                    found = await (asyncio.create_task(after(one)) if chance.random() < 0.2 else after(one))
-                    if found is None:
-                        running.remove(one)
-                    else:
-                        assert found[0] == found[1]
-                assert current_conversation() == (around[-1] if around else None)
-        assert current_conversation() is None
+            await stack.enter_async_context(within_async(name))
+            await anyio.lowlevel.checkpoint()
+            return current_conversation(), await anyio.to_thread.run_sync(current_conversation)
+
+    assert await asyncio.gather(request("A"), request("B")) == [("A", "A"), ("B", "B")]
+
+
+@pytest.fixture
+def fixed() -> Generator[None]:
+    with conversation("fixed"):
+        yield
+
+
+@pytest.fixture
+async def fixed_async() -> AsyncGenerator[None]:
+    async with conversation("fixed async"):
+        yield
+
+
+@pytest.mark.usefixtures("fixed")
+def test_a_fixture_holds_for_its_test() -> None:
+    assert current_conversation() == "fixed"
+
+
+@pytest.mark.usefixtures("fixed_async")
+async def test_an_async_fixture_holds_for_its_test() -> None:
+    assert await asyncio.to_thread(current_conversation) == "fixed async"
+
+
+def test_fixtures_leave_no_scope_behind() -> None:
+    assert current_conversation() is None

@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
 from contextlib import aclosing, closing
 
 import pytest
@@ -34,6 +34,37 @@ async def test_each_step_is_in_the_scope_and_what_is_between_them_is_not() -> No
             started = asyncio.create_task(asyncio.to_thread(current_conversation))
             assert await started == "around"
     assert closed == ["B", "A"]
+    assert current_conversation() is None
+
+
+async def here() -> str | None:
+    return current_conversation()
+
+
+LOOKS: dict[str, Callable[[], Awaitable[str | None]]] = {
+    "here": here,
+    "thread": lambda: asyncio.to_thread(current_conversation),
+    "task": lambda: asyncio.create_task(here()),
+    "time limit": lambda: asyncio.wait_for(here(), 30),
+}
+STEPS: dict[str, Callable[[AsyncIterator[str | None]], Awaitable[str | None]]] = {
+    "own": anext,
+    "time limit": lambda stream: asyncio.wait_for(anext(stream), 30),
+    "task": lambda stream: asyncio.ensure_future(anext(stream)),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+async def test_streams_that_take_turns_keep_their_scopes(
+    step: Callable[[AsyncIterator[str | None]], Awaitable[str | None]], look: Callable[[], Awaitable[str | None]]
+) -> None:
+    async def looking() -> AsyncGenerator[str | None]:
+        for _ in range(2):
+            yield await look()
+
+    one, other = scoped(looking(), "A"), scoped(looking(), "B")
+    assert [await step(each) for each in (one, other, one, other)] == ["A", "B", "A", "B"]
     assert current_conversation() is None
 
 

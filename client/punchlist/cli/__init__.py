@@ -25,13 +25,11 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
-    except TimeoutError as error:
+    except OSError as error:
         from punchlist.cli import failure  # noqa: PLC0415
 
+        failure.write_json("--json" in arguments)
         return failure.show_exception(error) or 0
-    except OSError as error:
-        sys.stderr.write(f"error: file: standard output: {error.strerror}\n")
-        return 1
     return dispatch.run(arguments)
 
 

@@ -173,7 +173,10 @@ def _show_configuration(error: "NotShipped | DirectoryError", _command: str) -> 
 
 
 def _show_file(error: OSError, _command: str) -> int:
-    show_error("file", f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
+    from punchlist.cli import stored
+
+    message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+    show_error("file", message, stored.advice())
     return REFUSED
 
 

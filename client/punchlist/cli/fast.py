@@ -36,7 +36,9 @@ _FLAGS = {"--json": "json", "--all": "all", "-a": "all", "--no-autostart": "", "
 
 def run(argv: "Sequence[str]", env: "Mapping[str, str]") -> "int | None":
     """The exit code of a command handled here, or `None` when it needs the full path."""
-    wire.taken_key()  # of an earlier command of this process, which was refused before it was repeated
+    # Both may be left by an earlier command of this process.
+    wire.taken_key()
+    wire.made.clear()
     if argv and argv[0] == "complete":
         return _complete(argv[1:], env)
     parsed = _parse(argv)

@@ -125,10 +125,16 @@ def write(text: str) -> int:
 
     Raises:
         BrokenPipeError: The reader has left, which ends the command quietly.
+        OSError: It can't be written, for want of room or because it is closed.
     """
     data = text.encode(encoding(), "backslashreplace")
     while data:
-        data = data[os.write(1, data) :]
+        try:
+            data = data[os.write(1, data) :]
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, "standard output") from None
     return 0
 
 

@@ -23,6 +23,9 @@ TIMEOUT_S = 10.0
 _CHUNK = 1 << 18
 _key = ""
 
+made: "list[tuple[str, dict[str, Any], Any]]" = []
+"""Calls of this command that may have changed something: method, parameters, and the result or its JSON text."""
+
 
 def taken_key() -> "str | None":
     """The key of a change that was begun here and may have happened; handed out once."""
@@ -60,7 +63,9 @@ def call(
                 _key = os.urandom(16).hex()
                 params = {**params, "key": _key}
             result = _exchange(sock, 1, method, encode(params), deadline)
-            _key = "" if writes else _key
+            if writes:
+                _key = ""
+                made.append((method, params, result))
             return result
         finally:
             sock.close()

@@ -16,7 +16,7 @@
 
 A host's own command is used in the user's own scope alone: none of them says that it follows no link out of a checkout.
 Those of Codex and Amp drop or move comments (seen with 0.169.0 and 0.0.1790142911), so they are used where there are
-none; what they can't say, such as Codex's `env_vars`, is edited in behind them.
+none; what they can't say, such as Codex's `env_vars` and `required`, is edited in behind them.
 """
 
 import json
@@ -134,7 +134,8 @@ def _typed(place: Place) -> dict[str, Any]:
 
 
 def _codex(place: Place) -> dict[str, Any]:
-    return {**place.server, "env_vars": list(_ENVIRONMENT)}
+    # Without `required`, Codex 0.171 sends its first request before a server that takes a second to start offers tools.
+    return {**place.server, "env_vars": list(_ENVIRONMENT), "required": True}
 
 
 def _copilot(place: Place) -> dict[str, Any]:

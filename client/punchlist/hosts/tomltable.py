@@ -22,7 +22,7 @@ class TomlError(Exception):
 
 
 def put(text: str, path: Sequence[str], values: dict[str, Any]) -> str:
-    """The text with the table at `path` holding exactly these strings and lists of strings.
+    """The text with the table at `path` holding exactly these strings, booleans and lists of strings.
 
     Raises:
         TomlError: The file can't be read, or the table is written in a way that can't be changed.

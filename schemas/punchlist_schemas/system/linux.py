@@ -177,14 +177,15 @@ def adopt_orphans() -> bool:
     return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
-def children(marked: bytes) -> list[int]:
-    """Our children in whose environment this line stands: 2 ms of work on a busy machine."""
-    parent = os.getpid()
+def with_variable(line: bytes, parent: int | None = None) -> list[int]:
+    """Processes, or those of one parent, in whose environment this line stands: 2 ms of work on a busy machine."""
     try:
         pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
     except OSError:
         return []
-    return [pid for pid in pids if (process(pid) or ("", "", 0))[2] == parent and marked in _environment(pid)]
+    if parent is not None:
+        pids = [pid for pid in pids if (process(pid) or ("", "", 0))[2] == parent]
+    return [pid for pid in pids if line in _environment(pid)]
 
 
 def _environment(pid: int) -> list[bytes]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from punchlist.cli import main
+from punchlist.cli import failure, main, wire
 from punchlist_testing.daemon import Running
 
 
@@ -28,6 +28,13 @@ class Outcome(NamedTuple):
 
 
 Punch = Callable[..., Outcome]
+
+
+@pytest.fixture(autouse=True)
+def _no_earlier_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process runs one command: what another one in this process has changed and asked for is none of ours."""
+    monkeypatch.setattr(wire, "made", [])
+    monkeypatch.setattr(failure, "_as_json", False)
 
 
 @pytest.fixture

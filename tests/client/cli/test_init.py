@@ -1,4 +1,4 @@
-import errno
+import json
 import os
 import signal
 import subprocess
@@ -95,15 +95,6 @@ def test_an_end_in_the_middle_of_the_fast_path_is_quiet(
     assert capfd.readouterr() == ("", "")
 
 
-def test_an_output_that_can_not_be_written_is_told(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_text: str) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(fast, "write", full)
-    done = punch("list")
-    assert (done.code, done.err) == (1, "error: file: standard output: No space left on device\n")
-
-
 @pytest.mark.usefixtures("home", "daemon")
 @pytest.mark.parametrize("words", ["add a", "list", "status"])
 def test_with_its_output_closed_it_writes_to_nobody_and_says_so(words: str) -> None:
@@ -112,7 +103,62 @@ def test_with_its_output_closed_it_writes_to_nobody_and_says_so(words: str) -> N
         ["sh", "-c", line, "sh", *command()], capture_output=True, env=environment(), timeout=20, check=False
     )
     assert told.returncode == 1
-    assert told.stderr.endswith(b"Bad file descriptor\n")
+    lines = told.stderr.decode().splitlines()
+    assert "error: file: standard output: Bad file descriptor" in lines
+    assert ("  the change is stored (#1 of default), so don't repeat it" in lines) == (words == "add a")
+
+
+CHANGES = {
+    "add one": "#1",
+    "add two --json": "#2",
+    "add three --priority high": "#3",
+    "start 1": "#1",
+    "pause 1": "#1",
+    "resume 1": "#1",
+    "done 1": "#1",
+    "reopen 1": "#1",
+    "edit 1 --title uno": "#1",
+    "note 1 noted": "#1",
+    "move 3 --before 1": "#3",
+    "rm 2 3": "#2, #3",
+    "undo": "list.undo",
+    "next --take": "#3",
+    "queue renew 3": "#3",
+    "queue release 3": "#3",
+    "set execution=serial": "conversation.configure",
+    "daemon call task.add title=four": "#4",
+    "list clear --yes": "list.clear",
+}
+
+
+@pytest.mark.usefixtures("home", "daemon")
+def test_a_change_whose_output_is_lost_is_stored(daemon: Running) -> None:
+    for words, ids in CHANGES.items():
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(
+                command(*words.split()), stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), check=False
+            )
+        message, advice = "standard output: No space left on device", f"the change is stored ({ids} of default)"
+        shown = (
+            json.dumps({"error": {"kind": "file", "message": message, "advice": f"{advice}, so don't repeat it"}})
+            + "\n"
+            if "--json" in words
+            else f"error: file: {message}\n  {advice}, so don't repeat it\n"
+        )
+        assert (done.returncode, done.stderr) == (1, shown), words
+
+
+@pytest.mark.usefixtures("home", "daemon")
+@pytest.mark.parametrize("words", ["list", "undo --preview", "show 1 --json", "next", "daemon status", "log", "why 1"])
+def test_a_read_whose_output_is_lost_stores_nothing(words: str) -> None:
+    assert run_apart("add", "one").returncode == 0
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command(*words.split()), stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), check=False
+        )
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert "stored" not in done.stderr
 
 
 @pytest.mark.usefixtures("home", "daemon")

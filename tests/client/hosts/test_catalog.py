@@ -66,6 +66,10 @@ def test_codex_hands_the_variables_on_that_find_the_daemon(tmp_path: Path) -> No
     assert set(configured(tmp_path, "codex", CODEX_HOME=str(tmp_path / "elsewhere"))) == {"elsewhere/config.toml"}
 
 
+def test_codex_waits_for_the_server(tmp_path: Path) -> None:
+    assert configured(tmp_path, "codex")[".codex/config.toml"]["mcp_servers"]["punchlist"]["required"] is True
+
+
 def test_claude_code_runs_one_command_for_three_events(tmp_path: Path) -> None:
     hooks = configured(tmp_path, "claude-code")[".claude/settings.json"]["hooks"]
     assert set(hooks) == {"SessionStart", "UserPromptSubmit", "Stop"}

@@ -5,7 +5,7 @@ import pytest
 from punchlist.hosts import tomltable
 
 PATH = ("mcp_servers", "punchlist")
-VALUES = {"command": "/opt/a b/punch", "args": ["agent", "mcp", "--dialect", "native"]}
+VALUES = {"command": "/opt/a b/punch", "args": ["agent", "mcp", "--dialect", "native"], "required": True}
 CONFIG = """# mine
 model = "x"   # best
 

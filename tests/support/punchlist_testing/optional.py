@@ -51,6 +51,7 @@ NEEDS = {
     "pyte": Need("a terminal emulator", "make editors"),
     "page": Need("the built page", "make coverage"),
     "npm": Need("packages from npm", "make coverage"),
+    "typescript": Need("the TypeScript compiler", "make vscode"),
     "mcp": Need("the MCP SDK", "make conformance"),
     "agents": Need("the OpenAI Agents SDK", "make agents-sdk"),
     "chatkit": Need("the ChatKit SDK", "make agents-sdk"),

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import msgspec
 
+from punchlist.cli import wire
 from punchlist.cli.arguments import Argument, Usage, flag
 from punchlist.cli.context import Context, loose_value
 from punchlist.cli.failure import UsageError
@@ -46,6 +47,7 @@ def run_call(context: Context) -> int:
     if "actor" in fields and args.actor:
         params.setdefault("actor", args.actor)
     result = context.caller.call(row.name, params)
+    wire.made.append((row.name, params, result))
     if args.json or not context.style.terminal:
         context.json(result)
     else:

@@ -94,7 +94,10 @@ def _agreed(context: Context, task: dict[str, Any]) -> bool:
 
 def run_gate(context: Context) -> int:
     """Run a check for each task that waits for it; exit code 1 if one of them did not pass."""
-    return asyncio.run(_gate(context))
+    from punchlist.cli.runner.guard import guarded
+
+    with guarded():
+        return asyncio.run(_gate(context))
 
 
 async def _gate(context: Context) -> int:
@@ -114,6 +117,7 @@ async def _gate(context: Context) -> int:
         conversation = client.conversation(context.conversation, actor=actor)
         env = {**os.environ, "PUNCHLIST_CONVERSATION": context.conversation}
         checks = Checks(conversation, args.check, command, env=env, timeout_ms=args.timeout, show=show)
+        show.on_lost = checks.stop
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, checks.stop)
@@ -121,6 +125,8 @@ async def _gate(context: Context) -> int:
             await checks.run(once=args.once)
         finally:
             show.close()
+    if show.lost is not None:
+        raise show.lost
     if args.json:
         context.json({"passed": checks.passed, "failed": checks.failed})
     return REFUSED if checks.failed and args.once else 0

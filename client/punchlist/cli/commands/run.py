@@ -12,6 +12,7 @@ from punchlist.cli.exit_codes import INTERRUPTED, REFUSED
 from punchlist.cli.runner import orphans
 from punchlist.cli.runner.command import Command
 from punchlist.cli.runner.display import Show
+from punchlist.cli.runner.guard import guarded
 from punchlist.cli.runner.lanes import Lanes, Plan
 from punchlist.cli.runner.notify import Notifier
 from punchlist.options import Options
@@ -87,7 +88,8 @@ COMMANDS = {
 
 def run_run(context: Context) -> int:
     """Run the command for each task; exit code 1 if one of them failed."""
-    return asyncio.run(_run(context))
+    with guarded():
+        return asyncio.run(_run(context))
 
 
 async def _run(context: Context) -> int:
@@ -100,6 +102,7 @@ async def _run(context: Context) -> int:
         notifier = Notifier(args.notify, args.notify_url, {**os.environ, **plan.env}, show)
         orphans.adopt()
         lanes = Lanes(conversation, plan, show, notifier)
+        show.on_lost = lanes.finish
         _handle_signals(lanes, show)
         try:
             await lanes.run()
@@ -107,6 +110,8 @@ async def _run(context: Context) -> int:
             raise failures.exceptions[0] from None  # whatever stopped one lane has stopped them all
         finally:
             show.close()
+    if show.lost is not None:
+        raise show.lost
     if args.json:
         context.json({"completed": lanes.done, "failed": len(lanes.failed), "waiting": lanes.waiting})
     if lanes.was_stopped:

@@ -11,7 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from punchlist.cli.runner import orphans
+from punchlist.cli.runner import guard, orphans
+from punchlist.cli.runner.guard import KILL_AFTER_S, LOOK_S
 from punchlist_schemas.system import os_calls
 from punchlist_schemas.things import Task
 
@@ -23,12 +24,6 @@ TAIL_CHARS = 2_000
 
 MAX_LINE = 1 << 16
 """A longer line is cut into several, in bytes."""
-
-_KILL_AFTER_S = 5.0
-"""How long a command, and what it has started, may take to end after SIGTERM, in seconds."""
-
-_LOOK_S = 0.05
-"""How often a group that was asked to end is checked: the kernel reports the end of children, not of their own."""
 
 _DRAIN_S = 0.5
 """How long output is still read after the command has ended: what it left running may hold the pipes for ever."""
@@ -96,9 +91,14 @@ class Child:
         try:
             os.write(given, stdin)
             os.lseek(given, 0, os.SEEK_SET)
+            guard.tell(f"+{self._mark}")
             self._process = subprocess.Popen(
                 words, env=env, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
             )
+            guard.tell(f"={self._mark} {self._process.pid}")
+        except BaseException:
+            guard.tell(f"-{self._mark}")
+            raise
         finally:
             os.close(given)
         loop = asyncio.get_running_loop()
@@ -128,6 +128,7 @@ class Child:
             self.stop()
             await self._ended
         await self._left_gone()
+        guard.tell(f"-{self._mark}")
         await asyncio.wait([output.ended for output in self._outputs.values()], timeout=_DRAIN_S)
         for output in self._outputs.values():
             output.close()
@@ -142,7 +143,7 @@ class Child:
         """Ask it, and what it has started, to end. `wait` kills what still runs after that."""
         if self._kill_after():
             loop = asyncio.get_running_loop()
-            loop.call_later(_KILL_AFTER_S, self._kill)  # the leader, for whose end `wait` waits first
+            loop.call_later(KILL_AFTER_S, self._kill)  # the leader, for whose end `wait` waits first
         self._signal(signal.SIGTERM)
 
     def _kill(self) -> None:
@@ -153,7 +154,7 @@ class Child:
         """Set the time at which what is left is killed; False if it was set before."""
         if self._kill_at is not None:
             return False
-        self._kill_at = asyncio.get_running_loop().time() + _KILL_AFTER_S
+        self._kill_at = asyncio.get_running_loop().time() + KILL_AFTER_S
         return True
 
     async def _left_gone(self) -> None:
@@ -168,7 +169,7 @@ class Child:
             orphans.bury(self._process.pid, asked)
             if not self._signal(signal.SIGKILL if is_late else 0) and not left:
                 return
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(LOOK_S)
 
     def _signal(self, number: int) -> bool:
         """Send a signal to the group; False when nothing is left of it. Its number is not given out before that."""

@@ -1,6 +1,7 @@
 """What `punch run` shows: each line of output with its task, and on a terminal how far the list is, below."""
 
 import os
+from collections.abc import Callable
 from typing import TextIO
 
 from punchlist.cli.render import cells, cut
@@ -49,9 +50,16 @@ def _fresh(stem: str) -> tuple[str, int]:
 
 
 class Show:
-    """Prints lines, and keeps one line of progress below them where there is a terminal."""
+    """Prints lines, and keeps one line of progress below them where there is a terminal.
+
+    Attributes:
+        lost: Why nothing can be printed any more; the results of commands must not be lost with their output.
+        on_lost: Called once when that happens.
+    """
 
     def __init__(self, style: Style) -> None:
+        self.lost: OSError | None = None
+        self.on_lost: Callable[[], object] = lambda: None
         self._style = style
         self._bar = ""
         self._running: dict[str, Task] = {}
@@ -99,14 +107,23 @@ class Show:
     def _line(self, text: str) -> None:
         bar = self._bar
         self._draw("")
-        write(text + "\n")
+        self._write(text + "\n")
         self._draw(bar)
+
+    def _write(self, text: str) -> None:
+        if self.lost is not None:
+            return
+        try:
+            write(text)
+        except OSError as error:
+            self.lost = error
+            self.on_lost()
 
     def _draw(self, bar: str) -> None:
         if not self._style.terminal:
             return
         if self._bar:
-            write("\r\x1b[K")
+            self._write("\r\x1b[K")
         self._bar = cut(bar, max(self._style.width - 1, 1), self._style.glyphs["cut"]) if cells(bar) else ""
         if self._bar:
-            write(self._bar)
+            self._write(self._bar)

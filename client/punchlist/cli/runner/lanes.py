@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from punchlist.aio import AsyncConversation
+from punchlist.cli import wire
 from punchlist.cli.failure import UsageError
 from punchlist.cli.runner.child import Child, Ending, environment
 from punchlist.cli.runner.command import Command, Unfit
@@ -194,6 +195,9 @@ class Lanes:
     async def _settled(self, task: Task, finish: Coroutine[Any, Any, object]) -> None:
         try:
             done = await finish
+            if isinstance(done, SetStatusResult):
+                place = {"conversation": self._conversation.id}
+                wire.made.append(("task.set_status", place, {"task": {"id": task.id}}))
             if isinstance(done, SetStatusResult) and done.task.waits_for is not None:
                 self.done -= 1
                 self.waiting += 1

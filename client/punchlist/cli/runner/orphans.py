@@ -20,11 +20,16 @@ adopt = os_calls.adopt_orphans
 
 def left_by(mark: str) -> list[int]:
     """The orphans that a command with this mark has left us."""
-    return os_calls.children(f"{MARK}={mark}".encode())
+    return os_calls.with_variable(f"{MARK}={mark}".encode(), parent=os.getpid())
+
+
+def marked(mark: str) -> list[int]:
+    """The command with this mark and all that it has started, whoever their parent is."""
+    return os_calls.with_variable(f"{MARK}={mark}".encode())
 
 
 def end(pids: Iterable[int], number: int) -> None:
-    """Send a signal to orphans."""
+    """Send a signal to processes; a negative number is that of a group."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)

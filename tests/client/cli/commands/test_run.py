@@ -1,6 +1,7 @@
 """`punch run` with real commands: what they are given, and what becomes of their tasks."""
 
 import json
+import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -11,6 +12,7 @@ import pytest
 
 from punchlist import Client
 from punchlist_testing.daemon import Running
+from punchlist_testing.terminal import command, environment
 
 SHOW = "import json, os, sys; t = json.load(sys.stdin); print(sys.argv[1:], t['id'], os.environ['PUNCHLIST_TITLE'])"
 
@@ -259,3 +261,20 @@ def test_a_notification_that_can_go_nowhere_is_refused_before_any_task(punch: An
     punch("add", "a")
     assert punch("run", *wrong, "--", "true").code == 2
     assert statuses(punch) == ["pending"]
+
+
+@pytest.mark.usefixtures("plan")
+def test_a_lost_output_loses_no_result(punch: Any, home: Path) -> None:
+    """The commands that run are finished; no other one is begun."""
+    line = f"echo told; echo ran >> {home}/ran"
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command("run", "--", "sh", "-c", line), stdout=full, stderr=subprocess.PIPE, env=environment(), check=False
+        )
+    assert (home / "ran").read_text() == "ran\n"
+    assert statuses(punch) == ["completed", "pending", "pending"]
+    error = b"error: file: standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (
+        1,
+        error + b"  the change is stored (#1 of default), so don't repeat it\n",
+    )

@@ -61,7 +61,7 @@ async def test_what_a_command_left_running_ends_with_it_and_does_not_hold_it_up(
 
 async def test_what_has_left_the_group_ends_with_the_command_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert orphans.adopt()
-    monkeypatch.setattr("punchlist.cli.runner.child._KILL_AFTER_S", 0.2)
+    monkeypatch.setattr("punchlist.cli.runner.child.KILL_AFTER_S", 0.2)
     stubborn = """setsid sh -c 'trap "" TERM; echo $$; setsid sleep 60 & echo $!; exec sleep 60' & sleep 0.3"""
     ending, lines = await run("sh", "-c", stubborn)
     assert ending.code == 0
@@ -92,7 +92,7 @@ async def test_what_can_not_be_started_says_so() -> None:
 
 
 async def test_what_ignores_the_request_to_end_is_killed_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("punchlist.cli.runner.child._KILL_AFTER_S", 0.2)
+    monkeypatch.setattr("punchlist.cli.runner.child.KILL_AFTER_S", 0.2)
     script = '(trap "" TERM; exec sleep 60 >/dev/null 2>&1) & echo $!; wait'
     ending, lines = await run("sh", "-c", script, timeout_s=0.3)
     assert ending.timed_out
