@@ -118,7 +118,7 @@ class Lanes:
         """A member lives."""
         self.members.beat(beat.member, list(beat.lists))
         if beat.member != self.log.member:
-            self.members.stuck(beat.member, beat.stuck)
+            self.members.stuck(beat.member, {name: beat.stuck[name] for name in beat.stuck if name in self.lanes})
 
     def wanted(self, list: str, member: str, round_trip_s: float) -> None:
         """A member asks for the next turn."""
