@@ -238,6 +238,7 @@ class AsyncConversation:
     replace = awaiting(ConversationCalls.replace)
     clear = awaiting(ConversationCalls.clear)
     share = awaiting(ConversationCalls.share)
+    repair_space = awaiting(ConversationCalls.repair_space)
     join = awaiting(ConversationCalls.join)
     leave = awaiting(ConversationCalls.leave)
     end_turn = awaiting(ConversationCalls.end_turn)

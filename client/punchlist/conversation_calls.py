@@ -11,7 +11,15 @@ from punchlist_schemas import results as r
 from punchlist_schemas.changes import ListApply
 from punchlist_schemas.events import Recorded
 from punchlist_schemas.params import NewTask
-from punchlist_schemas.spaces import LeftResult, ListJoin, ListLeave, ListShare, SharedResult
+from punchlist_schemas.spaces import (
+    LeftResult,
+    ListJoin,
+    ListLeave,
+    ListShare,
+    SharedResult,
+    SpaceRepair,
+    SpaceRepaired,
+)
 from punchlist_schemas.things import Conversation as ConversationThing
 from punchlist_schemas.things import (
     ListKind,
@@ -77,6 +85,20 @@ class ConversationCalls(TaskCalls):
             Diverged: The space has other changes than those that are to be put back.
         """
         return Call("list.share", ListShare(conversation=self.id, space=space, repair=repair), itself)
+
+    def repair_space(self, space: str, *, remove: Iterable[str] = ()) -> Call[SpaceRepaired]:
+        """Finds the posts of the list in a space that no machine can follow.
+
+        Args:
+            space: Where.
+            remove: Ids of such posts that are removed from the space.
+
+        Raises:
+            Unreachable: The space can't be reached.
+            Forbidden: The creds of this machine are not a keeper's.
+            NotFound: There is no such space here, or no such list in it.
+        """
+        return Call("space.repair", SpaceRepair(conversation=self.id, space=space, remove=tuple(remove)), itself)
 
     def join(self, space: str) -> Call[SharedResult]:
         """Gets the list of this name from a space, and follows it; repeating it goes on where it stopped.

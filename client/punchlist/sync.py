@@ -183,6 +183,7 @@ class Conversation:
     replace = blocking(ConversationCalls.replace)
     clear = blocking(ConversationCalls.clear)
     share = blocking(ConversationCalls.share)
+    repair_space = blocking(ConversationCalls.repair_space)
     join = blocking(ConversationCalls.join)
     leave = blocking(ConversationCalls.leave)
     end_turn = blocking(ConversationCalls.end_turn)

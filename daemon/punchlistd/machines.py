@@ -9,7 +9,7 @@ import msgspec
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.params import Nothing
 from punchlist_schemas.results import Result
-from punchlist_schemas.spaces import ListJoin, ListLeave, ListShare, SpaceAdd, SpaceListResult, SpacePlace
+from punchlist_schemas.spaces import ListJoin, ListLeave, ListShare, SpaceAdd, SpaceListResult, SpacePlace, SpaceRepair
 from punchlistd.clock import now_ms
 from punchlistd.engine.claims import Claims
 from punchlistd.engine.conversations import Conversations
@@ -128,6 +128,10 @@ class Machines:
     async def remove_space(self, params: SpacePlace) -> Outcome:
         """space.remove."""
         return await self._answer(lambda sharing: sharing.remove_space(params))
+
+    async def repair_space(self, params: SpaceRepair) -> Outcome:
+        """space.repair."""
+        return await self._answer(lambda sharing: sharing.repair_space(params))
 
     async def share(self, params: ListShare) -> Outcome:
         """list.share."""

@@ -53,6 +53,7 @@ export const KINDS = {
   "space.add": "session",
   "space.list": "session",
   "space.remove": "session",
+  "space.repair": "session",
   "list.share": "session",
   "list.join": "session",
   "list.leave": "session"

@@ -86,6 +86,7 @@ _ROWS = (
     Method("space.add", "session", s.SpaceAdd, s.SpaceResult, "Adds a place where several machines share lists."),
     Method("space.list", "session", p.Nothing, s.SpaceListResult, "The spaces, their links and their shared lists."),
     Method("space.remove", "session", s.SpacePlace, s.SpaceRemoved, "Forgets a space in which nothing is shared."),
+    Method("space.repair", "session", s.SpaceRepair, s.SpaceRepaired, "Posts of a list that stop it; removes some."),
     Method("list.share", "session", s.ListShare, s.SharedResult, "Shares a list with its history in a space."),
     Method("list.join", "session", s.ListJoin, s.SharedResult, "Follows a list of a space."),
     Method("list.leave", "session", s.ListLeave, s.LeftResult, "Follows a shared list no more."),

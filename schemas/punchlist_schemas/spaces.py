@@ -82,6 +82,21 @@ class Deletion(Result, frozen=True, kw_only=True):
     by: str = ""
 
 
+PostId = Annotated[
+    str, msgspec.Meta(pattern=r"^[0-9a-f]{16}(?![\s\S])", description="Names a post, as space.repair gives it")
+]
+
+
+class SpaceRepair(Place, frozen=True, kw_only=True):
+    """Finds the posts of a list in a space that no machine can follow, and removes those that `remove` names.
+
+    Removing takes the creds of a keeper. Machines then continue with the list automatically, within seconds.
+    """
+
+    space: SpaceName
+    remove: Annotated[tuple[PostId, ...], msgspec.Meta(max_length=1000)] = ()
+
+
 class SharedListView(Result, frozen=True, kw_only=True):
     """A list in a space, as this machine knows it.
 
@@ -168,6 +183,31 @@ class SharedResult(Result, frozen=True, kw_only=True):
     space: str
     version: int
     posts: int
+
+
+class BadPost(Result, frozen=True, kw_only=True):
+    """A post that no machine can follow; `why` is a sentence.
+
+    `certain` says that no machine ever followed it, so that removing it loses no change. It is false for a post that
+    may be of a later version of punchlist, or may follow a post that the space has lost. `at` is when the space stored
+    it (milliseconds since 1970 UTC; 0: unknown).
+    """
+
+    id: str
+    position: int
+    why: str
+    certain: bool
+    at: int = 0
+
+
+class SpaceRepaired(Result, frozen=True, kw_only=True):
+    """The first posts that no machine can follow, how many `more` there are, and how many were `removed`."""
+
+    space: str
+    conversation: str
+    posts: tuple[BadPost, ...] = ()
+    more: int = 0
+    removed: int = 0
 
 
 class LeftResult(Result, frozen=True, kw_only=True):

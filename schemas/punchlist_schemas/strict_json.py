@@ -94,6 +94,18 @@ def parse(frame: bytes, max_depth: int) -> Any:
     return value
 
 
+def check_limits(text: bytes, max_depth: int) -> None:
+    """Check the depth and the integers of text that is JSON.
+
+    Raises:
+        Refused: As `parse`.
+    """
+    if text.count(b"{") + text.count(b"[") > max_depth:
+        _check_depth(text, max_depth)
+    if _LONG_RUN in text.translate(_DIGITS_TO_ZERO):
+        _check_integers(text)
+
+
 def has_many_parts(frame: bytes) -> bool:
     """Whether `parsing` pauses."""
     return frame.count(b",") >= _PART_COMMAS

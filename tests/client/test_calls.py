@@ -40,6 +40,7 @@ SAMPLES: dict[str, tuple[Any, ...]] = {
     "backup": ("/b",), "message": ("m",), "find": ("k",), "note": ("1", "seen"),
     "apply": ([{"method": "task.add", "title": "t"}],), "approve": ("1",), "search": ("x",), "reject": ("1", "no"),
     "add_space": ("team", ["tls://a"]), "remove_space": ("team",), "share": ("team",), "join": ("team",),
+    "repair_space": ("team",),
 }  # fmt: skip
 
 

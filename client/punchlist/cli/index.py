@@ -125,6 +125,7 @@ GROUPS = {
             Entry("space list", "space", "List the spaces and what is shared in them."),
             Entry("space status", "space", "Show all that is known about the spaces."),
             Entry("space remove", "space", "Remove a space in which nothing is shared any more."),
+            Entry("space repair", "space_repair", "Remove posts that no machine can follow, as a keeper of the space."),
             Entry("space server", "space", "Write the configuration of a space's server, and creds for its members."),
         ),
     ),

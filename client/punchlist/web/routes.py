@@ -84,5 +84,6 @@ LEFT_OUT = {
     "list.share": "gives a list out of this machine",
     "list.join": "belongs to who configures the machine",
     "list.leave": "belongs to who configures the machine",
+    "space.repair": "belongs to who configures the machine",
 }
 """The methods that have no route, and why."""

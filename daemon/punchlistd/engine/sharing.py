@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from punchlist_schemas.params import Nothing
-from punchlist_schemas.spaces import ListJoin, ListLeave, ListShare, SpaceAdd, SpacePlace
+from punchlist_schemas.spaces import ListJoin, ListLeave, ListShare, SpaceAdd, SpacePlace, SpaceRepair
 from punchlistd.engine.replies import Outcome
 
 
@@ -20,6 +20,10 @@ class Sharing(Protocol):
 
     async def remove_space(self, params: SpacePlace) -> Outcome:
         """space.remove."""
+        ...
+
+    async def repair_space(self, params: SpaceRepair) -> Outcome:
+        """space.repair."""
         ...
 
     async def share(self, params: ListShare) -> Outcome:

@@ -120,6 +120,7 @@ def table(own: ConnectionMethods, queries: Queries, search: Search, sharing: Sha
         machines("space.add", sharing.add_space),
         machines("space.list", sharing.list_spaces),
         machines("space.remove", sharing.remove_space),
+        machines("space.repair", sharing.repair_space),
         machines("list.share", sharing.share),
         machines("list.join", sharing.join),
         machines("list.leave", sharing.leave),

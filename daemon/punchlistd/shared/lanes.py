@@ -123,7 +123,7 @@ class Lanes:
         self.members.beat(beat.member, list(beat.lists))
         self.members.saw(beat.member, (name for name in (*beat.lists, *beat.follows) if name in self.lanes))
         if beat.member != self.log.member:
-            self.members.stuck(beat.member, beat.stuck)
+            self.members.stuck(beat.member, {name: beat.stuck[name] for name in beat.stuck if name in self.lanes})
 
     def wanted(self, list: str, member: str, round_trip_s: float) -> None:
         """A member asks for the next turn."""

@@ -35,6 +35,10 @@ class Seen(msgspec.Struct):
     lists: dict[str, int] = {}
 
 
+MAX_MEMBERS = 1_000
+"""Members of one list that are remembered: any of them may send signs of life in names of its own."""
+
+
 class Member:
     """Another daemon, in one list; see `Holder`."""
 
@@ -94,7 +98,9 @@ class Members:
     def stuck(self, keeper: str, versions: Mapping[str, int]) -> None:
         """A daemon told how far it has come in lists that do not go on."""
         for conversation, version in versions.items():
-            self._stuck.setdefault(conversation, {})[keeper] = version, time.monotonic()
+            told = self._stuck.setdefault(conversation, {})
+            if keeper in told or len(told) < MAX_MEMBERS:
+                told[keeper] = version, time.monotonic()
 
     def longest(self, conversation: str, within_s: float) -> tuple[int, str]:
         """The highest version that another daemon has told of lately, and who it is; 0 if none did."""

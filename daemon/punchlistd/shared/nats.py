@@ -1,27 +1,46 @@
 """The shared log in NATS JetStream: a stream for each space, a subject for each list."""
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
 import msgspec
 
+from punchlistd.shared.foreign import decode
 from punchlistd.shared.link_keeper import WATCH_S, LinkKeeper
 from punchlistd.shared.nats_creds import Creds, read_creds
 from punchlistd.shared.nats_link import Answer, Connection, connect
 from punchlistd.shared.nats_refusals import Refused
-from punchlistd.shared.nats_stream import Subjects, ask, find, list_of, stores, word
+from punchlistd.shared.nats_stream import (
+    EXPECTED,
+    Error,
+    Got,
+    Info,
+    Removed,
+    Subjects,
+    ask,
+    find,
+    list_of,
+    read_post,
+    read_stored,
+    stores,
+    word,
+)
 from punchlistd.shared.port import (
     Beat,
     Conflict,
     Forbidden,
+    Garbled,
+    MemberId,
     OutcomeUnknown,
     Posted,
+    RoundTrip,
     TooLarge,
     Unreachable,
 )
@@ -35,26 +54,26 @@ STREAM_EVERY = 5
 UNAVAILABLE_S = 3.0
 """A server that answers nothing but that it can't is left for another one after this long, in seconds."""
 
-EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _WRONG_LAST = frozenset({10071, 10164})
 _IN_PROCESS = 10158
 _TOO_LARGE = frozenset({10054, 10074})
 _NO_MESSAGE = 10037
 _GONE = frozenset({10037, 10043, 10057})
-_PIECE = {"batch": 512, "max_bytes": 1 << 20}
+NO_REASON = "it does not say why"
+
+PIECE = 512
+PIECE_BYTES = 1 << 20
+"""Posts, and about how many bytes of them, that are read at a time."""
 
 _T = TypeVar("_T")
 _Posts = list[Posted]
-_decode: Callable[[bytes], Any] = msgspec.json.Decoder().decode
-_decode_beat = msgspec.json.Decoder(Beat).decode
 
 
-class _Want(msgspec.Struct, frozen=True):
-    member: str
-    round_trip_s: float
+class Want(msgspec.Struct, frozen=True):
+    """A member's wish for a turn; a post of its takes about that long."""
 
-
-_decode_want = msgspec.json.Decoder(_Want).decode
+    member: MemberId
+    round_trip_s: RoundTrip
 
 
 class NatsLog(LinkKeeper[Connection]):
@@ -79,7 +98,7 @@ class NatsLog(LinkKeeper[Connection]):
         connection = await connect(self._space, url, await self._creds(), f"punchlistd {self._member}")
         try:
             found = await find(connection, self._space.name)
-            self._alone = found.config.get("num_replicas") == 1
+            self._alone = found.replicas == 1
             may_post = await self._settle(connection)
             self._connection, self._failing_since = connection, None
             self._show("up", None, connection, may_post)
@@ -154,23 +173,23 @@ class NatsLog(LinkKeeper[Connection]):
         def contained(subject: str, answer: Answer) -> None:
             try:
                 hear(subject, answer)
-            except (KeyError, ValueError, msgspec.MsgspecError) as error:
-                logger.warning("space %s: %s is no message of punchlist: %s", self._space.name, subject, error)
+            except Garbled as error:
+                logger.warning("space %s: %r is no message of punchlist: %s", self._space.name, subject[:200], error)
 
         return contained
 
     def _posted(self, subject: str, answer: Answer) -> None:
         assert self._listener is not None
-        self._listener.posted(_as_posted(list_of(subject), answer))
+        self._listener.posted(read_post(list_of(subject, self._names.new), answer))
 
     def _heard_beat(self, _subject: str, answer: Answer) -> None:
         assert self._listener is not None
-        self._listener.beat(_decode_beat(answer.data))
+        self._listener.beat(decode(answer.data, Beat))
 
     def _wanted(self, subject: str, answer: Answer) -> None:
         assert self._listener is not None
-        want = _decode_want(answer.data)
-        self._listener.wanted(list_of(subject), want.member, want.round_trip_s)
+        want = decode(answer.data, Want)
+        self._listener.wanted(list_of(subject, self._names.want), want.member, want.round_trip_s)
 
     def _bar(self, connection: Connection) -> str:
         return f"{self._names.bar}{connection.user}.{self._member}"
@@ -201,11 +220,15 @@ class NatsLog(LinkKeeper[Connection]):
         headers = {EXPECTED: str(expected), "Nats-Msg-Id": nonce, "Nats-Expected-Stream": self._names.stream}
         asked = time.monotonic()
         asking = connection.request(self._names.log + word(list), body, headers, once=True)
-        answer = _decode((await self._asked(asking, writes=True)).data)
+        answer = await self._asked(asking, writes=True)
+        try:
+            reply = read_stored(answer.data)
+        except Garbled as garbled:
+            raise OutcomeUnknown(str(garbled)) from garbled
         self._took(asked)
-        if (error := answer.get("error")) is None:
-            return int(answer["seq"])
-        code = error.get("err_code")
+        if (error := reply.error) is None:
+            return reply.seq
+        code = error.err_code
         if code in _WRONG_LAST:
             raise Conflict("Another post stands there.")
         if code == _IN_PROCESS:
@@ -214,19 +237,19 @@ class NatsLog(LinkKeeper[Connection]):
             raise TooLarge(len(body), connection.max_payload)
         # Of several servers one may be deposed: its answer came first, and its successor may store the post.
         certain = Unreachable if self._alone else OutcomeUnknown
-        raise certain(f"The server of the space can't store now: {error.get('description', code)}.")
+        raise certain(f"The server of the space can't store now: {error.description or code}.")
 
     async def is_current(self, list: str, position: int) -> bool:
         """Whether this is the position of the last post: a stored barrier says so."""
         connection = self._up()
         headers = {EXPECTED: str(position), f"{EXPECTED}-Subject": self._names.log + word(list), "Nats-TTL": "1s"}
-        answer = _decode((await self._asked(connection.request(self._bar(connection), b"", headers))).data)
-        if (error := answer.get("error")) is None:
+        answer = await self._asked(connection.request(self._bar(connection), b"", headers))
+        if (error := read_stored(answer.data).error) is None:
             return True
-        if error.get("err_code") in _WRONG_LAST:
+        if error.err_code in _WRONG_LAST:
             return False
         self._fail()
-        raise Unreachable(f"The servers of the space can't agree now: {error.get('description')}.")
+        raise Unreachable(f"The servers of the space can't agree now: {error.description}.")
 
     async def last(self, list: str) -> int:
         """The position of the last post, as the stream's leader knows it."""
@@ -236,20 +259,21 @@ class NatsLog(LinkKeeper[Connection]):
         return await self._get(connection, {"last_by_subj": self._names.log + word(list)})
 
     async def _get(self, connection: Connection, which: dict[str, Any]) -> int:
-        answer = await ask(connection, f"STREAM.MSG.GET.{self._names.stream}", which)
-        if (error := answer.get("error")) is None:
-            return int(answer["message"]["seq"])
-        if error.get("err_code") == _NO_MESSAGE:
+        answer = await ask(connection, f"STREAM.MSG.GET.{self._names.stream}", Got, which)
+        if answer.message is not None:
+            return answer.message.seq
+        error = answer.error or Error()
+        if error.err_code == _NO_MESSAGE:
             return 0
-        raise Unreachable(f"The server of the space can't read now: {error.get('description')}.")
+        raise Unreachable(f"The server of the space can't read now: {error.description or NO_REASON}.")
 
-    async def read(self, list: str, after: int) -> _Posts:
+    async def read(self, list: str, after: int, most: int | None = None) -> _Posts:
         """All posts behind a position, in pieces, up to what the leader says is the last."""
         last = await self.last(list)
         found: _Posts = []
         deadline = time.monotonic() + UNAVAILABLE_S
-        while after < last:
-            piece = await self._asked(self._piece(self._up(), list, after))
+        while after < last and (most is None or len(found) < most):
+            piece = await self._asked(self._piece(self._up(), list, after, most or PIECE))
             found += piece
             if piece:
                 after = piece[-1].position
@@ -260,40 +284,47 @@ class NatsLog(LinkKeeper[Connection]):
                 await asyncio.sleep(0.02)  # what answered is a follower, which gets the rest any moment
         return found
 
-    async def _piece(self, connection: Connection, list: str, after: int) -> _Posts:
-        asked = {"seq": after + 1, "next_by_subj": self._names.log + word(list), **_PIECE}
+    async def _piece(self, connection: Connection, list: str, after: int, most: int) -> _Posts:
+        subject = self._names.log + word(list)
+        asked = {"seq": after + 1, "next_by_subj": subject, "batch": most, "max_bytes": PIECE_BYTES}
         found: _Posts = []
         async with connection.asking(
             f"$JS.API.DIRECT.GET.{self._names.stream}", msgspec.json.encode(asked)
         ) as following:
-            while "Status" not in (answer := await following()).headers:
-                found.append(_as_posted(list, answer))
+            # The end of a piece has a status and no position. A stored message may have any status.
+            while "Nats-Sequence" in (answer := await following()).headers:
+                found.append(read_post(list, answer))
         return found
 
     async def lists(self) -> list[str]:
         """The lists of the space, in the order of their names."""
-        asked = {"subjects_filter": f"{self._names.log}>", "offset": 0}
-        names: set[str] = set()
+        offset, names = 0, set[str]()
         while True:
             connection = self._up()
-            answer = await self._asked(ask(connection, f"STREAM.INFO.{self._names.stream}", asked))
-            if (error := answer.get("error")) is not None:
-                raise Unreachable(f"The server of the space can't say: {error.get('description')}.")
-            names.update(list_of(subject) for subject in answer["state"].get("subjects") or ())
-            asked["offset"] = len(names)
-            if len(names) >= answer.get("total", 0):
+            asked = {"subjects_filter": f"{self._names.log}>", "offset": offset}
+            answer = await self._asked(ask(connection, f"STREAM.INFO.{self._names.stream}", Info, asked))
+            if answer.error is not None:
+                raise Unreachable(f"The server of the space can't say: {answer.error.description}.")
+            subjects = answer.state.subjects or {}
+            for subject in subjects:
+                with contextlib.suppress(Garbled):
+                    names.add(list_of(subject, self._names.log))
+            offset += len(subjects)
+            if offset >= answer.total or not subjects:
                 return sorted(names)
 
     async def erase(self, list: str, before: int) -> None:
         """Overwrite the posts before a position on the disks of all servers, one by one."""
-        for post in await self.read(list, 0):
-            if post.position >= before:
-                return
-            answer = await self._asked(
-                ask(self._up(), f"STREAM.MSG.DELETE.{self._names.stream}", {"seq": post.position})
-            )
-            if (error := answer.get("error")) is not None and error.get("err_code") not in _GONE:
-                raise Unreachable(f"The server of the space can't erase now: {error.get('description')}.")
+        await self.remove(list, [post for post in await self.read(list, 0) if post.position < before])
+
+    async def remove(self, list: str, posts: Sequence[Posted]) -> None:
+        """Overwrite posts on the disks of all servers, one by one; no position is ever used again."""
+        for post in posts:
+            asked = {"seq": post.position}
+            answer = await self._asked(ask(self._up(), f"STREAM.MSG.DELETE.{self._names.stream}", Removed, asked))
+            error = answer.error or Error()
+            if not answer.success and error.err_code not in _GONE:
+                raise Unreachable(f"The server of the space can't erase now: {error.description or NO_REASON}.")
 
     async def beat(self, beat: Beat) -> None:
         """Give a sign of life; it may be lost."""
@@ -302,16 +333,5 @@ class NatsLog(LinkKeeper[Connection]):
 
     async def want(self, list: str) -> None:
         """Ask the others for the next turn; it may be lost."""
-        want = _Want(self._member, self._round_trip_s)
+        want = Want(self._member, self._round_trip_s)
         await self._up().publish(self._names.want + word(list), msgspec.json.encode(want))
-
-
-def _as_posted(list: str, answer: Answer) -> Posted:
-    headers = answer.headers
-    return Posted(
-        list,
-        int(headers["Nats-Sequence"]),
-        int(headers[EXPECTED]),
-        headers.get("Nats-Msg-Id", ""),
-        answer.data,
-    )

@@ -3,11 +3,13 @@
 import anyio.to_thread
 import msgspec
 
+from punchlistd.shared.foreign import decode
 from punchlistd.shared.link_refusals import SKEW_S
 from punchlistd.shared.nats_creds import read_creds
 from punchlistd.shared.nats_link import CONNECT_S, Connection, connect
 from punchlistd.shared.nats_refusals import Refused
 from punchlistd.shared.nats_stream import Found, find, make
+from punchlistd.shared.port import Garbled
 from punchlistd.shared.spaces import Space
 
 
@@ -54,7 +56,7 @@ async def prepare(space: Space, member: str, *, make_it: bool = True) -> Checked
             replicas = space.replicas or (3 if connection.clustered else 1)
             made, found = await _found_or_made(connection, space.name, replicas, make_it)
             check_clock(connection, found)
-            done = msgspec.structs.replace(space, replicas=int(found.config.get("num_replicas", replicas)))
+            done = msgspec.structs.replace(space, replicas=found.replicas or replicas)
             encrypted = url.startswith("tls://")
             return Checked(done, url, connection.version, encrypted, made, round(found.skew_s, 3), tuple(unchecked))
         finally:
@@ -104,13 +106,14 @@ def check_monitor(url: str) -> None:
         Refused: It does not, or the monitor can't be asked.
     """
     import urllib.request  # noqa: PLC0415 - for this question alone
+    from http.client import HTTPException  # noqa: PLC0415
 
     try:
         if not url.startswith(("http://", "https://")):
             raise ValueError("no address of the web")
         with urllib.request.urlopen(f"{url.rstrip('/')}/varz", timeout=CONNECT_S) as answer:
-            found = msgspec.json.decode(answer.read(1 << 20), type=_Varz)
-    except (OSError, ValueError, msgspec.DecodeError) as error:
+            found = decode(answer.read(1 << 20), _Varz)
+    except (OSError, ValueError, HTTPException, Garbled) as error:
         raise Refused("bad_monitor", where=url, cause=type(error).__name__) from error
     if not found.jetstream.config.sync_always:
         raise Refused("default_fsync", where=url)

@@ -1,7 +1,6 @@
 """Who this daemon is at a space's server: a creds file, which holds a user's seed and perhaps a signed token (JWT)."""
 
 import base64
-import binascii
 import re
 import time
 from typing import Any, cast
@@ -9,8 +8,10 @@ from typing import Any, cast
 import msgspec
 import nkeys  # pyright: ignore[reportMissingTypeStubs]
 
+from punchlistd.shared.foreign import decode
 from punchlistd.shared.link_refusals import read_private
 from punchlistd.shared.nats_refusals import Refused
+from punchlistd.shared.port import Garbled, Version
 
 _SEED = re.compile(r"^\s*(SU[A-Z2-7]{56})\s*$", re.MULTILINE)
 _TOKEN = re.compile(r"^\s*(eyJ[\w-]+\.[\w-]+\.[\w-]+)\s*$", re.MULTILINE)
@@ -67,13 +68,13 @@ def read_creds(path: str) -> Creds:
 
 
 class _Claims(msgspec.Struct, frozen=True):
-    exp: int = 0
+    exp: Version = 0
 
 
 def _expiry(token: str) -> int:
     """When a token says that it ends; 0 where it says nothing that can be read, as the server has the last word."""
     body = token.split(".")[1]
     try:
-        return msgspec.json.decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)), type=_Claims).exp
-    except (binascii.Error, ValueError, msgspec.DecodeError):
+        return decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)), _Claims).exp
+    except (ValueError, Garbled):
         return 0

@@ -18,7 +18,7 @@ from nats.aio.client import Client
 from punchlistd.shared.link_refusals import tls_settings
 from punchlistd.shared.nats_creds import Creds
 from punchlistd.shared.nats_refusals import FLOOR, NotEncrypted, Refused, refusal
-from punchlistd.shared.port import Forbidden, OutcomeUnknown, Unreachable
+from punchlistd.shared.port import Forbidden, Garbled, OutcomeUnknown, Unreachable
 from punchlistd.shared.spaces import Space, is_loopback
 
 CONNECT_S = 3
@@ -53,7 +53,7 @@ class _NotingContext(ssl.SSLContext):
         return super().wrap_bio(*arguments, **options)
 
 
-class _Client(Client):
+class SpaceClient(Client):
     """The library's client, which tries its one server once, and introduces itself only where the line is encrypted."""
 
     may_introduce: Callable[[], None]
@@ -67,17 +67,36 @@ class _Client(Client):
         self.may_introduce()
         return super()._connect_command()
 
+    # The library stops reading at the first message that it can't decode, and any member can post one.
+
+    async def _process_headers(self, headers: bytes) -> Any:
+        try:
+            return await super()._process_headers(headers)  # pyright: ignore[reportUnknownMemberType]
+        except (ValueError, IndexError):
+            return None
+
+    def _build_message(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: Any) -> Any:
+        return super()._build_message(sid, _readable(subject), _readable(reply), data, headers)
+
+
+def _readable(subject: bytes) -> bytes:
+    return subject.decode("utf-8", "replace").encode()
+
 
 class Connection:
     """An open connection; it never comes back once `ended` is set.
 
     Attributes:
+        version: The server's version.
+        max_payload: How many bytes a message may have.
         user: The word for this member in subjects.
         ended: Set when the connection can't be used any more; `why` has the reason.
         denied: What the server did not let this member do, in its words.
     """
 
-    def __init__(self, client: Any, url: str, user: str) -> None:
+    def __init__(self, client: Any, url: str, user: str, told: "_Told") -> None:
+        self.version = ".".join(map(str, told.version))
+        self.max_payload = told.max_payload
         self.url = url
         self.user = user
         self.ended = asyncio.Event()
@@ -89,20 +108,9 @@ class Connection:
         self._serial = 0
 
     @property
-    def version(self) -> str:
-        """The server's version."""
-        found = self._client.connected_server_version
-        return f"{found.major}.{found.minor}.{found.patch}"
-
-    @property
     def clustered(self) -> bool:
         """Whether the server has others beside it."""
         return len(self._client.servers) > 1
-
-    @property
-    def max_payload(self) -> int:
-        """How many bytes a message may have."""
-        return self._client.max_payload
 
     async def open(self) -> None:
         """Begin to hear answers.
@@ -281,7 +289,7 @@ async def connect(space: Space, url: str, creds: Creds | None, name: str) -> Con
     host = urlsplit(url).hostname or ""
     context = await anyio.to_thread.run_sync(_tls, space.ca)
     connection: Connection | None = None
-    client = _Client()
+    client = SpaceClient()
 
     def may_introduce() -> None:
         if not context.used and not (url.startswith("nats://") and is_loopback(host)):
@@ -311,23 +319,45 @@ async def connect(space: Space, url: str, creds: Creds | None, name: str) -> Con
                 tls_hostname=host,
                 **({} if creds is None else _introduction(creds)),
             )
+        told = _told(client)
     except Exception as problem:
         with anyio.move_on_after(1, shield=True), contextlib.suppress(Exception):
             await client.close()
         why = refusal(problem, url, host)
         raise (Refused("creds_needed", where=url) if why.kind == "unauthorized" and creds is None else why) from problem
-    connection = Connection(client, url, ANYONE if creds is None else creds.user)
-    version = client.connected_server_version
-    if (version.major, version.minor) < FLOOR:
-        found = connection.version
+    connection = Connection(client, url, ANYONE if creds is None else creds.user, told)
+    if told.version[:2] < FLOOR:
         await connection.close()
-        raise Refused("server_too_old", where=url, version=found)
+        raise Refused("server_too_old", where=url, version=connection.version)
     try:
         await connection.open()
     except Unreachable:
         await connection.close()
         raise Refused("unreachable", where=url, cause="the connection was cut") from None
     return connection
+
+
+class _Told(NamedTuple):
+    """What a server tells of itself."""
+
+    version: tuple[int, int, int]
+    max_payload: int
+
+
+def _told(client: Any) -> _Told:
+    """What the server told of itself when it was connected to.
+
+    Raises:
+        Garbled: It is no server of NATS.
+    """
+    try:
+        found = client.connected_server_version
+        version, max_payload = (found.major, found.minor, found.patch), client.max_payload
+    except (ValueError, TypeError) as error:
+        raise Garbled(f"what answers there is no NATS server: {error}") from error
+    if not isinstance(max_payload, int):
+        raise Garbled("what answers there is no NATS server: it names no largest payload")
+    return _Told(version, max_payload)
 
 
 def _introduction(creds: Creds) -> dict[str, Any]:

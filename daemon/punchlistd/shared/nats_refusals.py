@@ -17,6 +17,7 @@ from punchlistd.shared.link_refusals import (
     kind_of_certificate,
     reason_of_tls,
 )
+from punchlistd.shared.port import Garbled
 
 FLOOR = (2, 14)
 """The oldest server that is let in: older ones accept two posts for one place, or lose votes of their elections."""
@@ -127,6 +128,7 @@ _REFUSALS: tuple[tuple[Any, Callable[[Any, dict[str, str]], Refused]], ...] = (
         lambda error, facts: Refused("unreachable", cause="no answer in time", **facts),
     ),
     (OSError, lambda error, facts: Refused("unreachable", cause=in_words(error), **facts)),
+    (Garbled, lambda error, facts: Refused("unreachable", cause=str(error), **facts)),
     (Exception, _by_its_text),
 )
 """The first class that fits decides."""

@@ -7,13 +7,14 @@ that of the list's post before it. `bar` takes the barriers of each member, whic
 
 import time
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from punchlistd.shared.nats_link import Connection
+from punchlistd.shared.foreign import MAX_NONCE, decode, number
+from punchlistd.shared.nats_link import Answer, Connection
 from punchlistd.shared.nats_refusals import Refused
-from punchlistd.shared.port import Forbidden, OutcomeUnknown, SharedLogError, Unreachable
+from punchlistd.shared.port import Forbidden, Garbled, OutcomeUnknown, Posted, SharedLogError, Unreachable
 
 _NOT_FOUND = 10059
 _NO_JETSTREAM = frozenset({10039, 10076})
@@ -42,9 +43,91 @@ def word(list: str) -> str:
     return list.replace(".", "=")
 
 
-def list_of(subject: str) -> str:
-    """The id of the list that a subject's last word means."""
-    return subject.rpartition(".")[2].replace("=", ".")
+def list_of(subject: str, part: str) -> str:
+    """The id of the list that a subject means, which is one word behind a part of a space.
+
+    Raises:
+        Garbled: It is another subject: a member may add words, and what is sent there is not in the list's log.
+    """
+    name = subject.removeprefix(part)
+    if name == subject or not name or "." in name:
+        raise Garbled(f"{subject[:200]!r} is the subject of no list.")
+    return name.replace("=", ".")
+
+
+EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+
+
+def read_post(list: str, answer: Answer) -> Posted:
+    """Read a stored message. A member may leave out or forge any header but those that the server adds.
+
+    Raises:
+        Garbled: The server names no position.
+    """
+    headers = answer.headers
+    position, before = number(headers.get("Nats-Sequence")), number(headers.get(EXPECTED))
+    if not position:
+        raise Garbled("The server names no position of a post.")
+    fault = ""
+    if before is None:
+        fault = f"its header {EXPECTED} is " + ("not a position" if EXPECTED in headers else "missing")
+    elif before >= position:
+        fault = f"its header {EXPECTED} names a later position, {before}"
+    nonce = headers.get("Nats-Msg-Id", "")[:MAX_NONCE]
+    at = round((seconds(headers.get("Nats-Time-Stamp", "")) or 0) * 1000)
+    return Posted(list, position, 0 if fault else before or 0, nonce, b"" if fault else answer.data, at, fault)
+
+
+class Error(msgspec.Struct, frozen=True):
+    """Why JetStream did not do something."""
+
+    err_code: int = 0
+    description: str = ""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What JetStream answers; one of its replies has an error or the rest."""
+
+    error: Error | None = None
+
+
+class Stored(Reply, frozen=True):
+    """The reply to a message that is to be stored."""
+
+    seq: int = 0
+
+
+class Removed(Reply, frozen=True):
+    """The reply to the removal of a message."""
+
+    success: bool = False
+
+
+class _Message(msgspec.Struct, frozen=True):
+    seq: int
+
+
+class Got(Reply, frozen=True):
+    """The reply to a question for a message."""
+
+    message: _Message | None = None
+
+
+class _State(msgspec.Struct, frozen=True):
+    subjects: dict[str, int] | None = None
+
+
+class Info(Reply, frozen=True):
+    """The reply to a question about the stream; `total` counts the subjects that there are."""
+
+    config: dict[str, Any] = {}
+    state: _State = _State()
+    created: str = ""
+    ts: str = ""
+    total: int = 0
+
+
+R = TypeVar("R", bound=Reply)
 
 
 def settings(space: str, replicas: int) -> dict[str, Any]:
@@ -75,22 +158,34 @@ _FREE = frozenset({"description", "num_replicas", "duplicate_window"})
 
 
 class Found(NamedTuple):
-    """A stream that is there, and the server's clock when it said so."""
+    """A stream that is there, and the server's clock when it said so. `replicas` is 0 where it does not say that."""
 
-    config: dict[str, Any]
-    state: dict[str, Any]
+    replicas: int
     created: str
     skew_s: float
 
 
-async def ask(connection: Connection, what: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+async def ask(connection: Connection, what: str, reply: type[R], body: dict[str, Any] | None = None) -> R:
     """Ask JetStream something; its answer, which may be an error.
 
     Raises:
         Unreachable, OutcomeUnknown, Forbidden: As `Connection.request`.
+        Garbled: The answer can't be read.
     """
     answer = await connection.request(f"$JS.API.{what}", b"" if body is None else msgspec.json.encode(body))
-    return msgspec.json.decode(answer.data, type=dict[str, Any])
+    return decode(answer.data, reply)
+
+
+def read_stored(data: bytes) -> Stored:
+    """Read the reply to a message that is to be stored: it has an error or a position.
+
+    Raises:
+        Garbled: It has neither.
+    """
+    reply = decode(data, Stored)
+    if reply.error is None and reply.seq < 1:
+        raise Garbled("The server of the space does not say whether it stored a message.")
+    return reply
 
 
 async def stores(connection: Connection, barrier: str) -> bool:
@@ -100,10 +195,9 @@ async def stores(connection: Connection, barrier: str) -> bool:
         Forbidden: This member may not post.
     """
     try:
-        answer = await connection.request(barrier, b"", {"Nats-TTL": "1s"})
+        return read_stored((await connection.request(barrier, b"", {"Nats-TTL": "1s"})).data).error is None
     except (Unreachable, OutcomeUnknown):
         return False
-    return "error" not in msgspec.json.decode(answer.data)
 
 
 async def find(connection: Connection, space: str) -> Found:
@@ -115,26 +209,28 @@ async def find(connection: Connection, space: str) -> Found:
     names = Subjects.of(space)
     asked = time.time()
     try:
-        answer = await ask(connection, f"STREAM.INFO.{names.stream}")
+        answer = await ask(connection, f"STREAM.INFO.{names.stream}", Info)
     except Forbidden:
         raise Refused("no_permission", where=connection.url, space=space) from None
     except OutcomeUnknown:
         raise Refused("no_quorum", where=connection.url) from None
+    except Garbled as error:
+        raise Refused("unreachable", where=connection.url, cause=str(error).rstrip(".")) from None
     except SharedLogError:
         raise _nobody(connection) from None
     middle = (asked + time.time()) / 2
-    if (error := answer.get("error")) is not None:
-        code = error.get("err_code")
+    if answer.error is not None:
+        code = answer.error.err_code
         kind = "no_stream" if code == _NOT_FOUND else "no_jetstream" if code in _NO_JETSTREAM else "no_quorum"
         raise Refused(kind, where=connection.url, space=space)
-    wrong = differences(answer["config"], space)
+    wrong = differences(answer.config, space)
     if "subjects" in wrong:
         raise Refused("name_taken", where=connection.url, stream=names.stream, cause=wrong["subjects"])
     if wrong:
         cause = ", ".join(f"{name} {how}" for name, how in sorted(wrong.items()))
         raise Refused("stream_changed", where=connection.url, space=space, stream=names.stream, cause=cause)
-    skew = _seconds(answer["ts"]) - middle if "ts" in answer else 0.0
-    return Found(answer["config"], answer.get("state", {}), answer.get("created", ""), skew)
+    replicas, now = answer.config.get("num_replicas"), seconds(answer.ts)
+    return Found(replicas if isinstance(replicas, int) else 0, answer.created, 0.0 if now is None else now - middle)
 
 
 async def make(connection: Connection, space: str, replicas: int) -> None:
@@ -145,16 +241,16 @@ async def make(connection: Connection, space: str, replicas: int) -> None:
     """
     stream = Subjects.of(space).stream
     try:
-        answer = await ask(connection, f"STREAM.CREATE.{stream}", settings(space, replicas))
+        answer = await ask(connection, f"STREAM.CREATE.{stream}", Reply, settings(space, replicas))
     except Forbidden:
         raise Refused("may_not_make", where=connection.url, space=space) from None
     except OutcomeUnknown:
         raise Refused("no_quorum", where=connection.url) from None
     except SharedLogError:
         raise _nobody(connection) from None
-    if (error := answer.get("error")) is None:
+    if answer.error is None:
         return
-    code = error.get("err_code")
+    code = answer.error.err_code
     if code in _TOO_FEW:
         raise Refused("too_few_servers", where=connection.url, replicas=replicas)
     if code == _IN_USE:
@@ -182,7 +278,10 @@ def differences(config: dict[str, Any], space: str) -> dict[str, str]:
     return wrong
 
 
-def _seconds(stamp: str) -> float:
-    """A time as the server writes it, to the microsecond, in seconds since 1970."""
+def seconds(stamp: str) -> float | None:
+    """A time as the server writes it, to the microsecond, in seconds since 1970; None if it is none."""
     whole, _, rest = stamp.removesuffix("Z").partition(".")
-    return datetime.fromisoformat(f"{whole}+00:00").timestamp() + float(f"0.{rest or 0}")
+    try:
+        return datetime.fromisoformat(f"{whole}+00:00").timestamp() + int(f"{rest:0<6}"[:6]) / 1_000_000
+    except (ValueError, OverflowError):
+        return None

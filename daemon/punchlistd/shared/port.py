@@ -6,9 +6,12 @@ that he believes to be the last one, and is refused if another post is there: th
 exclusion rests on. An adapter knows nothing of tasks, and never raises anything but the errors named here.
 """
 
-from typing import Literal, Protocol
+from collections.abc import Sequence
+from typing import Annotated, Literal, Protocol
 
 import msgspec
+
+from punchlist_schemas.things import MAX_INTEGER
 
 LinkState = Literal["connecting", "up", "down", "refused"]
 """`up` promises that posts can be read; `refused` that nothing will change before somebody acts on the reason."""
@@ -18,7 +21,11 @@ class Posted(msgspec.Struct, frozen=True, gc=False):
     """A post in its place.
 
     `before` is the position of the post before it in the same list, 0 for the first one: a reader who has not seen that
-    one has missed something. `nonce` is what its poster named it.
+    one has missed something. `nonce` is what its poster named it. `at` is when the engine stored it, in milliseconds
+    since 1970, 0 where that is unknown.
+
+    `fault` says why no daemon of punchlist can have made it. Of such a post only the position is certain, and `body` is
+    empty.
     """
 
     list: str
@@ -26,6 +33,8 @@ class Posted(msgspec.Struct, frozen=True, gc=False):
     before: int
     nonce: str
     body: bytes
+    at: int = 0
+    fault: str = ""
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -46,6 +55,14 @@ class Link(msgspec.Struct, frozen=True):
     may_post: bool = True
 
 
+Version = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
+MemberId = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
+
+
+RoundTrip = Annotated[float, msgspec.Meta(ge=0, le=60)]
+"""Seconds that a post takes: more than that was forged."""
+
+
 class Beat(msgspec.Struct, frozen=True):
     """A sign of life of a member: whatever is claimed through it in these lists lasts.
 
@@ -53,9 +70,9 @@ class Beat(msgspec.Struct, frozen=True):
     `follows` are the lists that it follows; a sign of life without them says nothing about that.
     """
 
-    member: str
+    member: MemberId
     lists: tuple[str, ...] = ()
-    stuck: dict[str, int] = {}
+    stuck: dict[str, Version] = {}
     follows: tuple[str, ...] = ()
 
 
@@ -77,6 +94,10 @@ class OutcomeUnknown(SharedLogError):
 
 class Unreachable(SharedLogError):
     """The engine can't be asked; a post that was refused with this is not in the log, and never will be."""
+
+
+class Garbled(Unreachable):
+    """The engine answered with something that this daemon can't read."""
 
 
 class Forbidden(SharedLogError):
@@ -166,8 +187,9 @@ class SharedLog(Protocol):
         """
         ...
 
-    async def read(self, list: str, after: int) -> list[Posted]:
-        """All posts behind a position up to now, in order; nothing where there is no such list."""
+    async def read(self, list: str, after: int, most: int | None = None) -> list[Posted]:
+        """All posts behind a position up to now, or the first `most` of them, in order; nothing where there is no such
+        list."""
         ...
 
     async def last(self, list: str) -> int:
@@ -188,4 +210,8 @@ class SharedLog(Protocol):
 
     async def erase(self, list: str, before: int) -> None:
         """Take the bodies of all posts before a position off the engine's disks; repeating it is harmless."""
+        ...
+
+    async def remove(self, list: str, posts: Sequence[Posted]) -> None:
+        """Remove these posts, and none that has got the position of one of them; repeating it is harmless."""
         ...

@@ -8,13 +8,26 @@ import asyncio
 import itertools
 import logging
 import time
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 import anyio
 import msgspec
 
+from punchlist_schemas.things import ID_PATTERN
+from punchlistd.shared.foreign import MAX_NONCE, MAX_POSITION, convert, decode
 from punchlistd.shared.link_keeper import WATCH_S, LinkKeeper
-from punchlistd.shared.port import Beat, Conflict, Posted, SharedLogError, TooLarge, Unreachable
+from punchlistd.shared.port import (
+    Beat,
+    Conflict,
+    Garbled,
+    MemberId,
+    Posted,
+    RoundTrip,
+    SharedLogError,
+    TooLarge,
+    Unreachable,
+)
 from punchlistd.shared.postgres_check import Found, find
 from punchlistd.shared.postgres_link import REQUEST_S, Connection, NotStored, connect
 from punchlistd.shared.postgres_refusals import Refused
@@ -28,25 +41,37 @@ TABLE_EVERY = 5
 MAX_POST = 8 << 20
 """Bytes that a post may have."""
 
+PIECE = 512
+"""Posts that are read at a time."""
+
 NAMES = 16
 """A sign of life names so many lists at once: a notification has less than 8,000 bytes."""
 
 _POST = """
 WITH placed AS (
     INSERT INTO {table} (list, n, nonce, body)
-    SELECT $1, $2::bigint + 1, $3, $4 WHERE $2 = (SELECT coalesce(max(n), 0) FROM {table} WHERE list = $1)
+    SELECT $1, $2::bigint + 1, $3, $4 WHERE $2 = (SELECT coalesce(max(n), 0) FROM {table} WHERE list = $1 AND n > 0)
     ON CONFLICT DO NOTHING RETURNING n)
 SELECT n, pg_notify($5, $6) FROM placed
 """
 _READ = """
-SELECT n, nonce, body FROM (
-    SELECT n, nonce, body, sum(length(body)) OVER (ORDER BY n) - length(body) AS sooner FROM (
-        SELECT n, nonce, body FROM {table} WHERE list = $1 AND n > $2 ORDER BY n LIMIT 512) AS piece) AS measured
+SELECT n, left(nonce, {max_nonce}) AS nonce, CASE WHEN size <= {max_post} THEN body END AS body, size FROM (
+    SELECT *, coalesce(sum(size) OVER (ORDER BY n) - size, 0) AS sooner FROM (
+        SELECT n, nonce, body, octet_length(body) AS size FROM {table} WHERE list = $1 AND n > $2 ORDER BY n LIMIT $3
+    ) AS piece) AS measured
 WHERE sooner < 1048576 ORDER BY n
 """
-_LAST = "SELECT coalesce(max(n), 0) AS last FROM {table} WHERE list = $1"
-_LISTS = "SELECT DISTINCT list FROM {table}"
+"""Members may insert any row: of one that is too large to be a post the body is left where it is."""
+
+_LAST = "SELECT coalesce(max(n), 0) AS last FROM {table} WHERE list = $1 AND n > 0"
+_LISTS = "SELECT DISTINCT list FROM {table} WHERE n > 0"
 _ERASE = "DELETE FROM {table} WHERE list = $1 AND n < $2"
+_REMOVE = """
+DELETE FROM {table} AS post USING unnest($2::bigint[], $3::text[]) AS gone (n, nonce)
+WHERE post.list = $1 AND post.n = gone.n AND coalesce(left(post.nonce, {max_nonce}), '') = gone.nonce
+"""
+"""A place that was removed is used again, by a post of another nonce."""
+
 _BARRIER = "pg_logical_emit_message(true, 'punchlist', '')"
 """A record that only stands in the server's log: it is written like a post, to the disk and to the standby, so whoever
 acknowledges it was the primary until then, and everything that was seen before is where a post has to be."""
@@ -58,20 +83,50 @@ INSERT INTO {table} SELECT '', 0, '', decode(repeat('00', $1), 'hex') FROM gener
 """The second row has the place of the first, which undoes both; a server without room gets as far as the first."""
 
 _Posts = list[Posted]
+_ListName = Annotated[str, msgspec.Meta(max_length=128, pattern=f"{ID_PATTERN}|^(?![\\s\\S])")]
 
 
-class _Notice(msgspec.Struct, frozen=True, omit_defaults=True):
+class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a notification says: the member `by` made post `n` of a list, or wants the turn there, or lives."""
 
     what: Literal["post", "want", "beat", "echo"]
-    by: str
-    list: str = ""
-    n: int = 0
-    round_trip_s: float = 0.0
+    by: MemberId
+    list: _ListName = ""
+    n: Annotated[int, msgspec.Meta(ge=0, le=MAX_POSITION)] = 0
+    round_trip_s: RoundTrip = 0.0
     beat: Beat | None = None
 
 
-_decode = msgspec.json.Decoder(_Notice).decode
+class _Row(msgspec.Struct, frozen=True):
+    n: Annotated[int, msgspec.Meta(ge=1, le=MAX_POSITION)]
+    nonce: str | None
+    body: bytes | None
+    size: int | None
+
+
+def read_row(list: str, row: Mapping[str, Any]) -> Posted:
+    """Read a row of the table. A member may insert any.
+
+    Raises:
+        Garbled: It has no position.
+    """
+    found = convert(row, _Row)
+    fault = ""
+    if found.nonce is None or found.size is None:
+        fault = "its row has no nonce or no body"
+    elif found.body is None:
+        fault = f"it has {found.size} bytes, and a post has at most {MAX_POST}"
+    return Posted(list, found.n, found.n - 1, found.nonce or "", found.body or b"", fault=fault)
+
+
+class _Last(msgspec.Struct, frozen=True):
+    last: int
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    list: str
+
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -172,22 +227,22 @@ class PostgresLog(LinkKeeper[Connection]):
         """Whether a notification of one's own is heard."""
         self._echoes += 1
         self._echoed = asyncio.Event()
-        await self._notify(connection, _Notice("echo", self._member, n=self._echoes))
+        await self._notify(connection, Notice("echo", self._member, n=self._echoes))
         with anyio.move_on_after(REQUEST_S):
             await self._echoed.wait()
         return self._echoed.is_set()
 
-    async def _notify(self, connection: Connection, notice: _Notice) -> None:
+    async def _notify(self, connection: Connection, notice: Notice) -> None:
         await connection.ask("SELECT pg_notify($1, $2)", self._channel, _encode(notice).decode())
 
     def _hear(self, text: str) -> None:
         """Rubbish of others is noted and left: the library calls this where an exception would end the daemon."""
         try:
-            self._take(_decode(text))
-        except (ValueError, msgspec.MsgspecError) as error:
+            self._take(decode(text, Notice))
+        except Garbled as error:
             logger.warning("space %s: %r is no notice of punchlist: %s", self._space.name, text[:80], error)
 
-    def _take(self, notice: _Notice) -> None:
+    def _take(self, notice: Notice) -> None:
         assert self._listener is not None
         if notice.what == "post":
             if notice.by != self._member or notice.list not in self._posting:  # whoever posts is about to be told
@@ -223,14 +278,14 @@ class PostgresLog(LinkKeeper[Connection]):
                     self._told[list] = post.position
 
     def _on_table(self, statement: str) -> str:
-        return statement.format(table=self._table)
+        return statement.format(table=self._table, max_post=MAX_POST, max_nonce=MAX_NONCE)
 
     async def post(self, list: str, expected: int, nonce: str, body: bytes) -> int:
         """Post once behind `expected`; the new position."""
         connection = self._up_to_post()
         if len(body) > MAX_POST:
             raise TooLarge(len(body), MAX_POST)
-        notice = _encode(_Notice("post", self._member, list, expected + 1)).decode()
+        notice = _encode(Notice("post", self._member, list, expected + 1)).decode()
         asked = time.monotonic()
         self._posting.add(list)
         try:
@@ -251,36 +306,48 @@ class PostgresLog(LinkKeeper[Connection]):
 
     async def is_current(self, list: str, position: int) -> bool:
         """Whether this is the position of the last post: a barrier behind it was stored."""
-        (row,) = await self._up().ask(self._on_table(_CURRENT), list)
-        return row["last"] == position
+        return await self._last(_CURRENT, list) == position
 
     async def last(self, list: str) -> int:
         """The position of the last post, as the server knows it."""
-        (row,) = await self._up().ask(self._on_table(_LAST), list)
-        return row["last"]
+        last = await self._last(_LAST, list)
+        if self._told.get(list, 0) > last:
+            self._told[list] = last  # posts were removed, and others will have their places
+        return last
 
-    async def read(self, list: str, after: int) -> _Posts:
+    async def _last(self, statement: str, list: str) -> int:
+        (row,) = await self._up().ask(self._on_table(statement), list)
+        return convert(row, _Last).last
+
+    async def read(self, list: str, after: int, most: int | None = None) -> _Posts:
         """All posts behind a position, in pieces, and a barrier behind them: what is read here is never lost again."""
         connection = self._up()
         found: _Posts = []
-        while piece := await self._piece(connection, list, after):
+        while piece := await self._piece(connection, list, after, most or PIECE):
             found += piece
             after = piece[-1].position
+            if most is not None and len(found) >= most:
+                break
         await connection.ask(f"SELECT {_BARRIER}")
         return found
 
-    async def _piece(self, connection: Connection, list: str, after: int) -> _Posts:
-        rows = await connection.ask(self._on_table(_READ), list, after)
-        return [Posted(list, row["n"], row["n"] - 1, row["nonce"], row["body"]) for row in rows]
+    async def _piece(self, connection: Connection, list: str, after: int, most: int = PIECE) -> _Posts:
+        rows = await connection.ask(self._on_table(_READ), list, after, most)
+        return [read_row(list, row) for row in rows]
 
     async def lists(self) -> list[str]:
         """The lists of the space, in the order of their names."""
         rows = await self._up().ask(self._on_table(_LISTS))
-        return sorted(row["list"] for row in rows)
+        return sorted(convert(row, _Listed).list for row in rows)
 
     async def erase(self, list: str, before: int) -> None:
         """Delete the rows of the posts before a position; their bytes stay until a VACUUM."""
         await self._up().ask(self._on_table(_ERASE), list, before)
+
+    async def remove(self, list: str, posts: Sequence[Posted]) -> None:
+        """Delete these rows."""
+        places, nonces = [post.position for post in posts], [post.nonce for post in posts]
+        await self._up().ask(self._on_table(_REMOVE), list, places, nonces)
 
     async def beat(self, beat: Beat) -> None:
         """Give a sign of life; it may be lost."""
@@ -293,10 +360,10 @@ class PostgresLog(LinkKeeper[Connection]):
                 dict(itertools.islice(stuck, NAMES)),
                 tuple(itertools.islice(follows, NAMES)),
             )
-            await self._notify(connection, _Notice("beat", self._member, beat=part))
+            await self._notify(connection, Notice("beat", self._member, beat=part))
             if max(map(len, (part.lists, part.stuck, part.follows))) < NAMES:
                 return
 
     async def want(self, list: str) -> None:
         """Ask the others for the next turn; it may be lost."""
-        await self._notify(self._up(), _Notice("want", self._member, list, round_trip_s=self._round_trip_s))
+        await self._notify(self._up(), Notice("want", self._member, list, round_trip_s=self._round_trip_s))

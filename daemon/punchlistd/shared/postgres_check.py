@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from punchlistd.shared.foreign import convert
 from punchlistd.shared.link_refusals import SKEW_S
-from punchlistd.shared.port import SharedLogError
+from punchlistd.shared.port import Garbled, SharedLogError
 from punchlistd.shared.postgres_link import Address, Connection, connect
 from punchlistd.shared.postgres_refusals import Refused
 from punchlistd.shared.spaces import Space
@@ -29,6 +30,21 @@ FROM (SELECT) AS one
 LEFT JOIN pg_namespace AS place ON nspname = $1
 LEFT JOIN pg_class AS made ON made.relnamespace = place.oid AND made.relname = 'post'
 """
+
+
+class _Probe(msgspec.Struct, frozen=True):
+    standby: bool
+    read_only: bool
+    durable: bool
+    now: float
+    there: bool
+    uses: bool | None
+    made: int | None
+    kept: bool | None
+    reads: bool | None
+    posts: bool | None
+    columns: list[str] | None
+    key: str | None
 
 
 class Found(NamedTuple):
@@ -59,23 +75,26 @@ async def find(connection: Connection, space: str) -> Found:
     facts: dict[str, Any] = {"where": connection.url, "space": space}
     try:
         (row,) = await connection.ask(_PROBE, f"punch-{space}")
+        probe = convert(row, _Probe)
+    except Garbled as error:
+        raise Refused("unreachable", cause=str(error).rstrip("."), **facts) from error
     except SharedLogError as error:
         raise Refused("unreachable", cause=connection.why, **facts) from error
-    skew_s = row["now"] - (asked + time.time()) / 2
-    if row["standby"]:
+    skew_s = probe.now - (asked + time.time()) / 2
+    if probe.standby:
         raise Refused("standby", **facts)
-    if not row["durable"]:
+    if not probe.durable:
         raise Refused("default_fsync", **facts)
-    if row["made"] is None:
-        raise Refused("no_permission" if row["there"] and not row["uses"] else "no_space", **facts)
-    if row["columns"] != COLUMNS or row["key"] != "1 2" or not row["kept"]:
-        wrong = "it is not kept after a crash" if not row["kept"] else f"it has {', '.join(row['columns'] or ())}"
-        raise Refused("name_taken", cause=wrong if row["key"] == "1 2" else "its primary key is another one", **facts)
-    if not (row["uses"] and row["reads"]):
+    if probe.made is None:
+        raise Refused("no_permission" if probe.there and not probe.uses else "no_space", **facts)
+    if probe.columns != COLUMNS or probe.key != "1 2" or not probe.kept:
+        wrong = "it is not kept after a crash" if not probe.kept else f"it has {', '.join(probe.columns or ())}"
+        raise Refused("name_taken", cause=wrong if probe.key == "1 2" else "its primary key is another one", **facts)
+    if not (probe.uses and probe.reads):
         raise Refused("no_permission", **facts)
-    if row["posts"] and row["read_only"]:
+    if probe.posts and probe.read_only:
         raise Refused("read_only", user=Address.of(connection.url).user, **facts)
-    return Found(row["made"], row["posts"], skew_s)
+    return Found(probe.made, bool(probe.posts), skew_s)
 
 
 async def prepare(space: Space, member: str) -> Checked:

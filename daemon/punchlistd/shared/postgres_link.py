@@ -14,7 +14,9 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+import msgspec
 
+from punchlistd.shared.foreign import convert
 from punchlistd.shared.link_refusals import read_private, tls_settings
 from punchlistd.shared.port import Forbidden, OutcomeUnknown, SharedLogError, Unreachable
 from punchlistd.shared.postgres_refusals import FLOOR, Refused, refusal
@@ -174,7 +176,7 @@ class Connection:
     def _meaning(self, line: Any, error: BaseException) -> SharedLogError:
         """What an error says about the statement: the server undid it, or the connection ended over it."""
         if getattr(error, "severity_en", "") == "ERROR" and not line.is_closed():
-            state, text = cast(Any, error).sqlstate, str(error).partition("\n")[0]
+            state, text = cast(Any, error).sqlstate or "", str(error).partition("\n")[0]
             if state == _NOT_ALLOWED:
                 return Forbidden("The space's creds do not allow this: ask its keeper for permission.")
             if state[:2] in ("53", "58", "XX"):
@@ -226,16 +228,22 @@ async def connect(space: Space, url: str, name: str) -> Connection:
         encrypted = await anyio.to_thread.run_sync(_tls, space.ca) if space.ca or not is_loopback(at.host) else False
         how = {**at._asdict(), "password": password, "ssl": encrypted, "target_session_attrs": "any"}
         await connection.open(**how, server_settings={"application_name": name})
-        (found,) = await connection.ask("SELECT current_setting('server_version') AS words, " + _NUMBER)
+        (row,) = await connection.ask("SELECT current_setting('server_version') AS words, " + _NUMBER)
+        found = convert(row, _Version)
     except Exception as problem:
         connection.end("it was refused")
         why = refusal(problem, url, at.host, space.name, encrypted=bool(encrypted))
         raise (Refused("creds_needed", where=url) if why.kind == "unauthorized" and not password else why) from problem
-    connection.version = found["words"].split()[0]
-    if found["number"] < FLOOR * 10_000:
+    connection.version = found.words.partition(" ")[0]
+    if found.number < FLOOR * 10_000:
         connection.end("it is too old")
         raise Refused("server_too_old", where=url, version=connection.version, floor=FLOOR)
     return connection
+
+
+class _Version(msgspec.Struct, frozen=True):
+    words: str
+    number: int
 
 
 _NUMBER = "current_setting('server_version_num')::int AS number"

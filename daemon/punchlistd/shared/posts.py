@@ -11,15 +11,18 @@ on showing what it has and takes no changes. Every type and member of today is o
 
 import contextlib
 import os
+import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
 import msgspec
 
 from punchlist_schemas.events import Claimed, ConversationDeleted, KnownEvent, Recorded, UnknownEvent, decode_event
+from punchlist_schemas.strict_json import Refused, check_limits
 from punchlistd.domain.commands import Decision
 from punchlistd.engine.calls import Step
 from punchlistd.engine.loaded import Place
+from punchlistd.shared.foreign import MAX_DEPTH
 from punchlistd.shared.port import Posted
 from punchlistd.store.port import Side, Stored, side_of
 
@@ -86,7 +89,11 @@ class Unreadable(Exception):
 
 
 class Diverged(Unreadable):
-    """It is none of ours, or does not follow from the one before: the list must not be written from here."""
+    """It is not punchlist's, or does not follow from what is known: the list must not be written from here."""
+
+
+class Invalid(Diverged):
+    """It is not punchlist's, so no daemon follows it, whatever that daemon knows."""
 
 
 class TooNew(Unreadable):
@@ -141,8 +148,8 @@ def seal(by: str, nonce: str, version: int, check: str, steps: Sequence[Step], *
     """
     groups = _encode([group_of(step) for step in steps])
     level = level_of(event for step in steps for event in step.events)
-    link = _link(check, version, groups, fresh=_begins_anew(steps))
-    return _encode(Envelope(FORM, level, by, nonce, version, link, msgspec.Raw(groups), more))
+    head = head_of(check, version, groups, fresh=_begins_anew(steps))
+    return _encode(Envelope(FORM, level, by, nonce, version, head, msgspec.Raw(groups), more))
 
 
 def check_of(body: bytes) -> str:
@@ -155,13 +162,13 @@ def newest_of(body: bytes) -> int:
     try:
         envelope = _envelope.decode(body)
         return envelope.version - 1 + sum(len(group.events) for group in _groups.decode(envelope.groups))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return 0
 
 
 def begins_anew(body: bytes) -> bool:
     """Whether a post is a tombstone: nothing before it counts."""
-    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    with contextlib.suppress(ValueError, RecursionError):
         first = _groups.decode(_envelope.decode(body).groups)[:1]
         return bool(first and first[0].events) and type(decode_event(first[0].events[0])) is ConversationDeleted
     return False
@@ -169,7 +176,7 @@ def begins_anew(body: bytes) -> bool:
 
 def has_check(body: bytes, check: str) -> bool:
     """Whether the chain of posts has this head behind a post."""
-    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    with contextlib.suppress(ValueError, RecursionError):
         return _envelope.decode(body).check == check
     return False
 
@@ -179,32 +186,47 @@ def unseal(posted: Posted, behind: Place, version: int) -> Post:
 
     Raises:
         TooNew: It is of a later version of punchlist.
+        Invalid: No daemon follows it.
         Diverged: It does not follow.
     """
     where = f"The post at position {posted.position} of {posted.list}"
+    if posted.fault:
+        raise Invalid(f"{where}{_naming(poster_of(posted.nonce))} is not punchlist's: {posted.fault}.")
     try:
         envelope = _envelope.decode(posted.body)
-        by = f"{where}, which {envelope.by} made,"
+        by = where + _naming(envelope.by)
         if envelope.form > FORM or envelope.level > LEVEL:
             raise TooNew(
                 f"{by} is of a later version of punchlist. Install that version here, then: punch daemon stop."
             )
+        check_limits(posted.body, MAX_DEPTH)
         steps = [_step_of(group, by) for group in _groups.decode(envelope.groups)]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Diverged(f"{where} is none of punchlist's.") from error
+    except (ValueError, RecursionError, Refused) as error:
+        raise Invalid(f"{where}{_naming(poster_of(posted.nonce))} is not punchlist's: {_briefly(error)}.") from error
     if not steps or not all(step.events for step in steps):
-        raise Diverged(f"{by} holds nothing.")
+        raise Invalid(f"{by} holds no change.")
     fresh = _begins_anew(steps)
     anew = fresh and envelope.version > version
     if posted.before > behind.position and not anew:
-        raise Diverged(f"{where} follows {posted.before}, and what is known ends at {behind.position}.")
+        raise Diverged(f"{by} follows position {posted.before}, and what is known ends at {behind.position}.")
     if envelope.version != version + 1 and not anew:
         raise Diverged(f"{by} begins at version {envelope.version}, and the list is at {version}.")
-    if envelope.check != _link(behind.check, envelope.version, bytes(envelope.groups), fresh=fresh):
+    if envelope.check != head_of(behind.check, envelope.version, bytes(envelope.groups), fresh=fresh):
         raise Diverged(f"{by} does not follow from the one before it: its check is another.")
     newest = envelope.version + sum(len(step.events) for step in steps) - 1
     place = Place(posted.position, envelope.check)
     return Post(envelope.by, envelope.nonce, envelope.version, newest, behind, place, steps, envelope.more)
+
+
+def _naming(author: str) -> str:
+    """The author that a post names, if a member can have that name: anybody may write anything there."""
+    return f", which names {author} as its author," if re.match(r"[A-Za-z0-9_-]{1,64}\Z", author) else ""
+
+
+def _briefly(error: Exception) -> str:
+    if isinstance(error, Refused):
+        return error.rejection.message.rstrip(".")
+    return "it is nested too deep" if isinstance(error, RecursionError) else str(error)[:200].rstrip(".")
 
 
 def _step_of(group: Group, by: str) -> Step:
@@ -225,7 +247,8 @@ def _begins_anew(steps: Sequence[Step]) -> bool:
     return bool(steps and steps[0].events) and type(steps[0].events[0]) is ConversationDeleted
 
 
-def _link(check: str, version: int, groups: bytes, *, fresh: bool) -> str:
+def head_of(check: str, version: int, groups: bytes, *, fresh: bool) -> str:
+    """Return the head of the chain behind a post; a `fresh` one begins the chain."""
     previous = b"" if fresh else check.encode()
     return blake2b(b"%b\t%d\t%b" % (previous, version, groups), digest_size=8).hexdigest()
 

@@ -36,6 +36,15 @@ def forbidden(space: str, reason: str) -> Rejection:
     return Rejection("forbidden", message, {"what": "space"})
 
 
+def not_a_keeper(space: str) -> Rejection:
+    """The creds of this machine may not remove posts."""
+    message = (
+        f"The creds of this machine may not remove posts from the space {space}: nothing was removed. Use those of a"
+        f" keeper, which punch space server {space} --keeper NAME writes: punch space add {space} URL --creds FILE"
+    )
+    return Rejection("forbidden", message, {"what": "space"})
+
+
 def partial(space: str, link: Link) -> Rejection:
     """The list is not wholly shared yet."""
     message = "The list is still being shared: nothing was written. Repeat the call in a moment."
@@ -50,9 +59,11 @@ def too_large(error: TooLarge) -> Rejection:
 def unreadable(conversation: str, space: str, error: Unreadable) -> Rejection:
     """The list can't be followed any more."""
     facts = {"conversation": conversation, "space": space}
+    repair = f"punch space repair {space} {conversation}"
     if isinstance(error, TooNew):
-        return Rejection("upgrade_needed", f"{error} Until then the list can be read here, not written.", facts)
-    message = f"{error} The list can be read here as it was before, not written: `punch doctor` says how to go on."
+        message = f"{error} Until then the list can be read here, not written. If no machine has that version: {repair}"
+        return Rejection("upgrade_needed", message, facts)
+    message = f"{error} The list can be read here, not written. A keeper of the space can remove the post: {repair}"
     return Rejection("diverged", message, facts)
 
 

@@ -36,6 +36,13 @@ BEHIND_S = 0.25
 """How long a list is behind until that is told, in seconds: changes of others come in within milliseconds."""
 
 
+AHEAD = 2
+"""Posts that a list that can't be followed reads: the one that it ends with, and the next one."""
+
+NOWHERE = -1
+"""A position that no list ends with: after a repair, another post may have the position of the one that was removed."""
+
+
 class Parts(NamedTuple):
     """What of the engine lanes work with. `show` shows a list once more to those who follow it."""
 
@@ -106,6 +113,7 @@ class Replica:
         self._moved = Place()  # where the post that this replica ends with stands again
         self._seen = 0  # with what position the shared log ended when this replica got stuck
         self._missing_since: float | None = None
+        self._reported = ""  # why the list can't be followed, as the daemon's own log has it already
         self._held: dict[int, Posted] = {}  # pushed before the one that they follow, by its position
 
     @property
@@ -214,7 +222,9 @@ class Replica:
         place = await self._reached()
         if place is None:
             return
-        found = await self._log.read(self.conversation, max(0, place.position - 1))
+        # Of a list that can't be followed the next post is enough: it stands there, or another one does.
+        most = AHEAD if self.stuck else None
+        found = await self._log.read(self.conversation, max(0, place.position - 1), most)
         if place.position and not _goes_on(found, place):
             found = await self._find_again(place)
         elif self.stuck:
@@ -228,6 +238,7 @@ class Replica:
                 self._arrive(posted)
         self.take_held()
         self._held.clear()
+        self.stale = self.stale or (most is not None and not self.stuck)  # there is more
 
     async def _find_again(self, place: Place) -> list[Posted]:
         """The posts of a list whose last one is not where it was: put back elsewhere, lost, or replaced by others.
@@ -304,8 +315,10 @@ class Replica:
             received = unseal(posted, self.place, self._version)
         except Unreadable as error:
             self.refused = refusals.unreadable(self.conversation, self.space, error)
-            self.stuck, self._seen = True, posted.position
-            logger.error("%s: %s", self.conversation, error)
+            self.stuck, self._seen = True, NOWHERE
+            if self._reported != (reason := str(error)):
+                self._reported = reason
+                logger.error("%s: %s", self.conversation, reason)
             return
         self.follow(received, received.steps)
 

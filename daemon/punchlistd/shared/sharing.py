@@ -18,6 +18,7 @@ import msgspec
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.spaces import (
+    BadPost,
     Deletion,
     LeftResult,
     ListJoin,
@@ -30,6 +31,8 @@ from punchlist_schemas.spaces import (
     SpaceListResult,
     SpacePlace,
     SpaceRemoved,
+    SpaceRepair,
+    SpaceRepaired,
     SpaceResult,
     SpaceView,
 )
@@ -41,9 +44,10 @@ from punchlistd.engine.replies import STORAGE_FULL
 from punchlistd.shared import history, refusals
 from punchlistd.shared.lane import Lane
 from punchlistd.shared.lanes import Lanes
-from punchlistd.shared.port import Link, SharedLog, SharedLogError
+from punchlistd.shared.port import Forbidden, Link, SharedLog, SharedLogError
 from punchlistd.shared.posting import PATIENCE_S
 from punchlistd.shared.posts import TooNew
+from punchlistd.shared.repair import find_bad
 from punchlistd.shared.replica import Parts
 from punchlistd.shared.spaces import BadAddress, SharedList, Space, Spaces, checked_addresses, load, machine_name, save
 from punchlistd.store.port import Damaged, StorageFull
@@ -54,6 +58,9 @@ logger = logging.getLogger(__name__)
 ASKED_S = 6.0
 """How long other machines have to tell how much they have of a list that is to be put back, in seconds: one that was
 cut off is back after five, and tells it each second."""
+
+SHOWN_POSTS = 1000
+"""Posts in an answer to space.repair: as many as a call may name."""
 
 RETRY_S = 5.0
 """How long after a failure a list that was being shared is tried again, in seconds."""
@@ -314,6 +321,34 @@ class Sharing:
             await kept.lanes.close()
             kept.scope.cancel()
             return SpaceRemoved(removed=params.space, copies=tuple(one.conversation for one in shared))
+
+    async def repair_space(self, params: SpaceRepair) -> SpaceRepaired | Rejection:
+        """space.repair."""
+        name, space = params.conversation, params.space
+        if (kept := self._kept.get(space)) is None:
+            return refusals.no_space(space)
+        await self._link_known(space)
+        log = kept.lanes.log
+        try:
+            if not (posts := await log.read(name, 0)):
+                return refusals.not_there(name, space, await log.lists())
+            found = await find_bad(posts)
+            if removed := [one for one in found if one.id in params.remove]:
+                await log.remove(name, [one.post for one in removed])
+        except Forbidden:
+            return refusals.not_a_keeper(space)
+        except SharedLogError as error:
+            return refusals.of(error, space, log.link)
+        if (lane := kept.lanes.lanes.get(name)) is not None:
+            lane.compare()
+        left = [one for one in found if one not in removed]
+        shown = tuple(
+            BadPost(id=one.id, position=one.post.position, why=one.why, certain=one.certain, at=one.post.at)
+            for one in left[:SHOWN_POSTS]
+        )
+        return SpaceRepaired(
+            space=space, conversation=name, posts=shown, more=len(left) - len(shown), removed=len(removed)
+        )
 
     # lists
 

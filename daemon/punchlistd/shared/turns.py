@@ -11,6 +11,12 @@ import time
 TURN_S = 1.0
 """At most so long a member is waited for whose turn it is, in seconds."""
 
+LINE_S = 4 * TURN_S
+"""Upper limit for the turns of all others together, in seconds: any member may ask for turns in names of its own."""
+
+MAX_LINE = 256
+"""Members that may wait for a turn."""
+
 UNDER_WAY = 1 / 8
 """For this part of what its post takes, a member whose turn it is at once waits for posts that were under way."""
 
@@ -29,6 +35,7 @@ class Turns:
         self._until = 0.0  # when whoever is first has let his turn pass
         self._wait_until = 0.0  # how long its own question, or what was under way then, is waited for
         self._lost = False
+        self._in_line_at = 0.0  # since when this member waits for its turn
         self._stood = False  # whether this member asked before it posted last
         self._another_at = -TURN_S  # when another one's post was heard of
 
@@ -37,9 +44,11 @@ class Turns:
         self._pass()
         now = time.monotonic()
         if member == self._own:
-            self._wait_until = now if self._line else now + round_trip_s * UNDER_WAY
-        if member not in self._line:
+            self._wait_until = now if self._line else now + min(TURN_S, round_trip_s * UNDER_WAY)
+        if member not in self._line and len(self._line) < MAX_LINE:
             self._line[member] = _patience_s(round_trip_s)
+            if member == self._own:
+                self._in_line_at = now
             if len(self._line) == 1:
                 self._begin(now)
 
@@ -79,7 +88,7 @@ class Turns:
         """How long others are to be let in first, in seconds; 0 if it is this member's turn, or it wants none."""
         self._pass()
         now = time.monotonic()
-        waits = self._own in self._line and next(iter(self._line)) != self._own
+        waits = self._own in self._line and next(iter(self._line)) != self._own and now - self._in_line_at < LINE_S
         return max(0.0, (self._until if waits else self._wait_until) - now)
 
     def _begin(self, now: float) -> None:

@@ -77,6 +77,7 @@ OF_ALL: dict[str, dict[str, Any]] = {
     "space.add": {"space": "team", "urls": ["tls://a.example.org"]},
     "space.list": {},
     "space.remove": {"space": "team"},
+    "space.repair": {"space": "team", "conversation": "bob-list"},
     "list.share": {"conversation": "bob-list", "space": "team"},
     "list.join": {"conversation": "bob-list", "space": "team"},
     "list.leave": {"conversation": "bob-list"},

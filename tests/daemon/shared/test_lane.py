@@ -806,6 +806,24 @@ def test_rubbish_that_whoever_runs_the_space_takes_away_stops_the_list_no_longer
     together(story)
 
 
+def test_a_mended_list_is_current_once_it_has_all_posts() -> None:
+    async def story(space: MemorySpace) -> None:
+        a, b = pair(space)
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        assert space.commit(LIST, space.posts[LIST][-1].position, "rubbish", b"rubbish")
+        await b.becomes(LIST, "diverged")
+        space.posts[LIST].pop()
+        a.lanes.lanes[LIST].compare()
+        for n in range(5):
+            await a.call(add(f"{n}"))
+        await b.becomes(LIST, "current")
+        assert await b.version(LIST) == 7
+        await ended(a, b)
+
+    together(story)
+
+
 async def test_a_list_that_is_deleted_is_erased_on_every_machine_and_may_be_begun_anew(tmp_path: Path) -> None:
     with anyio.fail_after(60):  # in real time: erasing takes a thread
         space = MemorySpace()

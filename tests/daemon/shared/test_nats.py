@@ -1,6 +1,7 @@
 """The shared log in real NATS servers: posts, barriers, pushes, and why a space can't be used."""
 
 import asyncio
+import base64
 import contextlib
 import json
 import os
@@ -29,14 +30,16 @@ from punchlist_testing.nats_server import (
 from punchlistd.shared.link_refusals import SKEW_S
 from punchlistd.shared.nats import NatsLog
 from punchlistd.shared.nats_check import check_clock, prepare
+from punchlistd.shared.nats_creds import read_creds
 from punchlistd.shared.nats_link import connect
 from punchlistd.shared.nats_refusals import Refused
-from punchlistd.shared.nats_stream import find
+from punchlistd.shared.nats_stream import find, settings
 from punchlistd.shared.port import (
     Beat,
     Conflict,
     Forbidden,
     OutcomeUnknown,
+    Posted,
     Unreachable,
 )
 from punchlistd.shared.spaces import Space
@@ -106,10 +109,79 @@ async def test_rubbish_of_another_member_is_left_and_what_follows_is_heard(serve
         connection = ann._connection  # pyright: ignore[reportPrivateUsage]
         assert connection is not None
         for subject in ("alive.x.y", "want.a", "new.a"):
-            await connection.publish(f"pl.{space.name}.{subject}", b"\xff{rubbish")
+            for body in (b"\xff{rubbish", b"[" * 100_000, b'{"member": "\\u001b[2J", "round_trip_s": 1}'):
+                await connection.publish(f"pl.{space.name}.{subject}", body)
+        await connection.publish(f"pl.{space.name}.want.a", b'{"member": "ann_1", "round_trip_s": 1e300}')
+        await _send(server, f"pl.{space.name}.want.a".encode(), b"NATS/1.0 \xff\xfe\r\n\r\n", b"rubbish")
         await ann.beat(Beat("ann_1"))
         await hearing.until(lambda: hearing.beats)
-        assert (hearing.posts, hearing.wants) == ([], [])
+        assert (hearing.posts, hearing.wants, len(hearing.links)) == ([], [], 1)
+
+
+async def test_a_post_to_another_subject_is_in_no_list(server: NatsServer) -> None:
+    space = await made(server)
+    async with connected(space) as (ann, hearing):
+        first = await ann.post("a", 0, "n1", b"one")
+        await hearing.until(lambda: hearing.posts)
+        log = f"pl.{space.name}.log.".encode()
+        for subject in (log + b"other.a", log + b"a.a", log + b"\xff\xfe"):
+            await _send(server, subject, b"NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: 0\r\n\r\n", b"forged")
+        await ann.post("a", first, "n2", b"two")
+        await hearing.until(lambda: len([post for post in hearing.posts if post.list == "a"]) == 2)
+        assert [post.body for post in hearing.posts if post.list == "a"] == [b"one", b"two"]
+        assert {post.list for post in hearing.posts} == {"a", "\ufffd\ufffd"}
+        assert "a" in await ann.lists()
+        assert len(hearing.links) == 1, "the connection goes on"
+
+
+async def _send(server: NatsServer, subject: bytes, head: bytes, body: bytes) -> None:
+    """Send bytes that the client library would not let through."""
+    reader, writer = await asyncio.open_connection(server.host, PORT)
+    line = b"HPUB %b %d %d\r\n" % (subject, len(head), len(head) + len(body))
+    writer.write(b'CONNECT {"verbose": false, "headers": true}\r\n%b%b%b\r\nPING\r\n' % (line, head, body))
+    await asyncio.wait_for(reader.readuntil(b"PONG"), PATIENCE_S)
+    writer.close()
+
+
+GARBLED = (b"", b"\xff", b"[]", b"null", b"[" * 10_000, b'{"error": "full"}', b'{"seq": "1"}', b'{"message": 5}')
+
+
+@pytest.mark.parametrize("garbled", GARBLED)
+async def test_a_reply_that_can_not_be_read_is_told_as_that(tmp_path: Path, garbled: bytes) -> None:
+    host = own_address()
+    server = NatsServer(tmp_path, f"host: {host}\nport: {PORT}\n", host=host, whole=True)
+    server.start()
+    sound = {
+        "STREAM.INFO": json.dumps({"config": settings("team", 1)}).encode(),
+        "STREAM.MSG.GET": b'{"message": {"seq": 1}}',
+        ".bar.": b'{"seq": 1}',
+    }
+    replies = dict(sound)
+
+    async def answer(message: Any) -> None:
+        await message.respond(next((reply for part, reply in replies.items() if part in message.subject), garbled))
+
+    impostor = Client()  # in the place of a JetStream that the server has not
+    try:
+        await impostor.connect(server.url)
+        for subject in ("$JS.API.>", "pl.team.log.>", "pl.team.bar.>"):
+            await impostor.subscribe(subject, cb=answer)  # pyright: ignore[reportUnknownMemberType]
+        await impostor.flush()
+        async with connected(Space("team", (server.url,))) as (ann, _):
+            with pytest.raises(OutcomeUnknown):
+                await ann.post("a", 0, "n1", b"one")
+            replies.clear()
+            with pytest.raises(Unreachable):
+                await ann.is_current("a", 1)
+            with pytest.raises(Unreachable):
+                await ann.last("a")
+            with pytest.raises(Unreachable):
+                await ann.remove("a", [Posted("a", 1, 0, "n1", b"")])
+        with pytest.raises(Refused):
+            await prepare(Space("team", (server.url,)), "test")
+    finally:
+        await impostor.close()
+        server.kill()
 
 
 async def test_a_server_that_can_not_write_is_told_as_one_that_stores_nothing_and_is_back_once_it_can(
@@ -284,6 +356,20 @@ async def test_a_monitor_that_is_none_is_refused(server: NatsServer, monitor: st
     assert refused.value.kind == "bad_monitor"
 
 
+@pytest.mark.parametrize("told", [b"rubbish\r\n\r\n", b"HTTP/1.0 200 OK\r\n\r\n" + b"[" * 100_000])
+async def test_a_monitor_that_answers_rubbish_is_refused(server: NatsServer, told: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(told)
+        writer.close()
+
+    host = own_address()
+    async with await asyncio.start_server(serve, host, 8222):
+        with pytest.raises(Refused) as refused:
+            await prepare(Space("team", (server.url,), monitor=f"http://{host}:8222"), "test", make_it=True)
+    assert refused.value.kind == "bad_monitor"
+
+
 async def test_a_server_without_jetstream_is_refused(tmp_path: Path) -> None:
     host = own_address()
     server = NatsServer(tmp_path, f"host: {host}\nport: {PORT}\n", host=host, whole=True)
@@ -358,6 +444,8 @@ async def test_the_written_configuration_lets_a_member_post_a_reader_read_and_a_
             await bob.post("a", first, "n2", b"two")
         with pytest.raises(Forbidden):
             await ann.erase("a", first + 1)
+        with pytest.raises(Forbidden):
+            await ann.remove("a", await ann.read("a", start))
         await kim.erase("a", first + 1)
         assert await bob.read("a", start) == []
 
@@ -475,6 +563,8 @@ class Impostor:
         (b'INFO {"server_id":"x","version":"2.9.10","headers":true,"max_payload":1048576}\r\n', "server_too_old"),
         (b"HTTP/1.1 400 Bad Request\r\n", "unreachable"),
         (b"INFO {rubbish\r\n", "unreachable"),
+        (b'INFO {"server_id":"x","version":"of today","headers":true,"max_payload":1048576}\r\n', "unreachable"),
+        (b'INFO {"server_id":"x","version":"2.14.0","headers":true,"max_payload":"much"}\r\n', "unreachable"),
     ],
 )
 async def test_an_old_server_or_none_at_all_is_refused(info: bytes, kind: str) -> None:
@@ -515,6 +605,15 @@ async def test_a_creds_file_that_cannot_be_used_is_refused_before_anybody_is_ask
         await prepare(Space("team", ("nats://127.0.0.1:1",), creds=str(path)), "test", make_it=True)
     assert refused.value.kind == kind
     assert secret.seed not in str(refused.value)
+
+
+@pytest.mark.parametrize("expiry", ["-1e300", "-4503599627370496", "-" + "9" * 40, "[" * 10_000, '"never"'])
+async def test_a_token_whose_expiry_can_not_be_read_is_left_to_the_server(tmp_path: Path, expiry: str) -> None:
+    claims = base64.urlsafe_b64encode(f'{{"exp":{expiry}}}'.encode()).decode().rstrip("=")
+    path = tmp_path / "ann.creds"
+    path.touch(0o600)
+    path.write_text(f"eyJ0.{claims}.c2ln\n{login('ann', 'member').creds}")
+    assert (await asyncio.to_thread(read_creds, str(path))).expires == 0
 
 
 async def test_three_servers_keep_a_space_up_while_one_is_away(tmp_path: Path, real_times: None) -> None:

@@ -18,7 +18,7 @@ from punchlist_testing.postgres_server import DATABASE, Members, PostgresServer,
 from punchlistd.shared import postgres_link, posting
 from punchlistd.shared.link_refusals import SKEW_S
 from punchlistd.shared.port import Beat, Forbidden, OutcomeUnknown, Unreachable
-from punchlistd.shared.postgres import PostgresLog
+from punchlistd.shared.postgres import MAX_POST, PostgresLog
 from punchlistd.shared.postgres_check import check_clock, prepare
 from punchlistd.shared.postgres_link import Address, read_password
 from punchlistd.shared.postgres_refusals import Refused
@@ -114,6 +114,8 @@ async def test_a_member_posts_a_reader_reads_and_a_keeper_erases(members: Member
             await bob.post("a", first, "n2", b"two")
         with pytest.raises(Forbidden):
             await ann.erase("a", first + 1)
+        with pytest.raises(Forbidden):
+            await ann.remove("a", await ann.read("a", 0))
         second = await kim.post("a", first, "n2", b"two")
         await kim.erase("a", second)
         assert [post.body for post in await bob.read("a", 0)] == [b"two"]
@@ -153,6 +155,8 @@ async def test_a_password_is_neither_in_the_sql_nor_in_what_the_server_logs(memb
 
 
 async def test_rubbish_of_others_is_left_and_what_follows_is_heard(members: Members) -> None:
+    faults: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: faults.append(context))
     async with connected(space_of(members)) as (ann, hearing):
         for rubbish in (
             "",
@@ -160,12 +164,15 @@ async def test_rubbish_of_others_is_left_and_what_follows_is_heard(members: Memb
             "{}",
             '{"what":"post","by":"x","list":"nowhere","n":-5}',
             '{"what":"beat","by":"x"}',
+            '{"what":"beat","by":"x","more":' + "[" * 7_000 + "}",
+            '{"what":"post","by":"x","list":"a","n":' + "9" * 40 + "}",
+            '{"what":"want","by":"ann_1","list":"a","round_trip_s":1e300}',
         ):
             members.server.sql(f"""SELECT pg_notify('punch-{members.space}', '{rubbish}')""")
         await ann.beat(Beat("ann_1"))
         await hearing.until(lambda: hearing.beats)
-        assert (hearing.posts, hearing.wants) == ([], [])
-        assert ann.link.state == "up"
+        assert (hearing.posts, hearing.wants, faults) == ([], [], [])
+        assert ann.link.state == "up" and len(hearing.links) == 1
 
 
 async def test_a_notice_of_a_post_that_is_not_there_makes_nobody_believe_in_it(members: Members) -> None:
@@ -188,6 +195,30 @@ async def test_a_post_that_was_read_ahead_of_its_notice_is_not_read_again(member
         await ann.post("a", 2, "n3", b"x")
         await hearing.until(lambda: any(post.nonce == "n3" for post in hearing.posts))
         assert [post.nonce for post in hearing.posts] == ["n1", "n2", "n3"]
+
+
+async def test_a_row_that_is_larger_than_a_post_is_left_where_it_is(members: Members) -> None:
+    async with connected(space_of(members)) as (ann, _):
+        body = f"decode(repeat('00', {MAX_POST + 1}), 'hex')"
+        await asyncio.to_thread(
+            members.server.sql, f"""INSERT INTO "punch-{members.space}".post VALUES ('a', 1, 'n', {body})"""
+        )
+        (bad,) = await ann.read("a", 0)
+        assert (bad.position, bad.body) == (1, b"") and f"{MAX_POST + 1} bytes" in bad.fault
+
+
+async def test_posts_after_a_removed_one_are_heard(members: Members) -> None:
+    async with connected(space_of(members)) as (ann, hearing), connected(space_of(members), "bob_2") as (bob, _):
+        await bob.post("a", 0, "n1", b"one")
+        notice = f"""pg_notify('punch-{members.space}', '{{"what":"post","by":"eve_3","list":"a","n":9000}}')"""
+        row = f"""INSERT INTO "punch-{members.space}".post VALUES ('a', 9000, 'bad', '')"""
+        await asyncio.to_thread(members.server.sql, f"{row}; SELECT {notice}")
+        await hearing.until(lambda: any(post.nonce == "bad" for post in hearing.posts))
+        async with connected(space_of(members, "kim"), "kim_3") as (kim, _):
+            await kim.remove("a", (await kim.read("a", 1)))
+        assert await ann.last("a") == 1
+        await bob.post("a", 1, "n2", b"two")
+        await hearing.until(lambda: any(post.nonce == "n2" for post in hearing.posts))
 
 
 async def test_posts_whose_notices_come_together_are_all_heard(members: Members) -> None:

@@ -2,7 +2,9 @@ import pytest
 
 from punchlist_schemas.errors import Rejection
 from punchlistd.shared import refusals
-from punchlistd.shared.posts import TooNew, Unreadable
+from punchlistd.shared.posts import Diverged, TooNew
+
+REPAIR = "punch space repair team release"
 
 STUCK = {
     "lost": (refusals.lost("release", "team", 3), "diverged", "punch share release --repair"),
@@ -11,8 +13,9 @@ STUCK = {
     "gone on": (refusals.other_history("release", "team"), "diverged", "--keep-as NAME"),
     "altered": (refusals.altered("release"), "forbidden", "--keep-as NAME"),
     "longer": (refusals.longer_elsewhere("release", 7, "bob_1", 3), "forbidden", "bob has release up to version 7"),
-    "rubbish": (refusals.unreadable("release", "team", Unreadable("Rubbish.")), "diverged", "punch doctor"),
-    "newer": (refusals.unreadable("release", "team", TooNew("Too new.")), "upgrade_needed", "can be read here"),
+    "rubbish": (refusals.unreadable("release", "team", Diverged("Rubbish.")), "diverged", REPAIR),
+    "newer": (refusals.unreadable("release", "team", TooNew("Too new.")), "upgrade_needed", REPAIR),
+    "no keeper": (refusals.not_a_keeper("team"), "forbidden", "punch space server team --keeper NAME"),
 }
 
 

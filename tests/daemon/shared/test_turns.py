@@ -3,7 +3,7 @@
 import pytest
 
 from punchlistd.shared import turns
-from punchlistd.shared.turns import TURN_S, UNDER_WAY, Turns
+from punchlistd.shared.turns import LINE_S, TURN_S, UNDER_WAY, Turns
 
 
 class Clock:
@@ -60,6 +60,21 @@ def test_nobody_is_waited_for_longer_than_his_post_takes_from_when_his_turn_bega
     assert mine.asks(0.001, posts=True)
     mine.wanted("ann", 0.001)
     assert mine.left_s() == pytest.approx(0.2), "bob's turn is long over"
+
+
+def test_forged_wishes_hold_up_no_member_for_long(clock: Clock) -> None:
+    mine = Turns("ann")
+    mine.wanted("ann", 60.0)
+    assert mine.left_s() <= TURN_S
+    mine.had("ann")
+    for number in range(1_000):
+        mine.wanted(f"eve{number}", 60.0)
+        if number == 100:
+            mine.wanted("ann", 0.001)
+    began = clock.now
+    while (left_s := mine.left_s()) > 0:
+        clock.now += left_s
+    assert clock.now - began <= LINE_S + TURN_S
 
 
 def test_who_lost_a_post_or_sees_others_in_line_asks_once_and_waits_to_hear_of_it(clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""Fuzzing: frames, dispatch, reducer and terminal escaper take random bytes that look like what they are meant for.
+"""Fuzzing: each target takes random bytes that look like what it is meant for: frames, calls, events, text, posts.
 
 Where atheris is installed it leads the way by coverage; else inputs are made from well-formed ones by seeded mutation.
 TIME is the seconds for each target, SIZE (without TIME) the inputs; TARGET names one of them alone. A failing input is
@@ -15,14 +15,17 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import msgspec
 
+from punchlist_faults.fuzz_space import sound
 from punchlist_faults.fuzz_targets import TARGETS
 from punchlist_faults.options import Figures, Options, Violation, main
 from punchlist_schemas.methods import METHODS
 from punchlist_testing import malformed
 from punchlist_testing.domain import HOSTILE_TITLES, Recorder, random_call, random_event
+from punchlistd.shared.nats_stream import settings
 
 _NUMBERS = (b"-1", b"0", b"9007199254740993", b"1e400", b"1" * 40, b"null", b'""', b"[]", b"{}", b'"1"')
 _SNIPPETS = (*(bytes([byte]) for byte in b'\n{}[]":,\\\xff'), b"\r\n", b"\\ud800", b"\xe2\x80\xae", b"\x1b[2J")
@@ -64,6 +67,69 @@ def _odd_frames(random: Random) -> bytes:
     return random.choice(_ODD)
 
 
+def _body(random: Random) -> bytes:
+    """What a post holds: that of a daemon, or one with other events."""
+    posted = random.choice(sound())
+    if random.random() < 0.4:
+        return posted.body
+    ids = [str(number) for number in range(1, 6)]
+    groups = [
+        {
+            "at": random.choice((1, 10**15, -1, 2**63)),
+            "actor": random.choice(HOSTILE_TITLES),
+            "events": [random_event(random, ids) for _ in range(random.randint(0, 3))],
+            "key": random.choice(("", "key 1", "x" * 300)),
+            "undoes": random.choice(((), (1,), (-3, 2**60))),
+            "touches": random.choice(((), (2,))),
+            "reverts_to": random.choice((None, 1, -1)),
+        }
+        for _ in range(random.randint(0, 3))
+    ]
+    changes = {
+        "groups": groups,
+        "version": random.choice((0, 2, 6, 2**53, 10**30)),
+        "form": random.choice((1, 1, 1, 2)),
+    }
+    return msgspec.json.encode(msgspec.json.decode(posted.body) | changes)
+
+
+def _message(random: Random) -> bytes:
+    subject = random.choice((b"pl.team.new.plan", b"pl.team.new.other.plan", b"pl.team.new.\xff", b"pl.team.want.plan"))
+    head = b"NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: %d\r\nNats-Msg-Id: ann_1-5\r\nNats-Sequence: %d\r\n"
+    stamp = b"Nats-Time-Stamp: 2026-11-27T02:41:44.665989048Z\r\n\r\n"
+    return subject + b"\n" + head % (random.choice((4, 0, 99)), random.choice((5, 1, 2**63))) + stamp + _body(random)
+
+
+def _reply(random: Random) -> bytes:
+    replies = (
+        {"stream": "punch-team", "seq": 5},
+        {"error": {"code": 400, "err_code": 10071, "description": "wrong last sequence: 3"}, "seq": 0},
+        {"message": {"subject": "pl.team.log.plan", "seq": 5}},
+        {
+            "config": settings("team", 1),
+            "state": {"subjects": {"pl.team.log.plan": 3}},
+            "total": 1,
+            "ts": "2026-11-27",
+        },
+        {"member": "ann_1", "lists": ["plan"], "stuck": {"plan": 3}},
+        {"member": "ann_1", "round_trip_s": 0.01},
+    )
+    return b"pl.team.new.plan\nNATS/1.0 404 none\r\n\r\n" + msgspec.json.encode(random.choice(replies))
+
+
+def _row(random: Random) -> bytes:
+    row = {"n": random.choice((5, 1, -5, 2**63 - 1, None)), "nonce": random.choice(("ann_1-5", "", None)), "size": 9}
+    if random.random() < 0.2:
+        row["body"] = random.choice((None, 5, "text"))
+    return msgspec.json.encode(row) + b"\n" + _body(random)
+
+
+def _notice(random: Random) -> bytes:
+    notice: dict[str, Any] = {"what": random.choice(("post", "want", "beat", "echo")), "by": "ann_1", "list": "plan"}
+    notice |= {"n": random.choice((1, 2**63, -1)), "round_trip_s": random.choice((0.1, -1, 1e300))}
+    return msgspec.json.encode(notice | {"beat": {"member": "ann_1", "stuck": {"plan": 3}}})
+
+
 _NAMES = {method.params: name for name, method in METHODS.items()}
 _ODD = [case.frame for case in chain(malformed.values(), malformed.integers(), malformed.envelopes())]
 SEEDS: dict[str, tuple[Callable[[Random], bytes], ...]] = {
@@ -71,6 +137,8 @@ SEEDS: dict[str, tuple[Callable[[Random], bytes], ...]] = {
     "dispatch": (_requests, _requests, _odd_frames),
     "reducer": (_events,),
     "escaper": (_text,),
+    "nats": (_message, _message, _reply),
+    "postgres": (_row, _row, _notice),
 }
 
 

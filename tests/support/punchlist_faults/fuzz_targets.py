@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from punchlist.text import JOINERS, safe
+from punchlist_faults.fuzz_space import nats_message, postgres_row
 from punchlist_faults.options import need
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import decode_event
@@ -129,4 +130,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "dispatch": dispatch,
     "reducer": reducer,
     "escaper": escaper,
+    "nats": nats_message,
+    "postgres": postgres_row,
 }

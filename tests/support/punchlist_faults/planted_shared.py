@@ -10,6 +10,8 @@ _TURNS = (
     "test_a_far_machine_has_its_turns_beside_two_that_never_stop_and_nobody_loses_many_posts",
 )
 
+_REPAIR = "tests/daemon/shared/test_repair.py"
+
 MUTANTS = (
     Mutant(
         "a repetition of what may be in is not told that nothing was written",
@@ -121,7 +123,7 @@ MUTANTS = (
     Mutant(
         "a post that does not follow is refused",
         _SHARED + "posts.py",
-        "if envelope.check != _link(behind.check, envelope.version, bytes(envelope.groups), fresh=fresh):",
+        "if envelope.check != head_of(behind.check, envelope.version, bytes(envelope.groups), fresh=fresh):",
         "if False:",
         _LANE,
     ),
@@ -282,9 +284,72 @@ MUTANTS = (
     Mutant(
         "a row follows the last one of its list",
         _SHARED + "postgres.py",
-        "WHERE $2 = (SELECT coalesce(max(n), 0) FROM {table} WHERE list = $1)",
+        "WHERE $2 = (SELECT coalesce(max(n), 0) FROM {table} WHERE list = $1 AND n > 0)",
         "WHERE $2::bigint >= 0",
         ("tests/daemon/shared/test_port.py",),
+    ),
+    Mutant(
+        "a post that does not say what it follows is no post",
+        _SHARED + "nats_stream.py",
+        "    if before is None:\n",
+        "    if False:\n",
+        (_REPAIR,),
+    ),
+    Mutant(
+        "a subject of two words is no list's",
+        _SHARED + "nats_stream.py",
+        ' or "." in name',
+        "",
+        ("tests/daemon/shared/test_nats.py::test_a_post_to_another_subject_is_in_no_list",),
+    ),
+    Mutant(
+        "a message that the client library can't decode ends no connection",
+        _SHARED + "nats_link.py",
+        "_readable(subject), _readable(reply)",
+        "subject, reply",
+        ("tests/daemon/shared/test_nats.py::test_a_post_to_another_subject_is_in_no_list",),
+    ),
+    Mutant(
+        "JSON of others that is nested too deep is refused as any other",
+        _SHARED + "foreign.py",
+        "(ValueError, RecursionError, Refused)",
+        "(ValueError,)",
+        ("tests/daemon/shared/test_postgres.py::test_rubbish_of_others_is_left_and_what_follows_is_heard",),
+    ),
+    Mutant(
+        "integers of a post are as small as those of a call",
+        _SHARED + "posts.py",
+        "        check_limits(posted.body, MAX_DEPTH)\n",
+        "",
+        (_REPAIR,),
+    ),
+    Mutant(
+        "a reply that names no position is no word that a post is stored",
+        _SHARED + "nats_stream.py",
+        "    if reply.error is None and reply.seq < 1:",
+        "    if False:",
+        ("tests/daemon/shared/test_nats.py::test_a_reply_that_can_not_be_read_is_told_as_that",),
+    ),
+    Mutant(
+        "what may follow a lost post is not removed unasked",
+        _SHARED + "repair.py",
+        "    return posted.before in judged and not begins_anew(posted.body)",
+        "    return True",
+        (_REPAIR,),
+    ),
+    Mutant(
+        "a deletion that somebody may have followed is not removed unasked",
+        _SHARED + "repair.py",
+        "posted.before in judged and not begins_anew(posted.body)",
+        "posted.before in judged",
+        (_REPAIR,),
+    ),
+    Mutant(
+        "removing a post spares another one in its place",
+        _SHARED + "postgres.py",
+        " AND coalesce(left(post.nonce, {max_nonce}), '') = gone.nonce",
+        "",
+        ("tests/daemon/shared/test_port.py::test_a_removed_post_is_gone_and_another_one_in_its_place_is_not",),
     ),
     Mutant(
         "what is read from a primary is on its standby, too",

@@ -5,6 +5,7 @@ that was acknowledged stays, a false conflict is only said, and what a barrier a
 """
 
 import asyncio
+from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -184,10 +185,10 @@ class MemorySharedLog:
             raise Conflict("Another post came first.")
         return position
 
-    async def read(self, list: str, after: int) -> list[Posted]:
+    async def read(self, list: str, after: int, most: int | None = None) -> list[Posted]:
         """What is behind a position."""
         await self._reach()
-        return [post for post in self._readable(list) if post.position > after]
+        return [post for post in self._readable(list) if post.position > after][:most]
 
     async def last(self, list: str) -> int:
         """The last position."""
@@ -230,3 +231,10 @@ class MemorySharedLog:
         if not self.may_erase:
             raise Forbidden("This member may not erase.")
         self._space.posts[list] = [post for post in self._space.posts.get(list, []) if post.position >= before]
+
+    async def remove(self, list: str, posts: Sequence[Posted]) -> None:
+        """Forget posts."""
+        await self._reach()
+        if not self.may_erase:
+            raise Forbidden("This member may not erase.")
+        self._space.posts[list] = [post for post in self._space.posts.get(list, []) if post not in posts]

@@ -1,5 +1,7 @@
 """`punch space`, `share`, `join` and `leave`, against a real daemon and a real NATS server."""
 
+import asyncio
+import json
 import stat
 import time
 from collections.abc import Callable, Generator
@@ -7,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nats.aio.client import Client
 
 from punchlist import ConfirmationRequired, connect
 from punchlist_testing.daemon import Running
@@ -64,6 +67,70 @@ def test_a_space_is_added_a_list_shared_shown_and_left_with_a_copy(punch: Punch,
     gone = punch("space", "remove", "cli")
     assert "removed cli" in gone.out and "release, which was left, is a list of this machine alone now" in gone.out
     assert punch("add", "two", "-c", "release").code == 0
+
+
+async def post(server: NatsServer, body: bytes, *, in_order: bool) -> str:
+    """Post as a member might by hand, with the header of a daemon if it is in order; the position."""
+    nats = Client()
+    await nats.connect(server.url)
+    subject = "pl.mended.log.plan"
+    asked = json.dumps({"last_by_subj": subject}).encode()
+    last = (await nats.request("$JS.API.DIRECT.GET.punch-mended", asked)).headers or {}
+    headers = {"Nats-Expected-Last-Subject-Sequence": last["Nats-Sequence"]} if in_order else None
+    stored = json.loads((await nats.request(subject, body, headers=headers)).data)
+    await nats.close()
+    return str(stored["seq"])
+
+
+@needs_server
+def test_a_keeper_sees_and_removes_what_stops_a_list(punch: Punch, server: NatsServer) -> None:
+    punch("space", "add", "mended", server.url)
+    punch("add", "one", "-c", "plan")
+    punch("share", "plan", "--space", "mended")
+    sound = punch("space", "repair", "mended", "plan")
+    assert sound.code == 0 and "every post of plan in mended can be followed" in sound.out
+    position = asyncio.run(post(server, b"x", in_order=False))
+    with terminal("watch", "-c", "plan") as shown:
+        shown.wait_for("diverged")
+    refused = punch("add", "two", "-c", "plan")
+    assert refused.code == 1
+    doctor = punch("doctor").out
+    for told in (refused.err, doctor):
+        assert f"The post at position {position} of plan" in told and "punch space repair mended plan" in told
+    asked = punch("space", "repair", "mended", "plan")
+    assert (
+        asked.code != 0
+        and f"position {position} of plan" in asked.out
+        and "(stored 20" in asked.out
+        and "--yes" in asked.err
+    )
+    for answer, code in (("n", 1), ("y", 0)):
+        with terminal("space", "repair", "mended", "plan") as question:
+            question.wait_for("Remove 1 of these posts from mended for good? [y/N]")
+            question.type(f"{answer}\n")
+            question.wait_for("nothing was changed" if code else "removed 1 of the posts")
+            assert question.finish() == code
+    asyncio.run(post(server, b"x", in_order=False))
+    mended = punch("space", "repair", "mended", "plan", "--yes")
+    assert mended.code == 0 and "removed 1 of the posts of plan from mended" in mended.out
+    assert punch("add", "two", "-c", "plan").code == 0
+    later: dict[str, object] = {
+        "form": 99,
+        "level": 1,
+        "by": "eve_1",
+        "nonce": "n",
+        "version": 4,
+        "check": "",
+        "groups": [],
+    }
+    position = asyncio.run(post(server, json.dumps(later).encode(), in_order=True))
+    kept = punch("space", "repair", "mended", "plan", "--yes")
+    assert (
+        f"--from {position}" in kept.out
+        and len(punch("space", "repair", "mended", "plan", "--json").json["posts"]) == 1
+    )
+    assert "removed 1" in punch("space", "repair", "mended", "plan", "--from", position, "--yes").out
+    assert punch("add", "three", "-c", "plan").code == 0
 
 
 @needs_server

@@ -1,0 +1,63 @@
+"""Reads what comes from a space: whatever a server or another member sent becomes a typed value or one typed error.
+
+Members may post any bytes, and what answers at an address may be no server at all. Everything that they send is decoded
+here or, what a post holds, in `posts`: nothing that they send can raise anything but the errors named there.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from punchlist_schemas.results import Limits
+from punchlist_schemas.strict_json import Refused, check_limits
+from punchlistd.shared.port import Garbled
+
+T = TypeVar("T")
+
+MAX_DEPTH = 2 * Limits().depth
+"""Nesting of what is decoded: a post holds what a frame may hold, in an envelope."""
+
+MAX_POSITION = 2**63 - 1
+MAX_NONCE = 128
+"""Characters of a nonce that are kept; those that daemons make have less than half as many."""
+
+
+@cache
+def _decoder(type: type[T]) -> "msgspec.json.Decoder[T]":
+    return msgspec.json.Decoder(type)
+
+
+def decode(data: bytes | str, type: type[T]) -> T:
+    """Decode JSON.
+
+    Raises:
+        Garbled: It is not JSON of this form.
+    """
+    try:
+        text = data.encode() if isinstance(data, str) else data
+        check_limits(text, MAX_DEPTH)
+        return _decoder(type).decode(text)
+    except (ValueError, RecursionError, Refused) as error:
+        raise Garbled(f"The space sent what can't be read ({error}).") from error
+
+
+def convert(row: Mapping[str, Any], type: type[T]) -> T:
+    """Check the types of a row of a database.
+
+    Raises:
+        Garbled: A column has another type.
+    """
+    try:
+        return msgspec.convert(dict(row), type)
+    except (ValueError, RecursionError) as error:
+        raise Garbled(f"The space sent a row that can't be read ({error}).") from error
+
+
+def number(text: str | None) -> int | None:
+    """Return a position from decimal digits, None where they are anything else."""
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > len(str(MAX_POSITION)):
+        return None
+    value = int(text)
+    return value if value <= MAX_POSITION else None

@@ -1,0 +1,12 @@
+"""Other daemons of a space."""
+
+from punchlistd.shared.members import MAX_MEMBERS, Members
+
+
+def test_signs_of_life_in_forged_names_take_bounded_memory() -> None:
+    members = Members("ann_1")
+    for number in range(2 * MAX_MEMBERS):
+        members.stuck(f"eve_{number}", {"plan": number})
+    members.stuck("eve_0", {"plan": 10**6})
+    assert members.longest("plan", 60) == (10**6, "eve_0")
+    assert sum(map(len, members._stuck.values())) == MAX_MEMBERS  # pyright: ignore[reportPrivateUsage]

@@ -1,0 +1,139 @@
+"""What comes from a space, as functions of bytes: messages and replies of NATS, rows and notices of PostgreSQL.
+
+Whatever they are, each becomes a value or the one error for it. A post that follows goes on into a whole daemon, which
+must live, and take changes or say why it takes none.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from functools import cache
+from random import Random
+from typing import Any, TypeVar
+
+import msgspec
+
+from punchlist_faults.options import need
+from punchlist_faults.virtual import VirtualLoop, run
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import ConversationDeleted
+from punchlist_testing.machines import Machine
+from punchlist_testing.memory_space import MemorySpace
+from punchlistd.engine.loaded import Place
+from punchlistd.shared import nats, postgres, posts
+from punchlistd.shared.foreign import decode
+from punchlistd.shared.nats_link import Answer, SpaceClient
+from punchlistd.shared.nats_stream import Got, Info, Reply, Stored, differences, list_of, read_post, seconds
+from punchlistd.shared.port import Beat, Garbled, Posted
+from punchlistd.shared.repair import find_bad
+
+LIST = "plan"
+NEW = "pl.team.new."
+T = TypeVar("T")
+
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Run what waits for nothing but its turn."""
+    while True:
+        try:
+            work.send(None)
+        except StopIteration as ended:
+            return ended.value
+
+
+@cache
+def sound() -> tuple[Posted, ...]:
+    """The posts of a list that a daemon made."""
+    space = MemorySpace(Random("posts"))
+
+    async def main() -> None:
+        machine = Machine("ann", space, LIST)
+        for number in range(3):
+            await machine.call(p.TaskAdd(conversation=LIST, title=f"task {number}", key=f"key {number}"))
+        await machine.call(p.TaskClaim(conversation=LIST, owner="ann"))
+        await machine.stop()
+
+    run(main(), VirtualLoop(Random("posts")))
+    return tuple(space.posts[LIST])
+
+
+def nats_message(data: bytes) -> None:
+    """A message of a subject, in the form of the wire: its subject, its headers, an empty line, its body."""
+    subject, _, rest = data.partition(b"\n")
+    head, _, body = rest.partition(b"\r\n\r\n")
+    client = SpaceClient()
+    headers: dict[str, str] = at_once(client._process_headers(head + b"\r\n\r\n")) or {}  # pyright: ignore
+    message = client._build_message(0, subject, b"", body, headers)  # pyright: ignore[reportPrivateUsage]
+    with suppress(Garbled):
+        list_of(message.subject, NEW)
+    for type in (Reply, Stored, Got, Beat, nats.Want):
+        with suppress(Garbled):
+            decode(body, type)
+    with suppress(Garbled):
+        info = decode(body, Info)
+        differences(info.config, "team")
+        seconds(info.ts)
+    with suppress(Garbled):
+        follow(read_post(LIST, Answer(headers, body)))
+
+
+def postgres_row(data: bytes) -> None:
+    """A row but for its body, as JSON, and the body; the first line is a notice, too."""
+    first, _, body = data.partition(b"\n")
+    with suppress(Garbled):
+        decode(first.decode("utf-8", "surrogateescape"), postgres.Notice)
+    try:
+        row = msgspec.json.decode(first)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(row, dict):
+        with suppress(Garbled):
+            follow(postgres.read_row(LIST, {"body": body, **row}))
+
+
+def follow(posted: Posted) -> None:
+    """Read a post behind sound ones, as it is and as if it belonged there."""
+    last = sound()[-1]
+    position = max(posted.position, last.position + 1)
+    place = Place(last.position, posts.check_of(last.body))
+    posted = msgspec.structs.replace(posted, position=position, before=min(posted.before, position - 1))
+    version = posts.newest_of(last.body)
+    body = _belonging(posted.body, place, version)
+    for each in (posted, msgspec.structs.replace(posted, before=last.position, body=body)):
+        bad = at_once(find_bad([*sound(), each]))
+        try:
+            read = posts.unseal(each, place, version)
+        except posts.Unreadable as error:
+            need(isinstance(error, posts.TooNew | posts.Diverged), f"{error!r} says nothing of how to go on")
+            need(len(bad) == 1 and bad[0].post == each, f"a repair does not find {each}")
+        else:
+            need(not bad, f"a repair finds {bad}")
+            if any(type(event) is ConversationDeleted for step in read.steps for event in step.events):
+                continue  # erasing takes a thread, and virtual time has none
+            run(_lives(each), VirtualLoop(Random("follows")))
+
+
+def _belonging(body: bytes, place: Place, version: int) -> bytes:
+    """The same groups as the next post of the list, if there are any."""
+    try:
+        envelope = msgspec.json.decode(body, type=posts.Envelope)
+        groups = msgspec.json.decode(envelope.groups, type=list[posts.Group])
+    except (ValueError, RecursionError):
+        return body
+    fresh = posts.begins_anew(body) and bool(groups)
+    check = posts.head_of(place.check, version + 1, bytes(envelope.groups), fresh=fresh)
+    return msgspec.json.encode(msgspec.structs.replace(envelope, version=version + 1, check=check))
+
+
+async def _lives(posted: Posted) -> None:
+    space = MemorySpace(Random("lives"))
+    space.posts[LIST] = [*sound(), posted]
+    space.position = posted.position
+    machine = Machine("bob", space, LIST)
+    for change in (p.TaskAdd(conversation=LIST, title="one"), p.ListUndo(conversation=LIST)):
+        async with asyncio.timeout(60):
+            outcome = await machine.begin(change)
+        need(isinstance(outcome, bytes | Rejection), f"{outcome!r} is no answer")
+        need(not (isinstance(outcome, Rejection) and outcome.kind == "internal_error"), f"{outcome!r}")
+    await machine.stop()
