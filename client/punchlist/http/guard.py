@@ -79,6 +79,13 @@ def values(headers: Headers, wanted: bytes) -> list[bytes]:
     return [value for name, value in headers if name.lower() == wanted]
 
 
+def bearer(headers: Headers) -> bytes:
+    """Return the token of the header Authorization; empty without one, or with several."""
+    shown = values(headers, b"authorization")
+    kind, _, token = shown[0].partition(b" ") if len(shown) == 1 else (b"", b"", b"")
+    return token if kind.lower() == b"bearer" else b""
+
+
 async def answer(send: Send, problem: Problem, *, body: bool = True) -> None:
     """Refuse a request. Its connection is not used again: what was not read of it is no next request."""
     status, headers, content = problem.answer()

@@ -5,7 +5,7 @@ Each check compares exactly, with a set or with the token; nothing is decided by
 
 from typing import NamedTuple, Protocol
 
-from punchlist.http.guard import App, Headers, Receive, Scope, Send, values
+from punchlist.http.guard import App, Headers, Receive, Scope, Send, bearer, values
 from punchlist.http.secret_file import SecretFile
 from punchlist.mcp.users import EVERYBODY, GRANT, Grant
 
@@ -85,9 +85,7 @@ class Guard:
     def _stranger(self, scope: Scope, headers: Headers) -> Refused | None:
         if self._token is None:
             return None
-        shown = values(headers, b"authorization")
-        kind, _, value = shown[0].partition(b" ") if len(shown) == 1 else (b"", b"", b"")
-        grant = self._token.grant(value) if kind.lower() == b"bearer" else None
+        grant = self._token.grant(bearer(headers))
         if grant is None:
             return Refused(401, "the header Authorization: Bearer TOKEN is needed")
         scope[GRANT] = grant

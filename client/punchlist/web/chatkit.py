@@ -35,7 +35,7 @@ from punchlist.core import new_key
 from punchlist.errors import ConfirmationRequired, NotFound
 from punchlist.http.keys import Scope
 from punchlist.http.problem import Refused
-from punchlist.web.bodies import MOST_BYTES
+from punchlist.web import bodies
 from punchlist.web.chat import Panel, named
 from punchlist_schemas.things import Conversation, Message
 
@@ -62,9 +62,7 @@ class ChatKit(ChatKitServer[Caller]):
     async def handle(self, request: Request) -> Response:
         """One request of the front-end."""
         client, scope = await self._panel.caller(request)
-        data = await request.body()
-        if len(data) > MOST_BYTES:
-            raise Refused("too_large", f"A body has at most {MOST_BYTES:,} bytes.", limit=MOST_BYTES)
+        data = await bodies.data(request)
         if scope.list is not None:
             raise Refused("out_of_scope", "ChatKit shows all threads; this token is for one list.")
         try:
