@@ -27,10 +27,10 @@ ARRIVAL_S = 10.0
 """How long a request may take from its first byte, or from the connection's begin, to its last byte, in seconds."""
 
 STALL_S = 10.0
-"""How long a peer may read nothing of an answer, in seconds."""
+"""How long a peer may take to read a piece of an answer, in seconds."""
 
 _PIECE_BYTES = 16 << 10
-"""An answer is written in pieces of this size: the rest isn't copied until the peer has read so far."""
+"""An answer is written in pieces of this size, each once the peer has read the one before."""
 
 _SEND_BUFFER_BYTES = 64 << 10
 """The kernel's buffer for what a peer hasn't read. In its default of up to 4 MiB a slow reader looks like none."""
@@ -149,7 +149,6 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
         self.app: Any = self._answer
         self._arrival: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
-        self._unread_bytes = 0
         self._gave_way = False
 
     @property
@@ -205,12 +204,12 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
             self._await_request()
 
     def pause_writing(self) -> None:
-        """Watch whether the peer reads."""
+        """Wait for the peer to read what is written, which is a piece of an answer at most."""
         super().pause_writing()
-        self._watch()
+        self._stall = self.loop.call_later(self._places.stall_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """The peer has read everything."""
+        """Take note that the peer has read all of it."""
         super().resume_writing()
         self._peer_has_read()
 
@@ -222,20 +221,10 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
             self._arrival.cancel()
             self._arrival = None
 
-    def _watch(self) -> None:
-        self._unread_bytes = self.transport.get_write_buffer_size()
-        self._stall = self.loop.call_later(self._places.stall_s, self._end_if_stalled)
-
     def _peer_has_read(self) -> None:
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
-
-    def _end_if_stalled(self) -> None:
-        if self.transport.get_write_buffer_size() < self._unread_bytes:
-            self._watch()
-        else:
-            self.transport.abort()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; a stranger's is the last of its connection."""
