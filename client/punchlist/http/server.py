@@ -1,5 +1,6 @@
 """How every server of ours is set up: bounds on heads and connections, no access log, since heads hold tokens."""
 
+import socket
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -7,10 +8,13 @@ from typing import Any
 import anyio
 import uvicorn
 
-from punchlist.http.connections import AT_ONCE, Connection, Places, most_places
+from punchlist.http.connections import Connection, Places, most_places
 from punchlist.http.guard import App
 
 _HEAD = 16 << 10
+
+_QUEUE = 1_024
+"""How many connections wait for a listening socket to accept them."""
 
 
 class Server(uvicorn.Server):
@@ -19,6 +23,12 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, ending: anyio.Event) -> None:
         super().__init__(config)
         self._ending = ending
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, with a queue that is long: whose connection finds it full has to wait for seconds."""
+        await super().startup(sockets)
+        for one in sockets or ():
+            one.listen(_QUEUE)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end, for a signal."""
@@ -33,10 +43,11 @@ class Server(uvicorn.Server):
 
 def http_server(app: App, places: Places | None = None, ending: anyio.Event | None = None) -> Server:
     """A server for an application; `places` bounds its connections."""
-    protocol: Any = partial(Connection, places or Places(most_places()))
+    places = places or Places(most_places())
+    protocol: Any = partial(Connection, places)
     config = uvicorn.Config(
         app,
-        backlog=AT_ONCE,
+        backlog=places.at_once,
         http=protocol,  # uvicorn calls it as it would one of its own classes
         log_level="warning",
         access_log=False,

@@ -6,20 +6,16 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from punchlist.aio import AsyncClient
+from punchlist.http.connections import Places, most_places
 from punchlist.http.guard import App
 from punchlist.http.server import http_server
 from punchlist.http.sockets import given_sockets, loopback_sockets
 from punchlist.mcp.http_auth import Grants, Guard
 from punchlist.mcp.server import Setup, build
+from punchlist.mcp.sessions import IDLE_S, MOST, Sessions
 from punchlist.options import Options
 
 _BODY = 1 << 20
-
-SESSION_IDLE_S = 900
-"""A session without a request or an open stream for this long ends, in seconds."""
-
-MOST_SESSIONS = 256
-"""How many sessions there are at most."""
 
 
 async def over_stdio(options: Options, setup: Setup) -> None:
@@ -39,14 +35,17 @@ async def over_http(options: Options, setup: Setup, port: int, token: Grants) ->
     try:
         sockets = given_sockets() or loopback_sockets(port)
         app = http_app(build(client, setup), sockets[0].getsockname()[1], token)
-        await http_server(app).serve(sockets=sockets)
+        places = Places(most_places(), lambda shown: token.grant(shown) is not None)
+        await http_server(app, places).serve(sockets=sockets)
     finally:
         await client.aclose()
 
 
-def http_app(server: Server[Any], port: int, token: Grants | None) -> App:
+def http_app(
+    server: Server[Any], port: int, token: Grants | None, *, most_sessions: int = MOST, idle_s: float = IDLE_S
+) -> App:
     """The guarded application that serves `/mcp`."""
     app = server.streamable_http_app(
-        host="127.0.0.1", max_request_body_size=_BODY, session_idle_timeout=SESSION_IDLE_S, max_sessions=MOST_SESSIONS
+        host="127.0.0.1", max_request_body_size=_BODY, session_idle_timeout=idle_s, max_sessions=None
     )
-    return Guard(app, port, token)
+    return Guard(Sessions(app, most_sessions, idle_s), port, token)

@@ -29,6 +29,9 @@ from punchlist.web.openapi import document
 from punchlist.web.routes import API, ROUTES
 from punchlist.web.seed import Seed
 
+_TICKET_BYTES = 4 << 10
+"""Upper limit for a body with a ticket, which needs no token."""
+
 _KINDS = {404: "no_such_path", 405: "verb"}
 
 
@@ -110,7 +113,7 @@ def _by_verb(verbs: dict[str, Any]) -> Any:
 
 
 async def _session(request: Request, keys: Keys) -> Response:
-    given = await bodies.body(request)
+    given = await bodies.body(request, _TICKET_BYTES)
     ticket = given.get("ticket")
     if set(given) != {"ticket"} or not isinstance(ticket, str):
         raise Refused("invalid_params", "The body has ticket, a text.", field="ticket")

@@ -25,27 +25,37 @@ _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 _QUOTED = re.compile(r'(?:W/)?"([0-9]{1,16})"')
 
 
-async def body(request: Request) -> dict[str, Any]:
+async def data(request: Request, most_bytes: int = MOST_BYTES) -> bytes:
+    """Return the bytes of a request's body.
+
+    Raises:
+        Refused: It is too long.
+    """
+    found = bytearray()
+    try:
+        async for piece in request.stream():
+            found += piece
+            if len(found) > most_bytes:
+                raise Refused("too_large", f"A body has at most {most_bytes:,} bytes.", limit=most_bytes)
+    except ClientDisconnect:
+        raise Refused("cancelled", "The request was given up.") from None
+    return bytes(found)
+
+
+async def body(request: Request, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     """The JSON object that a request brings; without a body an empty one.
 
     Raises:
         Refused: It is too long, of another type, no JSON that every reader takes for the same, or no object.
     """
-    data = bytearray()
-    try:
-        async for piece in request.stream():
-            data += piece
-            if len(data) > MOST_BYTES:
-                raise Refused("too_large", f"A body has at most {MOST_BYTES:,} bytes.", limit=MOST_BYTES)
-    except ClientDisconnect:
-        raise Refused("cancelled", "The request was given up.") from None
-    if not data:
+    found = await data(request, most_bytes)
+    if not found:
         return {}
     kinds = values(request.scope["headers"], b"content-type")
     if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != b"application/json":
         raise Refused("content_type", "Send application/json.")
     try:
-        value = strict_json.parse(bytes(data), _DEPTH)
+        value = strict_json.parse(found, _DEPTH)
     except strict_json.Refused as refused:
         rejection = refused.rejection
         raise Refused(rejection.kind, rejection.message, **rejection.data) from None

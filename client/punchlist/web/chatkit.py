@@ -43,7 +43,7 @@ from punchlist.http.problem import Refused
 from punchlist.http.revocation import ENDED, end_with
 from punchlist.project import own
 from punchlist.text import clip, one_line
-from punchlist.web.bodies import MOST_BYTES
+from punchlist.web import bodies
 from punchlist.web.chat import Panel, named
 from punchlist_schemas.things import Conversation, Message
 
@@ -77,9 +77,7 @@ class ChatKit(ChatKitServer[Caller]):
     async def handle(self, request: Request) -> Response:
         """One request of the front-end."""
         client, scope = await self._panel.caller(request)
-        data = await request.body()
-        if len(data) > MOST_BYTES:
-            raise Refused("too_large", f"A body has at most {MOST_BYTES:,} bytes.", limit=MOST_BYTES)
+        data = await bodies.data(request)
         if scope.list is not None:
             raise Refused("out_of_scope", "ChatKit shows all threads; this token is for one list.")
         try:

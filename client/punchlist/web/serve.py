@@ -14,7 +14,7 @@ from punchlist.web.app import Setup, web_app
 
 async def serve(options: Options, keys: Keys, sockets: list[socket.socket], setup: Setup) -> None:
     """Serve on these sockets; `options` say how to connect to the daemon, `keys` what requests have to show."""
-    ending, places = anyio.Event(), Places(most_places())
+    ending, places = anyio.Event(), Places(most_places(), lambda token: keys.scope(token) is not None)
     client = AsyncClient(**options)
     try:
         app = web_app(client, keys, ending, setup)

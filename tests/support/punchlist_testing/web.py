@@ -187,7 +187,8 @@ async def served(
         meant = daemon or await stack.enter_async_context(running_daemon(tmp_path))
         client = AsyncClient(socket=meant.socket, autostart=False, name="punch web", timeout_s=timeout_s)
         sockets = loopback_sockets(0)
-        server = http_server(web_app(client, keys, ending, Setup(**setup)), Places(600), ending)
+        places = Places(600, lambda token: keys.scope(token) is not None)
+        server = http_server(web_app(client, keys, ending, Setup(**setup)), places, ending)
         web = Web(meant, server, sockets[0].getsockname()[1], keys, secret)
         async with anyio.create_task_group() as group:
             group.start_soon(server.serve, sockets)
