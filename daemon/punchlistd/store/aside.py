@@ -43,6 +43,7 @@ def replacing(data_dir: str, aside: str | None, backup: str) -> Generator[None]:
     note = os.path.join(data_dir, _NOTE)
     was_cut_off = os.path.lexists(note)
     moved: list[tuple[str, str]] = []
+    here_before = _names(data_dir)
     if aside is not None:
         os.mkdir(aside, 0o700)
         with open(note, "w", encoding="utf-8") as file:
@@ -51,14 +52,16 @@ def replacing(data_dir: str, aside: str | None, backup: str) -> Generator[None]:
             os_calls.flush(file.fileno())
         sync_directory(note)
     try:
-        for name in sorted(os.listdir(data_dir)) if aside is not None else ():
-            if name in _OWN or name.startswith(_DERIVED):
-                pair = os.path.join(data_dir, name), os.path.join(aside or "", name)
-                os.rename(*pair)
-                moved.append(pair)
-                sync_directory(pair[1])
+        for name in sorted(here_before) if aside is not None else ():
+            pair = os.path.join(data_dir, name), os.path.join(aside or "", name)
+            os.rename(*pair)
+            moved.append(pair)
+            sync_directory(pair[1])
+        here_before = _names(data_dir)
         yield
     except BaseException:
+        for name in _names(data_dir) - here_before:
+            os.unlink(os.path.join(data_dir, name))
         for here, there in reversed(moved):
             os.rename(there, here)
         if aside is not None:
@@ -69,3 +72,8 @@ def replacing(data_dir: str, aside: str | None, backup: str) -> Generator[None]:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(note)
     sync_directory(note)
+
+
+def _names(data_dir: str) -> set[str]:
+    """Return the names of the log in a directory, and of all that belongs to it."""
+    return {name for name in os.listdir(data_dir) if name in _OWN or name.startswith(_DERIVED)}

@@ -34,6 +34,17 @@ def test_what_was_cut_off_is_whole_again_after_a_restore_into_the_empty_director
     check_whole(str(tmp_path))
 
 
+def test_a_failure_removes_the_log_that_was_put_in_place(tmp_path: Path) -> None:
+    for name in ("log.db", "log.search"):
+        (tmp_path / name).write_text(name)
+    with pytest.raises(LogUnusable), replacing(str(tmp_path), str(tmp_path / "aside-1"), "copy.db"):
+        for name in (*NAMES, "other"):
+            (tmp_path / name).write_text("next")
+        raise LogUnusable("rejected")
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == {"log.db": "log.db", "log.search": "log.search", "other": "next"}
+
+
 def test_a_failure_puts_everything_back_and_keeps_the_note_of_one_before(tmp_path: Path) -> None:
     filled(tmp_path)
     (tmp_path / "restoring").write_text("first.db")
