@@ -244,6 +244,41 @@ async def test_line_ends_and_byte_order_marks_stay(place: Place) -> None:
     assert desk.path.read_bytes() == b"\xef\xbb\xbf- [x] a\r\n- [ ] b\r\n"
 
 
+async def test_the_loop_goes_on_while_a_plan_is_parsed(place: Place) -> None:
+    desk = Desk(place)
+    desk.write("- [ ] a\n" + "a paragraph\n\n" * 20_000)
+    looks = 0
+    async with anyio.create_task_group() as group:
+        scope = group.cancel_scope
+
+        async def look() -> None:
+            nonlocal looks
+            while True:
+                looks += 1
+                await anyio.sleep(0.001)
+
+        group.start_soon(look)
+        await desk.file.sync()
+        scope.cancel()
+    assert looks > 40, f"the loop had {looks} turns"
+
+
+async def test_a_plan_above_the_limit_is_reported_and_left_alone(desk: Desk) -> None:
+    desk.write("- [ ] a\n" + "x" * plan_file.MAX_BYTES)
+    await desk.file.sync()
+    told = desk.place.problems[-1]
+    assert told.kind == "corrupt" and "at most 1,048,576; split it" in told.text
+
+
+async def test_a_line_of_blanks_is_mirrored(place: Place) -> None:
+    desk = Desk(place)
+    blanks = " " * 300_000
+    desk.write(f"- [ ] a{blanks}b\n{blanks}\n- [ ] c\n")
+    with anyio.fail_after(30):
+        await desk.file.sync()
+    assert [title for title, _ in await desk.outline()] == ["a b", "c"]
+
+
 async def test_a_plan_is_followed_live_both_ways(place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(plan_file, "SETTLED_S", 0.05)
     desk = Desk(place)
