@@ -59,7 +59,7 @@ _STRONG = re.compile(
     r"|start|done with|remind me)\b",
     re.I,
 )
-_JOINT = re.compile(r"\s*(?:;|,?\s+and then\s|,\s*then\s|\s+then\s|,?\s+and\s|,|\.\s|\n)\s*(?=\w)", re.I)
+_JOINT = re.compile(r"\s?(?:;|,?\s(?:and )?then\s|,then\s|,?\sand\s|,|\.\s|\n)\s?(?=\w)", re.I)
 _BULLET = re.compile(r"^\s*(?:(?:[-*•·–]|\d{1,2}[.)])\s+|add\s+(?=\S))", re.I)
 _QUOTED = re.compile(r"""(?:"[^"]*"|'[^']*'(?!\w))""")
 _PAST = re.compile(r"(?:(?:i|we)(?:'ve| have)?(?: just| already| also)? )?(?P<past>\w+)(?P<rest> .+)", re.I)
@@ -243,7 +243,7 @@ def _titles(text: str) -> tuple[str, ...]:
         parts = [part for line in lines for part in (line.split(";") if '"' not in line else [line])]
         return tuple(title for part in parts if (title := _title(_BULLET.sub("", part))))
     if not _QUOTED.search(text):
-        parts = [part.strip() for part in re.split(r",\s*(?:and\s+)?|\s+and\s+", text) if part.strip()]
+        parts = [part.strip() for part in re.split(r",\s?(?:and\s)?|\sand\s", text) if part.strip()]
         firsts = {part.split()[0].lower() for part in parts}
         if len(parts) > 1 and len(firsts) == 1 and all(len(part.split()) > 1 for part in parts):
             return tuple(_title(part) for part in parts)
@@ -253,7 +253,7 @@ def _titles(text: str) -> tuple[str, ...]:
 
 def _title(text: str) -> str:
     """A title as it was meant: without quotes around it, and without "to my list"."""
-    text = _pattern(rf"\s+(?:to|on|onto|in|into) (?:{words.PLACE}|(?:my|the|our) (?:tasks|to-?dos))$").sub(
+    text = _pattern(rf"\s(?:to|on|onto|in|into) (?:{words.PLACE}|(?:my|the|our) (?:tasks|to-?dos))$").sub(
         "", text.strip()
     )
     quoted = re.fullmatch(r"""["'](?P<inside>.+)["'][.!]?""", text)

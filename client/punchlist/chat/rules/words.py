@@ -13,20 +13,20 @@ PRIORITIES = {"top": "high", "medium": "normal"}
 """A priority as people say it → ours, where they differ."""
 
 POLITE = (
-    r"(?:hey|hi|hello|ok|okay|so|well|now|please|pls|kindly|just|also)(?:[ ,.!]+| there[ ,.!]+)"
-    r"|good (?:morning|afternoon|evening|day)[ ,.!]+"
-    r"|(?:thanks|thank you|thx)(?: a lot| so much| very much)?[,.!]+ *"
+    r"(?:hey|hi|hello|ok|okay|so|well|now|please|pls|kindly|just|also)(?:[ ,.!]++| there[ ,.!]++)"
+    r"|good (?:morning|afternoon|evening|day)[ ,.!]++"
+    r"|(?:thanks|thank you|thx)(?: a lot| so much| very much)?[,.!]++ *+"
     r"|(?:can|could|would|will) (?:you|u) (?:please |kindly |just )?"
     r"|i(?:'d| would) like (?:you )?to |i want (?:you )?to |i wanna |let's |let us |go ahead and "
 )
 """What may stand in front of a request."""
 
-THANKS = r"[ ,.!]+(?:please|pls|thanks|thank you|thx)[.!?]*"
+THANKS = r"(?<![ ,.!])[ ,.!]++(?:please|pls|thanks|thank you|thx)[.!?]*"
 """What may stand behind one."""
 
 SURE = (
-    r"[ ,.;!-]+(?:(?:and )?(?:yes|yep|i'm sure|i am sure|i'm certain|confirmed|definitely|don't ask"
-    r"|no need to ask)[ ,.!]*)+"
+    r"(?<![ ,.;!-])[ ,.;!-]++(?:(?:and )?(?:yes|yep|i'm sure|i am sure|i'm certain|confirmed|definitely|don't ask"
+    r"|no need to ask)[ ,.!]*+)+"
 )
 """How somebody agrees in the same message."""
 
