@@ -17,7 +17,6 @@ import msgspec
 from anyio.to_thread import run_sync
 
 from punchlist.aio import AsyncClient
-from punchlist.atomic import atomic_write
 from punchlist.errors import RequestRefused
 from punchlist.importers import markdown
 from punchlist.importers.document import Document, decoded
@@ -27,6 +26,7 @@ from punchlist.importers.wrong import FormatError
 from punchlist.mirror.plan_text import Known, Proposal, entries_of, proposed, rewritten, status_of, title_of
 from punchlist.taskfiles.report import Problem, Report
 from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.system.atomic import atomic_write
 from punchlist_schemas.things import Task
 
 SETTLED_S = 0.3
