@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -244,23 +245,19 @@ async def test_line_ends_and_byte_order_marks_stay(place: Place) -> None:
     assert desk.path.read_bytes() == b"\xef\xbb\xbf- [x] a\r\n- [ ] b\r\n"
 
 
-async def test_the_loop_goes_on_while_a_plan_is_parsed(place: Place) -> None:
+@pytest.mark.parametrize("step", ["entries_of", "proposed", "rewritten", "compare", "decoded"])
+async def test_a_plan_is_parsed_outside_the_loop(place: Place, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    real, threads = getattr(plan_file, step), set[int]()
+
+    def noted(*args: Any, **members: Any) -> Any:
+        threads.add(threading.get_ident())
+        return real(*args, **members)
+
+    monkeypatch.setattr(plan_file, step, noted)
     desk = Desk(place)
-    desk.write("- [ ] a\n" + "a paragraph\n\n" * 20_000)
-    looks = 0
-    async with anyio.create_task_group() as group:
-        scope = group.cancel_scope
-
-        async def look() -> None:
-            nonlocal looks
-            while True:
-                looks += 1
-                await anyio.sleep(0.001)
-
-        group.start_soon(look)
-        await desk.file.sync()
-        scope.cancel()
-    assert looks > 40, f"the loop had {looks} turns"
+    desk.write(PLAN)
+    await desk.file.sync()
+    assert threads and threading.get_ident() not in threads
 
 
 async def test_a_plan_above_the_limit_is_reported_and_left_alone(desk: Desk) -> None:
