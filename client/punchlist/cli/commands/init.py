@@ -59,6 +59,7 @@ def run_init(context: Context) -> int:
             return REFUSED
         lines.append(f"{path} names {name} already")
     else:
+        # First the permission: a project file that has none is rejected by every later command.
         directory.at(place, name).allow(context.target.data_dir)
         atomic_write(path, project_file.text_for(name).encode(), mode=None, replace=False)
         lines.append(f"wrote {path}: this project's list is {name}")
