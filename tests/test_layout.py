@@ -68,6 +68,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "punchlistd.repair": ("punchlistd", "punchlist_schemas"),
     "punchlistd.report": ("punchlistd", "punchlist_schemas"),
     "punchlistd.run": ("punchlistd", "punchlist_schemas"),
+    "punchlistd.status_file": ("punchlist_schemas.system",),
     "punchlistd.__main__": ("punchlistd", "punchlist_schemas"),
 }
 """Room → what of ours it may import. A module's room is the longest of these that its name begins with."""

@@ -9,7 +9,7 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 
 _DIRECTORY = re.compile(r"(verify|read-only)-[a-z0-9_]{8}")
 """What `punch daemon verify` makes in the data directory, and a daemon that only reads beside its socket."""
@@ -37,20 +37,20 @@ def remove(data_dir: str, runtime_dir: str) -> list[str]:
     """
     removed: list[str] = []
     for place in (data_dir, runtime_dir):
-        for path in _matching(place, _DIRECTORY):
+        for path in _matching(place, _DIRECTORY.fullmatch):
             with contextlib.suppress(OSError), held(path):
                 shutil.rmtree(path)
                 removed.append(path)
     for place in (data_dir, os.path.join(data_dir, "backups")):
-        for path in _matching(place, _UNFINISHED):
+        for path in _matching(place, _UNFINISHED.fullmatch):
             with contextlib.suppress(OSError):
                 os.unlink(path)
                 removed.append(path)
     return removed
 
 
-def _matching(place: str, form: re.Pattern[str]) -> Iterable[str]:
+def _matching(place: str, is_ours: Callable[[str], object]) -> Iterable[str]:
     try:
-        return [os.path.join(place, name) for name in os.listdir(place) if form.fullmatch(name)]
+        return [os.path.join(place, name) for name in os.listdir(place) if is_ours(name)]
     except OSError:
         return []

@@ -7,6 +7,8 @@ import os
 import anyio
 import anyio.to_thread
 
+from punchlist_schemas.system.atomic import atomic_write
+
 logger = logging.getLogger(__name__)
 
 PAUSE_S = 0.1
@@ -50,19 +52,12 @@ class StatusFile:
                 await anyio.to_thread.run_sync(self._remove)
 
     def _write(self, line: str) -> None:
-        temporary = f"{self._path}.{os.getpid()}"
         try:
-            with open(temporary, "w", encoding="ascii") as file:
-                file.write(line + "\n")
-                written = os.fstat(file.fileno())
-            os.replace(temporary, self._path)
-            self._written = written
+            self._written = atomic_write(self._path, line.encode() + b"\n")
         except OSError as error:  # a full disk must not stop the daemon: the line is a convenience
             logger.warning("%s could not be written: %s", self._path, error.strerror)
 
     def _remove(self) -> None:
-        with contextlib.suppress(OSError):
-            os.unlink(f"{self._path}.{os.getpid()}")
         with contextlib.suppress(OSError):
             if self._written is not None and os.path.samestat(os.lstat(self._path), self._written):
                 os.unlink(self._path)  # not one that a daemon after us wrote

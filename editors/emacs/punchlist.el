@@ -40,7 +40,9 @@
     ("completed" "x" punchlist-finished) ("failed" "✗" punchlist-failed))
   "Status, its box as in the Markdown files that punch writes, and its face.")
 
-(defconst punchlist--place "[[:alnum:]~][[:alnum:]._/~+@-]*:[0-9]+" "PATH:LINE, as titles name places.")
+(defconst punchlist--place "[[:alnum:]~][[:alnum:]._/~+@-]\\{0,254\\}:[0-9]+"
+  "PATH:LINE, as titles name places.
+The length is limited, since a long word is searched from each of its letters.")
 
 (defvar-local punchlist--list nil "The list that this buffer shows.")
 (defvar-local punchlist--lines [] "What stands in each line: (ID . DEPTH); of a long list a part at first.")

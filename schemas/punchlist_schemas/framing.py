@@ -23,7 +23,7 @@ _HTTP_VERBS = tuple(
     for verb in (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"PATCH", b"TRACE", b"CONNECT", b"PRI")
 )
 _LONGEST_VERB = max(map(len, _HTTP_VERBS))
-_HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*", re.DOTALL)
+_HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):(.*)", re.DOTALL)
 _LENGTH = re.compile(rb"[0-9]+")
 
 _NOT_HTTP = Rejection(
@@ -201,6 +201,7 @@ class Framer:
             return
         if self._length is not None:
             raise FramingError(Rejection("parse_error", "The Content-Length header is given twice."))
+        value = value.strip(b" \t")
         if not _LENGTH.fullmatch(value):
             raise FramingError(Rejection("parse_error", "Content-Length must be a decimal count of bytes."))
         length = min(int(value), MAX_INTEGER)

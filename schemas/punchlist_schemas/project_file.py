@@ -56,6 +56,8 @@ def read(path: str) -> str:
         text = small_file(path).decode("utf-8")
     except (OSError, UnicodeError) as error:
         raise _unreadable(path, getattr(error, "strerror", None) or "not UTF-8") from error
+    if not text.strip():
+        raise _unreadable(path, "the file is empty")
     name = _plain(text)
     if name is None:
         name = _parsed(path, text)
@@ -125,4 +127,6 @@ def _parsed(path: str, text: str) -> object:
 
 
 def _unreadable(path: str, reason: str) -> DirectoryError:
-    return DirectoryError(f"{path}: {reason}", "correct the file, or name a list: punch -c NAME")
+    return DirectoryError(
+        f"{path}: {reason}", "correct the file, or remove it and run punch init; without it: punch -c NAME"
+    )

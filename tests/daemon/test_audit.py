@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -17,7 +18,9 @@ from punchlist_testing.engine import Peer
 from punchlist_testing.store import damaged_log
 from punchlistd.__main__ import main
 from punchlistd.lock import DataLock
+from punchlistd.store import schema
 from punchlistd.store.lines import checksum
+from punchlistd.store.port import LogUnusable
 from punchlistd.store.schema import connect
 
 Program = Callable[..., tuple[int, Any]]
@@ -235,6 +238,70 @@ def test_nothing_is_restored_while_a_daemon_runs(program: Program, log: Path, tm
         code, report = program("--restore", str(log), "--data-dir", str(tmp_path / "data"))
     assert (code, report["error"]) == (75, "in_use")
     assert os.listdir(tmp_path / "data") == ["lock"]
+
+
+ACCEPTED = ("ANALYZE",)
+REJECTED = (
+    "CREATE TABLE extra(a)",
+    "CREATE VIEW extra AS SELECT 1",
+    "CREATE INDEX extra ON log(sum)",
+    "CREATE TRIGGER extra AFTER INSERT ON log BEGIN SELECT 1; END",
+    "ALTER TABLE sessions RENAME COLUMN session TO name",
+    "DROP INDEX users",
+    "DROP TABLE keys",
+    "DELETE FROM meta WHERE name = 'indexed'",
+    "UPDATE meta SET value = 7 WHERE name = 'epoch'",
+    "PRAGMA user_version = 99",
+)
+
+
+@pytest.mark.parametrize("statement", [*ACCEPTED, *REJECTED])
+async def test_a_backup_is_restored_if_a_daemon_starts_on_it(
+    program: Program, log: Path, tmp_path: Path, statement: str
+) -> None:
+    def change() -> None:
+        with closing(connect(str(log), "rw")) as connection:
+            connection.execute(statement)
+
+    await anyio.to_thread.run_sync(change)
+    served = tmp_path / "served"
+    await anyio.Path(served / "data").mkdir(mode=0o700, parents=True)
+    await anyio.to_thread.run_sync(shutil.copyfile, log, served / "data" / "log.db")
+    starts = True
+    try:
+        async with running_daemon(served):
+            pass
+    except* LogUnusable:
+        starts = False
+    assert starts == (statement in ACCEPTED)
+    restored = ("--restore", str(log), "--data-dir", str(tmp_path / "data"))
+    code, report = await anyio.to_thread.run_sync(program, *restored)
+    assert (code == 0) == starts, report
+    assert ("log.db" in os.listdir(tmp_path / "data")) == starts
+    assert (await anyio.to_thread.run_sync(program, "--verify", str(log)))[0] == code
+
+
+def test_statistics_with_names_of_lists_are_rejected(program: Program, log: Path) -> None:
+    with closing(connect(str(log), "rw")) as connection:
+        connection.execute("CREATE TABLE extra(a)")
+        connection.execute("PRAGMA writable_schema = ON")
+        statistics = "sqlite_stat4", "sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"
+        connection.execute("UPDATE sqlite_schema SET name = ?, tbl_name = ?, sql = ? WHERE name = 'extra'", statistics)
+    code, report = program("--verify", str(log))
+    assert code == 78 and "the table sqlite_stat4" in report["message"]
+
+
+def test_a_backup_that_can_not_be_upgraded_is_taken_out_again(
+    program: Program, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = ("--data-dir", str(tmp_path / "data"))
+    assert program("--restore", str(log), *place)[0] == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()}
+    monkeypatch.setattr(schema, "UPGRADES", (("ALTER TABLE nothing ADD COLUMN extra",),))
+    code, report = program("--restore", str(log), *place, "--aside", str(tmp_path / "data" / "aside-1"))
+    assert code == 78, report
+    after = {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()}
+    assert {**after, **before} == after and set(after) - set(before) == {"log.db.v1.backup"}
 
 
 async def test_an_unsound_backup_is_not_put_in_place(program: Program, tmp_path: Path) -> None:

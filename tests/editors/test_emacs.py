@@ -292,6 +292,13 @@ def test_places_in_titles_are_buttons(emacs: Editor, plan: Any, tmp_path: Path) 
     assert emacs.eval("(list (file-name-nondirectory buffer-file-name) (line-number-at-pos))") == ["a.py", 2]
 
 
+def test_a_long_word_names_places_without_delay(emacs: Editor) -> None:
+    search = (
+        "(let ((began (float-time))) (string-match punchlist--place (make-string 100000 ?a)) (- (float-time) began))"
+    )
+    assert emacs.eval(search) < 10
+
+
 @pytest.mark.long
 def test_ten_thousand_tasks_are_drawn_in_slices_and_keys_work_meanwhile(emacs: Editor, plan: Any) -> None:
     for first in range(0, 10_000, 1000):

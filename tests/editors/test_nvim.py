@@ -585,6 +585,18 @@ def test_places_are_jumped_to_and_stand_in_the_quickfix_list(nvim: Editor, plan:
     assert plan.get("4").links[0].to.endswith("src/a.txt:2")
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "require('punchlist.links').places(('a'):rep(200000))",
+        "require('punchlist.text').read('[ ] a' .. (' '):rep(200000) .. 'b')",
+        "require('punchlist.text').read('[ ] a  !high' .. (' '):rep(200000) .. '<')",
+    ],
+)
+def test_long_runs_are_read_without_delay(nvim: Editor, call: str) -> None:
+    assert nvim.lua(f"local began = os.clock(); {call}; return os.clock() - began") < 2
+
+
 def test_a_daemon_that_comes_goes_and_comes_back_loses_nothing(tmp_path: Path) -> None:
     process = Spawned(tmp_path)
     try:

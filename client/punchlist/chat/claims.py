@@ -17,18 +17,18 @@ _CHANGED = (
 )
 _VERBS = r"(?:created?|adds?|completes?|marks?|deletes?|removes?|renames?|updates?|sets?)"
 _SUBJECT = (
-    r"(?:i|we|it|that|this|they|these|those|all|both|everything|the|your|task|tasks|#?\d+|\"[^\"]*\"|“[^”]*”|'[^']*')"
+    r"(?:i|we|it|that|this|they|these|those|all|both|everything|the|your|task|tasks|#?\d+|\"[^\"]*\"|“[^“”]*”|'[^']*')"
 )
 _CLAIMS = (
     rf"^(?:(?:ok|okay|sure|done|great|alright|all right|got it|certainly|of course|yes|good news)[,.!:—– -]+)*"
     rf"(?:(?:successfully|just|now) )?{_CHANGED}\b",
     rf"\b(?:i|we)(?:'ve|'d| have| had)?(?: just| now| also| already| successfully| then)* {_CHANGED}\b",
-    rf"\b{_SUBJECT}\b[^.?!]*?\b(?:has|have|is|are|was|were|been|got|'s|'ve)(?: now| just| already| successfully"
+    rf"\b{_SUBJECT}\b[^.?!]{{0,400}}?\b(?:has|have|is|are|was|were|been|got|'s|'ve)(?: now| just| already| successfully"
     rf"| all| been)* "
     rf"{_CHANGED}\b",
     r"^(?:all )?done\b",
     r"\b(?:it|that|this)(?:'s| is| has been) (?:all )?(?:done|taken care of|gone)\b",
-    r"\b(?:task|tasks|list|it|they|everything)\b[^.?!]*\b(?:is|are) (?:now )?(?:gone|done|empty|complete)\b",
+    r"\b(?:task|tasks|list|it|they|everything)\b[^.?!]{0,400}\b(?:is|are) (?:now )?(?:gone|done|empty|complete)\b",
     rf"\bsuccessfully {_VERBS}",
     r"\bi(?:'m| am) (?:now )?(?:creating|adding|completing|marking|deleting|removing|renaming|updating)\b",
     r"\b(?:your|the) (?:task |to-?do )?list (?:now )?(?:has|contains|includes|is)\b",
@@ -53,7 +53,7 @@ _COUNT = re.compile(
 _HERE = re.compile(
     r"\b(?:here(?:'s| is| are) (?:your|the) (?:\w+ )?(?:tasks?|list|to-?dos?)|your (?:\w+ )?(?:tasks"
     r"|to-?dos)(?: \w+)? (?:are|is)\b)"
-    r"|^\s*(?:[-*•☐☑✓●]|\d+[.)])\s+(?:#\d+|\[[ x]\])",
+    r"|^[^\S\n]*+(?:[-*•☐☑✓●]|\d+[.)])\s+(?:#\d+|\[[ x]\])",
     re.I | re.M,
 )
 _EMPTY = re.compile(
@@ -63,7 +63,7 @@ _NUMBERS = {
     word: number
     for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
 } | {"no": 0}
-_ENDS = re.compile(r"(?<=[.!?])\s+|\n+|;\s+|,\s+but\s+|\s+but\s+", re.I)
+_ENDS = re.compile(r"(?<=[.!?])\s+|\n+|;\s+|,\s+but\s+|(?<![^\S\n])\s++but\s+", re.I)
 
 
 def untrue(text: str, done: Iterable[Done]) -> list[str]:
@@ -103,7 +103,7 @@ def _restates(sentence: str, read: list[Done]) -> bool:
     low = sentence.lower()
     if (
         not read
-        or re.search(rf"\b(?:i|we)(?:'ve| have)?\b.*{_CHANGED}", low)
+        or re.search(rf"\b(?:i|we)(?:'ve| have)?\b.{{0,400}}{_CHANGED}", low)
         or re.match(rf"(?:\w+[,.!] )?{_CHANGED}\b", low)
     ):
         return False

@@ -2,7 +2,7 @@
 
 import re
 
-from punchlist.chat.rules.reading import MOST, Intent
+from punchlist.chat.rules.reading import MOST, MOST_REQUESTS, Intent
 from punchlist.chat.rules.references import Item
 
 HELP = """You can say, for example:
@@ -39,6 +39,7 @@ _NEEDS = {
     "instead": "Nothing was changed. Say what to do instead, for example: delete 3.",
     "long": "Nothing was changed: the message has {length:,} characters, and the rules read at most {most:,}. Send it"
     " in parts, or put the tasks into a file and run: punch import FILE",
+    "many": f"Nothing was changed: a message makes at most {MOST_REQUESTS} requests. Send it in parts.",
 }
 _EMPTY = "There is no task on your list."
 _KINDS = {"pending": "open", "completed": "completed", "in_progress": "running"}

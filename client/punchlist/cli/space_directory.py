@@ -18,7 +18,7 @@ from punchlist.hosts.files import FileError, Raced, Replacement, read, replace_a
 _POSTGRES = "postgres.sql"
 _MOST_SERVERS = 9
 _NATS = ("nats.conf", *(f"nats-{number + 1}.conf" for number in range(_MOST_SERVERS)))
-_HOSTS = re.compile(rf"^\s*(?:#|--) {space_server.REACHED}: (.+)$", re.MULTILINE)
+_HOSTS = re.compile(rf"^[ \t]*(?:#|--) {space_server.REACHED}: (.+)$", re.MULTILINE)
 
 
 class Asked(NamedTuple):

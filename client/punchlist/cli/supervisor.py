@@ -12,6 +12,7 @@ from punchlist.starter import SUPERVISED
 from punchlist.sync_link import Caller
 from punchlist_schemas.rendezvous import stopped_path
 from punchlist_schemas.results import HelloResult
+from punchlist_schemas.system.atomic import atomic_write
 
 _MANAGER_S = 90
 _LEAVE_S = 30.0
@@ -75,7 +76,7 @@ def stop(target: Target, options: Options) -> int | None:
         with Caller(**{**options, "autostart": False}) as caller:
             pid = caller.open().pid
             supervised = listens(manager, target.socket)
-            _write_stopped_file(target.socket, SUPERVISED if supervised else "")
+            atomic_write(stopped_path(target.socket), (SUPERVISED if supervised else "").encode())
             if supervised:
                 manager.do("stop", SOCKET, SERVICE)
             else:
@@ -84,7 +85,7 @@ def stop(target: Target, options: Options) -> int | None:
         if not error.temporary:
             raise
         if os.path.isdir(os.path.dirname(target.socket)):
-            _write_stopped_file(target.socket, "")
+            atomic_write(stopped_path(target.socket), b"")
         return None
     deadline = time.monotonic() + _LEAVE_S
     while os.path.exists(target.socket):
@@ -103,12 +104,3 @@ def start(target: Target, options: Options) -> HelloResult:
     want(target.socket)
     with Caller(**{**options, "autostart": True}) as caller:
         return caller.open()
-
-
-def _write_stopped_file(socket: str, text: str) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    mark = os.open(stopped_path(socket), flags, 0o600)
-    try:
-        os.write(mark, text.encode())
-    finally:
-        os.close(mark)

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from punchlist.atomic import atomic_write
 from punchlist.hosts import jsonc, tomltable
 from punchlist.hosts.catalog import Edit, FileEdits, Host, Place
 from punchlist.hosts.files import FileError, Raced, Replacement, read, remove_empty, replace_all
 from punchlist.hosts.host_command import OwnCommand
 from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.system.atomic import atomic_write
 
 _ROUNDS = 20
 """How often a change is planned anew because a host wrote to its file meanwhile."""

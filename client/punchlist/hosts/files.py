@@ -10,9 +10,9 @@ import os
 import stat
 from typing import NamedTuple
 
-from punchlist.atomic import EXCHANGE, NO_REPLACE, PRIVATE, rename
+from punchlist.atomic import EXCHANGE, NO_REPLACE, rename
 from punchlist_schemas.rendezvous import make_directories
-from punchlist_schemas.system import os_calls
+from punchlist_schemas.system.atomic import PRIVATE, write_new
 
 MAX_BYTES = 16 << 20
 _UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
@@ -142,13 +142,8 @@ class _Staged:
             mode = stat.S_IMODE(status.st_mode)
         except FileNotFoundError:
             mode = PRIVATE
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            with open(os.open(name, flags, 0, dir_fd=self._folder), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fchmod(file.fileno(), mode)
-                os_calls.flush(file.fileno())
+            write_new(name, data, mode, folder=self._folder)
         except OSError as error:
             error.filename = self.what.path
             raise

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 _DECODER = json.JSONDecoder()
 _MAX_DEPTH = 100
 _SPACE = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*(?:.*?\*/|.*)", re.DOTALL)
 _TAIL = re.compile(r"(?:[ \t]*(?://[^\n]*|/\*.*?\*/))*", re.DOTALL)
 _NEXT_LINE = re.compile(r"[ \t\r]*\n")
 _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null")
@@ -190,7 +190,7 @@ def _dump(text: str, value: Any, indent: str) -> str:
 
 def _unit(text: str) -> str:
     """What one level of indentation is in this file."""
-    found = re.search(r"[\[{][^\n]*\n([ \t]+)\S", text)
+    found = re.search(r"[\[{][^\n\[{]*+\n([ \t]++)\S", text)
     return found[1] if found else "  "
 
 

@@ -4,9 +4,9 @@ import os
 import time
 
 from punchlist import plain_json
-from punchlist.atomic import atomic_write
 from punchlist.digest import sha256
 from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.system.atomic import atomic_write
 
 _KEEP_S = 30 * 86_400
 """A session that has not looked for so long, in seconds, is forgotten."""

@@ -17,10 +17,10 @@ import os
 import time
 
 from punchlist import plain_json
-from punchlist.atomic import atomic_write
 from punchlist.digest import sha256
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system import os_calls
+from punchlist_schemas.system.atomic import atomic_write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

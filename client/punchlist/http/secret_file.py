@@ -1,13 +1,13 @@
 """A secret that a client has to show or that signs what it shows, in a file that nobody else can read."""
 
+import contextlib
 import hmac
-import os
 import secrets
 from pathlib import Path
 
 from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.system.atomic import atomic_write
 
-_PRIVATE = 0o600
 _OTHERS = 0o077
 
 
@@ -28,7 +28,8 @@ class SecretFile:
         self._stamp: tuple[int, int] | None = None
         self._value = b""
         if not self.path.exists():
-            self._write(os.O_EXCL, self.path)
+            with contextlib.suppress(FileExistsError):  # another process has just made it
+                self._write(replace=False)
 
     @property
     def value(self) -> bytes:
@@ -51,12 +52,8 @@ class SecretFile:
 
     def rotate(self) -> None:
         """Put a fresh secret in its place: what the old one signed counts no more."""
-        fresh = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-        fresh.unlink(missing_ok=True)
-        self._write(os.O_EXCL, fresh)
-        fresh.replace(self.path)
+        self._write(replace=True)
 
-    def _write(self, flag: int, path: Path) -> None:
-        make_directories(str(path.parent))
-        with open(os.open(path, os.O_CREAT | flag | os.O_WRONLY, _PRIVATE), "w") as file:
-            file.write(secrets.token_urlsafe(32) + "\n")
+    def _write(self, *, replace: bool) -> None:
+        make_directories(str(self.path.parent))
+        atomic_write(str(self.path), secrets.token_urlsafe(32).encode() + b"\n", replace=replace)

@@ -54,7 +54,9 @@ _ELEMENTS: tuple[tuple[frozenset[str], str], ...] = (
 """Members that an object of a list or of a line has → its form; the first row that fits decides."""
 
 _EVENT = frozenset(("seq", "version"))
-_LIST = re.compile(r"(?:#.*\n|[^\n]*:[ \t]*\n|\s)*(?:[-*+]|\d{1,9}[.)])[ \t]")
+_LIST = re.compile(
+    r"(?:[^\S\n]*+(?!(?:[-*+]|\d{1,9}[.)])[ \t])(?:#.*|[^\n]*:[ \t]*)?\n)*+[^\S\n]*+(?:[-*+]|\d{1,9}[.)])[ \t]"
+)
 """A text that begins with a list, perhaps below a heading or a line that ends in a colon."""
 
 

@@ -30,12 +30,12 @@ BOXES: dict[str, dict[str, Any]] = {
 """What a box says of its task."""
 
 _OBVIOUS = frozenset(" xX/=✗")
-_KIRO = re.compile(r"^\s*- _Requirements: ", re.MULTILINE)
+_KIRO = re.compile(r"^[^\S\n]*+- _Requirements: ", re.MULTILINE)
 """In Kiro's task lists `[-]` is in progress; elsewhere it is cancelled."""
 
 BOX_OF = {"pending": " ", "completed": "x", "in_progress": "/", "paused": "=", "failed": "✗"}
-EXTRAS = re.compile(r"[ \t]*<!-- punchlist: (?P<json>\{[^<]*\}) -->[ \t]*$")
-"""What `write` puts behind a title."""
+EXTRAS = re.compile(r"<!-- punchlist: (?P<json>\{[^<]*\}) -->[ \t]*$")
+"""What `write` puts behind a title and a space."""
 
 _SAME = (
     *(
@@ -142,6 +142,12 @@ def _extras_in(text: str, name: str, line: int) -> dict[str, Any]:
     if not all(isinstance(one, str) for member in ("blocked_by", "labels", "notes") for one in members.get(member, [])):
         raise FormatError("the punchlist comment has a list of something else than words", name, line)
     return members
+
+
+def without_extras(title: str) -> str:
+    """Return a title without what `write` puts behind it."""
+    match = EXTRAS.search(title)
+    return title[: match.start()].rstrip(" \t") if match else title
 
 
 def write(tasks: Iterable[dict[str, Any]], depths: Sequence[int]) -> str:

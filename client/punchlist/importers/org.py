@@ -13,14 +13,15 @@ _HEADING = re.compile(r"^(\*+)\s+(.*)$")
 _KEYWORDS = re.compile(r"^#\+(?:SEQ_|TYP_)?TODO:\s*(.*)$", re.IGNORECASE)
 _BOX = re.compile(r"^(\s*)(?:[-+*]|\d+[.)])\s+(?:\[@\d+\]\s*)?\[([ xX-])\]\s*(.*)$")
 _PRIORITY = re.compile(r"^\[#([A-Za-z0-9]+)\]\s*")
-_TAGS = re.compile(r"\s+:([\w@#%:]+):\s*$")
-_COOKIE = re.compile(r"\s*\[\d*(?:/\d*|%)\]")
+_TAGS = re.compile(r"(?<!\s)\s++:([\w@#%:]+):\s*$")
+_COOKIE = re.compile(r"(?<!\s)\s*+\[\d*(?:/\d*|%)\]")
 _PLANNED = re.compile(
-    r"(SCHEDULED|DEADLINE|CLOSED):\s*[<\[](\d{4}-\d\d-\d\d)(?:\s+[^\W\d]\S*)?(?:\s+(\d\d?:\d\d))?([^>\]]*)[>\]]"
+    r"(SCHEDULED|DEADLINE|CLOSED):\s*+[<\[](\d{4}-\d\d-\d\d)(?:\s++[^\W\d][^\s<>\[\]]*+)?(?:\s++(\d\d?:\d\d))?"
+    r"([^<>\[\]]*)[>\]]"
 )
 _DRAWER = re.compile(r"^\s*:([\w-]+):\s*$")
 _PROPERTY = re.compile(r"^\s*:([\w-]+):\s+(.*)$")
-_LINK = re.compile(r"\[\[([^\]]+)\](?:\[([^\]]+)\])?\]")
+_LINK = re.compile(r"\[\[([^\[\]]+)\](?:\[([^\[\]]+)\])?\]")
 _STATUSES = {
     **dict.fromkeys(("TODO", "NEXT", "PROJ", "PROJECT", "TASK", "BUG", "SOMEDAY", "MAYBE", "IDEA", "FIXME"), "pending"),
     **dict.fromkeys(("STARTED", "STRT", "DOING", "INPROGRESS", "IN-PROGRESS", "ACTIVE", "REVIEW"), "in_progress"),
@@ -123,7 +124,7 @@ def _headings(draft: Draft, document: Document) -> list[_Heading]:
 
 def _declared(text: str, known: dict[str, str]) -> dict[str, str]:
     """`TODO NEXT | DONE DROPPED`: behind the bar, or the last one, is the end of work."""
-    names = [re.sub(r"\(.*\)", "", name) for name in text.split()]
+    names = [name.partition("(")[0] for name in text.split()]
     bar = names.index("|") if "|" in names else len(names) - 1
     states = {name: "pending" for name in names[:bar]} | {name: "completed" for name in names[bar:]}
     return {name: known.get(name.upper(), state) for name, state in states.items() if name != "|"}

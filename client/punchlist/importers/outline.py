@@ -18,7 +18,7 @@ BOX_LINE = re.compile(
 )
 """A whole line with a box: what stands before it, in it and behind it."""
 
-ANY_BOX = re.compile(r"^[ \t>|]*(?:[-*+]|\d{1,9}[.)])?[ \t|]*\[[^\]\n]\](?:[ \t\u00a0]|$)", re.MULTILINE)
+ANY_BOX = re.compile(r"^[ \t>|]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t|]*+)?\[[^\]\n]\](?:[ \t\u00a0]|$)", re.MULTILINE)
 """What looks like a box, wherever it stands."""
 
 _TIGHT = re.compile(r"^([ \t]*(?:[-*+]|\d{1,9}[.)]))(?=\[[^\]\n]\][ \t])", re.MULTILINE)

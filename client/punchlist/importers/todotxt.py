@@ -11,9 +11,8 @@ _DATE = r"\d{4}-\d{1,2}-\d{1,2}"
 _HEAD = re.compile(rf"^(?:(x|X) (?:({_DATE}) )?)?(?:\(([A-Z])\) )?(?:({_DATE}) )?(.*)$")
 _PAIR = re.compile(r"(?<!\S)([A-Za-z][\w-]*):(?!//)(\S+)")
 _WORD = re.compile(r"(?<!\S)[+@]\S*\w\S*")
-_TRAILING = re.compile(r"(?:\s+[+@]\S*\w\S*)+\s*$")
 _BULLET = re.compile(r"^[-*+] ")
-_BOX = re.compile(r"\s+\[([ xX]?)\]$")
+_BOX = re.compile(r"(?<!\s)\s++\[([ xX]?)\]$")
 """Some write what is done behind it."""
 
 _SAYS = re.compile(r"\w")
@@ -24,6 +23,14 @@ _LIKE = re.compile(rf"^(?:x {_DATE}|\([A-Z]\) )|\s\+\w|\s@\w+(?:\s|$)|\s(?:due|t
 
 def _unless_known(pair: re.Match[str]) -> str:
     return "" if pair[1] in _KNOWN else pair[0]
+
+
+def _without_labels(title: str) -> str:
+    """Return a title without the projects and contexts at its end."""
+    words = title.split()
+    while words and words[-1].startswith(("+", "@")) and _SAYS.search(words[-1]):
+        words.pop()
+    return " ".join(words)
 
 
 def is_like(text: str) -> bool:
@@ -56,7 +63,7 @@ def read(documents: Sequence[Document]) -> Draft:
         title = _PAIR.sub(_unless_known, rest)
         letter = letter or pairs.get("pri", "")
         item = draft.add(
-            _TRAILING.sub("", f" {title}") or title,
+            _without_labels(title) or title,
             key=pairs.get("id", ""),
             line=line,
             status="completed" if done else "pending",

@@ -32,8 +32,8 @@ _PRIORITIES = {
 _PRIORITY = {word: priority for priority, words in _PRIORITIES.items() for word in words.split()}
 _SEPARATORS = re.compile(r"[\s\-_/]+")
 _DURATION = re.compile(
-    r"-?P?(?:(\d+(?:\.\d+)?)\s*w)?\s*(?:(\d+(?:\.\d+)?)\s*d)?\s*T?(?:(\d+(?:\.\d+)?)\s*h)?"
-    r"\s*(?:(\d+(?:\.\d+)?)\s*m(?:in)?)?\s*(?:(\d+(?:\.\d+)?)\s*s)?",
+    r"-?P?(?:(\d+(?:\.\d+)?)\s*+w)?\s*+(?:(\d+(?:\.\d+)?)\s*+d)?\s*+T?(?:(\d+(?:\.\d+)?)\s*+h)?"
+    r"\s*+(?:(\d+(?:\.\d+)?)\s*+m(?:in)?)?\s*+(?:(\d+(?:\.\d+)?)\s*+s)?",
     re.IGNORECASE,
 )
 _PART_MS = (604_800_000, 86_400_000, 3_600_000, 60_000, 1_000)
@@ -55,7 +55,7 @@ _FORMS = (
 )
 """Dates that ISO 8601 does not know; with the month first where both would do."""
 
-_ZONE_NAME = re.compile(r"\s+\([^()]*\)$")
+_ZONE_NAME = re.compile(r"(?<!\s)\s++\([^()]*\)$")
 """What JavaScript writes behind a time."""
 
 Members = dict[str, Any]

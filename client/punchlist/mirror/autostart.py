@@ -5,7 +5,7 @@ import os
 import sys
 
 from punchlist import plain_json
-from punchlist.atomic import PRIVATE
+from punchlist_schemas.system.atomic import PRIVATE
 
 IDLE_S = 3_600
 """A mirror that a hook started ends when nothing has changed for this many seconds. The next hook starts another."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from punchlist.atomic import EXCHANGE, NO_REPLACE, rename
-from punchlist_schemas.system import os_calls
+from punchlist_schemas.system.atomic import PRIVATE, write_new
 
 T = TypeVar("T")
 
@@ -171,7 +171,7 @@ class Folder:
 
         def save(folder: int) -> None:
             try:
-                _write(folder, name, data, 0o600)
+                write_new(name, data, PRIVATE, folder=folder)
             except FileExistsError:
                 return
 
@@ -238,7 +238,7 @@ def _replace(folder: int, name: str, data: bytes) -> bytes | None:
     beside = _beside(name)
     _unlink(folder, beside)
     try:
-        _write(folder, beside, data, _mode(folder, name))
+        write_new(beside, data, _mode(folder, name), folder=folder)
         is_displaced = _exchanged(folder, beside, name)
     except BaseException:
         _unlink(folder, beside)
@@ -266,17 +266,8 @@ def _renamed(folder: int, beside: str, name: str) -> bool:
     present = _read(folder, name)
     os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
     if present is not None:
-        _write(folder, beside, present, 0o600)
+        write_new(beside, present, PRIVATE, folder=folder)
     return present is not None
-
-
-def _write(folder: int, name: str, data: bytes, mode: int) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(name, flags, mode, dir_fd=folder), "wb") as file:
-        file.write(data)
-        file.flush()
-        os_calls.flush(file.fileno())
-        os.fchmod(file.fileno(), mode)
 
 
 def _mode(folder: int, name: str) -> int:

@@ -16,7 +16,6 @@ from anyio.to_thread import run_sync
 
 from punchlist import project
 from punchlist.aio import AsyncClient
-from punchlist.atomic import atomic_write
 from punchlist.errors import NotFound, RequestRefused
 from punchlist.mirror.files import Folder, Trouble
 from punchlist.mirror.sessions import Session, own_list, project_of, session_of
@@ -24,6 +23,7 @@ from punchlist.taskfiles.claude import Claude
 from punchlist.taskfiles.file_format import Fields, Unreadable
 from punchlist.taskfiles.report import Problem, Report
 from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.system.atomic import atomic_write
 
 ORIGIN = "claude_code"
 """Key of a task's metadata that says which file it came from: `FOLDER/ID`."""

@@ -10,13 +10,13 @@ import os
 import shlex
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 from anyio.to_thread import run_sync
 
 from punchlist.aio import AsyncClient
-from punchlist.atomic import atomic_write
 from punchlist.errors import RequestRefused
 from punchlist.importers import markdown
 from punchlist.importers.document import Document, decoded
@@ -26,10 +26,14 @@ from punchlist.importers.wrong import FormatError
 from punchlist.mirror.plan_text import Known, Proposal, entries_of, proposed, rewritten, status_of, title_of
 from punchlist.taskfiles.report import Problem, Report
 from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.system.atomic import atomic_write
 from punchlist_schemas.things import Task
 
 SETTLED_S = 0.3
 """A file that was written to is read once it has been left alone for this long, in seconds."""
+
+MAX_BYTES = 1 << 20
+"""Largest plan, in bytes. Parsing that many takes about two seconds, for which the end of the mirror waits."""
 
 _ROUNDS = 20
 _MOST_DELETED = 3
@@ -86,18 +90,17 @@ class PlanFile:
 
     async def _sync_once(self) -> bool:
         """One try; whether file and list are the same now."""
-        data = await run_sync(_settled, self._path)
-        document = decoded(data, self._path)
+        # What reads or writes a long text is done in a thread: the loop has signals and other files to see to.
+        data, document, entries = await run_sync(_read, self._path)
         epoch = (await self._client.open()).epoch
         state = await run_sync(self._load, epoch)
         if state is None:
-            await self._begin(document)
+            await self._begin(document, entries)
             tasks = list(await self._list.list())
-            state = _first_state(self._conversation, epoch, document, tasks)
+            state = await run_sync(_first_state, self._conversation, epoch, document.text, entries, tasks)
         tasks = list(await self._list.list())
         present = {task.id: _plain(task) for task in tasks}
-        entries = entries_of(document.text).entries
-        proposal = proposed(state.entries, entries, present)
+        proposal = await run_sync(proposed, state.entries, entries, present)
         held = sum(1 for one in state.entries if one.task)
         if len(proposal.deleted) > _MOST_DELETED and len(proposal.deleted) * 2 > held:
             missing = f"{len(proposal.deleted)} of {held} tasks are missing in the file, so it is left alone"
@@ -108,27 +111,25 @@ class PlanFile:
         present = {task.id: _plain(task) for task in tasks}
         names = [added.get(index, task) for index, task in enumerate(proposal.tasks)]
         known = _by_task(state.entries, names, entries, added)
-        text = rewritten(document.text, names, known, present)
+        text = await run_sync(rewritten, document.text, names, known, present)
         if not await run_sync(self._write, data, document, text):
             return False
-        after = entries_of(text).entries
-        placed = _placed(after, entries, names, present)
-        fresh = [_known(entry, task, present) for entry, task in zip(after, placed, strict=True)]
+        fresh = await run_sync(_known_in, text, entries, names, present)
         await run_sync(self._save, _State(self._conversation, epoch, text, fresh))
         self._report.clear(self._path, "trouble", "corrupt", "kept", *(() if proposal.conflicts else ("conflict",)))
         if proposal.conflicts:
             self._report_problem("conflict", "; ".join(proposal.conflicts[:20]))
         return True
 
-    async def _begin(self, document: Document) -> None:
+    async def _begin(self, document: Document, entries: Sequence[Entry]) -> None:
         """The first time, the file's tasks are imported: those that the list has keep their status."""
-        if not entries_of(document.text).entries:
+        if not entries:
             return
-        draft = markdown.read([document])
+        draft = await run_sync(markdown.read, [document])
         for _ in range(_ROUNDS):
             listed = await self._list.list()
             present = [msgspec.to_builtins(task) for task in listed]
-            found = compare(draft, present, now=round(time.time() * 1000))
+            found = await run_sync(partial(compare, draft, present, now=round(time.time() * 1000)))
             if not found.call:
                 return
             await self._call("task.add_many", tasks=found.call, expect_version=listed.version)
@@ -218,11 +219,28 @@ def _trouble_text(error: FormatError | OSError) -> str:
     return str(error) if isinstance(error, FormatError) else error.strerror or str(error)
 
 
+def _read(path: str) -> tuple[bytes, Document, list[Entry]]:
+    """Return a file's bytes, its text and its entries."""
+    data = _settled(path)
+    document = decoded(data, path)
+    return data, document, entries_of(document.text).entries
+
+
 def _settled(path: str) -> bytes:
-    """The file's bytes once nobody has been writing to it for a moment."""
+    """The file's bytes once nobody has been writing to it for a moment.
+
+    Raises:
+        FormatError: It is longer than `MAX_BYTES`.
+    """
     deadline = time.monotonic() + 5
     while True:
         found = os.stat(path)
+        if found.st_size > MAX_BYTES:
+            raise FormatError(
+                f"it has {found.st_size:,} bytes, a mirrored plan at most {MAX_BYTES:,}; "
+                f"split it, or import it once: punch import {shlex.quote(path)}",
+                path,
+            )
         age = time.time() - found.st_mtime
         if not -1 < age < SETTLED_S or time.monotonic() > deadline:
             with open(path, "rb") as file:
@@ -241,7 +259,7 @@ def _known(entry: Entry, task: str, present: dict[str, dict[str, Any]]) -> Known
     )
 
 
-def _first_state(conversation: str, epoch: str, document: Document, tasks: Sequence[Task]) -> _State:
+def _first_state(conversation: str, epoch: str, text: str, entries: Sequence[Entry], tasks: Sequence[Task]) -> _State:
     """Which task each entry is, once all of them are in the list; what the file says of a status is nobody's yet."""
     titles: dict[tuple[str, str], list[str]] = {}
     by_id = {task.id: task for task in tasks}
@@ -250,7 +268,6 @@ def _first_state(conversation: str, epoch: str, document: Document, tasks: Seque
         titles.setdefault((task.title, "\0"), []).append(task.id)
     taken: set[str] = set()
     known: list[Known] = []
-    entries = entries_of(document.text).entries
     for entry in entries:
         above = title_of(entries[entry.above]) if entry.above >= 0 else ""
         found = [*titles.get((title_of(entry), above), ()), *titles.get((title_of(entry), "\0"), ())]
@@ -259,7 +276,7 @@ def _first_state(conversation: str, epoch: str, document: Document, tasks: Seque
         status = status_of(entry.box)
         title = by_id[task].title if task else ""
         known.append(Known(task, entry.title, entry.box, entry.description, title, status))
-    return _State(conversation, epoch, document.text, known)
+    return _State(conversation, epoch, text, known)
 
 
 def _by_task(
@@ -270,7 +287,16 @@ def _by_task(
     for index, task in added.items():
         entry = entries[index]
         found[task] = Known(task, entry.title, entry.box, entry.description, title_of(entry), status_of(entry.box))
-    return {task: one for task, one in found.items() if task in names}
+    wanted = set(names)
+    return {task: one for task, one in found.items() if task in wanted}
+
+
+def _known_in(
+    text: str, before: Sequence[Entry], names: Sequence[str], present: dict[str, dict[str, Any]]
+) -> list[Known]:
+    """What is known of the entries of the text that was written."""
+    after = entries_of(text).entries
+    return [_known(*pair, present) for pair in zip(after, _placed(after, before, names, present), strict=True)]
 
 
 def _placed(
@@ -278,7 +304,8 @@ def _placed(
 ) -> list[str]:
     """The task of each entry of the text that was written: those of before in their order, and the inserted ones."""
     waiting = [task for task in names]
-    missing = {task: now for task, now in present.items() if task not in set(names)}
+    named = set(names)
+    missing = {task: now for task, now in present.items() if task not in named}
     placed: list[str] = []
     position = 0
     for entry in after:

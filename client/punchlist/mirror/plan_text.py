@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from punchlist.importers.markdown import BOX_OF, BOXES, EXTRAS
+from punchlist.importers.markdown import BOX_OF, BOXES, without_extras
 from punchlist.importers.outline import BOX_LINE, Entry, Outline, outline
 from punchlist.text import clip, one_line
 
@@ -61,7 +61,7 @@ def entries_of(text: str) -> Outline:
 
 def title_of(entry: Entry | Known) -> str:
     """An entry's title as a task has it."""
-    return clip(one_line(EXTRAS.sub("", entry.title)), _TITLE)
+    return clip(one_line(without_extras(entry.title)), _TITLE)
 
 
 def status_of(box: str | None) -> str:
@@ -165,7 +165,7 @@ def rewritten(
 def _rewrite(lines: list[str], entry: Entry, then: Known, now: Mapping[str, Any], dropped: set[int]) -> None:
     line = lines[entry.line]
     if now["title"] != then.list_title and title_of(entry) != now["title"]:
-        first = EXTRAS.sub("", entry.title).split("\n", 1)[0]
+        first = without_extras(entry.title).split("\n", 1)[0]
         if entry.titled > 1:  # its title was wrapped
             dropped |= set(range(entry.line + 1, entry.line + entry.titled))
             first = line[line.find(first[:20]) :]

@@ -16,7 +16,6 @@ from watchfiles import Change as FileChange
 from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 
 from punchlist.aio import AsyncClient
-from punchlist.atomic import PRIVATE
 from punchlist.errors import PunchlistError, RequestRefused
 from punchlist.mirror.sync import ListSync
 from punchlist.mirror.watching import DEBOUNCE_MS, RECONCILE_S, STEP_MS, inode_of
@@ -24,6 +23,7 @@ from punchlist.taskfiles.config import FORMS, Config, ConfigError, Entry
 from punchlist.taskfiles.report import Problem, Report
 from punchlist_schemas.events import ConversationDeleted
 from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.system.atomic import PRIVATE
 
 _BURST = 200
 """So many events of the disk at once count as a burst, after which some may be missing."""

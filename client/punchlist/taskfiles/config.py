@@ -5,11 +5,11 @@ from typing import Literal
 
 import msgspec
 
-from punchlist.atomic import atomic_write
 from punchlist.taskfiles.checklist import Checklist
 from punchlist.taskfiles.claude import Claude
 from punchlist.taskfiles.file_format import Form
 from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.system.atomic import atomic_write
 
 FormName = Literal["checklist", "claude"]
 FORMS: dict[FormName, Form] = {"checklist": Checklist(), "claude": Claude()}

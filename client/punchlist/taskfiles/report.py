@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from punchlist.atomic import atomic_write
 from punchlist.taskfiles.config import FORMS, Config, ConfigError, Entry
 from punchlist.taskfiles.file_format import Form, Unreadable
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system import os_calls
+from punchlist_schemas.system.atomic import atomic_write
 
 STATUS_NAME = "mirror-status.json"
 _MAX_PROBLEMS = 1_000

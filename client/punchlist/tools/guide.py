@@ -8,7 +8,7 @@ that names a tool which is not offered.
 import re
 from collections.abc import Iterator, Mapping
 
-_PIECES = re.compile(r"([\[<])([^\]>]*)[\]>]")
+_PIECES = re.compile(r"([\[<])([^\[\]<>]*)[\]>]")
 _TOOL = re.compile(r"\{(\w+)\}")
 
 

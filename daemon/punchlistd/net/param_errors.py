@@ -18,7 +18,7 @@ _PATH = re.compile(r" - at `\$(?P<path>[^`]*)`$")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 _EXPECTED = re.compile(r"Expected (?P<expected>.*?)(?:, got `(?P<got>[^`]*)`)?", re.DOTALL)
-_STEP = re.compile(r"\.([A-Za-z_]+)|\[[^\]]*\]")
+_STEP = re.compile(r"\.([A-Za-z_]+)|\[[^\[\]]*\]")
 
 _PLAIN = (
     (r"\bstr of length <= (\d+)", r"at most \1 characters"),

@@ -13,8 +13,8 @@ from punchlistd.shared.link_refusals import read_private
 from punchlistd.shared.nats_refusals import Refused
 from punchlistd.shared.port import Garbled, Version
 
-_SEED = re.compile(r"^\s*(SU[A-Z2-7]{56})\s*$", re.MULTILINE)
-_TOKEN = re.compile(r"^\s*(eyJ[\w-]+\.[\w-]+\.[\w-]+)\s*$", re.MULTILINE)
+_SEED = re.compile(r"^[^\S\n]*+(SU[A-Z2-7]{56})[^\S\n]*+$", re.MULTILINE)
+_TOKEN = re.compile(r"^[^\S\n]*+(eyJ[\w-]+\.[\w-]+\.[\w-]+)[^\S\n]*+$", re.MULTILINE)
 
 
 _nkeys = cast(Any, nkeys)

@@ -4,7 +4,6 @@ Cheap to import, and free of any engine: a daemon that has no space reads nothin
 """
 
 import ipaddress
-import os
 import re
 import socket
 from collections.abc import Iterable, Mapping
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from punchlist_schemas.system import os_calls
+from punchlist_schemas.system.atomic import atomic_write
 from punchlistd.settings import Misconfigured
 
 FILE = "spaces.json"
@@ -122,22 +121,7 @@ def save(data_dir: str, spaces: Spaces) -> None:
     """
     path = f"{data_dir}/{FILE}"
     kept = msgspec.structs.replace(spaces, spaces=tuple(one for one in spaces.spaces if one.source == "file"))
-    beside = f"{path}.{os.getpid()}"
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
-            file.flush()
-            os_calls.flush(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
-    directory = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os_calls.flush(directory)
-    finally:
-        os.close(directory)
+    atomic_write(path, msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n", fsync=True)
 
 
 def checked_addresses(urls: Iterable[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Generator
 
-from punchlist_schemas.system import os_calls
+from punchlist_schemas.system.atomic import atomic_write
 from punchlistd.store.files import sync_directory
 from punchlistd.store.port import LogUnusable
 
@@ -20,8 +20,8 @@ def check_whole(data_dir: str) -> None:
     Raises:
         LogUnusable: Somebody was killed while they did that; the message says how to go on.
     """
-    with contextlib.suppress(FileNotFoundError), open(os.path.join(data_dir, _NOTE), encoding="utf-8") as note:
-        backup = note.read()
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(data_dir, _NOTE), "rb") as note:
+        backup = os.fsdecode(note.read())
         raise LogUnusable(
             f"{data_dir} is between two logs: putting {backup} in place was cut off. "
             f"Repeat it: punch daemon restore {backup}; the log from before is in a directory aside-… there"
@@ -43,29 +43,35 @@ def replacing(data_dir: str, aside: str | None, backup: str) -> Generator[None]:
     note = os.path.join(data_dir, _NOTE)
     was_cut_off = os.path.lexists(note)
     moved: list[tuple[str, str]] = []
+    here_before = _names(data_dir)
     if aside is not None:
         os.mkdir(aside, 0o700)
-        with open(note, "w", encoding="utf-8") as file:
-            file.write(backup)
-            file.flush()
-            os_calls.flush(file.fileno())
-        sync_directory(note)
     try:
-        for name in sorted(os.listdir(data_dir)) if aside is not None else ():
-            if name in _OWN or name.startswith(_DERIVED):
-                pair = os.path.join(data_dir, name), os.path.join(aside or "", name)
-                os.rename(*pair)
-                moved.append(pair)
-                sync_directory(pair[1])
+        if aside is not None:
+            atomic_write(note, os.fsencode(backup), fsync=True)
+        for name in sorted(here_before) if aside is not None else ():
+            pair = os.path.join(data_dir, name), os.path.join(aside or "", name)
+            os.rename(*pair)
+            moved.append(pair)
+            sync_directory(pair[1])
+        here_before = _names(data_dir)
         yield
     except BaseException:
+        for name in _names(data_dir) - here_before:
+            os.unlink(os.path.join(data_dir, name))
         for here, there in reversed(moved):
             os.rename(there, here)
         if aside is not None:
             os.rmdir(aside)
             if not was_cut_off:
-                os.unlink(note)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(note)
         raise
     with contextlib.suppress(FileNotFoundError):
         os.unlink(note)
     sync_directory(note)
+
+
+def _names(data_dir: str) -> set[str]:
+    """Return the names of the log in a directory, and of all that belongs to it."""
+    return {name for name in os.listdir(data_dir) if name in _OWN or name.startswith(_DERIVED)}

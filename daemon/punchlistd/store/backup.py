@@ -17,6 +17,7 @@ import msgspec
 from punchlistd.store import schema
 from punchlistd.store.aside import replacing
 from punchlistd.store.files import FULL, discard, publish, size_of, write_ahead
+from punchlistd.store.opening import try_log
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import LogUnusable
 from punchlistd.store.verify import Problem, Report, verify_file
@@ -193,6 +194,8 @@ def _sound(path: str, name: str) -> Report:
 def restore(backup: str, data_dir: str, aside: str | None = None) -> Report:
     """Put a sound backup where a data directory has no log. The log goes on under a new epoch.
 
+    The log from before is back in its place if the backup can't be opened as a start of the daemon opens it.
+
     Args:
         backup: The backup.
         data_dir: The data directory.
@@ -200,6 +203,7 @@ def restore(backup: str, data_dir: str, aside: str | None = None) -> Report:
 
     Raises:
         BackupFailed: The backup is not sound, or is the log itself, or there is a log already.
+        LogUnusable: A start would reject the backup.
     """
     path = os.path.join(data_dir, LOG_NAME)
     if aside is None and (os.path.lexists(path) or size_of(write_ahead(path))):
@@ -222,6 +226,7 @@ def restore(backup: str, data_dir: str, aside: str | None = None) -> Report:
             report = _sound(unfinished, path)
             with replacing(data_dir, aside, backup):
                 publish(unfinished, path)
+                try_log(path)
         report.path = path
         return report
     finally:

@@ -14,6 +14,12 @@ from punchlistd.store.schema import build
 _HEADER = 32
 _FRAME = 24
 
+_STATISTICS = ("table", "sqlite_stat1", "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)")
+"""What ANALYZE adds: counts of rows for each of our tables. SQLite alone reads it, and only to choose between indexes.
+
+`sqlite_stat4`, which some builds add to it, is rejected: it holds names of lists, which erasing would leave there.
+"""
+
 
 def check_pages(path: str) -> None:
     """Look whether every page is in the file or was written ahead of it. Nothing is changed.
@@ -51,14 +57,20 @@ def check_schema(connection: sqlite3.Connection, path: str) -> None:
     """Compare what the file says of its tables and indexes with what they are.
 
     Raises:
-        LogUnusable: A name or a type is not the one that was written.
+        LogUnusable: A name or a type is not the one that was written, or something was added.
     """
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
         build(fresh)
-        listed = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
-        wrong = {*fresh.execute(listed)} ^ {*connection.execute(listed)}
-    if wrong:
-        name = min(str(row[1]) for row in wrong)
+        listed = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+        expected, found = {*fresh.execute(listed)}, {*connection.execute(listed)} - {_STATISTICS}
+    if found > expected:
+        kind, name, *_ = min(found - expected, key=lambda row: (row[3] is None, str(row)))
+        raise LogUnusable(
+            f"{path} holds the {kind} {name}, which punchlist did not make (DROP {str(kind).upper()} removes it); "
+            "write the log without it: punch daemon verify --repair"
+        )
+    if found != expected:
+        name = min(str(row[1]) for row in found ^ expected)
         raise LogUnusable(
             f"the definition of {name} in {path} is damaged; put a backup in its place: punch daemon restore"
         )

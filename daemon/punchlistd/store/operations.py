@@ -26,8 +26,8 @@ from punchlistd.store.files import (
 )
 from punchlistd.store.high_water_mark import ANY_SUM, HighWaterMark, twin_of
 from punchlistd.store.lines import checksum, join
-from punchlistd.store.port import Damaged, LogUnusable, Sealed, StorageFailed, StorageFull
-from punchlistd.store.schema import apply_settings
+from punchlistd.store.port import Damaged, Sealed, StorageFailed, StorageFull
+from punchlistd.store.schema import apply_settings, read_meta
 from punchlistd.store.unindexed import Unindexed
 
 CHECKPOINT_PAGES = 1000
@@ -96,8 +96,8 @@ class Operations:
         self.index_error = ""
         """Why the index can't be read, until it is built again."""
         self.surveyed = Surveyed()
-        self.epoch: str = self.meta("epoch", str)
-        self.indexed: int = self.meta("indexed", int)
+        self.epoch = read_meta(connection, path, "epoch", str)
+        self.indexed = read_meta(connection, path, "indexed", int)
         self.head: int = connection.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0]
         self.high_water_mark = HighWaterMark(beside(path, ".mark"))
         self.twin = twin_of(twin)
@@ -116,15 +116,6 @@ class Operations:
         """Bytes of what is written ahead that were laid out as zeros, if it did not grow so far by itself."""
 
     # Beginning and end
-
-    def meta(self, name: str, type_: type[T]) -> T:
-        """A value that belongs to the log as a whole."""
-        row = self.connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        if row is None or not isinstance(row[0], type_):
-            raise LogUnusable(
-                f"{self.path} does not say its {name}; run punch daemon verify, or put a backup in its place"
-            )
-        return row[0]
 
     def _compare_with_high_water_mark(self) -> tuple[int, int] | None:
         """Look whether something that was committed once is gone; then the log goes on under a new epoch.

@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import stat
 from collections.abc import Sequence
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 from urllib.parse import quote
 
 from punchlistd.store.files import KEPT_AHEAD, discard, publish, size_of, write_ahead
@@ -73,6 +73,8 @@ BUSY_S = 5.0
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 _HEADER = 100
 _MAGIC = b"SQLite format 3\0"
+
+T = TypeVar("T")
 
 
 def apply_settings(connection: sqlite3.Connection, settings: Sequence[tuple[str, str, str | int]] = SETTINGS) -> None:
@@ -174,6 +176,18 @@ def build(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {1 + len(UPGRADES)}")
     connection.execute("COMMIT")
+
+
+def read_meta(connection: sqlite3.Connection, path: str, name: str, type_: type[T]) -> T:
+    """Return a value that belongs to the log as a whole.
+
+    Raises:
+        LogUnusable: The log does not have it.
+    """
+    row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+    if row is None or not isinstance(row[0], type_):
+        raise LogUnusable(f"{path} does not say its {name}; repair it: punch daemon verify --repair")
+    return row[0]
 
 
 def upgrade(connection: sqlite3.Connection, path: str, upgrades: Sequence[Sequence[str]]) -> None:

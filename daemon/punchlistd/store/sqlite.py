@@ -16,13 +16,13 @@ import aiosqlite
 import anyio
 import anyio.to_thread
 
-from punchlistd.store import erase, index, index_recovery, integrity, reading, schema, survey
+from punchlistd.store import erase, index, index_recovery, reading, survey
 from punchlistd.store.backup import Copy, finish
-from punchlistd.store.filesystem import file_system_of, is_remote
+from punchlistd.store.filesystem import file_system_of
+from punchlistd.store.opening import open_log
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import (
     Loaded,
-    LogUnusable,
     Sealed,
     Snapshot,
     StorageFailed,
@@ -73,47 +73,6 @@ class DatabaseThread(aiosqlite.Connection):
 
         self.handed_over += 1
         return cast(T, await self._execute(counted))  # pyright: ignore[reportUnknownMemberType]
-
-
-def _unusable(path: str, error: Exception) -> LogUnusable:
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return LogUnusable(f"{path} is in use by another program; end that one first")
-    if isinstance(error, sqlite3.DatabaseError):
-        return LogUnusable(f"{path} can't be opened ({error}); run punch daemon verify, or put a backup in its place")
-    return LogUnusable(f"{path} can't be opened ({error}); allow it or choose another data directory")
-
-
-def open_log(
-    path: str,
-    *,
-    watch: Sequence[str] = (),
-    twin: str | None = None,
-    reserve_bytes: int = 0,
-    allow_network: bool = False,
-    file_system: Callable[[str], str] = file_system_of,
-) -> Operations:
-    """Open a log or make a new one, in the calling thread. See `SqliteLog.open`."""
-    kind = file_system(path)
-    if is_remote(kind) and not allow_network:
-        raise LogUnusable(f"{path} is on a network file system ({kind}), which can lose it; choose a local directory")
-    connection = None
-    try:
-        if not schema.identify(path, 1 + len(schema.UPGRADES)):
-            schema.create(path)
-        integrity.check_pages(path)
-        connection = schema.connect(path, "rw")
-        schema.apply_settings(connection)
-        schema.upgrade(connection, path, schema.UPGRADES)
-        integrity.check_schema(connection, path)
-        operations = Operations(connection, path, reserve_bytes, watch, twin)
-        reading.scan(operations, operations.indexed)
-        return operations
-    except BaseException as error:
-        if connection is not None:
-            connection.close()
-        if isinstance(error, sqlite3.Error | OSError):
-            raise _unusable(path, error) from error
-        raise
 
 
 class SqliteLog:

@@ -11,16 +11,16 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from itertools import starmap
-from typing import Any
 
 import msgspec
 
 from punchlistd.store.files import beside, size_of, write_ahead
 from punchlistd.store.high_water_mark import read_position
+from punchlistd.store.integrity import check_pages, check_schema
 from punchlistd.store.lines import ROW, Row, Salvage, salvage, split
 from punchlistd.store.port import LogUnusable, Stored, side_of
 from punchlistd.store.record import is_tombstone, key_hash, parse, verify
-from punchlistd.store.schema import UPGRADES, connect, identify
+from punchlistd.store.schema import UPGRADES, connect, identify, read_meta
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ def _nobody(_done: int) -> None:
 
 
 def verify_file(path: str, progress: Callable[[int], None] = _nobody) -> Report:
-    """Check every row, line, chain and group of a log that no daemon has open.
+    """Check all that a start checks, and every row, line, chain and group, of a log that no daemon has open.
 
     Args:
         path: The log.
@@ -60,7 +60,9 @@ def verify_file(path: str, progress: Callable[[int], None] = _nobody) -> Report:
     if not identify(path, 1 + len(UPGRADES)):
         raise LogUnusable(f"{path} is not there; name the log or the backup to look at")
     try:
+        check_pages(path)
         with opened(path) as connection:
+            check_schema(connection, path)
             report = _Check(path, connection, progress).run()
             noted = read_position(beside(path, ".mark"))
             if noted and noted.epoch == report.epoch and noted.seq > report.head:
@@ -122,15 +124,14 @@ class _Check:
 
     def run(self) -> Report:
         report = self._report
-        meta: dict[str, Any] = dict(self._connection.execute("SELECT name, value FROM meta").fetchall())
-        report.epoch = str(meta.get("epoch", ""))
+        report.epoch = read_meta(self._connection, report.path, "epoch", str)
+        self._indexed = read_meta(self._connection, report.path, "indexed", int)
         try:
             structure = self._connection.execute("PRAGMA quick_check").fetchone()[0]
         except sqlite3.DatabaseError as error:
             structure = str(error)
         if structure != "ok":
             self._problem("", 0, f"the file's structure is broken: {structure}")
-        self._indexed = meta.get("indexed", 0)
         for row in readable_rows(self._connection, lambda seq, reason: self._problem("", seq, reason)):
             last, first = row[0], row[1]
             if first != report.head + 1 or last < first:

@@ -5,14 +5,13 @@ import * as vscode from "vscode";
 import { type Desk, OWNER, change, complain, confirmed } from "./desk.ts";
 import { descriptionUri, detailsUri, historyUri, pastUri } from "./documents.ts";
 import type { TaskList } from "./model.ts";
-import { type Place, named, placesOf } from "./places.ts";
+import { type Place, named, placesOf, todoIn } from "./places.ts";
 import { label, plain, safe, stateOf, summary, withoutIcons } from "./text.ts";
 import type { Priority, Row, Status } from "./wire.ts";
 
 const CLAIM_MS = 2 * 60 * 60 * 1000;
 const PRIORITIES: Priority[] = ["low", "normal", "high", "urgent"];
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
-const TODO = /\b(?:TODO|FIXME|XXX)\b(?:\([^)]*\))?[:\s-]*(.+?)\s*(?:\*\/|-->)?\s*$/;
 
 /** Does something to one task of a list; what it is given is the text that a caller brought. */
 type OnTask = (desk: Desk, row: Row, list: TaskList, given?: string) => Promise<unknown>;
@@ -211,9 +210,6 @@ async function addHere(desk: Desk, list: TaskList): Promise<void> {
   const to = named(editor.document.uri.fsPath, line.lineNumber + 1, list.root);
   await change(desk, "task.add", { title, links: [{ kind: "path", to }] });
 }
-
-/** What a comment says that is to be done. */
-export const todoIn = (line: string): string | undefined => TODO.exec(line)?.[1];
 
 /** Let a person choose one of all lists, or name a new one. */
 export async function pickList(desk: Desk): Promise<void> {

@@ -2,10 +2,9 @@
 
 import * as path from "node:path";
 import * as vscode from "vscode";
-import { todoIn } from "./actions.ts";
 import type { Desk } from "./desk.ts";
 import type { Change, TaskList } from "./model.ts";
-import { mentions } from "./places.ts";
+import { mentions, todoIn } from "./places.ts";
 import { rowUri } from "./tree.ts";
 
 /** Colours of rows; all are dim while the daemon is away. */

@@ -11,6 +11,7 @@ export interface Place {
   line: number;
 }
 
+const TODO = /\b(?:TODO|FIXME|XXX)\b(?:\([^)]*\))?[:\s-]*(.+)$/;
 const MENTION = /(?<![\w.\-/~+@])([\w.\-/~+@]+):(\d{1,7})(?!\w)/g;
 
 function absolute(name: string, root: string | null): string | null {
@@ -45,3 +46,6 @@ export function named(file: string, line: number, root: string | null): string {
   const within = root && file.startsWith(root + path.sep);
   return `${within ? file.slice(root.length + 1) : file}:${line}`;
 }
+
+/** What a comment says that is to be done. */
+export const todoIn = (line: string): string | undefined => TODO.exec(line)?.[1]?.trimEnd().replace(/(?:\*\/|-->)$/, "").trimEnd() || undefined;

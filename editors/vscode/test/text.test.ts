@@ -5,7 +5,7 @@ import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
 import { test } from "node:test";
-import { mentions, named, placesOf } from "../src/places.ts";
+import { mentions, named, placesOf, todoIn } from "../src/places.ts";
 import { description, details, iconOf, label, plain, present, summary, withoutIcons } from "../src/text.ts";
 import type { Row, Status } from "../src/wire.ts";
 
@@ -51,9 +51,15 @@ test("places are found in texts and links, below the project and absolute", () =
   assert.deepEqual([named("/p/src/a.py", 3, "/p"), named("/q/a.py", 3, "/p")], ["src/a.py:3", "/q/a.py:3"]);
 });
 
+test("a comment says what is to be done", () => {
+  assert.deepEqual(["# TODO(ann): mend this ", "/* FIXME mend this */", "<!-- XXX - mend this -->"].map(todoIn), Array(3).fill("mend this"));
+  assert.deepEqual(["TODO", "// TODO:  ", "todo later", "/* TODO */"].map(todoIn), Array(4).fill(undefined));
+});
+
 test("a text made to slow down the search for places does not", () => {
   const began = process.cpuUsage().user;
   mentions("a/".repeat(100_000) + "a.".repeat(100_000), "/p");
+  todoIn(`// TODO a${" ".repeat(100_000)}b`);
   assert.ok(process.cpuUsage().user - began < 2_000_000);
 });
 

@@ -2,7 +2,7 @@
 
 `os_calls` is the module of the system that this process runs on. Nothing outside of this package may name what only
 one of them has (a test holds this). Both modules have the same functions; those of macOS use nothing that Linux lacks
-where the calls of both allow it, so that the tests run them here.
+where the calls of both allow it, so that the tests run them here. `atomic` writes files whole by these calls.
 """
 
 import sys

@@ -210,6 +210,20 @@ async def test_a_message_that_is_too_long_is_refused(four: Talk) -> None:
     assert await four.open() == TASKS
 
 
+async def test_too_many_requests_are_refused(four: Talk) -> None:
+    answer = await four.say("show my tasks; " * 60 + "complete 1")
+    assert answer["refused"] and answer["text"] == (
+        "Nothing was changed: a message makes at most 50 requests. Send it in parts."
+    )
+    assert await four.open() == TASKS
+
+
+async def test_forty_tasks_of_one_message_are_added(four: Talk) -> None:
+    """The time to read it must not double with each of them."""
+    answer = await four.say(", ".join(f"add task number {number}" for number in range(40)) + " and complete 1")
+    assert len(answer["receipts"]) == 41
+
+
 async def test_a_model_is_sent_a_whole_message_or_none(four: Talk) -> None:
     with serving(lambda _messages: "Well.") as script:
         talk = Talk(four.thread, Worker(Completions("m", script.url)))

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -242,6 +243,37 @@ async def test_line_ends_and_byte_order_marks_stay(place: Place) -> None:
     await place.list.complete("1")
     await desk.file.sync()
     assert desk.path.read_bytes() == b"\xef\xbb\xbf- [x] a\r\n- [ ] b\r\n"
+
+
+@pytest.mark.parametrize("step", ["entries_of", "proposed", "rewritten", "compare", "decoded"])
+async def test_a_plan_is_parsed_outside_the_loop(place: Place, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    real, threads = getattr(plan_file, step), set[int]()
+
+    def noted(*args: Any, **members: Any) -> Any:
+        threads.add(threading.get_ident())
+        return real(*args, **members)
+
+    monkeypatch.setattr(plan_file, step, noted)
+    desk = Desk(place)
+    desk.write(PLAN)
+    await desk.file.sync()
+    assert threads and threading.get_ident() not in threads
+
+
+async def test_a_plan_above_the_limit_is_reported_and_left_alone(desk: Desk) -> None:
+    desk.write("- [ ] a\n" + "x" * plan_file.MAX_BYTES)
+    await desk.file.sync()
+    told = desk.place.problems[-1]
+    assert told.kind == "corrupt" and "at most 1,048,576; split it" in told.text
+
+
+async def test_a_line_of_blanks_is_mirrored(place: Place) -> None:
+    desk = Desk(place)
+    blanks = " " * 300_000
+    desk.write(f"- [ ] a{blanks}b\n{blanks}\n- [ ] c\n")
+    with anyio.fail_after(30):
+        await desk.file.sync()
+    assert [title for title, _ in await desk.outline()] == ["a b", "c"]
 
 
 async def test_a_plan_is_followed_live_both_ways(place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

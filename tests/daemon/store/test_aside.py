@@ -1,5 +1,6 @@
 """A log that is set aside for another one."""
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,30 @@ def test_what_was_cut_off_is_whole_again_after_a_restore_into_the_empty_director
     with replacing(str(tmp_path), None, "copy.db"):
         pass
     check_whole(str(tmp_path))
+
+
+def test_a_note_that_can_not_be_written_leaves_no_trace(tmp_path: Path) -> None:
+    before = {path.name for path in filled(tmp_path).iterdir()}
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2, limit[1]))
+    try:
+        with pytest.raises(OSError, match="too large"), replacing(str(tmp_path), str(tmp_path / "aside-1"), "copy.db"):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    check_whole(str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_a_failure_removes_the_log_that_was_put_in_place(tmp_path: Path) -> None:
+    for name in ("log.db", "log.search"):
+        (tmp_path / name).write_text(name)
+    with pytest.raises(LogUnusable), replacing(str(tmp_path), str(tmp_path / "aside-1"), "copy.db"):
+        for name in (*NAMES, "other"):
+            (tmp_path / name).write_text("next")
+        raise LogUnusable("rejected")
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == {"log.db": "log.db", "log.search": "log.search", "other": "next"}
 
 
 def test_a_failure_puts_everything_back_and_keeps_the_note_of_one_before(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 from punchlist_testing.memory_log import MemoryLog
 from punchlist_testing.store import CLEARED, Scribe, said
 from punchlistd.store import index
+from punchlistd.store.opening import open_log
 from punchlistd.store.operations import Operations
 from punchlistd.store.port import Damaged, StorageFailed, StorageFull
-from punchlistd.store.sqlite import open_log
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from punchlistd.store import schema
+from punchlistd.store.opening import open_log
 from punchlistd.store.port import LogUnusable
 from punchlistd.store.schema import apply_settings, connect, create, identify, upgrade
-from punchlistd.store.sqlite import open_log
 
 
 def contents(directory: Path) -> dict[str, str]:

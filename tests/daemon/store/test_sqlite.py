@@ -21,8 +21,8 @@ from punchlist_testing.optional import require_program
 from punchlist_testing.store import CLEARED, DELETED, OpenedLog, Scribe, said
 from punchlistd.store import operations, schema, sqlite
 from punchlistd.store.high_water_mark import HighWaterMark, read_position
+from punchlistd.store.opening import open_log
 from punchlistd.store.port import LogUnusable, Sealed, StorageFailed, StorageFull
-from punchlistd.store.sqlite import open_log
 
 
 def crash_copy(path: str, directory: Path) -> str:

@@ -12,8 +12,9 @@ from anyio.to_thread import run_sync
 
 from punchlist_testing.store import DELETED, Scribe, said
 from punchlistd.store import index_recovery
+from punchlistd.store.opening import open_log
 from punchlistd.store.port import Damaged, Loaded, LogUnusable, Survey
-from punchlistd.store.sqlite import SqliteLog, open_log
+from punchlistd.store.sqlite import SqliteLog
 from punchlistd.store.survey import SLICE
 
 LISTS = 40

@@ -6,6 +6,27 @@ _SCHEMAS = "schemas/punchlist_schemas/"
 
 MUTANTS = (
     Mutant(
+        "what could not be written whole is not left",
+        _SCHEMAS + "system/atomic.py",
+        "    except BaseException:\n        os.unlink(name, dir_fd=folder)\n",
+        "    except BaseException:\n",
+        ("tests/schemas/system/test_atomic.py",),
+    ),
+    Mutant(
+        "a mirrored plan is parsed in a thread",
+        "client/punchlist/mirror/plan_file.py",
+        "await run_sync(_read, self._path)",
+        "_read(self._path)",
+        ("tests/client/mirror/test_plan_file.py",),
+    ),
+    Mutant(
+        "a run of blanks is read once",
+        "client/punchlist/importers/todotxt.py",
+        'r"(?<!\\s)\\s++\\[([ xX]?)\\]$"',
+        'r"\\s+\\[([ xX]?)\\]$"',
+        ("tests/test_patterns.py", "tests/client/importers/test_growth.py"),
+    ),
+    Mutant(
         "no NaN becomes null",
         "client/punchlist/core.py",
         '            if b"null" in payload:',

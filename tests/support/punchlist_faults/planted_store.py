@@ -111,8 +111,22 @@ MUTANTS = (
         (DAMAGE, "tests/daemon/store/test_sqlite.py"),
     ),
     Mutant(
+        "a restored log is opened before the one from before is let go",
+        _STORE + "backup.py",
+        "                try_log(path)\n",
+        "",
+        ("tests/daemon/test_audit.py",),
+    ),
+    Mutant(
+        "a backup with foreign tables is rejected before anything is stopped",
+        _STORE + "verify.py",
+        "            check_schema(connection, path)\n",
+        "",
+        ("tests/daemon/test_audit.py",),
+    ),
+    Mutant(
         "a file that was cut short is refused",
-        _STORE + "sqlite.py",
+        _STORE + "opening.py",
         "        integrity.check_pages(path)\n",
         "",
         ("tests/daemon/store/test_integrity.py",),

@@ -168,7 +168,7 @@ PHRASES: list[Phrase] = [
     *_rows("complete", r"(?:i|we)(?:'ve| have)?(?: just| already| now)? (?:finished|completed|done)(?: with)? {ref}"),
     *_rows("get", rf"(?:is|are|was) {{ref}} (?:{DONE}|{OPEN}|{RUNNING}|ready){_NOW}"),
     *_rows("complete", rf"{{ref}}{_IS} {DONE}{_NOW}"),
-    *_rows("complete", rf"{{ref}}\s*:?\s*{DONE}", strict=True),
+    *_rows("complete", rf"{{ref}}\s?:?\s?{DONE}", strict=True),
     *_rows("complete", r"(?:done|finished|complete|completed|finish)"),
     # one task
     *_rows(

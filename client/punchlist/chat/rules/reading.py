@@ -17,14 +17,17 @@ from punchlist.chat.rules.references import Item, Meant, by_words, refer, says_j
 MOST = 2_000
 """Longest message that the rules read, in characters."""
 
+MOST_REQUESTS = 50
+"""Upper limit for the requests in one message."""
+
 
 class Intent(msgspec.Struct, frozen=True):
     """What somebody wants: `name`, and what goes with it.
 
     `name` is create, get, list, update, priority, complete, reopen, start, delete, undo, help, talk, clarify, or multi
     (`parts`). Of `clarify`, `need` says what is missing: title, task or which, to do `goal`, or why nothing is done: it
-    was a question, it is too long (`long`), it corrects (`instead`) without a request that is understood. `missing` and
-    `status` say why there is no such task.
+    was a question, it is too long (`long`), it makes too many requests (`many`), it corrects (`instead`) without a
+    request that is understood. `missing` and `status` say why there is no such task.
     `confirmed` are the words by which the same message agrees to what would be asked; `doubtful` is asked about, since
     its words may mean something else.
     """
@@ -64,7 +67,7 @@ _STRONG = re.compile(
     re.I,
 )
 _JOINT = re.compile(
-    r"\s*(?:;(?:\s*(?:and )?then\b)?|,?\s+and then\s|,\s*then\s|\s+then\s|,?\s+and\s|,|\.\s|\n)\s*(?=\w)", re.I
+    r"\s?(?:;(?:\s?(?:and )?then\b)?|,?\sand then\s|,\s?then\s|\sthen\s|,?\sand\s|,|\.\s|\n)\s?(?=\w)", re.I
 )
 _BULLET = re.compile(r"^\s*(?:(?:[-*•·–]|\d{1,2}[.)])\s+|add\s+(?=\S))", re.I)
 _QUOTED = re.compile(r"""(?:"[^"]*"|'[^']*'(?!\w))""")
@@ -84,8 +87,11 @@ def interpret(text: str, items: list[Item], said: Context = NO_CONTEXT) -> Inten
     """
     if len(text) > MOST:
         return Intent("clarify", need="long")
-    text = plain(text)
-    return _several(text, items, said) or _one(text, items, said)
+    return _read(plain(text), items, said, {})
+
+
+def _read(text: str, items: list[Item], said: Context, rests: "dict[str, Intent]") -> Intent:
+    return _several(text, items, said, rests) or _one(text, items, said)
 
 
 def plain(text: str) -> str:
@@ -116,14 +122,23 @@ def _thanks() -> re.Pattern[str]:
     return re.compile(rf"{words.THANKS}$", re.I)
 
 
-def _several(text: str, items: list[Item], said: Context) -> Intent | None:
-    """Two or more requests in one message; a joint inside quotes or inside a title is none."""
+def _several(text: str, items: list[Item], said: Context, rests: "dict[str, Intent]") -> Intent | None:
+    """Return two or more requests in one message; a joint inside quotes or inside a title is none.
+
+    Args:
+        rests: How the rests of the message behind its joints were read. Without it, time doubles with each joint.
+    """
     hidden = _QUOTED.sub(lambda found: "x" * len(found[0]), text)
-    for joint in _JOINT.finditer(hidden):
-        left, right = text[: joint.start()].strip(), text[joint.end() :].strip()
-        if not left or not is_command(right):
+    joints = [joint for joint in _JOINT.finditer(hidden) if is_command(text[joint.end() :].strip())]
+    if len(joints) >= MOST_REQUESTS:
+        return Intent("clarify", need="many")
+    for joint in joints:
+        left, right = text[: joint.start()].strip(), plain(text[joint.end() :])
+        if not left:
             continue
-        second = interpret(right, items, Context(said.shown, said.last))
+        if right not in rests:
+            rests[right] = _read(right, items, Context(said.shown, said.last), rests)
+        second = rests[right]
         if second.name in ("talk", "clarify", "help", "undo"):
             continue
         first = _one(left, items, said)
@@ -263,7 +278,7 @@ def parts_of(text: str) -> list[str]:
         parts = [part for line in lines for part in (line.split(";") if '"' not in line else [line])]
         return [_BULLET.sub("", part) for part in parts]
     if not _QUOTED.search(text):
-        parts = [part.strip() for part in re.split(r",\s*(?:and\s+)?|\s+and\s+", text) if part.strip()]
+        parts = [part.strip() for part in re.split(r",\s?(?:and\s)?|\sand\s", text) if part.strip()]
         firsts = {part.split()[0].lower() for part in parts}
         if len(parts) > 1 and len(firsts) == 1 and all(len(part.split()) > 1 for part in parts):
             return parts
@@ -272,7 +287,7 @@ def parts_of(text: str) -> list[str]:
 
 def title_of(text: str) -> str:
     """A title as it was meant: without quotes around it, and without "to my list"."""
-    text = _pattern(rf"\s+(?:to|on|onto|in|into) (?:{words.PLACE}|(?:my|the|our) (?:tasks|to-?dos))$").sub(
+    text = _pattern(rf"\s(?:to|on|onto|in|into) (?:{words.PLACE}|(?:my|the|our) (?:tasks|to-?dos))$").sub(
         "", text.strip()
     )
     quoted = re.fullmatch(r"""["'](?P<inside>.+)["'][.!]?""", text)
@@ -285,8 +300,7 @@ def _in_the_past(text: str, items: list[Item]) -> Intent | None:
 
     "Ann called" may be no call of the person's, and "read the book" is only the title.
     """
-    for pattern in (_PAST, _PASSIVE):
-        found = pattern.fullmatch(text)
+    for found, is_passive in ((_PAST.fullmatch(text), False), (_PASSIVE.fullmatch(text), True)):
         if found is None:
             continue
         given = {"who": None, "is": None} | found.groupdict()
@@ -301,8 +315,8 @@ def _in_the_past(text: str, items: list[Item]) -> Intent | None:
         what = f"{past} {found['what']}"
         same = tuple(item.id for item in titles if says_just(item.title, what))
         if len(same) == 1:
-            return Intent("complete", same, doubtful=pattern is _PASSIVE and not given["is"])
+            return Intent("complete", same, doubtful=is_passive and not given["is"])
         meant = by_words(what, titles)
-        if pattern is _PAST and meant.sure and len(meant.ids) == 1:
+        if not is_passive and meant.sure and len(meant.ids) == 1:
             return Intent("complete", meant.ids, doubtful=True)
     return None

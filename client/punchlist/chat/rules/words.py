@@ -13,9 +13,9 @@ PRIORITIES = {"top": "high", "medium": "normal"}
 """A priority as people say it → ours, where they differ."""
 
 POLITE = (
-    r"(?:hey|hi|hello|ok|okay|so|well|now|please|pls|kindly|just|also|oops|whoops|actually)(?:[ ,.!]+| there[ ,.!]+)"
-    r"|good (?:morning|afternoon|evening|day)[ ,.!]+"
-    r"|(?:thanks|thank you|thx)(?: a lot| so much| very much)?[,.!]+ *"
+    r"(?:hey|hi|hello|ok|okay|so|well|now|please|pls|kindly|just|also|oops|whoops|actually)(?:[ ,.!]++| there[ ,.!]++)"
+    r"|good (?:morning|afternoon|evening|day)[ ,.!]++"
+    r"|(?:thanks|thank you|thx)(?: a lot| so much| very much)?[,.!]++ *+"
     r"|(?:can|could|would|will) (?:you|u) (?:please |kindly |just )?"
     r"|i(?:'d| would) like (?:you )?to |i want (?:you )?to |i wanna |let's |let us |go ahead and "
 )
@@ -24,12 +24,12 @@ POLITE = (
 ASKS_NICELY = r"(?:please|pls|can|could|would|will)\b"
 """What of it makes a request of a question: "can you add milk?"."""
 
-THANKS = r"[ ,.!]+(?:please|pls|thanks|thank you|thx)[.!?]*"
+THANKS = r"(?<![ ,.!])[ ,.!]++(?:please|pls|thanks|thank you|thx)[.!?]*"
 """What may stand behind one."""
 
 SURE = (
-    r"[ ,.;!-]+(?:(?:and )?(?:yes|yep|i(?:'m| am) (?:sure|certain)(?: (?:of|about) (?:it|that|this))?|confirmed"
-    r"|definitely|don't ask|no need to ask)[ ,.!]*)+"
+    r"(?<![ ,.;!-])[ ,.;!-]++(?:(?:and )?(?:yes|yep|i(?:'m| am) (?:sure|certain)(?: (?:of|about) (?:it|that|this))?"
+    r"|confirmed|definitely|don't ask|no need to ask)[ ,.!]*+)+"
 )
 """How somebody agrees in the same message."""
 

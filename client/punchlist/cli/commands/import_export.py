@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from punchlist.atomic import atomic_write
 from punchlist.cli.arguments import Argument, Usage, choice, flag
 from punchlist.cli.context import Context
 from punchlist.cli.events import events
@@ -22,6 +21,7 @@ from punchlist.importers.formats import FORMS
 from punchlist.importers.matching import Comparison, compare, replacement
 from punchlist.importers.wrong import FormatError
 from punchlist.text import safe_block, safe_json
+from punchlist_schemas.system.atomic import atomic_write
 
 _FILE: dict[str, Any] = {"metavar": "FILE"}
 

@@ -14,6 +14,7 @@ from punchlist.text import safe
 from punchlist_schemas import directory, project_file, repository
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.repository import Repository
+from punchlist_schemas.system.atomic import atomic_write
 
 COMMANDS = {
     "init": Usage(
@@ -58,9 +59,9 @@ def run_init(context: Context) -> int:
             return REFUSED
         lines.append(f"{path} names {name} already")
     else:
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(project_file.text_for(name))
+        # First the permission: a project file that has none is rejected by every later command.
         directory.at(place, name).allow(context.target.data_dir)
+        atomic_write(path, project_file.text_for(name).encode(), mode=None, replace=False)
         lines.append(f"wrote {path}: this project's list is {name}")
         lines += _left_behind(context, within, name)
     if args.commit:

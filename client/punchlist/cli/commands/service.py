@@ -5,7 +5,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from punchlist.atomic import atomic_write
 from punchlist.cli import launchd
 from punchlist.cli.arguments import Usage, choice, flag
 from punchlist.cli.context import Context
@@ -27,6 +26,7 @@ from punchlist.errors import PunchlistError
 from punchlist.launch import Target
 from punchlist_schemas.rendezvous import home, make_directories
 from punchlist_schemas.system import os_calls
+from punchlist_schemas.system.atomic import atomic_write
 
 COMMANDS = {
     "service": Usage(

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from punchlist import extras
-from punchlist.atomic import atomic_write
 from punchlist.cli.argument_types import milliseconds, port
 from punchlist.cli.arguments import Argument, Usage, flag, value
 from punchlist.cli.context import Context
@@ -17,6 +16,7 @@ from punchlist.cli.exit_codes import CONFIGURATION
 from punchlist.cli.failure import UsageError, show_error
 from punchlist.options import Options
 from punchlist.text import safe
+from punchlist_schemas.system.atomic import atomic_write
 
 if TYPE_CHECKING:
     from punchlist.http.keys import Keys

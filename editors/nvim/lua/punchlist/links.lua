@@ -1,7 +1,8 @@
 --- Places in code that tasks name: `path:line` in a title, a description or a link.
 local M = {}
 
-local PLACE = "([%w%._%-/~+@]+):(%d+)"
+-- The frontier lets a path begin nowhere inside a word: a long word would be read again from each of its letters.
+local PLACE = "%f[%w%._%-/~+@]([%w%._%-/~+@]+):(%d+)"
 
 local function file_of(path, root)
   local full = vim.fn.expand("~") .. path:sub(2)

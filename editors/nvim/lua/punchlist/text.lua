@@ -107,7 +107,7 @@ end
 --- The priority, owner and blockers that end a line; nil where a text is no such end.
 local function read_tail(text)
   local read = { priority = "normal", owner = "", blocked_by = {} }
-  local rest, blockers = text:match("^(.-)%s*<%-%s*([#%d,%s]+)$")
+  local rest, blockers = text:match("^(.*)<%-([#%d,%s]+)$")
   if blockers then
     for id in blockers:gmatch("%d+") do read.blocked_by[#read.blocked_by + 1] = id end
     if blockers:gsub("#%d+", ""):find("[^,%s]") then return nil end
@@ -150,8 +150,8 @@ function M.read(line)
   if not STATUS_OF[box] then return nil, ("[%s] is no status: use [ ] [/] [=] [x] [✗]"):format(M.safe(box)) end
   local id, own = rest:match("^#(%d+) (.*)$")
   local title, read = split(own or rest)
-  title = title:gsub("%s+$", "")
-  if not title:find("%S") then return nil, "the title is missing" end
+  title = title:match("^(.*%S)")
+  if not title then return nil, "the title is missing" end
   if M.safe(title) ~= title then return nil, "the title holds control characters" end
   read.depth, read.status, read.id, read.title = math.floor(#indent / 2), STATUS_OF[box], id, title
   return read

@@ -205,7 +205,11 @@ def test_a_backup_that_is_none_stops_nothing(run: Any, home: Path) -> None:
     with spawned_daemon(home) as daemon:
         run("add", "one")
         (home / "text").write_text("a shopping list")
-        for name in ("text", "missing", "data/log.db"):
+        run("daemon", "backup", "altered.db")
+        with closing(connect(str(home / "altered.db"), "rw")) as connection:
+            connection.execute("CREATE VIEW mine AS SELECT 1").close()
+        assert "the view mine" in run("daemon", "restore", "altered.db").err
+        for name in ("text", "missing", "data/log.db", "altered.db"):
             assert run("daemon", "restore", name).code != 0
         assert daemon.process is not None and daemon.process.poll() is None
         assert not list(home.glob("data/aside-*"))

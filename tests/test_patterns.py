@@ -1,0 +1,33 @@
+"""The time that regular expressions take grows with the length of their text, and no faster."""
+
+import os
+import subprocess
+import sys
+
+from punchlist_testing.patterns import ROOT
+
+
+def slow_patterns(*sources: str) -> list[str]:
+    """Return a line for each slow pattern, of these or of all. A process of its own has no other threads to measure."""
+    done = subprocess.run(
+        [sys.executable, "-m", "punchlist_testing.patterns", *sources],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests/support")},
+    )
+    return done.stdout.splitlines()
+
+
+def test_no_pattern_takes_more_than_linear_time() -> None:
+    assert slow_patterns() == []
+
+
+def test_slow_patterns_are_found() -> None:
+    slow = (r"[ \t]*<!--", r"\[\[([^\]]+)\]", r"(a|a)*b")
+    assert len(slow_patterns(*slow)) == len(slow)
+
+
+def test_linear_patterns_are_not_found() -> None:
+    assert slow_patterns(r"(?<!\s)\s++:(\w+):\s*$", r"\[\[([^\[\]]+)\]", r"^[ \t]*- ", r"\bcount\b") == []
