@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from punchlistd.clock import now_ms
+from punchlistd.shared.port import MEMBER_PATTERN
 
 BEAT_S = 1.0
 """How often a daemon that keeps claims gives a sign of life, in seconds."""
@@ -25,7 +26,8 @@ RECENTLY_MS = 24 * 3_600_000
 SEEN = 256
 """Upper limit for the machines of a space that are remembered as seen."""
 
-_MEMBER = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MAX_MEMBERS = 1_000
+"""Members of one list that are remembered: any of them may send signs of life in names of its own."""
 
 
 class Seen(msgspec.Struct):
@@ -33,10 +35,6 @@ class Seen(msgspec.Struct):
 
     at: int = 0
     lists: dict[str, int] = {}
-
-
-MAX_MEMBERS = 1_000
-"""Members of one list that are remembered: any of them may send signs of life in names of its own."""
 
 
 class Member:
@@ -81,7 +79,7 @@ class Members:
 
     def saw(self, keeper: str, conversations: Iterable[str]) -> None:
         """Record that another daemon lives, and follows these lists."""
-        if keeper == self._own or _MEMBER.fullmatch(keeper) is None:
+        if keeper == self._own or re.match(MEMBER_PATTERN, keeper) is None:
             return
         now = now_ms()
         seen = self.seen[keeper] = self.seen.pop(keeper, None) or Seen()

@@ -56,7 +56,9 @@ class Link(msgspec.Struct, frozen=True):
 
 
 Version = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
-MemberId = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
+MEMBER_PATTERN = r"^[A-Za-z0-9_-]{1,64}\Z"
+
+MemberId = Annotated[str, msgspec.Meta(pattern=MEMBER_PATTERN)]
 
 
 RoundTrip = Annotated[float, msgspec.Meta(ge=0, le=60)]

@@ -806,7 +806,7 @@ def test_rubbish_that_whoever_runs_the_space_takes_away_stops_the_list_no_longer
     together(story)
 
 
-def test_a_mended_list_is_current_once_it_has_all_posts() -> None:
+def test_a_repaired_list_is_current_when_complete() -> None:
     async def story(space: MemorySpace) -> None:
         a, b = pair(space)
         await a.call(add("one"))

@@ -3,7 +3,7 @@
 from punchlistd.shared.members import MAX_MEMBERS, Members
 
 
-def test_signs_of_life_in_forged_names_take_bounded_memory() -> None:
+def test_forged_signs_of_life_take_bounded_memory() -> None:
     members = Members("ann_1")
     for number in range(2 * MAX_MEMBERS):
         members.stuck(f"eve_{number}", {"plan": number})

@@ -147,7 +147,7 @@ GARBLED = (b"", b"\xff", b"[]", b"null", b"[" * 10_000, b'{"error": "full"}', b'
 
 
 @pytest.mark.parametrize("garbled", GARBLED)
-async def test_a_reply_that_can_not_be_read_is_told_as_that(tmp_path: Path, garbled: bytes) -> None:
+async def test_an_unreadable_reply_is_a_typed_error(tmp_path: Path, garbled: bytes) -> None:
     host = own_address()
     server = NatsServer(tmp_path, f"host: {host}\nport: {PORT}\n", host=host, whole=True)
     server.start()
@@ -608,7 +608,7 @@ async def test_a_creds_file_that_cannot_be_used_is_refused_before_anybody_is_ask
 
 
 @pytest.mark.parametrize("expiry", ["-1e300", "-4503599627370496", "-" + "9" * 40, "[" * 10_000, '"never"'])
-async def test_a_token_whose_expiry_can_not_be_read_is_left_to_the_server(tmp_path: Path, expiry: str) -> None:
+async def test_an_unreadable_expiry_is_left_to_the_server(tmp_path: Path, expiry: str) -> None:
     claims = base64.urlsafe_b64encode(f'{{"exp":{expiry}}}'.encode()).decode().rstrip("=")
     path = tmp_path / "ann.creds"
     path.touch(0o600)

@@ -260,7 +260,7 @@ async def test_erased_posts_are_gone_and_the_rest_keeps_its_places(engine: Engin
             await ann.post("a", 0, "n9", b"as if there was none")
 
 
-async def test_a_removed_post_is_gone_and_another_one_in_its_place_is_not(engine: Engine) -> None:
+async def test_only_the_removed_post_is_gone(engine: Engine) -> None:
     async with connected(engine, await engine.space()) as (ann, _):
         first = await ann.post("a", 0, "n1", b"one")
         await ann.post("a", first, "n2", b"rubbish")

@@ -197,7 +197,7 @@ async def test_a_post_that_was_read_ahead_of_its_notice_is_not_read_again(member
         assert [post.nonce for post in hearing.posts] == ["n1", "n2", "n3"]
 
 
-async def test_a_row_that_is_larger_than_a_post_is_left_where_it_is(members: Members) -> None:
+async def test_an_oversized_row_is_not_fetched(members: Members) -> None:
     async with connected(space_of(members)) as (ann, _):
         body = f"decode(repeat('00', {MAX_POST + 1}), 'hex')"
         await asyncio.to_thread(

@@ -174,9 +174,7 @@ async def repaired(one: AsyncClient, engine: Engine, name: str) -> int:
     return removed.removed
 
 
-async def test_an_invalid_post_stops_its_list_alone_until_a_keeper_removes_it(
-    machines: Machines, engine: Engine
-) -> None:
+async def test_an_invalid_post_stops_only_its_list(machines: Machines, engine: Engine) -> None:
     second = machines.start("bob")
     async with client(machines.start("ann")) as ann, client(machines.start("kim")) as kim:
         async with client(second) as bob:
@@ -229,7 +227,7 @@ async def test_a_row_before_all_places_takes_no_name(machines: Machines, engine:
 
 
 @pytest.mark.parametrize("engine", [pytest.param(OnPostgres, marks=needs_postgres)], indirect=True)
-async def test_a_member_removes_no_post_and_is_told_who_may(machines: Machines, engine: Engine) -> None:
+async def test_a_member_removes_no_post(machines: Machines, engine: Engine) -> None:
     async with client(machines.start("ann")) as ann:
         await engine.add(ann, "ann")
         plan = ann.conversation("draft")
@@ -246,7 +244,7 @@ async def test_a_member_removes_no_post_and_is_told_who_may(machines: Machines, 
             await plan.repair_space("nowhere")
 
 
-async def test_a_machine_follows_a_post_in_the_place_of_a_removed_one(machines: Machines, engine: Engine) -> None:
+async def test_a_post_takes_a_removed_posts_place(machines: Machines, engine: Engine) -> None:
     async with client(machines.start("ann")) as ann, client(machines.start("kim")) as kim:
         for one, name in ((ann, "ann"), (kim, "kim")):
             await engine.add(one, name)
@@ -342,7 +340,7 @@ async def test_only_what_no_machine_followed_is_certain(posts: list[Posted], bad
     assert [(one.post.position, one.certain) for one in await find_bad(posts)] == bad
 
 
-async def test_a_post_that_names_no_member_is_told_without_what_it_wrote() -> None:
+async def test_a_forged_author_is_not_repeated() -> None:
     (bad,) = await find_bad([again(chain("a")[0], 1, 0, by="\x1b[31m evil", version=5)])
     assert "evil" not in bad.why and "position 1 of plan" in bad.why
     (bad,) = await find_bad([again(chain("a")[0], 1, 0, by="eve_1", version=5)])
@@ -357,7 +355,7 @@ def test_a_message_without_a_position_is_refused(position: str | None) -> None:
 
 
 @pytest.mark.parametrize("expected", [None, "", "abc", "-1", "9" * 40, "3", "4"])
-def test_a_message_that_does_not_say_what_it_follows_is_no_post(expected: str | None) -> None:
+def test_a_message_without_its_predecessor_is_invalid(expected: str | None) -> None:
     headers = {"Nats-Sequence": "3"} | ({} if expected is None else {"Nats-Expected-Last-Subject-Sequence": expected})
     read = read_post("plan", Answer(headers, chain("a")[0].body))
     assert (read.position, read.before, read.body) == (3, 0, b"") and "Nats-Expected" in read.fault

@@ -328,7 +328,7 @@ MUTANTS = (
         _SHARED + "nats_stream.py",
         "    if reply.error is None and reply.seq < 1:",
         "    if False:",
-        ("tests/daemon/shared/test_nats.py::test_a_reply_that_can_not_be_read_is_told_as_that",),
+        ("tests/daemon/shared/test_nats.py::test_an_unreadable_reply_is_a_typed_error",),
     ),
     Mutant(
         "what may follow a lost post is not removed unasked",
@@ -349,7 +349,7 @@ MUTANTS = (
         _SHARED + "postgres.py",
         " AND coalesce(left(post.nonce, {max_nonce}), '') = gone.nonce",
         "",
-        ("tests/daemon/shared/test_port.py::test_a_removed_post_is_gone_and_another_one_in_its_place_is_not",),
+        ("tests/daemon/shared/test_port.py::test_only_the_removed_post_is_gone",),
     ),
     Mutant(
         "what is read from a primary is on its standby, too",

@@ -83,7 +83,7 @@ async def post(server: NatsServer, body: bytes, *, in_order: bool) -> str:
 
 
 @needs_server
-def test_a_keeper_sees_and_removes_what_stops_a_list(punch: Punch, server: NatsServer) -> None:
+def test_a_keeper_removes_what_stops_a_list(punch: Punch, server: NatsServer) -> None:
     punch("space", "add", "mended", server.url)
     punch("add", "one", "-c", "plan")
     punch("share", "plan", "--space", "mended")
