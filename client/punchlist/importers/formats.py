@@ -54,8 +54,9 @@ _ELEMENTS: tuple[tuple[frozenset[str], str], ...] = (
 """Members that an object of a list or of a line has → its form; the first row that fits decides."""
 
 _EVENT = frozenset(("seq", "version"))
+# No possessive group: Python before 3.11.5 matches one that backtracks inside wrongly (python/cpython#106052).
 _LIST = re.compile(
-    r"(?:[^\S\n]*+(?!(?:[-*+]|\d{1,9}[.)])[ \t])(?:#.*|[^\n]*:[ \t]*)?\n)*+[^\S\n]*+(?:[-*+]|\d{1,9}[.)])[ \t]"
+    r"(?:[^\S\n]*+(?!(?:[-*+]|\d{1,9}[.)])[ \t])(?:#.*|[^\n]*:[ \t]*)?\n)*[^\S\n]*+(?:[-*+]|\d{1,9}[.)])[ \t]"
 )
 """A text that begins with a list, perhaps below a heading or a line that ends in a colon."""
 
