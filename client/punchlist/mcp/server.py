@@ -276,10 +276,10 @@ def _grant(context: Context) -> Grant:
     return EVERYBODY if context.request is None else context.request.scope.get(GRANT, EVERYBODY)
 
 
-async def _until_revoked(context: Context, call_next: CallNext) -> HandlerResult:
+async def _until_revoked(ctx: Context, call_next: CallNext) -> HandlerResult:
     """Answer a request while its token is valid: a session works on apart from the HTTP request that is cut off."""
-    with hold({} if context.request is None else context.request.scope):
-        return await call_next(context)
+    with hold({} if ctx.request is None else ctx.request.scope):
+        return await call_next(ctx)
     raise MCPError(types.INVALID_REQUEST, "The token of this request was revoked; nothing more is done for it.")
 
 

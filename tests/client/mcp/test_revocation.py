@@ -140,6 +140,7 @@ async def test_a_token_that_gains_a_user_keeps_its_streams(served: tuple[Served,
 async def test_a_call_acts_no_more_for_a_revoked_token(served: tuple[Served, Spawned], table: Path) -> None:
     """It waits for a daemon that stands still, and goes on when the token is gone."""
     server, daemon = served
+    assert daemon.process is not None
     added = {"name": "add_task", "arguments": {"user_id": "ann", "title": "for the revoked"}}
     later = {"name": "add_task", "arguments": {"user_id": "ann", "title": "later"}}
     async with session(server, ANN) as host, session(server, BACKEND) as other:
@@ -192,4 +193,4 @@ async def test_a_call_of_the_modern_era_is_ended(served: tuple[Served, Spawned],
                     write(table, {ANN: ["ann"]})
                     at = time.monotonic()
                     await ended.wait()
-                assert time.monotonic() - at < WITHIN_S
+                    assert time.monotonic() - at < WITHIN_S
