@@ -82,8 +82,11 @@ class Deletion(Result, frozen=True, kw_only=True):
     by: str = ""
 
 
+MAX_REPAIRED = 1000
+"""Posts that one call of space.repair returns or removes."""
+
 PostId = Annotated[
-    str, msgspec.Meta(pattern=r"^[0-9a-f]{16}(?![\s\S])", description="Names a post, as space.repair gives it")
+    str, msgspec.Meta(pattern=r"^[0-9a-f]{16}(?![\s\S])", description="Id of a post, as space.repair returns it")
 ]
 
 
@@ -94,7 +97,7 @@ class SpaceRepair(Place, frozen=True, kw_only=True):
     """
 
     space: SpaceName
-    remove: Annotated[tuple[PostId, ...], msgspec.Meta(max_length=1000)] = ()
+    remove: Annotated[tuple[PostId, ...], msgspec.Meta(max_length=MAX_REPAIRED)] = ()
 
 
 class SharedListView(Result, frozen=True, kw_only=True):
