@@ -186,6 +186,8 @@ def run_status(context: Context) -> int:
 
 
 def _details(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]:
+    from punchlist_schemas.things import machine_of
+
     if not spaces:
         yield from _listed(spaces, style)
     for space in spaces:
@@ -208,7 +210,7 @@ def _details(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]:
             yield f"  list {safe(one['conversation'])}: {_list_state(one)}{counts}"
         for one in space.get("machines", ()):
             lists = f", with {', '.join(map(safe, one['lists']))}" if one.get("lists") else ""
-            yield f"  machine {safe(one['member'].rpartition('_')[0])}: last seen {moment(one['seen_at'])}{lists}"
+            yield f"  machine {safe(machine_of(one['member']))}: last seen {moment(one['seen_at'])}{lists}"
 
 
 def run_remove(context: Context) -> int:
