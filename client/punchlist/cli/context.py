@@ -154,13 +154,13 @@ class Context:
             self.note_cut(damaged["seq"], damaged["reason"])
         return result
 
-    def deletion(self, result: "dict[str, Any]") -> str:
-        """When the list that `task.list` has shown was deleted, and by whom; nothing if it was not."""
+    def find_deletion(self, result: "dict[str, Any]") -> str:
+        """Return who deleted the list of a `task.list` result and when; nothing if it was not deleted."""
         if result["tasks"] or not result["version"] or "damaged" in result:
             return ""
         from punchlist.cli import deletions
 
-        return deletions.deletion_note(
+        return deletions.find_deletion(
             self.send("event.read", deletions.first_event(self.conversation)), result["version"]
         )
 
@@ -186,7 +186,7 @@ class Context:
             from punchlist.cli import deletions
 
             read = self.send("event.read", deletions.first_event(self.conversation))
-            if note := deletions.restart_note(read, result, self.conversation):
+            if note := deletions.describe_restart(read, result, self.conversation):
                 self.note(note)
         if may_be_a_slip and self.version_of(named):
             self.note(f"new list {safe(named)}")

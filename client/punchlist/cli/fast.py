@@ -179,7 +179,7 @@ def _note_restart(added: "dict[str, Any]", options: "dict[str, str]", env: "Mapp
             read = wire.call(_target(options, env), "event.read", deletions.first_event(name))
         except TimeoutError:
             return  # the addition is done, whoever deleted the list before
-        if read and (note := deletions.restart_note(plain_json.decode(read), added, name)):
+        if read and (note := deletions.describe_restart(plain_json.decode(read), added, name)):
             sys.stderr.write(f"{safe(note)}\n")
 
 

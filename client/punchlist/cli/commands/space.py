@@ -8,7 +8,7 @@ from typing import Any
 from punchlist.cli.argument_types import positive
 from punchlist.cli.arguments import YES, Argument, Usage, flag, value
 from punchlist.cli.context import Context
-from punchlist.cli.deletions import deletion
+from punchlist.cli.deletions import describe_deletion
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import UsageError, show_error
 from punchlist.cli.render import moment, product
@@ -166,7 +166,7 @@ def _state(space: dict[str, Any], style: Style) -> str:
 
 def _list_state(one: dict[str, Any]) -> str:
     if (deleted := one.get("deleted")) is not None:
-        return f"version {one.get('version', 0)}, {deletion(deleted)}"
+        return f"version {one.get('version', 0)}, {describe_deletion(deleted)}"
     reason = f": {safe(one['reason'])}" if one.get("reason") else ""
     told = {"offline": "offline: changes are refused, reading goes on", "behind": "catching up"}
     return f"version {one.get('version', 0)}, {told.get(one['state'], one['state'])}{reason}"
