@@ -147,7 +147,7 @@ class Context:
         result: dict[str, Any]
         if text is None:
             result = self.caller.call(method, params | ({"key": key} if key else {}))
-            wire.made.append((method, params, result))
+            wire.completed.append((method, params, result))
         else:
             result = plain_json.decode(text)
         if damaged := result.get("damaged"):
