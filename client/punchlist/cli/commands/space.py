@@ -18,7 +18,7 @@ from punchlist.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from punchlist.cli.space_directory import Done
+    from punchlist.cli.space_directory import Outcome
 
 _NAME = Argument(("name",), "the space, of a-z, 0-9 and -", {"metavar": "SPACE"})
 _LIST = Argument(("list",), "the list (default: this directory's)", {"metavar": "LIST", "nargs": "?"}, "list")
@@ -283,8 +283,8 @@ def _only_space(context: Context) -> str:
 
 
 def run_server(context: Context) -> int:
-    """Bring the files of a space's server to who is to be let in; all of them are written, or none."""
-    from punchlist.cli.space_directory import Asked, bring
+    """Let members into a space or take some out, in the files of its server; all of them are written, or none."""
+    from punchlist.cli.space_directory import Request, update
     from punchlist_schemas.spaces import SPACE_PATTERN
 
     args = context.args
@@ -301,15 +301,15 @@ def run_server(context: Context) -> int:
             raise UsageError("each member has another name, of letters, digits, - and _: --member ann --member bob")
     roles = {name: role for role in ROLES for name in getattr(args, role)}
     folder = args.to or f"{args.name}-server"
-    done = bring(folder, Asked(args.name, args.host, args.postgres, roles, args.without))
-    return context.answer({"directory": os.path.abspath(folder), **done._asdict()}, _served(folder, done))
+    outcome = update(folder, Request(args.name, args.host, args.postgres, roles, args.without))
+    return context.answer({"directory": os.path.abspath(folder), **outcome._asdict()}, _served(folder, outcome))
 
 
-def _served(folder: str, done: "Done") -> Iterator[str]:
-    yield from (f"wrote {safe(os.path.join(folder, name))}" for name in done.files)
-    yield from (f"took out {name}: {name}.creds lets nobody in once the server knows" for name in done.removed)
-    if not done.files:
+def _served(folder: str, outcome: "Outcome") -> Iterator[str]:
+    yield from (f"wrote {safe(os.path.join(folder, name))}" for name in outcome.files)
+    yield from (f"took out {name}: {name}.creds lets nobody in once the server knows" for name in outcome.removed)
+    if not outcome.files:
         yield f"nothing was changed; {safe(folder)} lets in:"
-        yield from (f"  {name}  {role}" for name, role in done.members.items())
+        yield from (f"  {name}  {role}" for name, role in outcome.members.items())
         yield "  to add one: --member NAME; to take one out: --without NAME"
-    yield from (f"  {step}" for step in done.steps)
+    yield from (f"  {step}" for step in outcome.steps)
