@@ -127,7 +127,7 @@ MUTANTS = (
     Mutant(
         "a finalizer waits for nothing",
         "client/punchlist/work.py",
-        "            renewing.get_loop().call_soon_threadsafe(_forget, renewing, self._connection, request)\n",
+        "            renewing.get_loop().call_soon_threadsafe(_forget, renewing, self._connection, release)\n",
         "            asyncio.run_coroutine_threadsafe(self.release(), renewing.get_loop()).result(5)\n",
         ("tests/client/test_sync.py",),
     ),
