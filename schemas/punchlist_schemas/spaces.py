@@ -76,7 +76,7 @@ class ListLeave(Place, frozen=True, kw_only=True):
 
 
 class Deletion(Result, frozen=True, kw_only=True):
-    """When a list was deleted, in milliseconds since 1970, and the actor who did it. Any change begins it anew."""
+    """When a list was deleted, in milliseconds since 1970, and by which actor. Any change starts the list again."""
 
     at: int
     by: str = ""
@@ -107,7 +107,7 @@ class SharedListView(Result, frozen=True, kw_only=True):
     changes are here; `sharing` until its history is in the space, `left` once it is followed no more; else it takes no
     changes. `reason` says what to do where nothing gets better by itself. `posts` and `conflicts` count what
     was posted from here since the daemon's start, and how often another machine came first. `deleted` is set from its
-    deletion until it is begun anew.
+    deletion until it is started again.
     """
 
     conversation: str

@@ -1,4 +1,4 @@
-"""A person's consent to what can't be undone; a list is erased on every machine only if its name is typed."""
+"""Asks a person before a change that can't be undone. To erase a list on every machine, its name has to be typed."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ EVERYWHERE = value(
 
 
 def has_consent(context: Context, summary: str, name: str, space: str | None, *, is_final: bool) -> bool:
-    """Return whether the person wants it, by an option or an answer at the terminal.
+    """Return whether the person agrees, by an option or an answer at the terminal.
 
     Args:
         context: The command, which has `--yes` and `--everywhere`.
@@ -24,7 +24,7 @@ def has_consent(context: Context, summary: str, name: str, space: str | None, *,
         is_final: Whether no undo brings it back.
 
     Raises:
-        UsageError: The options do not say yes, and there is no terminal to ask at.
+        UsageError: The options do not agree, and there is no terminal for the question.
     """
     args = context.args
     if args.everywhere is not None and args.everywhere != name:

@@ -88,11 +88,11 @@ class Unreadable(Exception):
 
 
 class Diverged(Unreadable):
-    """It is not punchlist's, or does not follow from what is known: the list must not be written from here."""
+    """It is not punchlist's, or does not follow the posts before it: the list must not be written from here."""
 
 
 class Invalid(Diverged):
-    """It is not punchlist's, so no daemon follows it, whatever that daemon knows."""
+    """It is not punchlist's, so no daemon follows it."""
 
 
 class TooNew(Unreadable):

@@ -288,7 +288,7 @@ class Sharing:
         return SpaceListResult(spaces=tuple(self._view(space, deletions) for space in self._spaces.spaces))
 
     async def _deletion(self, name: str) -> Deletion | None:
-        """Return the deletion that the log of a list begins with: what was before it is erased."""
+        """Return the deletion of a list: its log begins with it, since earlier events are erased."""
         with suppress(Damaged):
             for first in await self._parts.log.read(0, 1, conversation=name):
                 if is_tombstone(first.wire):
