@@ -1,6 +1,5 @@
 """Asks a person before a change that can't be undone. To erase a list on every machine, its name has to be typed."""
 
-import os
 import sys
 
 from punchlist.cli.arguments import value
@@ -32,7 +31,7 @@ def has_consent(context: Context, summary: str, name: str, space: str | None, *,
     if args.everywhere is not None or (args.yes and not space):
         return True
     question = f"This would {safe(summary)}. {'No undo brings it back. ' if is_final else ''}"
-    if not (context.style.terminal and sys.stdin.isatty() and os.isatty(1)):
+    if not context.can_ask:
         raise UsageError(f"{question}To do it, add --{f'everywhere {name}' if space else 'yes'}")
     if not space:
         return context.confirmed(f"{question}Do it?")

@@ -242,9 +242,14 @@ class Context:
         """Tell something beside the output, on standard error, harmless for a terminal."""
         print(safe_block(text), file=sys.stderr)
 
+    @property
+    def can_ask(self) -> bool:
+        """Whether standard input and output are terminals, so that a person can answer a question."""
+        return sys.stdin.isatty() and os.isatty(1)
+
     def confirmed(self, question: str) -> bool:
-        """Whether the person at the terminal agrees; `--yes`, and having nobody to ask, count as yes."""
-        if self.args.yes or not (sys.stdin.isatty() and os.isatty(1)):
+        """Whether the person at the terminal agrees. `--yes` counts as yes, and so does `can_ask` being False."""
+        if self.args.yes or not self.can_ask:
             return True
         sys.stderr.write(f"{safe(question)} [y/N] ")
         sys.stderr.flush()

@@ -253,7 +253,7 @@ def run_leave(context: Context) -> int:
     args = context.args
     name = args.list or context.conversation
     if args.keep_as is None and not args.yes:
-        if not context.style.terminal:
+        if not context.can_ask:
             raise UsageError(
                 "leave stops following the list: it stays here as it is and takes no changes; add --yes, or for a copy"
                 " that you can change --keep-as NAME"
