@@ -2,10 +2,7 @@
 
 import asyncio
 import json
-import os
-import pty
 import stat
-import subprocess
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -19,7 +16,7 @@ from punchlist_testing.daemon import Running
 from punchlist_testing.nats_server import NatsServer, needs_server, running_server
 from punchlist_testing.postgres_server import Members, needs_postgres, running_postgres
 from punchlist_testing.shared_lists import PATIENCE_S, Machines
-from punchlist_testing.terminal import command, environment, terminal
+from punchlist_testing.terminal import half_terminal, terminal
 
 Punch = Callable[..., Any]
 
@@ -108,7 +105,7 @@ def test_a_keeper_removes_what_stops_a_list(punch: Punch, server: NatsServer) ->
         and "--yes" in asked.err
     )
     for words in (("space", "repair", "mended", "plan"), ("leave", "plan"), ("list", "clear", "-c", "plan")):
-        assert "add --yes" in without_input(*words)
+        assert "add --yes" in half_terminal(*words, shows=True).stderr
     for answer, code in (("n", 1), ("y", 0)):
         with terminal("space", "repair", "mended", "plan") as question:
             question.wait_for("Remove 1 of these posts from mended for good? [y/N]")
@@ -273,25 +270,6 @@ def test_a_token_that_erases_a_shared_list_takes_its_name_too(
     refused = punch("confirm", asked.value.token, "--yes")
     assert refused.code == 2 and "on every machine of the space asked" in refused.err
     assert punch("confirm", asked.value.token, "--everywhere", "plan").code == 0
-
-
-def without_input(*words: str) -> str:
-    """Run a command whose output is a terminal and whose input is none; its errors."""
-    master, slave = pty.openpty()
-    try:
-        return subprocess.run(
-            command(*words),
-            stdin=subprocess.DEVNULL,
-            stdout=slave,
-            stderr=subprocess.PIPE,
-            env=environment(),
-            timeout=PATIENCE_S,
-            text=True,
-            check=False,
-        ).stderr
-    finally:
-        os.close(master)
-        os.close(slave)
 
 
 def until(ask: Callable[[], Any], holds: Callable[[Any], bool]) -> Any:
