@@ -289,7 +289,7 @@ class UndoConflict(RequestRefused, kind="undo_conflict"):
 
 
 class ConfirmationRequired(RequestRefused, kind="confirmation_required"):
-    """Show `summary` to whoever decides; with their yes, repeat the call with `confirm=error.token`.
+    """Show `summary` to the person who decides; with their yes, repeat the call with `confirm=error.token`.
 
     `space` names the space of a shared list that would be deleted on every machine; else it is None.
     """

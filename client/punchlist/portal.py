@@ -151,7 +151,7 @@ class Portal:
 
 
 def _drop(_result: object) -> None:
-    """Do nothing: the result of most calls is no loss."""
+    """Do nothing: most results may be lost."""
 
 
 class _Shared:

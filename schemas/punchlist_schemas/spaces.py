@@ -76,14 +76,17 @@ class ListLeave(Place, frozen=True, kw_only=True):
 
 
 class Deletion(Result, frozen=True, kw_only=True):
-    """When a list was deleted, in milliseconds since 1970, and the actor who did it. Any change begins it anew."""
+    """When a list was deleted, in milliseconds since 1970, and by which actor. Any change starts the list again."""
 
     at: int
     by: str = ""
 
 
+MAX_REPAIRED = 1000
+"""Posts that one call of space.repair returns or removes."""
+
 PostId = Annotated[
-    str, msgspec.Meta(pattern=r"^[0-9a-f]{16}(?![\s\S])", description="Names a post, as space.repair gives it")
+    str, msgspec.Meta(pattern=r"^[0-9a-f]{16}(?![\s\S])", description="Id of a post, as space.repair returns it")
 ]
 
 
@@ -94,7 +97,7 @@ class SpaceRepair(Place, frozen=True, kw_only=True):
     """
 
     space: SpaceName
-    remove: Annotated[tuple[PostId, ...], msgspec.Meta(max_length=1000)] = ()
+    remove: Annotated[tuple[PostId, ...], msgspec.Meta(max_length=MAX_REPAIRED)] = ()
 
 
 class SharedListView(Result, frozen=True, kw_only=True):
@@ -104,7 +107,7 @@ class SharedListView(Result, frozen=True, kw_only=True):
     changes are here; `sharing` until its history is in the space, `left` once it is followed no more; else it takes no
     changes. `reason` says what to do where nothing gets better by itself. `posts` and `conflicts` count what
     was posted from here since the daemon's start, and how often another machine came first. `deleted` is set from its
-    deletion until it is begun anew.
+    deletion until it is started again.
     """
 
     conversation: str

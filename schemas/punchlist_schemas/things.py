@@ -51,6 +51,13 @@ LongText = Annotated[str, msgspec.Meta(max_length=8_192)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 """Owners, actors, users: who somebody says they are."""
 Metadata = dict[str, Any]
+
+
+def machine_of(member: str) -> str:
+    """Return the name of a member's machine: the part of its id before the last `_`."""
+    return member.rpartition("_")[0] or member
+
+
 ListKind = Literal["list", "chat"]
 """What a conversation is for: a list that people and agents look at, or a thread of a chat with its queue of turns."""
 Position = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER, description="A seq or a version; 0 is before the first")]

@@ -98,3 +98,7 @@ def test_settings_know_no_other_members_when_they_are_set() -> None:
 def test_the_light_words_are_those_of_the_types() -> None:
     assert (vocabulary.STATUSES, vocabulary.PRIORITIES) == (t.STATUSES, t.PRIORITIES)
     assert set(t.STATUSES) > t.FINISHED
+
+
+def test_a_member_without_a_machine_has_its_own_name() -> None:
+    assert [t.machine_of(member) for member in ("ann_1", "a_b_1", "eve", "")] == ["ann", "a_b", "eve", ""]

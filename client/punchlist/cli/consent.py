@@ -1,6 +1,5 @@
-"""A person's consent to what can't be undone; a list is erased on every machine only if its name is typed."""
+"""Asks a person before a change that can't be undone. To erase a list on every machine, its name has to be typed."""
 
-import os
 import sys
 
 from punchlist.cli.arguments import value
@@ -14,7 +13,7 @@ EVERYWHERE = value(
 
 
 def has_consent(context: Context, summary: str, name: str, space: str | None, *, is_final: bool) -> bool:
-    """Return whether the person wants it, by an option or an answer at the terminal.
+    """Return whether the person agrees, by an option or an answer at the terminal.
 
     Args:
         context: The command, which has `--yes` and `--everywhere`.
@@ -24,7 +23,7 @@ def has_consent(context: Context, summary: str, name: str, space: str | None, *,
         is_final: Whether no undo brings it back.
 
     Raises:
-        UsageError: The options do not say yes, and there is no terminal to ask at.
+        UsageError: The options do not agree, and there is no terminal for the question.
     """
     args = context.args
     if args.everywhere is not None and args.everywhere != name:
@@ -32,7 +31,7 @@ def has_consent(context: Context, summary: str, name: str, space: str | None, *,
     if args.everywhere is not None or (args.yes and not space):
         return True
     question = f"This would {safe(summary)}. {'No undo brings it back. ' if is_final else ''}"
-    if not (context.style.terminal and sys.stdin.isatty() and os.isatty(1)):
+    if not context.can_ask:
         raise UsageError(f"{question}To do it, add --{f'everywhere {name}' if space else 'yes'}")
     if not space:
         return context.confirmed(f"{question}Do it?")

@@ -147,20 +147,20 @@ class Context:
         result: dict[str, Any]
         if text is None:
             result = self.caller.call(method, params | ({"key": key} if key else {}))
-            wire.made.append((method, params, result))
+            wire.completed.append((method, params, result))
         else:
             result = plain_json.decode(text)
         if damaged := result.get("damaged"):
             self.note_cut(damaged["seq"], damaged["reason"])
         return result
 
-    def deletion(self, result: "dict[str, Any]") -> str:
-        """When the list that `task.list` has shown was deleted, and by whom; nothing if it was not."""
+    def find_deletion(self, result: "dict[str, Any]") -> str:
+        """Return who deleted the list of a `task.list` result and when; nothing if it was not deleted."""
         if result["tasks"] or not result["version"] or "damaged" in result:
             return ""
         from punchlist.cli import deletions
 
-        return deletions.deletion_note(
+        return deletions.find_deletion(
             self.send("event.read", deletions.first_event(self.conversation)), result["version"]
         )
 
@@ -186,7 +186,7 @@ class Context:
             from punchlist.cli import deletions
 
             read = self.send("event.read", deletions.first_event(self.conversation))
-            if note := deletions.restart_note(read, result, self.conversation):
+            if note := deletions.describe_restart(read, result, self.conversation):
                 self.note(note)
         if may_be_a_slip and self.version_of(named):
             self.note(f"new list {safe(named)}")
@@ -242,9 +242,14 @@ class Context:
         """Tell something beside the output, on standard error, harmless for a terminal."""
         print(safe_block(text), file=sys.stderr)
 
+    @property
+    def can_ask(self) -> bool:
+        """Whether standard input and output are terminals, so that a person can answer a question."""
+        return sys.stdin.isatty() and os.isatty(1)
+
     def confirmed(self, question: str) -> bool:
-        """Whether the person at the terminal agrees; `--yes`, and having nobody to ask, count as yes."""
-        if self.args.yes or not (sys.stdin.isatty() and os.isatty(1)):
+        """Whether the person at the terminal agrees. `--yes` counts as yes, and so does `can_ask` being False."""
+        if self.args.yes or not self.can_ask:
             return True
         sys.stderr.write(f"{safe(question)} [y/N] ")
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""What is said of a list that was deleted: by whom and when, and that a change started it again.
+"""Texts about a deleted list: who deleted it and when, and that a change started it again.
 
 The log of such a list begins with its deletion.
 """
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def deletion(deleted: "Any") -> str:
-    """Return what is said of a list that was deleted: when, and by whom."""
+def describe_deletion(deleted: "Any") -> str:
+    """Return who deleted a list and when."""
     by = f" by {safe(deleted['by'])}" if deleted.get("by") else ""
     return f"deleted{by} on {moment(deleted['at'])}"
 
@@ -22,8 +22,8 @@ def first_event(name: str) -> "dict[str, Any]":
     return {"conversation": name, "after": 0, "limit": 1}
 
 
-def deletion_note(read: "Any", version: int) -> str:
-    """Return when a list at this version was deleted and by whom; nothing if it was not, or began again.
+def find_deletion(read: "Any", version: int) -> str:
+    """Return who deleted a list at this version and when; nothing if it was not deleted, or began again.
 
     Args:
         read: The result of `event.read` for its first event.
@@ -31,11 +31,11 @@ def deletion_note(read: "Any", version: int) -> str:
     """
     for first in read["events"]:
         if first["event"]["type"] == "ConversationDeleted" and first["version"] == version:
-            return deletion({"at": first["at"], "by": first["actor"]})
+            return describe_deletion({"at": first["at"], "by": first["actor"]})
     return ""
 
 
-def restart_note(read: "Any", added: "Any", name: str) -> str:
-    """Return what to tell a person whose addition started a deleted list again; nothing if it did not."""
-    note = deletion_note(read, added["version"] - STARTED)
+def describe_restart(read: "Any", added: "Any", name: str) -> str:
+    """Return a note for a person whose addition started a deleted list again; nothing if it did not."""
+    note = find_deletion(read, added["version"] - STARTED)
     return f"punch: {name} was {note}; this started it again" if note else ""

@@ -38,7 +38,7 @@ def run(argv: "Sequence[str]", env: "Mapping[str, str]") -> "int | None":
     """The exit code of a command handled here, or `None` when it needs the full path."""
     # Both may be left by an earlier command of this process.
     wire.taken_key()
-    wire.made.clear()
+    wire.completed.clear()
     if argv and argv[0] == "complete":
         return _complete(argv[1:], env)
     parsed = _parse(argv)
@@ -104,7 +104,7 @@ def _list(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]
     if "damaged" in answer:
         return None  # a list that is not whole needs a word about that
     if not answer["tasks"] and (answer.get("version") or conversation != directory.OUTSIDE):
-        return None  # a list that nobody used yet, or that somebody deleted
+        return None  # an unused or deleted list: the full path names who deleted it
     if "json" in options:
         return write(safe_json(result) + "\n")
     style = style_of(env, now=int(time.time() * 1000))
@@ -171,15 +171,15 @@ def _add(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]"
 
 
 def _note_restart(added: "dict[str, Any]", options: "dict[str, str]", env: "Mapping[str, str]") -> None:
-    """Tell a person whose addition started a list again that somebody had deleted."""
+    """Print a note if an addition started a deleted list again."""
     if render.may_restart(added) and (name := _conversation(options, env)):
         from punchlist.cli import deletions
 
         try:
             read = wire.call(_target(options, env), "event.read", deletions.first_event(name))
         except TimeoutError:
-            return  # the addition is done, whoever deleted the list before
-        if read and (note := deletions.restart_note(plain_json.decode(read), added, name)):
+            return  # the addition is done, and the note is a convenience
+        if read and (note := deletions.describe_restart(plain_json.decode(read), added, name)):
             sys.stderr.write(f"{safe(note)}\n")
 
 

@@ -1,7 +1,7 @@
-"""The directory of a space's server: its files are the state, which a command brings to what it is asked for.
+"""The directory of a space's server: reads its members from the configuration, and adds and removes some.
 
-Its configuration names each member in a comment. Members are added to its text and taken out of it, so that
-everything else in it stays. All files change or none.
+The configuration names each member in a comment. Only the lines of these members change, so that edits by hand stay.
+All files change or none.
 """
 
 import os
@@ -21,15 +21,15 @@ _NATS = ("nats.conf", *(f"nats-{number + 1}.conf" for number in range(_MOST_SERV
 _HOSTS = re.compile(rf"^[ \t]*(?:#|--) {space_server.REACHED}: (.+)$", re.MULTILINE)
 
 
-class Asked(NamedTuple):
-    """What a command asks for.
+class Request(NamedTuple):
+    """The members of a space after a command.
 
     Attributes:
         space: The space.
-        hosts: The names by which members reach its servers; none: those that the directory names.
+        hosts: The names by which members reach its servers; empty: those that the directory names.
         database: Its database in PostgreSQL, None for NATS or for what the directory holds.
-        roles: Who is to be let in, with the role of each.
-        without: Who is to be taken out, before anyone is let in.
+        roles: Members to let in, with the role of each.
+        without: Members to take out, before others are let in.
     """
 
     space: str
@@ -39,15 +39,15 @@ class Asked(NamedTuple):
     without: list[str]
 
 
-class Done(NamedTuple):
-    """What a command did to a directory.
+class Outcome(NamedTuple):
+    """The changes to a directory.
 
     Attributes:
-        members: Who is let in now, with the role of each.
-        added: Who got creds.
-        removed: Who was taken out.
+        members: The members now, with the role of each.
+        added: Members with new creds.
+        removed: Members that were taken out.
         files: The files that were written.
-        steps: What people have to do next.
+        steps: What the person has to do next.
     """
 
     members: dict[str, str]
@@ -58,15 +58,15 @@ class Done(NamedTuple):
 
 
 class _Engine(ABC):
-    """What orders the posts of a space: how its files are made and changed."""
+    """Makes and changes the files of a space for the server that orders its posts."""
 
-    def __init__(self, asked: Asked, hosts: list[str]) -> None:
-        self.asked = asked
+    def __init__(self, request: Request, hosts: list[str]) -> None:
+        self.request = request
         self.hosts = hosts
 
     @abstractmethod
     def make(self) -> dict[str, str]:
-        """Return the configuration of a new space that lets nobody in, by file name."""
+        """Return the configuration of a new space without members, by file name."""
 
     @abstractmethod
     def find(self, text: str) -> dict[str, str]:
@@ -86,7 +86,7 @@ class _Engine(ABC):
 
     @abstractmethod
     def edit(self, text: str, without: Collection[str]) -> str:
-        """Return a configuration without some members, and with those who have new creds."""
+        """Return a configuration without some members, and with those that have new creds."""
 
     @abstractmethod
     def urls(self, name: str) -> str:
@@ -94,12 +94,12 @@ class _Engine(ABC):
 
     @abstractmethod
     def apply(self, files: list[str], *, is_new: bool) -> str:
-        """Return what brings the configuration to the servers."""
+        """Return the step that brings the configuration to the servers."""
 
 
 class _Nats(_Engine):
-    def __init__(self, asked: Asked, hosts: list[str]) -> None:
-        super().__init__(asked, hosts)
+    def __init__(self, request: Request, hosts: list[str]) -> None:
+        super().__init__(request, hosts)
         self._logins: list[space_server.Login] = []
 
     def make(self) -> dict[str, str]:
@@ -110,22 +110,22 @@ class _Nats(_Engine):
         servers = [space_server.Server(host) for host in self.hosts]
         secret = space_server.new_secret()
         names = _NATS[:1] if len(servers) == 1 else _NATS[1:]
-        texts = (space_server.configuration(self.asked.space, [], servers, at, secret) for at in range(len(servers)))
+        texts = (space_server.configuration(self.request.space, [], servers, at, secret) for at in range(len(servers)))
         return dict(zip(names, texts, strict=False))
 
     def find(self, text: str) -> dict[str, str]:
-        return {user.name: user.role for user in space_server.find_users(text, self.asked.space)[0]}
+        return {user.name: user.role for user in space_server.find_users(text, self.request.space)[0]}
 
     def login(self, names: list[str]) -> None:
         if names and not extras.is_installed("shared"):
             raise NotShipped(extras.SHARED_MISSING, extras.install("shared"))
-        self._logins = [space_server.login(name, self.asked.roles[name]) for name in names]
+        self._logins = [space_server.login(name, self.request.roles[name]) for name in names]
 
     def creds(self) -> dict[str, str]:
         return {one.name: one.creds for one in self._logins}
 
     def edit(self, text: str, without: Collection[str]) -> str:
-        return space_server.edit(text, self.asked.space, self._logins, without)
+        return space_server.edit(text, self.request.space, self._logins, without)
 
     def urls(self, name: str) -> str:
         return " ".join(f"tls://{_in_address(host)}" for host in self.hosts or ["HOST"])
@@ -139,27 +139,27 @@ class _Nats(_Engine):
 
 
 class _Postgres(_Engine):
-    def __init__(self, asked: Asked, hosts: list[str], database: str) -> None:
-        super().__init__(asked, hosts)
+    def __init__(self, request: Request, hosts: list[str], database: str) -> None:
+        super().__init__(request, hosts)
         self._database = database
         self._logins: list[space_postgres.Login] = []
 
     def make(self) -> dict[str, str]:
-        return {_POSTGRES: space_postgres.sql(self.asked.space, [], self.hosts, self._database)}
+        return {_POSTGRES: space_postgres.sql(self.request.space, [], self.hosts, self._database)}
 
     def find(self, text: str) -> dict[str, str]:
-        return space_postgres.find_roles(text, self.asked.space)
+        return space_postgres.find_roles(text, self.request.space)
 
     def login(self, names: list[str]) -> None:
         if names and not self.hosts:
             raise UsageError(f"{_POSTGRES} does not name the server, as creds do: add --host db.example.org")
-        self._logins = [space_postgres.login(name, self.asked.roles[name]) for name in names]
+        self._logins = [space_postgres.login(name, self.request.roles[name]) for name in names]
 
     def creds(self) -> dict[str, str]:
         return {one.name: one.creds(self.hosts, self._database) for one in self._logins}
 
     def edit(self, text: str, without: Collection[str]) -> str:
-        return space_postgres.edit(text, self.asked.space, self._logins, without)
+        return space_postgres.edit(text, self.request.space, self._logins, without)
 
     def urls(self, name: str) -> str:
         return " ".join(f"postgres://{name}@{_in_address(host)}/{self._database}" for host in self.hosts)
@@ -169,72 +169,76 @@ class _Postgres(_Engine):
         return f"as the database's owner: {made}psql --dbname {self._database} --file {_POSTGRES}"
 
 
-def bring(folder: str, asked: Asked) -> Done:
-    """Bring a directory to what is asked for, or leave it untouched.
+def update(folder: str, request: Request) -> Outcome:
+    """Make or change the files of a directory, or leave it untouched.
 
     Raises:
-        UsageError: What is asked for can't be.
+        UsageError: The request does not fit the directory, or a file can't be written.
     """
     try:
-        kept = {name: data.decode() for name in _files(folder, asked) if (data := read(_in(folder, name))) is not None}
+        kept = {
+            name: data.decode() for name in _files(folder, request) if (data := read(_in(folder, name))) is not None
+        }
     except (FileError, UnicodeDecodeError) as error:
         raise UsageError(f"{folder} can't be used: {error}") from None
-    engine = _engine(folder, asked, kept)
+    engine = _engine(folder, request, kept)
     members = _members(folder, engine, kept)
-    new = _check(folder, asked, members)
-    if kept and not new and not asked.without:
-        return Done(members, [], [], [], [])
+    new = _check(folder, request, members)
+    if kept and not new and not request.without:
+        return Outcome(members, [], [], [], [])
     engine.login(new)
-    texts = {name: engine.edit(text, asked.without) for name, text in (kept or engine.make()).items()}
+    texts = {name: engine.edit(text, request.without) for name, text in (kept or engine.make()).items()}
     creds = {f"{name}.creds": text for name, text in engine.creds().items()}
-    removed = [name for name in asked.without if name not in new]
+    removed = [name for name in request.without if name not in new]
     _replace(folder, kept, texts, creds, [f"{name}.creds" for name in removed])
     steps = [engine.apply(list(texts), is_new=not kept)]
     if new:
         given = "each member their creds" if len(new) > 1 else f"{new[0]} their creds"
-        steps.append(f"give {given}; then: punch space add {asked.space} {engine.urls(new[0])} --creds {new[0]}.creds")
-    rest = {name: role for name, role in members.items() if name not in asked.without}
-    return Done(rest | {name: asked.roles[name] for name in new}, new, removed, [*creds, *texts], steps)
+        steps.append(
+            f"give {given}; then: punch space add {request.space} {engine.urls(new[0])} --creds {new[0]}.creds"
+        )
+    rest = {name: role for name, role in members.items() if name not in request.without}
+    return Outcome(rest | {name: request.roles[name] for name in new}, new, removed, [*creds, *texts], steps)
 
 
-def _files(folder: str, asked: Asked) -> tuple[str, ...]:
+def _files(folder: str, request: Request) -> tuple[str, ...]:
     """Return the names of the configuration: the directory decides where the command names no engine."""
     has_nats = any(os.path.lexists(_in(folder, name)) for name in _NATS)
-    if asked.database is None and (has_nats or not os.path.lexists(_in(folder, _POSTGRES))):
+    if request.database is None and (has_nats or not os.path.lexists(_in(folder, _POSTGRES))):
         return _NATS
     if has_nats:
         raise UsageError(f"{folder} is of a NATS server: leave out --postgres, or choose another directory with --to")
     return (_POSTGRES,)
 
 
-def _engine(folder: str, asked: Asked, kept: dict[str, str]) -> _Engine:
+def _engine(folder: str, request: Request, kept: dict[str, str]) -> _Engine:
     found = next((one for text in kept.values() if (one := _HOSTS.search(text)) is not None), None)
     named = found[1].split() if found is not None else []
-    if named and asked.hosts and named != asked.hosts:
+    if named and request.hosts and named != request.hosts:
         raise UsageError(f"{folder} is for {', '.join(named)}: leave out --host, or choose another directory with --to")
-    hosts = asked.hosts or named
+    hosts = request.hosts or named
     if not kept and not hosts:
         raise UsageError("server needs the name by which members reach it: --host lists.example.org")
-    if asked.database is None and _POSTGRES not in kept:
-        return _Nats(asked, hosts)
+    if request.database is None and _POSTGRES not in kept:
+        return _Nats(request, hosts)
     written = re.search(r"psql --dbname (\S+)", kept.get(_POSTGRES, ""))
-    database = written[1] if written is not None and written[1] != "DATABASE" else asked.database
+    database = written[1] if written is not None and written[1] != "DATABASE" else request.database
     if database is None:
         raise UsageError(f"{_in(folder, _POSTGRES)} does not name its database: add --postgres DATABASE")
-    if asked.database not in (None, database):
+    if request.database not in (None, database):
         raise UsageError(f"{folder} is for the database {database}: choose another directory with --to")
-    return _Postgres(asked, hosts, database)
+    return _Postgres(request, hosts, database)
 
 
 def _members(folder: str, engine: _Engine, kept: dict[str, str]) -> dict[str, str]:
-    """Return who is let in, which is the same for all servers."""
+    """Return the members, which are the same for all servers."""
     members: dict[str, str] | None = None
     for name, text in kept.items():
         try:
             found = engine.find(text)
         except ValueError as error:
             raise UsageError(
-                f"{_in(folder, name)} is not of the space {engine.asked.space} ({error}): choose another directory"
+                f"{_in(folder, name)} is not of the space {engine.request.space} ({error}): choose another directory"
                 " with --to"
             ) from None
         if members is not None and found != members:
@@ -243,28 +247,28 @@ def _members(folder: str, engine: _Engine, kept: dict[str, str]) -> dict[str, st
     return members or {}
 
 
-def _check(folder: str, asked: Asked, members: dict[str, str]) -> list[str]:
-    """Return who gets creds.
+def _check(folder: str, request: Request, members: dict[str, str]) -> list[str]:
+    """Return the members that get new creds.
 
     Raises:
-        UsageError: What is asked for does not fit those who are let in.
+        UsageError: The request does not fit the present members.
     """
     there = ", ".join(f"{name} ({role})" for name, role in members.items())
-    for name in asked.without:
+    for name in request.without:
         if name not in members:
             raise UsageError(f"{name} is not a member in {folder}: " + (f"it has {there}" if there else "it has none"))
-    for name, role in asked.roles.items():
-        if name in asked.without:
+    for name, role in request.roles.items():
+        if name in request.without:
             continue
         if members.get(name, role) != role:
             change = f"--without {name} --{role} {name}"
             raise UsageError(f"{name} is a {members[name]} in {folder}; to make it a {role} by new creds: {change}")
         if name not in members and os.path.lexists(path := _in(folder, f"{name}.creds")):
             raise UsageError(f"{path} is there, and no member {name}: move it away, or choose another name")
-    new = [name for name in asked.roles if name not in members or name in asked.without]
-    if not new and set(asked.without) >= set(members):
+    new = [name for name in request.roles if name not in members or name in request.without]
+    if not new and set(request.without) >= set(members):
         if members:
-            raise UsageError(f"{asked.without[-1]} is the last one in {folder}: to close the space, end its server")
+            raise UsageError(f"{request.without[-1]} is the last one in {folder}: to close the space, end its server")
         raise UsageError("server needs a member at least: --member ann")
     return new
 
@@ -295,4 +299,4 @@ def _in(folder: str, name: str) -> str:
 
 
 def _in_address(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+    return f"[{host}]" if host.count(":") > 1 else host  # an IPv6 address, not a host with a port

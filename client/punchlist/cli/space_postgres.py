@@ -65,9 +65,9 @@ def sql(space: str, logins: list[Login], hosts: Sequence[str] = (), database: st
     return edit("\n".join(lines), space, logins)
 
 
+_ROLE = "|".join((*_MAY, "removed"))
 _MEMBER = re.compile(
-    r"^-- (?P<name>[\w-]+), (?P<role>member|reader|keeper|removed)\n.*?"
-    r"(?=^-- [\w-]+, (?:member|reader|keeper|removed)$|^COMMIT;)",
+    rf"^-- (?P<name>[\w-]+), (?P<role>{_ROLE})\n.*?(?=^-- [\w-]+, (?:{_ROLE})$|^COMMIT;)",
     re.MULTILINE | re.DOTALL,
 )
 

@@ -12,11 +12,11 @@ ROLES = ("member", "reader", "keeper")
 MAX_PAYLOAD = "8MB"
 
 REACHED = "Members reach it at"
-"""What begins the comment that names the hosts."""
+"""Beginning of the comment that names the hosts."""
 
 
 class Login(NamedTuple):
-    """Somebody who is let in: `user` is the public key that the server knows, `seed` the secret of the creds file."""
+    """A member that is let in: `user` is the public key that the server knows, `seed` the secret of the creds file."""
 
     name: str
     role: str

@@ -1,4 +1,4 @@
-"""Names the changes that this command has made, for an error that follows them: a full disk takes its output alone."""
+"""Names the changes of this command in an error that follows them: a full disk loses its output, not its changes."""
 
 from typing import Any
 
@@ -6,27 +6,37 @@ from punchlist import plain_json
 from punchlist.cli import wire
 from punchlist_schemas.methods import METHODS
 
-_CHANGING = frozenset({"daemon.backup", "space.add", "space.remove", "list.share", "list.join", "list.leave"})
-"""Methods that change something and are no mutations of the contract."""
+_CHANGING = frozenset(
+    {"daemon.backup", "space.add", "space.remove", "space.repair", "list.share", "list.join", "list.leave"}
+)
+"""Methods that change something and are not mutations of the contract."""
+
+_PERHAPS = {"task.claim": "task", "space.repair": "removed"}
+"""Methods that may change nothing, and the member of their result that is empty then."""
 
 _NAMED = 20
-"""The most ids that are named."""
+"""Upper limit for the ids in a message."""
+
+
+def record_task(method: str, conversation: str, task: str) -> None:
+    """Record the change of a task that another connection of this command made."""
+    wire.completed.append((method, {"conversation": conversation}, {"task": {"id": task}}))
 
 
 def advice() -> str:
-    """Say which changes are stored; empty if there are none."""
+    """Return which changes are stored; empty without any."""
     changes: dict[str, dict[str, None]] = {}
-    for method, params, result in wire.made:
+    for method, params, result in wire.completed:
         known = plain_json.decode(result) if isinstance(result, str) else result
         if _is_change(method, params, known):
             place = f" of {params['conversation']}" if "conversation" in params else ""
             changes.setdefault(place, {}).update(dict.fromkeys(f"#{one}" for one in _ids(known)) or {method: None})
-    told = "; ".join(f"{_shorten(list(names))}{place}" for place, names in changes.items())
-    return f"the change is stored ({told}), so don't repeat it" if told else ""
+    named = "; ".join(f"{_shorten(list(names))}{place}" for place, names in changes.items())
+    return f"the change is stored ({named}), so don't repeat it" if named else ""
 
 
 def _is_change(method: str, params: dict[str, Any], result: dict[str, Any]) -> bool:
-    if params.get("preview") or (method == "task.claim" and not result.get("task")):
+    if params.get("preview") or (method in _PERHAPS and not result.get(_PERHAPS[method])):
         return False
     return method in _CHANGING or (method in METHODS and METHODS[method].kind == "write")
 

@@ -23,7 +23,7 @@ TIMEOUT_S = 10.0
 _CHUNK = 1 << 18
 _key = ""
 
-made: "list[tuple[str, dict[str, Any], Any]]" = []
+completed: "list[tuple[str, dict[str, Any], Any]]" = []
 """Calls of this command that may have changed something: method, parameters, and the result or its JSON text."""
 
 
@@ -65,7 +65,7 @@ def call(
             result = _exchange(sock, 1, method, encode(params), deadline)
             if writes:
                 _key = ""
-                made.append((method, params, result))
+                completed.append((method, params, result))
             return result
         finally:
             sock.close()

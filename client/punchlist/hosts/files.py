@@ -10,7 +10,7 @@ import os
 import stat
 from typing import NamedTuple
 
-from punchlist.atomic import EXCHANGE, NO_REPLACE, rename
+from punchlist.renaming import EXCHANGE, NO_REPLACE, rename
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system.atomic import PRIVATE, write_new
 

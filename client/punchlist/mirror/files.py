@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from punchlist.atomic import EXCHANGE, NO_REPLACE, rename
+from punchlist.renaming import EXCHANGE, NO_REPLACE, rename
 from punchlist_schemas.system.atomic import PRIVATE, write_new
 
 T = TypeVar("T")

@@ -294,7 +294,7 @@ def _by_task(
 def _known_in(
     text: str, before: Sequence[Entry], names: Sequence[str], present: dict[str, dict[str, Any]]
 ) -> list[Known]:
-    """What is known of the entries of the text that was written."""
+    """Return the entries of the text that was written, with their tasks."""
     after = entries_of(text).entries
     return [_known(*pair, present) for pair in zip(after, _placed(after, before, names, present), strict=True)]
 

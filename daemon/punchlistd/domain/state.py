@@ -25,6 +25,7 @@ from punchlist_schemas.things import (
     Running,
     Settings,
     Task,
+    machine_of,
 )
 from punchlistd.domain.ordering import default_key
 
@@ -54,7 +55,7 @@ class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def machine(self) -> str:
         """The machine of its keeper; "" in a list that is not shared."""
-        return self.keeper.rpartition("_")[0]
+        return machine_of(self.keeper)
 
 
 class State:

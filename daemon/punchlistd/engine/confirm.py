@@ -37,7 +37,7 @@ _NAMED = 5
 
 
 def _reach(audience: Audience) -> str:
-    """Where a deletion arrives, as the end of the question."""
+    """Return the end of a question: the machines on which a deletion arrives."""
     if audience.here:
         return _HERE
     names = audience.machines
@@ -114,7 +114,7 @@ ALWAYS = (p.ConversationDelete,)
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """An open question. `call` and `seen` are what it is about, `valid` and `expires` times of the monotonic clock.
+    """An open question about `call` on the state `seen`. `valid` and `expires` are times of the monotonic clock.
 
     `space` is set if a deletion arrives on other machines.
     """

@@ -1,7 +1,7 @@
-"""Reads what comes from a space: whatever a server or another member sent becomes a typed value or one typed error.
+"""Decodes data from a space: replies of its server and messages of members become typed values or `Garbled`.
 
-Members may post any bytes, and what answers at an address may be no server at all. Everything that they send is decoded
-here or, what a post holds, in `posts`: nothing that they send can raise anything but the errors named there.
+Members may send any bytes, and an address may be that of another program. The bodies of posts are decoded in `posts`,
+everything else here, and nothing else raises an error over such data.
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ from punchlistd.shared.port import Garbled
 T = TypeVar("T")
 
 MAX_DEPTH = 2 * Limits().depth
-"""Nesting of what is decoded: a post holds what a frame may hold, in an envelope."""
+"""Upper limit for nesting: that of a frame, and room for the envelope around it."""
 
 MAX_POSITION = 2**63 - 1
 MAX_NONCE = 128
-"""Characters of a nonce that are kept; those that daemons make have less than half as many."""
+"""Upper limit for the characters of a nonce; those of daemons have less than half as many."""
 
 
 @cache

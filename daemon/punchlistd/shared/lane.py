@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationDeleted
 from punchlist_schemas.params import ConversationDelete
-from punchlist_schemas.things import Shared
+from punchlist_schemas.things import Shared, machine_of
 from punchlistd.engine.calls import Barrier, Nobody, Read, Stage, Step, Write
 from punchlistd.engine.loaded import Audience, LoadedConversation, Place
 from punchlistd.engine.replies import SHUTTING_DOWN
@@ -176,8 +176,8 @@ class Lane:
     def audience(self) -> Audience:
         """Who loses the list if it is deleted here."""
         is_left = self._erased is not None
-        machines = () if is_left else self._members.followers(self.conversation)
-        return Audience(self.space, tuple(name.rpartition("_")[0] for name in machines), here=is_left)
+        members = () if is_left else self._members.followers(self.conversation)
+        return Audience(self.space, tuple(map(machine_of, members)), here=is_left)
 
     def leave(self, why: Rejection, erased: Callable[[], None]) -> None:
         """Follow nothing, and take nothing but the deletion of the copy here, behind which `erased` is called."""

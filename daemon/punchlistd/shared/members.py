@@ -5,14 +5,13 @@ in the lists that the beat names. Whoever hears nothing of it for as long as a l
 the log lets one of them in. While this daemon itself is cut off it hears nothing of anybody, and ends nobody's claim.
 """
 
-import re
 import time
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from punchlistd.clock import now_ms
-from punchlistd.shared.port import MEMBER_PATTERN
+from punchlistd.shared.port import is_member_id
 
 BEAT_S = 1.0
 """How often a daemon that keeps claims gives a sign of life, in seconds."""
@@ -79,7 +78,7 @@ class Members:
 
     def saw(self, keeper: str, conversations: Iterable[str]) -> None:
         """Record that another daemon lives, and follows these lists."""
-        if keeper == self._own or re.match(MEMBER_PATTERN, keeper) is None:
+        if keeper == self._own or not is_member_id(keeper):
             return
         now = now_ms()
         seen = self.seen[keeper] = self.seen.pop(keeper, None) or Seen()

@@ -94,9 +94,9 @@ class Connection:
         denied: What the server did not let this member do, in its words.
     """
 
-    def __init__(self, client: Any, url: str, user: str, told: "_Told") -> None:
-        self.version = ".".join(map(str, told.version))
-        self.max_payload = told.max_payload
+    def __init__(self, client: Any, url: str, user: str, info: "_ServerInfo") -> None:
+        self.version = ".".join(map(str, info.version))
+        self.max_payload = info.max_payload
         self.url = url
         self.user = user
         self.ended = asyncio.Event()
@@ -319,14 +319,14 @@ async def connect(space: Space, url: str, creds: Creds | None, name: str) -> Con
                 tls_hostname=host,
                 **({} if creds is None else _introduction(creds)),
             )
-        told = _told(client)
+        info = _read_info(client)
     except Exception as problem:
         with anyio.move_on_after(1, shield=True), contextlib.suppress(Exception):
             await client.close()
         why = refusal(problem, url, host)
         raise (Refused("creds_needed", where=url) if why.kind == "unauthorized" and creds is None else why) from problem
-    connection = Connection(client, url, ANYONE if creds is None else creds.user, told)
-    if told.version[:2] < FLOOR:
+    connection = Connection(client, url, ANYONE if creds is None else creds.user, info)
+    if info.version[:2] < FLOOR:
         await connection.close()
         raise Refused("server_too_old", where=url, version=connection.version)
     try:
@@ -337,18 +337,18 @@ async def connect(space: Space, url: str, creds: Creds | None, name: str) -> Con
     return connection
 
 
-class _Told(NamedTuple):
-    """What a server tells of itself."""
+class _ServerInfo(NamedTuple):
+    """Facts that a server sends when a client connects."""
 
     version: tuple[int, int, int]
     max_payload: int
 
 
-def _told(client: Any) -> _Told:
-    """What the server told of itself when it was connected to.
+def _read_info(client: Any) -> _ServerInfo:
+    """Return the facts that the server sent.
 
     Raises:
-        Garbled: It is no server of NATS.
+        Garbled: It is not a NATS server.
     """
     try:
         found = client.connected_server_version
@@ -357,7 +357,7 @@ def _told(client: Any) -> _Told:
         raise Garbled(f"what answers there is no NATS server: {error}") from error
     if not isinstance(max_payload, int):
         raise Garbled("what answers there is no NATS server: it names no largest payload")
-    return _Told(version, max_payload)
+    return _ServerInfo(version, max_payload)
 
 
 def _introduction(creds: Creds) -> dict[str, Any]:

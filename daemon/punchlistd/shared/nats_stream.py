@@ -47,7 +47,7 @@ def list_of(subject: str, part: str) -> str:
     """The id of the list that a subject means, which is one word behind a part of a space.
 
     Raises:
-        Garbled: It is another subject: a member may add words, and what is sent there is not in the list's log.
+        Garbled: It is another subject. A member may add words, and messages there are not in the list's log.
     """
     name = subject.removeprefix(part)
     if name == subject or not name or "." in name:

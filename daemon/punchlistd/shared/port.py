@@ -6,6 +6,7 @@ that he believes to be the last one, and is refused if another post is there: th
 exclusion rests on. An adapter knows nothing of tasks, and never raises anything but the errors named here.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Literal, Protocol
 
@@ -56,9 +57,13 @@ class Link(msgspec.Struct, frozen=True):
 
 
 Version = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
-MEMBER_PATTERN = r"^[A-Za-z0-9_-]{1,64}\Z"
+_MEMBER_PATTERN = r"^[A-Za-z0-9_-]{1,64}\Z"
+MemberId = Annotated[str, msgspec.Meta(pattern=_MEMBER_PATTERN)]
 
-MemberId = Annotated[str, msgspec.Meta(pattern=MEMBER_PATTERN)]
+
+def is_member_id(text: str) -> bool:
+    """Return whether a member can have this id."""
+    return re.match(_MEMBER_PATTERN, text) is not None
 
 
 RoundTrip = Annotated[float, msgspec.Meta(ge=0, le=60)]

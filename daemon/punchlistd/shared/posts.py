@@ -11,7 +11,6 @@ on showing what it has and takes no changes. Every type and member of today is o
 
 import contextlib
 import os
-import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
@@ -23,7 +22,7 @@ from punchlistd.domain.commands import Decision
 from punchlistd.engine.calls import Step
 from punchlistd.engine.loaded import Place
 from punchlistd.shared.foreign import MAX_DEPTH
-from punchlistd.shared.port import Posted
+from punchlistd.shared.port import Posted, is_member_id
 from punchlistd.store.port import Side, Stored, side_of
 
 FORM = 1
@@ -89,11 +88,11 @@ class Unreadable(Exception):
 
 
 class Diverged(Unreadable):
-    """It is not punchlist's, or does not follow from what is known: the list must not be written from here."""
+    """It is not punchlist's, or does not follow the posts before it: the list must not be written from here."""
 
 
 class Invalid(Diverged):
-    """It is not punchlist's, so no daemon follows it, whatever that daemon knows."""
+    """It is not punchlist's, so no daemon follows it."""
 
 
 class TooNew(Unreadable):
@@ -219,8 +218,8 @@ def unseal(posted: Posted, behind: Place, version: int) -> Post:
 
 
 def _naming(author: str) -> str:
-    """The author that a post names, if a member can have that name: anybody may write anything there."""
-    return f", which names {author} as its author," if re.match(r"[A-Za-z0-9_-]{1,64}\Z", author) else ""
+    """Return the author for an error, if a member can have that id: a member may post any text there."""
+    return f", which names {author} as its author," if is_member_id(author) else ""
 
 
 def _briefly(error: Exception) -> str:

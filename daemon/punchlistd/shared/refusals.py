@@ -3,7 +3,7 @@
 import re
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.things import ID_PATTERN
+from punchlist_schemas.things import ID_PATTERN, machine_of
 from punchlistd.shared.port import Forbidden, Link, SharedLogError, TooLarge
 from punchlistd.shared.posts import TooNew, Unreadable
 
@@ -100,7 +100,7 @@ def other_history(conversation: str, space: str) -> Rejection:
 def longer_elsewhere(conversation: str, version: int, keeper: str, own: int) -> Rejection:
     """Another machine has more of the list."""
     message = (
-        f"{keeper.partition('_')[0]} has {conversation} up to version {version}, and it ends here with {own}: nothing"
+        f"{machine_of(keeper)} has {conversation} up to version {version}, and it ends here with {own}: nothing"
         f" was put back. Run it there: punch share {conversation} --repair"
     )
     return Rejection("forbidden", message, {"what": "space"})

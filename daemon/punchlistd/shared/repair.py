@@ -59,7 +59,7 @@ async def find_bad(posts: Iterable[Posted]) -> list[Bad]:
             if not certain:
                 continue
         else:
-            if read.begins_anew:  # what is before it is erased on every machine
+            if read.begins_anew:  # earlier posts are erased on every machine
                 found.clear()
             place, version = read.place, read.newest
             checks.add(place.check)

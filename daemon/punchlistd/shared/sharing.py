@@ -18,6 +18,7 @@ import msgspec
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.spaces import (
+    MAX_REPAIRED,
     BadPost,
     Deletion,
     LeftResult,
@@ -58,9 +59,6 @@ logger = logging.getLogger(__name__)
 ASKED_S = 6.0
 """How long other machines have to tell how much they have of a list that is to be put back, in seconds: one that was
 cut off is back after five, and tells it each second."""
-
-SHOWN_POSTS = 1000
-"""Posts in an answer to space.repair: as many as a call may name."""
 
 RETRY_S = 5.0
 """How long after a failure a list that was being shared is tried again, in seconds."""
@@ -290,7 +288,7 @@ class Sharing:
         return SpaceListResult(spaces=tuple(self._view(space, deletions) for space in self._spaces.spaces))
 
     async def _deletion(self, name: str) -> Deletion | None:
-        """Return the deletion that the log of a list begins with: what was before it is erased."""
+        """Return the deletion of a list: its log begins with it, since earlier events are erased."""
         with suppress(Damaged):
             for first in await self._parts.log.read(0, 1, conversation=name):
                 if is_tombstone(first.wire):
@@ -344,7 +342,7 @@ class Sharing:
         left = [one for one in found if one not in removed]
         shown = tuple(
             BadPost(id=one.id, position=one.post.position, why=one.why, certain=one.certain, at=one.post.at)
-            for one in left[:SHOWN_POSTS]
+            for one in left[:MAX_REPAIRED]
         )
         return SpaceRepaired(
             space=space, conversation=name, posts=shown, more=len(left) - len(shown), removed=len(removed)

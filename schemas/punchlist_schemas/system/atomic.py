@@ -15,18 +15,18 @@ PRIVATE = 0o600
 def atomic_write(
     path: str, data: bytes, *, mode: int | None = PRIVATE, fsync: bool = False, replace: bool = True
 ) -> os.stat_result:
-    """Make a file hold exactly `data`, and return its status. A link is replaced, not followed.
+    """Create or replace a file that holds exactly `data`, and return its status. A link is replaced, not followed.
 
     Args:
         path: The file. Its directory must exist.
         data: All of its bytes.
-        mode: Its permissions, whatever the umask is. None: those of the file that is there, or what the umask allows.
+        mode: Its permissions, regardless of the umask. None: those of the present file, else those the umask allows.
         fsync: Whether the bytes must be on the disk before the name shows them, and the name before this returns.
-        replace: Whether a file that is there is replaced.
+        replace: Whether a present file is replaced.
 
     Raises:
-        FileExistsError: A file is there, and must not be replaced.
-        OSError: It can't be written, with `path` as the file's name. What stood there is untouched.
+        FileExistsError: A file is there, and `replace` is False.
+        OSError: It can't be written, with `path` as the file's name. A present file is untouched.
     """
     directory, name = os.path.split(path)
     beside = os.path.join(directory, f".{name}.{os.getpid()}-{os.urandom(3).hex()}")
@@ -53,12 +53,14 @@ def atomic_write(
 def write_new(
     name: str, data: bytes, mode: int | None, *, folder: int | None = None, fsync: bool = True
 ) -> os.stat_result:
-    """Make a new file hold exactly `data`, under a name that nobody reads yet. After a failure there is none.
+    """Create a file that holds exactly `data`, and return its status. A failure removes it.
+
+    A reader may see a part of it, so the name must be one that no other program opens yet.
 
     Args:
         name: The file, in `folder` if that is given.
         data: All of its bytes.
-        mode: Its permissions, whatever the umask is. None: what the umask allows.
+        mode: Its permissions, regardless of the umask. None: those the umask allows.
         folder: An open directory.
         fsync: Whether the bytes must be on the disk.
     """

@@ -32,8 +32,8 @@ Punch = Callable[..., Outcome]
 
 @pytest.fixture(autouse=True)
 def _no_earlier_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process runs one command: what another one in this process has changed and asked for is none of ours."""
-    monkeypatch.setattr(wire, "made", [])
+    """Forget the changes and options of an earlier command: outside of tests a process runs one."""
+    monkeypatch.setattr(wire, "completed", [])
     monkeypatch.setattr(failure, "_as_json", False)
 
 

@@ -158,6 +158,13 @@ def test_asking_for_what_is_there_changes_nothing(server: Punch, home: Path) -> 
     assert files(home) == before
 
 
+@pytest.mark.parametrize(
+    ("host", "address"), [("a.example.org:14222", "tls://a.example.org:14222 "), ("fd00::1", "tls://[fd00::1] ")]
+)
+def test_the_next_step_names_an_address_that_works(server: Punch, host: str, address: str) -> None:
+    assert address in server("--host", host, "--member", "ann").out
+
+
 @pytest.mark.parametrize("engine", ["nats", "postgres"])
 def test_without_and_again_gives_new_creds_and_another_role(server: Punch, home: Path, engine: str) -> None:
     database = ("--postgres", "punchlist") if engine == "postgres" else ()

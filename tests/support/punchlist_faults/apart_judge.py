@@ -14,6 +14,7 @@ import msgspec
 from punchlist_faults.apart_work import LIST, OPEN
 from punchlist_faults.options import Figures, Violation, need
 from punchlist_schemas.events import AnyEvent, Claimed, KnownEvent, Released, StatusChanged
+from punchlist_schemas.things import machine_of
 from punchlistd.domain.decide.claim import available_count
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import initial_state
@@ -275,11 +276,6 @@ class Judge:
                 need(fell, f"{entry.member} ended the claim of {keeper}, to which nothing had happened: {entry}")
                 ended += 1
         return ended
-
-
-def machine_of(member: str) -> str:
-    """The machine of a member."""
-    return member.rpartition("_")[0]
 
 
 def same(entries: Sequence[Entry], machine: str, told: Sequence[Told], what: str) -> None:

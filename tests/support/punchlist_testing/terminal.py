@@ -39,6 +39,25 @@ def spawned(*words: str) -> "Generator[subprocess.Popen[str]]":
             process.kill()
 
 
+def half_terminal(*words: str, shows: bool) -> subprocess.CompletedProcess[str]:
+    """Run `punch` with a terminal for its output alone, or else for its input alone."""
+    master, slave = pty.openpty()
+    try:
+        return subprocess.run(
+            command(*words),
+            stdin=subprocess.DEVNULL if shows else slave,
+            stdout=slave if shows else subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            timeout=PATIENCE_S,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
 class Terminal:
     """A child process whose standard streams are a terminal of our own."""
 

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 from typing import Any
 
 from punchlist.cli.argument_types import milliseconds
@@ -86,7 +85,7 @@ def _agreed(context: Context, task: dict[str, Any]) -> bool:
     """Whoever says yes at a terminal has seen what came of the task."""
     if context.args.reject is not None or context.args.yes or task.get("waits_for") != "yes":
         return True
-    if not sys.stdin.isatty():
+    if not context.can_ask:
         raise UsageError("approve is for a person at a terminal: add --yes if you are one")
     context.lines(detail_lines(task, context.style))
     return context.confirmed(f"Does #{safe(task['id'])} count as completed?")

@@ -78,7 +78,7 @@ def run_alone(context: Context) -> int:
     """What `punch` does without a command: show the list, and one line of what to do next."""
     result = context.ask("task.list")
     tasks, style = result["tasks"], context.style
-    note = shared_note(result.get("shared")) or context.deletion(result)
+    note = shared_note(result.get("shared")) or context.find_deletion(result)
     lines = list_lines(context.conversation, tasks, result["counts"], style, note=note, folded=style.terminal)
     return context.answer(
         result, [*lines, style.paint("dim", next_step(tasks, context.ask("task.explain"), context.owner))]
@@ -117,7 +117,11 @@ def run_list(context: Context) -> int:
     note = f"at version {at}" if at is not None else f"{len(tasks)} of {total}" if len(tasks) < total else ""
     if not result["version"] and at is None and context.conversation != OUTSIDE:
         note = "not used yet"
-    note = note or shared_note(result.get("shared")) or ("" if filtered or at is not None else context.deletion(result))
+    note = (
+        note
+        or shared_note(result.get("shared"))
+        or ("" if filtered or at is not None else context.find_deletion(result))
+    )
     lines = list_lines(
         context.conversation, tasks, result["counts"], style, note=note, folded=folded, flat=bool(args.sort)
     )

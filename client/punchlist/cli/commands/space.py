@@ -8,7 +8,7 @@ from typing import Any
 from punchlist.cli.argument_types import positive
 from punchlist.cli.arguments import YES, Argument, Usage, flag, value
 from punchlist.cli.context import Context
-from punchlist.cli.deletions import deletion
+from punchlist.cli.deletions import describe_deletion
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import UsageError, show_error
 from punchlist.cli.render import moment, product
@@ -18,7 +18,7 @@ from punchlist.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from punchlist.cli.space_directory import Done
+    from punchlist.cli.space_directory import Outcome
 
 _NAME = Argument(("name",), "the space, of a-z, 0-9 and -", {"metavar": "SPACE"})
 _LIST = Argument(("list",), "the list (default: this directory's)", {"metavar": "LIST", "nargs": "?"}, "list")
@@ -166,7 +166,7 @@ def _state(space: dict[str, Any], style: Style) -> str:
 
 def _list_state(one: dict[str, Any]) -> str:
     if (deleted := one.get("deleted")) is not None:
-        return f"version {one.get('version', 0)}, {deletion(deleted)}"
+        return f"version {one.get('version', 0)}, {describe_deletion(deleted)}"
     reason = f": {safe(one['reason'])}" if one.get("reason") else ""
     told = {"offline": "offline: changes are refused, reading goes on", "behind": "catching up"}
     return f"version {one.get('version', 0)}, {told.get(one['state'], one['state'])}{reason}"
@@ -186,6 +186,8 @@ def run_status(context: Context) -> int:
 
 
 def _details(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]:
+    from punchlist_schemas.things import machine_of
+
     if not spaces:
         yield from _listed(spaces, style)
     for space in spaces:
@@ -208,7 +210,7 @@ def _details(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]:
             yield f"  list {safe(one['conversation'])}: {_list_state(one)}{counts}"
         for one in space.get("machines", ()):
             lists = f", with {', '.join(map(safe, one['lists']))}" if one.get("lists") else ""
-            yield f"  machine {safe(one['member'].rpartition('_')[0])}: last seen {moment(one['seen_at'])}{lists}"
+            yield f"  machine {safe(machine_of(one['member']))}: last seen {moment(one['seen_at'])}{lists}"
 
 
 def run_remove(context: Context) -> int:
@@ -251,7 +253,7 @@ def run_leave(context: Context) -> int:
     args = context.args
     name = args.list or context.conversation
     if args.keep_as is None and not args.yes:
-        if not context.style.terminal:
+        if not context.can_ask:
             raise UsageError(
                 "leave stops following the list: it stays here as it is and takes no changes; add --yes, or for a copy"
                 " that you can change --keep-as NAME"
@@ -281,8 +283,8 @@ def _only_space(context: Context) -> str:
 
 
 def run_server(context: Context) -> int:
-    """Bring the files of a space's server to who is to be let in; all of them are written, or none."""
-    from punchlist.cli.space_directory import Asked, bring
+    """Let members into a space or take some out, in the files of its server; all of them are written, or none."""
+    from punchlist.cli.space_directory import Request, update
     from punchlist_schemas.spaces import SPACE_PATTERN
 
     args = context.args
@@ -299,15 +301,15 @@ def run_server(context: Context) -> int:
             raise UsageError("each member has another name, of letters, digits, - and _: --member ann --member bob")
     roles = {name: role for role in ROLES for name in getattr(args, role)}
     folder = args.to or f"{args.name}-server"
-    done = bring(folder, Asked(args.name, args.host, args.postgres, roles, args.without))
-    return context.answer({"directory": os.path.abspath(folder), **done._asdict()}, _served(folder, done))
+    outcome = update(folder, Request(args.name, args.host, args.postgres, roles, args.without))
+    return context.answer({"directory": os.path.abspath(folder), **outcome._asdict()}, _served(folder, outcome))
 
 
-def _served(folder: str, done: "Done") -> Iterator[str]:
-    yield from (f"wrote {safe(os.path.join(folder, name))}" for name in done.files)
-    yield from (f"took out {name}: {name}.creds lets nobody in once the server knows" for name in done.removed)
-    if not done.files:
+def _served(folder: str, outcome: "Outcome") -> Iterator[str]:
+    yield from (f"wrote {safe(os.path.join(folder, name))}" for name in outcome.files)
+    yield from (f"took out {name}: {name}.creds lets nobody in once the server knows" for name in outcome.removed)
+    if not outcome.files:
         yield f"nothing was changed; {safe(folder)} lets in:"
-        yield from (f"  {name}  {role}" for name, role in done.members.items())
+        yield from (f"  {name}  {role}" for name, role in outcome.members.items())
         yield "  to add one: --member NAME; to take one out: --without NAME"
-    yield from (f"  {step}" for step in done.steps)
+    yield from (f"  {step}" for step in outcome.steps)

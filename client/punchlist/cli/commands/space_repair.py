@@ -43,7 +43,7 @@ def run_repair(context: Context) -> int:
         return context.answer(result, _bad_posts(result, removed=0))
     if not args.yes:
         context.answer(result, _bad_posts(result, removed=0))
-        if not context.style.terminal:
+        if not context.can_ask:
             raise UsageError(f"repair removes {len(chosen)} of these posts from {safe(args.name)} for good: add --yes")
         if not context.confirmed(f"Remove {len(chosen)} of these posts from {safe(args.name)} for good?"):
             context.note("nothing was changed")

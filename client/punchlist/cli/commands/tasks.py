@@ -174,7 +174,7 @@ def run_rm(context: Context) -> int:
 
 def run_clear(context: Context) -> int:
     """Remove all tasks."""
-    if not context.args.yes and not context.style.terminal:
+    if not context.args.yes and not context.can_ask:
         raise UsageError("clear empties the list: add --yes")
     if not context.confirmed(f"Remove all tasks of {safe(context.known)}?"):
         return _left_alone(context)

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from punchlist.aio import AsyncConversation
-from punchlist.cli import wire
+from punchlist.cli import stored
 from punchlist.cli.failure import UsageError
 from punchlist.cli.runner.child import Child, environment
 from punchlist.cli.runner.command import Command, Unfit
@@ -112,7 +112,7 @@ class Checks:
         except RequestRefused:
             self._show.note(f"#{task.id} has changed meanwhile")
             return False
-        wire.made.append(("task.approve", {"conversation": self._conversation.id}, {"task": {"id": task.id}}))
+        stored.record_task("task.approve", self._conversation.id, task.id)
         self.failed += bool(reason)
         self.passed += not reason
         self._show.ended(task, "failed" if reason else "completed", reason or f"{self._check} passed")

@@ -16,23 +16,23 @@ from contextlib import contextmanager, suppress
 from punchlist.cli.runner import orphans
 
 KILL_AFTER_S = 5.0
-"""How long a command, and what it has started, may take to end after SIGTERM, in seconds."""
+"""Grace period between SIGTERM and SIGKILL, in seconds, for a command and its descendants."""
 
 LOOK_S = 0.05
-"""How often what was asked to end is checked: the kernel reports the end of children, not of their own."""
+"""Seconds between checks for processes that were asked to end: the kernel reports the end of children alone."""
 
 _LAST_S = 1.0
-"""How long the end of what was killed is waited for, in seconds: a zombie that nobody buries stays for good."""
+"""Longest wait for killed processes, in seconds: a zombie whose parent does not reap it never ends."""
 
 _input: int | None = None
-"""Where the guard of this process reads; None without one."""
+"""Descriptor of the guard's standard input; None without a guard."""
 
 
 @contextmanager
 def guarded() -> Generator[None]:
     """Have a guard end the commands that this process leaves running, even if it is killed."""
     global _input  # noqa: PLW0603 - a process has one guard
-    # Without the mark of a runner around this one, which would take the guard for something that a command left.
+    # Drop the mark of a runner around this one: that runner would end the guard with its command.
     env = {name: value for name, value in os.environ.items() if name != orphans.MARK}
     guard = subprocess.Popen(
         [sys.executable, "-P", "-m", __name__],
@@ -51,11 +51,11 @@ def guarded() -> Generator[None]:
     finally:
         _input = None
         guard.stdin.close()
-        guard.wait()  # it ends what an error of ours has left running
+        guard.wait()  # it ends commands that an exception here has left running
 
 
 def tell(line: str) -> None:
-    """Send the guard a line, if there is one and it reads: nothing waits for it."""
+    """Send the guard a line without waiting, if there is a guard."""
     if _input is not None:
         with suppress(BrokenPipeError, BlockingIOError):
             os.write(_input, f"{line}\n".encode())
@@ -79,7 +79,7 @@ def _end(marks: Iterable[str], groups: set[int]) -> None:
     while time.monotonic() < kill_at + _LAST_S:
         number = signal.SIGTERM if time.monotonic() < kill_at else signal.SIGKILL
         left = {-group for group in groups if _is_left(group)}
-        # Nobody is asked twice: a second SIGTERM makes some programs end without cleaning up.
+        # Ask each process once: a second SIGTERM makes some programs end without cleaning up.
         left |= {pid for mark in marks for pid in orphans.marked(mark) if _group_of(pid) not in groups}
         if not left:
             return
@@ -98,7 +98,7 @@ def _group_of(pid: int) -> int:
 def _is_left(group: int) -> bool:
     try:
         os.killpg(group, 0)
-    except (ProcessLookupError, PermissionError):  # what has changed its user is beyond our reach
+    except (ProcessLookupError, PermissionError):  # processes of another user can't be ended
         return False
     return True
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from punchlist.aio import AsyncConversation
-from punchlist.cli import wire
+from punchlist.cli import stored
 from punchlist.cli.failure import UsageError
 from punchlist.cli.runner.child import Child, Ending, environment
 from punchlist.cli.runner.command import Command, Unfit
@@ -196,8 +196,7 @@ class Lanes:
         try:
             done = await finish
             if isinstance(done, SetStatusResult):
-                place = {"conversation": self._conversation.id}
-                wire.made.append(("task.set_status", place, {"task": {"id": task.id}}))
+                stored.record_task("task.set_status", self._conversation.id, task.id)
             if isinstance(done, SetStatusResult) and done.task.waits_for is not None:
                 self.done -= 1
                 self.waiting += 1

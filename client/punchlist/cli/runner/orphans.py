@@ -24,7 +24,7 @@ def left_by(mark: str) -> list[int]:
 
 
 def marked(mark: str) -> list[int]:
-    """The command with this mark and all that it has started, whoever their parent is."""
+    """The command with this mark and its descendants, of any parent."""
     return os_calls.with_variable(f"{MARK}={mark}".encode())
 
 

@@ -2,7 +2,7 @@ import errno
 import os
 from pathlib import Path
 
-from punchlist.atomic import EXCHANGE, NO_REPLACE, rename
+from punchlist.renaming import EXCHANGE, NO_REPLACE, rename
 
 
 def test_two_files_change_places_and_none_is_written_over(tmp_path: Path) -> None:

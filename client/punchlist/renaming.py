@@ -1,4 +1,4 @@
-"""Renaming that replaces nothing unseen: two files change places, or a name must be free."""
+"""Renames a file without losing another: the two change places, or the new name must be free."""
 
 import errno
 import os
