@@ -4,7 +4,7 @@ An item of ChatKit is a message of ours, with its id. The store appends nothing 
 the log before ChatKit hears of them.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -126,7 +126,11 @@ class ChatKit(ChatKitServer[Caller]):
         found = await _thread(context, thread.id)
         turn, id, is_written = input_user_message.id, f"{input_user_message.id}.a", False
         thread.title = thread.title or clip(one_line("".join(part.text for part in input_user_message.content)), _TITLE)
-        async for name, data in self._heard(found, turn, context.request):
+        self._panel.work(found, turn, context.request)
+        async for event in self._panel.heard(found, turn):
+            if event is None:
+                continue
+            _, name, data = event
             if name == "delta":
                 if not is_written:
                     empty = AssistantMessageContentPartAdded(content_index=0, content=AssistantMessageContent(text=""))
@@ -144,11 +148,6 @@ class ChatKit(ChatKitServer[Caller]):
                 yield NoticeEvent(level="warning" if name == "notice" else "danger", message=str(data["text"]))
             elif name == "message":
                 yield ThreadItemDoneEvent(item=_item(thread.id, await found.queue.message(id)))
-
-    async def _heard(self, thread: Thread, turn: str, request: Request) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
-        self._panel.work(thread, turn, request)
-        async for _number, name, data in self._panel.live.follow(thread.place(turn)):
-            yield name, data
 
 
 class _Log(Store[Caller]):
