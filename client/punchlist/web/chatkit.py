@@ -36,18 +36,16 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from punchlist.aio import AsyncClient
-from punchlist.chat.thread import SHOWN, Thread, checked, is_own, marked_text_of
+from punchlist.chat.thread import SHOWN, Thread, checked, is_own, marked_text_of, thread_title
 from punchlist.core import new_key
 from punchlist.errors import ConfirmationRequired, NotFound
 from punchlist.http.problem import Refused
 from punchlist.http.revocation import ENDED, end_with
 from punchlist.project import own
-from punchlist.text import clip, one_line
 from punchlist.web import bodies
 from punchlist.web.chat import Panel, named
 from punchlist_schemas.things import Conversation, Message
 
-_TITLE = 80
 _REQUEST: TypeAdapter[Any] = TypeAdapter(ChatKitReq)
 _SERVED = frozenset(
     f"threads.{one}" for one in ("get_by_id", "list", "create", "add_user_message", "update", "delete")
@@ -125,7 +123,7 @@ class ChatKit(ChatKitServer[Caller]):
             return
         found = await _thread(context, thread.id)
         turn, id, is_written = input_user_message.id, f"{input_user_message.id}.a", False
-        thread.title = thread.title or clip(one_line("".join(part.text for part in input_user_message.content)), _TITLE)
+        thread.title = thread.title or thread_title("".join(part.text for part in input_user_message.content))
         self._panel.work(found, turn, context.request)
         async for event in self._panel.heard(found, turn):
             if event is None:
