@@ -26,9 +26,10 @@ class Live:
         self._news = anyio.Event()
 
     def teller(self, turn: str) -> Tell:
-        """What a turn says its events to."""
+        """What a turn says its events to. A turn that has ended without an answer begins again."""
+        self.restart(turn)
         said = self._said.setdefault(turn, [])
-        ended = [turn for turn, events in self._said.items() if events and events[-1][0] == "end"]
+        ended = [turn for turn in self._said if self._has_ended(turn)]
         for old in ended[: max(0, len(self._said) - _KEPT)]:
             del self._said[old]
 
@@ -39,9 +40,21 @@ class Live:
 
         return publish
 
-    def forget(self, turn: str) -> None:
-        """Forget a turn that did not come to its answer: it is worked on again."""
-        self._said.pop(turn, None)
+    def finish(self, turn: str, name: str, data: dict[str, Any]) -> None:
+        """End a turn with this last event, unless it has ended: it was not worked on in this process."""
+        if not self._has_ended(turn):
+            tell = self.teller(turn)
+            tell(name, data)
+            tell("end", {})
+
+    def restart(self, turn: str) -> None:
+        """Forget a turn that has ended without an answer, before it is worked on again."""
+        if self._has_ended(turn) and all(name != "message" for name, _ in self._said[turn]):
+            del self._said[turn]
+
+    def _has_ended(self, turn: str) -> bool:
+        said = self._said.get(turn)
+        return bool(said) and said[-1][0] == "end"
 
     def knows(self, turn: str) -> bool:
         """Whether the turn runs, or ran, in this process."""

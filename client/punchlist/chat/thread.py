@@ -28,6 +28,7 @@ MAX_TEXT = 100_000
 """Longest message, in characters."""
 
 _PAGE = 200
+_TITLE = 80
 _NEWEST = 100
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ID = re.compile(r"u[A-Za-z0-9-]{1,64}")
@@ -287,6 +288,11 @@ def _exchanges(page: Sequence[Message], until: int | None) -> list[Exchange]:
 def text_of(content: dict[str, Any]) -> str:
     """What a message says."""
     return str(content.get("text", ""))
+
+
+def thread_title(text: str) -> str:
+    """Return the title of a thread that begins with this text."""
+    return clip(one_line(text), _TITLE)
 
 
 def marked_text_of(content: dict[str, Any]) -> str:

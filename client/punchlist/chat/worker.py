@@ -132,7 +132,9 @@ class Worker:
                         answer = await turn.run()
             with anyio.CancelScope(shield=True):
                 await _over(thread, task.id, fence)
-        except PunchlistError:  # such as a full disk
+        except PunchlistError as error:  # such as a full disk
+            if answer is None:
+                tell("failed", {"text": str(error)})
             if fence is not None:
                 self._kept[thread.id] = ClaimResult(version=0, seq=seq, task=task, fence=fence)
             raise

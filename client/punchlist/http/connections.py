@@ -24,7 +24,7 @@ MOST = 512
 """Upper limit for connections."""
 
 ARRIVAL_S = 10.0
-"""How long a request may take from its first byte, or from the connection's begin, to its last byte, in seconds."""
+"""How long a request may take from its first byte, or from the connection's start, to its last byte, in seconds."""
 
 STALL_S = 10.0
 """How long a peer may take to read a piece of an answer, in seconds."""
@@ -100,14 +100,14 @@ class Places:
         A request makes no stranger newer: an attacker could outlast a client that has just connected.
         """
         is_valid = self._is_valid(token)
-        if self._tokens.pop(connection, None) is not None or (is_valid and connection in self._strangers):
+        was_valid = self._tokens.pop(connection, None) is not None
+        if is_valid and (was_valid or connection in self._strangers):  # One that gave way has no place.
             self._strangers.pop(connection, None)
-            if not is_valid:
-                self._strangers[connection] = None
-                return False
             self._tokens[connection] = token
             if len(self._tokens) > self.most - max(1, self.most // 4):
                 self._end(self._first_to_go())
+        elif was_valid:
+            self._strangers[connection] = None
         return is_valid
 
     def leave(self, connection: "Connection") -> None:

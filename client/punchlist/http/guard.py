@@ -80,10 +80,10 @@ def values(headers: Headers, wanted: bytes) -> list[bytes]:
 
 
 def bearer(headers: Headers) -> bytes:
-    """Return the token of the header Authorization; empty without one, or with several."""
+    """Return the token of the header Authorization, without blanks around it; empty without one, or with several."""
     shown = values(headers, b"authorization")
     kind, _, token = shown[0].partition(b" ") if len(shown) == 1 else (b"", b"", b"")
-    return token if kind.lower() == b"bearer" else b""
+    return token.strip() if kind.lower() == b"bearer" else b""
 
 
 async def answer(send: Send, problem: Problem, *, body: bool = True) -> None:

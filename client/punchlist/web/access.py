@@ -50,7 +50,7 @@ class Access:
         """Wrap an application so that its answers end when the token of their request is revoked or expires."""
 
         async def serve(scope: AsgiScope, receive: Receive, send: Send) -> None:
-            token = bearer(scope["headers"]).strip() if scope["type"] == "http" else b""
+            token = bearer(scope["headers"]) if scope["type"] == "http" else b""
             allowed = self._keys.scope(token)
             if allowed is None:  # handlers that need one refuse this; files need none
                 await app(scope, receive, send)

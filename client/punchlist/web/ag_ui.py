@@ -14,12 +14,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from punchlist.chat.thread import SHOWN, Thread, marked_text_of
+from punchlist.chat.thread import SHOWN, Thread, marked_text_of, thread_title
 from punchlist.errors import NotFound
 from punchlist.http.problem import Refused
 from punchlist.http.revocation import ENDED, end_with
 from punchlist.project import own
-from punchlist.text import clip, one_line
 from punchlist.web import bodies
 from punchlist.web.access import confine
 from punchlist.web.chat import Panel, named
@@ -27,7 +26,6 @@ from punchlist_schemas.project_file import is_conversation_id
 from punchlist_schemas.things import Message
 
 _SHOWN = 200
-_TITLE = 80
 _TURN = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 Event = dict[str, Any]
@@ -87,7 +85,7 @@ class AgUi:
             raise Refused("invalid_params", "threadId has 1 to 64 letters, digits and . _ - :", field="threadId")
         name = named(request.query_params.get("list"), scope)
         try:
-            title = clip(one_line(_text(run.messages[-1])), _TITLE) if run.messages else ""
+            title = thread_title(_text(run.messages[-1])) if run.messages else ""
             thread = await Thread.open(client, name, own(id, scope.user), title)
             confine(scope, thread.list)
             turn = await self._turn(thread, run, request)

@@ -21,7 +21,7 @@ from punchlist.chat.models.port import Model
 from punchlist.chat.thread import Thread
 from punchlist.chat.usage import Limits
 from punchlist.chat.worker import Worker
-from punchlist.errors import PunchlistError, RequestRefused
+from punchlist.errors import PunchlistError
 from punchlist.http.keys import Scope
 from punchlist.http.problem import Refused
 from punchlist.http.revocation import ENDED, end_with, hold
@@ -53,7 +53,6 @@ class Panel:
         self._ending = ending
         self._worker = Worker(model, limits=limits)
         self._turns: dict[str, asyncio.Task[Any]] = {}
-        self._failed: set[str] = set()
 
     @property
     def live(self) -> Live:
@@ -187,9 +186,7 @@ class Panel:
         thread.person = self._access.person(self._access.scope(request))
         place = thread.place(turn)
         if place not in self._turns:
-            if place in self._failed:
-                self._failed.discard(place)
-                self.live.forget(place)
+            self.live.restart(place)
             task = self._turns[place] = asyncio.ensure_future(self._worked(thread, turn, request))
             task.add_done_callback(lambda _: self._turns.pop(place, None))
 
@@ -209,12 +206,10 @@ class Panel:
             group.start_soon(end)
             group.start_soon(stop_if_revoked)
             try:
-                await self._worker.answer(thread, turn)
-            except PunchlistError as error:  # such as a full disk: whoever looks again has it worked on again
-                self._failed.add(place := thread.place(turn))
-                tell = self.live.teller(place)
-                tell("failed", {"text": error.message if isinstance(error, RequestRefused) else str(error)})
-                tell("end", {})
+                last = "message", await self._worker.answer(thread, turn)
+            except PunchlistError as error:  # such as a full disk: a client that follows it again restarts it
+                last = "failed", {"text": str(error)}
+            self.live.finish(thread.place(turn), *last)
             group.cancel_scope.cancel()
 
     async def caller(self, request: Request) -> tuple[AsyncClient, Scope]:

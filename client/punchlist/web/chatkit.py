@@ -4,7 +4,7 @@ An item of ChatKit is a message of ours, with its id. The store appends nothing 
 the log before ChatKit hears of them.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -36,18 +36,16 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from punchlist.aio import AsyncClient
-from punchlist.chat.thread import SHOWN, Thread, checked, is_own, marked_text_of
+from punchlist.chat.thread import SHOWN, Thread, checked, is_own, marked_text_of, thread_title
 from punchlist.core import new_key
 from punchlist.errors import ConfirmationRequired, NotFound
 from punchlist.http.problem import Refused
 from punchlist.http.revocation import ENDED, end_with
 from punchlist.project import own
-from punchlist.text import clip, one_line
 from punchlist.web import bodies
 from punchlist.web.chat import Panel, named
 from punchlist_schemas.things import Conversation, Message
 
-_TITLE = 80
 _REQUEST: TypeAdapter[Any] = TypeAdapter(ChatKitReq)
 _SERVED = frozenset(
     f"threads.{one}" for one in ("get_by_id", "list", "create", "add_user_message", "update", "delete")
@@ -125,8 +123,12 @@ class ChatKit(ChatKitServer[Caller]):
             return
         found = await _thread(context, thread.id)
         turn, id, is_written = input_user_message.id, f"{input_user_message.id}.a", False
-        thread.title = thread.title or clip(one_line("".join(part.text for part in input_user_message.content)), _TITLE)
-        async for name, data in self._heard(found, turn, context.request):
+        thread.title = thread.title or thread_title("".join(part.text for part in input_user_message.content))
+        self._panel.work(found, turn, context.request)
+        async for event in self._panel.heard(found, turn):
+            if event is None:
+                continue
+            _, name, data = event
             if name == "delta":
                 if not is_written:
                     empty = AssistantMessageContentPartAdded(content_index=0, content=AssistantMessageContent(text=""))
@@ -144,11 +146,6 @@ class ChatKit(ChatKitServer[Caller]):
                 yield NoticeEvent(level="warning" if name == "notice" else "danger", message=str(data["text"]))
             elif name == "message":
                 yield ThreadItemDoneEvent(item=_item(thread.id, await found.queue.message(id)))
-
-    async def _heard(self, thread: Thread, turn: str, request: Request) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
-        self._panel.work(thread, turn, request)
-        async for _number, name, data in self._panel.live.follow(thread.place(turn)):
-            yield name, data
 
 
 class _Log(Store[Caller]):

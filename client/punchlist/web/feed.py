@@ -17,10 +17,11 @@ from punchlist.aio import AsyncClient
 from punchlist.core import Request as Call
 from punchlist.core import failure, result_of
 from punchlist.errors import PunchlistError
-from punchlist.http.guard import Receive, Send
+from punchlist.http.guard import Receive, Send, bearer
 from punchlist.http.guard import Scope as AsgiScope
 from punchlist.http.problem import Refused
 from punchlist.http.revocation import ENDED, end_with
+from punchlist.http.shares import first_to_go
 from punchlist.pull_link import PullLink
 from punchlist.web.access import Access, confine
 from punchlist_schemas.jsonrpc import Notice
@@ -71,7 +72,8 @@ class Streams:
         self._ending = ending
         self._quiet_s = quiet_s
         self._most = most
-        self.open = 0
+        self._open: dict[Stream, bytes] = {}
+        """The open streams and their tokens, oldest first."""
 
     async def feed(self, request: Request) -> "Stream":
         """A stream of the board, of one list's rows and who follows it, or of both."""
@@ -100,9 +102,26 @@ class Streams:
             confine(scope, wish.conversation if wish.events else None)
         if wish.rows is not None:
             confine(scope, wish.rows)
-        if self.open >= self._most:
-            raise Refused("too_many_streams", f"{self._most} streams are open; close one, or ask with once=1.")
         return Stream(self, await self._access.client(scope), wish)
+
+    def enter(self, stream: "Stream", token: bytes) -> None:
+        """Give a stream a place; if all are taken, end the newest stream of the token with the most.
+
+        Raises:
+            Refused: That is this stream.
+        """
+        self._open[stream] = token
+        if len(self._open) > self._most:
+            displaced = first_to_go((each, holder, -at) for at, (each, holder) in enumerate(self._open.items()))
+            self.leave(displaced)
+            if displaced is stream:
+                said = f"{self._most} streams are open, and no other token has more than yours; close one of yours."
+                raise Refused("too_many_streams", said)
+            displaced.give_way()
+
+    def leave(self, stream: "Stream") -> None:
+        """Take a stream's place back."""
+        self._open.pop(stream, None)
 
     @property
     def ending(self) -> anyio.Event:
@@ -130,6 +149,11 @@ class Stream:
         self._wish = wish
         self._positions: dict[str, int] = {}
         self._begun = False
+        self._displaced = anyio.Event()
+
+    def give_way(self) -> None:
+        """End, so that a stream of another token has the place."""
+        self._displaced.set()
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -138,22 +162,24 @@ class Stream:
             await send({"type": "http.response.body", "body": b""})
             return
         error: PunchlistError | None = None
-        end_with(scope, b"event: end\ndata: %b\n\n" % _ENDED)
-        self._streams.open += 1
+        end_with(scope, _end_of("unauthorized", ENDED))
+        self._streams.enter(self, bearer(scope["headers"]))
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(_until_gone, receive, group.cancel_scope)
-                group.start_soon(_until_ended, self._streams.ending, group.cancel_scope)
+                group.start_soon(_until_set, self._streams.ending, group.cancel_scope)
+                group.start_soon(_until_set, self._displaced, group.cancel_scope)
                 try:
                     await self.deliver(send, self._streams.quiet_s)
                 except PunchlistError as failed:
                     error = failed
                 group.cancel_scope.cancel()
         finally:
-            self._streams.open -= 1
+            self._streams.leave(self)
+        is_displaced = self._displaced.is_set()
         if not self._begun:
-            raise error or Refused("cancelled", "The server ends.")
-        last = b"" if error else b"event: bye\ndata: {}\n\n"
+            raise error or Refused(*(_DISPLACED if is_displaced else _STOPPED))
+        last = _end_of(*_DISPLACED) if is_displaced else b"" if error else b"event: bye\ndata: {}\n\n"
         await send({"type": "http.response.body", "body": last})
 
     async def deliver(self, send: Send, quiet_s: float) -> None:
@@ -254,8 +280,15 @@ _HEADERS = [
     (b"x-accel-buffering", b"no"),
 ]
 
+_STOPPED = ("cancelled", "The server ends.")
+_DISPLACED = (
+    "too_many_streams",
+    "A stream of another token needed a place, and no token had more than this one; open fewer streams.",
+)
 
-_ENDED = msgspec.json.encode({"error": {"kind": "unauthorized", "message": ENDED}})
+
+def _end_of(kind: str, message: str) -> bytes:
+    return b"event: end\ndata: %b\n\n" % msgspec.json.encode({"error": {"kind": kind, "message": message}})
 
 
 def _has_more(notice: Notice) -> bool:
@@ -272,7 +305,7 @@ async def _until_gone(receive: Callable[[], Awaitable[Any]], scope: anyio.Cancel
     scope.cancel()
 
 
-async def _until_ended(ending: anyio.Event, scope: anyio.CancelScope) -> None:
+async def _until_set(ending: anyio.Event, scope: anyio.CancelScope) -> None:
     await ending.wait()
     scope.cancel()
 

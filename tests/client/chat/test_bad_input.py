@@ -88,6 +88,11 @@ async def test_a_full_disk_is_told_and_afterwards_the_turn_is_finished_once(full
     await full.check(turn)
 
 
+async def followed(worker: Worker, place: str) -> list[tuple[str, dict[str, Any]]]:
+    """The events of a turn to its end."""
+    return [(name, data) async for _, name, data in worker.live.follow(place)]
+
+
 @pytest.mark.parametrize("point", ["turn.started", "step", "tool.started", "tool", "tool.completed", "answer"])
 async def test_a_disk_that_becomes_full_in_a_turn_is_told_as_that_and_nothing_is_done_twice(
     full: Talk, spawned: Spawned, point: str
@@ -97,8 +102,12 @@ async def test_a_disk_that_becomes_full_in_a_turn_is_told_as_that_and_nothing_is
         worker = Worker(full.worker.model, At(point, lambda: disk.enter_context(full_disk(spawned))))
         with pytest.raises(StorageFull):
             await worker.answer(full.thread, turn)
+        *_, failed, end = await followed(worker, full.thread.place(turn))
+        assert (failed[0], end[0]) == ("failed", "end") and "disk is full" in failed[1]["text"]
         disk.close()
         answer = await worker.answer(full.thread, turn)
+        *_, last, end = await followed(worker, full.thread.place(turn))
+    assert (last, end) == (("message", answer), ("end", {}))
     assert answer["text"] == "Created task: milk\nCreated task: bread" and await full.open() == ["milk", "bread"]
     await full.check(turn)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.http.guard import SAFETY, Guard
+from punchlist.http.guard import SAFETY, Guard, bearer
 
 HOSTS = {
     b"127.0.0.1:8322": True, b"localhost:8322": True, b"[::1]:8322": True, b"localhost": True, b"LOCALHOST:1": True,
@@ -84,3 +84,9 @@ async def test_a_request_without_a_host_and_a_web_socket_are_refused(verdicts: A
     assert (sent["type"], sent["code"], reached) == ("websocket.close", 1008, False)
     two = [(b"host", b"localhost"), (b"origin", b"http://localhost"), (b"origin", b"http://localhost")]
     assert (await verdicts(two))[:2] == (403, False)
+
+
+def test_blanks_around_a_token_count_nowhere() -> None:
+    assert bearer([(b"authorization", b"Bearer  token ")]) == b"token"
+    assert bearer([(b"Authorization", b"bearer token")]) == b"token"
+    assert bearer([(b"authorization", b"Basic token")]) == bearer([(b"authorization", b"Bearer token")] * 2) == b""

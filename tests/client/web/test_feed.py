@@ -178,6 +178,20 @@ async def test_of_500_streams_so_many_are_served_and_when_they_close_none_is_lef
     assert (await web.ask("GET", "/api/v1/feed?board=1&once=1")).status == 200
 
 
+async def test_the_token_with_most_streams_gives_way(web: Web) -> None:
+    many, few = web.session(), f"Bearer {web.session()}"
+    streams = [await web.stream("/api/v1/feed?board=1", Authorization=f"Bearer {many}") for _ in range(MOST)]
+    for newest in streams[: MOST // 2 - 1 : -1]:
+        await web.stream("/api/v1/feed?board=1", Authorization=few)
+        assert b"event: end\ndata: " in (rest := await newest.to_end()) and b"too_many_streams" in rest
+    refused = await web.ask("GET", "/api/v1/feed?board=1", Authorization=few)
+    assert (refused.status, refused.value["kind"]) == (429, "too_many_streams"), "each token has half of them"
+    await web.ask("PUT", PLAN, {})
+    for oldest in streams[: MOST // 2]:
+        while (await oldest.next()).event != "board":
+            pass
+
+
 async def test_a_stream_ends_with_the_server_and_says_so(web: Web) -> None:
     streams = [await web.stream("/api/v1/feed?board=1") for _ in range(10)]
     for stream in streams:

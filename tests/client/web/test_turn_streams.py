@@ -8,8 +8,10 @@ import pytest
 
 from punchlist import connect_async
 from punchlist.chat.live import Live
+from punchlist.chat.models.completions import Completions
 from punchlist.chat.thread import Thread
 from punchlist.chat.worker import Worker
+from punchlist_testing.scripted_model import honest, serving
 from punchlist_testing.web import Stream, Web, served
 
 CHATS = "/api/v1/chats"
@@ -54,6 +56,25 @@ async def test_a_token_that_may_only_read_works_on_no_turn(tmp_path: Path, worke
                 await Worker().answer(await Thread.find(client, thread), turn)
         assert await answer_of(stream) == "Created task: milk"
         assert await titles(web) == ["milk"]
+
+
+async def test_a_turn_of_another_program_is_followed_to_its_answer(tmp_path: Path) -> None:
+    with serving(honest) as script:
+        script.fault = "stall-mid"
+        async with (
+            served(tmp_path) as web,
+            connect_async(socket=web.daemon.socket, autostart=False) as client,
+            anyio.create_task_group() as group,
+        ):
+            thread, turn = await left_turn(web)
+            found = await Thread.find(client, thread)
+            group.start_soon(Worker(Completions("m", script.url)).answer, found, turn)
+            with anyio.fail_after(30):
+                while not script.asked:
+                    await anyio.lowlevel.checkpoint()
+            stream = await web.stream(f"{CHATS}/{thread}/turns/{turn}")
+            await found.stop(turn)
+            assert await answer_of(stream) == "Stopped."
 
 
 @pytest.mark.parametrize("after", ["1000000", "9" * 190, "last"])

@@ -389,6 +389,27 @@ MUTANTS = (
         ("tests/client/web/test_revocation.py",),
     ),
     Mutant(
+        "no token takes all streams of punch web",
+        "client/punchlist/web/feed.py",
+        "first_to_go((each, holder, -at)",
+        'first_to_go((each, "", -at)',
+        ("tests/client/web/test_feed.py::test_the_token_with_most_streams_gives_way",),
+    ),
+    Mutant(
+        "who follows a turn that failed learns why",
+        "client/punchlist/chat/worker.py",
+        '            if answer is None:\n                tell("failed", {"text": str(error)})\n',
+        "",
+        ("tests/client/chat/test_bad_input.py",),
+    ),
+    Mutant(
+        "a turn that another program answers ends for its followers",
+        "client/punchlist/web/chat.py",
+        "            self.live.finish(thread.place(turn), *last)\n",
+        "            assert last\n",
+        ("tests/client/web/test_turn_streams.py",),
+    ),
+    Mutant(
         "a link for one list moves no session of another to itself",
         "client/punchlist/web/access.py",
         '    "conversation.attach": {"session": ()},\n',
