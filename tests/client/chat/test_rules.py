@@ -152,10 +152,8 @@ ALL = Intent("delete", tuple(item.id for item in ITEMS))
             for text in ("absolutely not", "of course not", "neither", "nope not now", "no need")
         ),
         *((text, DELETING, "do") for text in ("sure thing", "no need to ask, do it", "no need to ask, delete it")),
-        *(
-            (text, DELETING, "unclear")
-            for text in ("yeah right", "yeah, right.", "no need to buy milk", "yes, all of it")
-        ),
+        *((text, DELETING, "unclear") for text in ("no need to buy milk", "yes, all of it")),
+        *((text, DELETING, "ask") for text in ("yeah right", "oh yeah, right.")),
         *((text, ALL, "do") for text in ("yes, all of it", "yes, everything", f"yes, all {len(ITEMS)}")),
         *((text, ALL, "unclear") for text in ("yes, but not all of it", "yes, both", "yes, all 3")),
         *((text, Intent("delete", ("1", "2")), "do") for text in ("yes, both", "yes, both of them")),

@@ -103,7 +103,6 @@ def _kind(text: str, items: list[Item], said: Context, question: Intent) -> tupl
 def _whole(text: str, items: list[Item], said: Context, question: Intent) -> str | None:
     """The kind of a reply that is nothing but yes, no, or politeness."""
     patterns = {
-        "neither": words.SARCASM,
         "politeness": words.NEITHER,
         "agreement": words.agreement(question.name),
         "refusal": words.NO,

@@ -57,11 +57,11 @@ _REFUSING = (
     r"|wait|hold on|thanks|thank you|please|sorry|i changed my mind)"
 )
 NO = rf"{_REFUSING}(?:[ ,.!]+{_REFUSING})*[.! ]*"
-NEITHER = r"(?:thanks|thank you|please|wait|hold on|sorry)(?:[ ,.!]+(?:thanks|thank you|please|wait|sorry))*[.! ]*"
-"""Politeness alone answers nothing."""
-
-SARCASM = r"(?:oh[ ,]+)?(?:yeah|ya|sure)[ ,.]+right\b.*"
-"""A yes that may mean no."""
+NEITHER = (
+    r"(?:(?:thanks|thank you|please|wait|hold on|sorry)(?:[ ,.!]+(?:thanks|thank you|please|wait|sorry))*[.! ]*"
+    r"|(?:oh[ ,]+)?(?:yeah|ya|sure)[ ,.]+right\b.*)"
+)
+"""Politeness alone answers nothing, and "yeah right" may mean no."""
 
 
 def all_of(count: int) -> str:

@@ -138,13 +138,13 @@ async function deliver(text) {
   // What is sent again because no answer came is the same turn, which is worked on once.
   if (unsent?.text !== text || unsent.thread !== thread) unsent = { text, thread, turn: `u${crypto.randomUUID?.() ?? String(Math.random()).slice(2)}` };
   const { turn } = unsent;
-  const place = `${API}/${thread}`;
+  const mine = thread;
   show("user", turn, { text });
-  if (!(await insist(() => call("POST", place, { text, turn }), until))) return giveUp(text, until);
+  if (!(await insist(() => call("POST", `${API}/${mine}`, { text, turn }), until))) return giveUp(text, until);
   sending = unsent = null;
   at("text").value = "";
   trouble();
-  await follow(turn);
+  if (thread === mine) await follow(turn);
 }
 
 function giveUp(text, until) {
