@@ -162,15 +162,32 @@ def test_what_is_sent_again_because_its_answer_was_lost_is_done_once(staged: Sta
     say(page, "add bread")
     expect(page.get_by_role("alert")).to_be_visible()
     expect(page.get_by_label("Say what you want")).to_have_value("add bread")
-    page.get_by_role("button", name="Send").click()
     expect(answers(page).last).to_have_text("Created task: bread")
     expect(page.locator("#said li.user")).to_have_count(2)
     assert len(set(lost)) == 1 and len(lost) == TRIES
     assert titles(staged, "lost") == ["milk", "bread"]
 
 
-def test_the_panel_waits_for_its_server(staged: Stage, open_page: Open) -> None:
-    page = panel(staged, open_page, "away")
+def test_a_message_that_is_given_up_stays_in_its_field(staged: Stage, open_page: Open) -> None:
+    page = panel(staged, open_page, "given-up")
+    say(page, "add milk")
+    expect(answers(page).last).to_have_text("Created task: milk")
+    say(page, "delete 1")
+    page.route("**/api/v1/chats/chat-*", lambda route: route.abort())
+    page.get_by_role("button", name="yes", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("does not answer")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("alert")).to_contain_text("Send it again when the server is back")
+    expect(page.get_by_label("Say what you want")).to_have_value("yes")
+    page.unroute("**/api/v1/chats/chat-*")
+    page.get_by_role("button", name="Send").click()
+    expect(answers(page).last).to_contain_text("Deleted task: milk")
+
+
+@pytest.mark.parametrize("place", ["**/turns/*", "**/api/v1/chats", "**/api/v1/chats/chat-*"])
+def test_the_panel_waits_for_its_server(staged: Stage, open_page: Open, place: str) -> None:
+    name = f"away-{len(place)}"
+    page = panel(staged, open_page, name)
     page.clock.install()
     lost: list[str] = []
 
@@ -182,16 +199,17 @@ def test_the_panel_waits_for_its_server(staged: Stage, open_page: Open) -> None:
         else:
             route.continue_()
 
-    page.route("**/turns/*", lose)
+    page.route(place, lose)
     say(page, "add milk")
     while len(lost) < AWAY:
-        with page.expect_request("**/turns/*", timeout=PATIENCE_MS):
+        with page.expect_request(place, timeout=PATIENCE_MS):
             page.clock.run_for(PATIENCE_MS)
     expect(page.get_by_role("alert")).to_contain_text("the answer comes when it is back")
     page.clock.run_for(PATIENCE_MS)
     expect(answers(page)).to_have_text(["Created task: milk"])
     expect(page.get_by_role("alert")).to_be_hidden()
     expect(page.get_by_role("button", name="Send")).to_be_visible()
+    assert titles(staged, name) == ["milk"]
 
 
 def test_a_reload_keeps_list_and_thread(staged: Stage, open_page: Open) -> None:

@@ -29,11 +29,23 @@ def test_a_page_tells_that_its_sign_in_has_ended(tmp_path: Path, open_page: Open
         assert asked == []
 
 
-def test_a_chat_tells_that_its_sign_in_has_ended(tmp_path: Path, open_page: Open) -> None:
+@pytest.mark.parametrize("place", ["Send", "yes"])
+def test_a_chat_tells_that_its_sign_in_has_ended(tmp_path: Path, open_page: Open, place: str) -> None:
     with stage(tmp_path) as staged:
+        staged.by("ann").conversation("plan").add("Look at it")
         page = open_page(staged)
         page.goto(f"{staged.url}/chat?list=plan")
-        SecretFile(str(Path(staged.daemon.data_dir) / "web.token")).rotate()
-        page.get_by_role("textbox", name="Message").or_(page.locator("#text")).first.fill("add milk")
+        text = page.get_by_label("Say what you want")
+        text.fill("delete 1")
         page.get_by_role("button", name="Send").click()
-        expect(page.locator("#trouble")).to_contain_text("punch web --link")
+        expect(page.get_by_role("button", name="yes", exact=True)).to_be_visible()
+        text.fill("add milk")
+        SecretFile(str(Path(staged.daemon.data_dir) / "web.token")).rotate()
+        page.get_by_role("button", name=place, exact=True).click()
+        expect(page.get_by_role("alert")).to_contain_text("This browser was signed out")
+        expect(page.get_by_role("alert")).to_contain_text("punch web --link")
+        expect(page.get_by_role("button", name="Send")).to_be_disabled()
+        expect(text).to_be_disabled()
+        expect(text).to_have_value("add milk")
+        expect(page.locator(".answers")).to_have_count(0)
+        assert page.evaluate("localStorage.length") == 0

@@ -2,6 +2,7 @@
 
 import re
 
+from punchlist.chat.rules import words
 from punchlist.chat.rules.reading import MOST, MOST_REQUESTS, Intent
 from punchlist.chat.rules.references import Item
 
@@ -25,7 +26,7 @@ _TALK = (
     (r"^(?:bye|goodbye|good night|see you|(?:quit|exit)$)\b", "Goodbye."),
     (r"^(?:don't|do not|never)\b", "All right: nothing was changed."),
     (
-        r"^(?:yes|y|yep|yeah|no|nope|ok|okay|sure|cancel|never mind)\b",
+        rf"^(?:{words.agreement()}|{words.NO})\??$",
         "There is no open question. Say “help” for what I understand.",
     ),
     (r"^should\b", "That is yours to decide. Nothing was changed."),

@@ -312,9 +312,7 @@ class Turn:
         self._items = [Item(task.id, task.title, task.status) for task in tasks]
         last = self._past[-1].answer if self._past else {}
         said = Context(tuple(map(str, last.get("shown", ()))), tuple(map(str, last.get("last", ()))))
-        if self._question is None:
-            return Reply("new", interpret(self._text, self._items, said))
-        return read_reply(self._text, self._items, said, self._question.pending)
+        return read_reply(self._text, self._items, said, None if self._question is None else self._question.pending)
 
     def _calls_of(self, intent: Intent) -> list[Wanted]:
         parts = intent.parts or (intent,)

@@ -68,6 +68,12 @@ FURTHER: list[tuple[str, dict[str, Any]]] = [
     ("delete task 0", {"intent": "clarify", "need": "task"}),
     ("4", {"intent": "get", "ids": [4]}),
     ("add eggs\nadd flour", {"intent": "create", "titles": ["eggs", "flour"]}),
+    *((f"Add milk{joint}elete 3.", {"intent": "multi", "parts": [
+        {"intent": "create", "titles": ["milk"]}, {"intent": "delete", "ids": [3]}]})
+      for joint in (". Then d", ". And then d", "! Then, d", ". D", "\nThen d")),
+    ("Add milk. Then add bread.", {"intent": "multi", "parts": [
+        {"intent": "create", "titles": ["milk"]}, {"intent": "create", "titles": ["bread"]}]}),
+    ("add \"milk. Then delete 3\"", {"intent": "create", "titles": ["milk. Then delete 3"]}),
     ("delete everything, yes I'm sure",
      {"intent": "delete", "ids": [1, 2, 3, 4, 5, 6, 7, 8, 12], "all": True, "confirmed": True}),
     ("thanks, add call Ann", {"intent": "create", "titles": ["call Ann"]}),
@@ -109,6 +115,69 @@ def test_what_people_also_say_is_understood(text: str, expected: dict[str, Any])
 def test_an_open_question_is_answered_by_yes_or_no_alone(text: str, name: str) -> None:
     line = {"text": text, "ctx": {"pending": {"intent": "delete", "ids": [3]}}}
     assert understood(line).name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("no, undo that", "undo"),
+        ("no wait, undo", "undo"),
+        ("never mind, undo", "undo"),
+        ("no undo that", "undo"),
+        ("sure, add bread", "create"),
+        ("yes, also add eggs", "create"),
+        ("yes add eggs", "create"),
+        ("don't delete it, add milk", "create"),
+        ("no, done with 3", "complete"),
+        ("yes, delete task 3", "delete"),
+        ("don't delete it", "talk"),
+        ("no need to buy milk", "talk"),
+        ("no, milk", "talk"),
+        ("yes", "talk"),
+    ],
+)
+def test_a_request_is_read_behind_a_yes_or_no(text: str, name: str) -> None:
+    assert read_reply(text, ITEMS, Context(), None).intent.name == name
+
+
+DELETING, TITLING = Intent("delete", ("3",)), Intent("create", need="title")
+ALL = Intent("delete", tuple(item.id for item in ITEMS))
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "outcome"),
+    [
+        *(
+            (text, DELETING, "drop")
+            for text in ("absolutely not", "of course not", "neither", "nope not now", "no need")
+        ),
+        *((text, DELETING, "do") for text in ("sure thing", "no need to ask, do it", "no need to ask, delete it")),
+        *((text, DELETING, "unclear") for text in ("no need to buy milk", "yes, all of it")),
+        *((text, DELETING, "ask") for text in ("yeah right", "oh yeah, right.")),
+        *((text, ALL, "do") for text in ("yes, all of it", "yes, everything", f"yes, all {len(ITEMS)}")),
+        *((text, ALL, "unclear") for text in ("yes, but not all of it", "yes, both", "yes, all 3")),
+        *((text, Intent("delete", ("1", "2")), "do") for text in ("yes, both", "yes, both of them")),
+        *((text, TITLING, "drop") for text in ("nothing", "scrap that", "forget it", "never mind", "drop it")),
+        *((text, TITLING, "new") for text in ("rename 1", "rename 99", "delete 99", "delete 1", "nothing, add milk")),
+        *((text, TITLING, "fill") for text in ("nothing but milk", "finish chapter 3", "forget the past")),
+    ],
+)
+def test_a_reply_does_what_the_documents_say(text: str, question: Intent, outcome: str) -> None:
+    assert read_reply(text, ITEMS, Context(), question).outcome == outcome
+
+
+@pytest.mark.parametrize("question", [None, DELETING])
+def test_a_no_in_front_of_a_noun_denies_it(question: Intent | None) -> None:
+    assert read_reply("no call is done", [Item("1", "call", "pending")], Context(), question).intent.name == "clarify"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["y," * 900 + "x", "no, " * 499 + "x", "no " * 660, "don't do it " * 160, "I mean " * 280, "all of it " * 190],
+)
+def test_many_answers_at_once_are_read_quickly(text: str) -> None:
+    for question in (None, DELETING, ALL, TITLING):
+        assert read_reply(text, ITEMS, Context(), question).outcome != "do"
 
 
 @pytest.mark.parametrize(

@@ -62,12 +62,13 @@ ASKING = frozenset({"update", "delete"})
 
 _STRONG = re.compile(
     r"(?:please |then )*(?:add|create|show|list|display|complete|finish|check off|tick|mark|delete|remove|rename|change"
-    r"|reopen"
-    r"|start|done with|remind me)\b",
+    r"|reopen|start|done with|remind me|undo|revert)\b",
     re.I,
 )
 _JOINT = re.compile(
-    r"\s?(?:;(?:\s?(?:and )?then\b)?|,?\sand then\s|,\s?then\s|\sthen\s|,?\sand\s|,|\.\s|\n)\s?(?=\w)", re.I
+    r"\s?(?:(?:;|(?P<ended>[.!])\s|\n)(?:\s?(?:and )?then\b,?)?|,?\sand then\s|,\s?then\s|\sthen\s|,?\sand\s|,)"
+    r"\s?(?=\w)",
+    re.I,
 )
 _BULLET = re.compile(r"^\s*(?:(?:[-*•·–]|\d{1,2}[.)])\s+|add\s+(?=\S))", re.I)
 _QUOTED = re.compile(r"""(?:"[^"]*"|'[^']*'(?!\w))""")
@@ -142,7 +143,9 @@ def _several(text: str, items: list[Item], said: Context, rests: "dict[str, Inte
         if second.name in ("talk", "clarify", "help", "undo"):
             continue
         first = _one(left, items, said)
-        if first.name in ("talk", "clarify", "help", "undo") or (first.name == second.name == "create"):
+        if first.name in ("talk", "clarify", "help", "undo"):
+            continue
+        if first.name == second.name == "create" and not joint["ended"]:
             continue
         return Intent("multi", parts=(first, *(second.parts if second.name == "multi" else (second,))))
     return None

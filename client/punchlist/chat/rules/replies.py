@@ -51,15 +51,18 @@ _TABLE: dict[str, tuple[Outcome, Outcome, Outcome]] = {
 _COLUMNS = {"": 0, "which": 1, "title": 2}
 
 
-def read_reply(text: str, items: list[Item], said: Context, question: Intent) -> Reply:
-    """What a message does to an open question.
+def read_reply(text: str, items: list[Item], said: Context, question: Intent | None) -> Reply:
+    """Read a message as a reply to the open question, or as a request if no question is open.
 
     Args:
         text: The message.
         items: The list in its order.
         said: What was said before.
-        question: What was asked: the name of what is wanted, its tasks, and in `need` what the question waits for.
+        question: What was asked: the name of what is wanted, its tasks, and in `need` what the question waits for. None
+            if no question is open.
     """
+    if question is None:
+        return Reply("new", interpret(text if len(text) > MOST else _request_in(plain(text)), items, said))
     if len(text) > MOST:
         kind, intent = "request", interpret(text, items, said)
     else:
@@ -67,11 +70,25 @@ def read_reply(text: str, items: list[Item], said: Context, question: Intent) ->
     return Reply(_TABLE[kind][_COLUMNS[question.need]], intent)
 
 
+def _request_in(text: str) -> str:
+    """Return a message without the yes or no in front of it, which answers nothing if no question is open."""
+    rest = request = text
+    while (found := _ANSWERING.match(rest)) is not None:
+        rest = rest[found.end() :]
+        # Without punctuation, "no" may deny what follows it.
+        if found["ended"] or is_command(rest):
+            request = rest
+    return request
+
+
 def _kind(text: str, items: list[Item], said: Context, question: Intent) -> tuple[str, Intent]:
     if (whole := _whole(text, items, said, question)) is not None:
         return whole, TALK
     if (rest := _corrected(text, question)) is not None:
-        return "correction", _instead(rest, items, said, question)
+        intent = _instead(rest, items, said, question)
+        # "No, memo is done" reports it, "no memo is done" does not.
+        is_denied = intent.name in CHANGING - ASKING and not is_command(rest) and _DENYING.match(text)
+        return "correction", Intent("clarify", need="instead") if is_denied else intent
     if (answer := _ANSWERS[question.need](text, items, said, question)) is not None:
         return "answer", answer
     intent = interpret(text, items, said)
@@ -104,12 +121,16 @@ _YES_AND = re.compile(r"(?:yes|yep|yeah|sure|ok)[ ,.!]+(?P<rest>.+)", re.I | re.
 
 
 def _asks_the_same(text: str, items: list[Item], said: Context, question: Intent) -> bool:
-    """Whether "yes, delete task 3" says what was asked about."""
+    """Whether "yes, delete task 3" or "yes, all of it" says what was asked about."""
+    if len(question.ids) > 1 and re.fullmatch(words.all_of(len(question.ids)), text.rstrip(".! "), re.I):
+        return True
     again = interpret(text, items, said)
     same = (again.name, set(again.ids)) == (question.name, set(question.ids))
     return same and again.title.lower() in ("", question.title.lower())
 
 
+_ANSWERING = re.compile(words.ANSWERING, re.I)
+_DENYING = re.compile(words.DENYING, re.I)
 _CORRECTING = re.compile(rf"{words.CORRECTING}+(?P<rest>\S.*)", re.I | re.S)
 _CORRECTING_LOOSELY = re.compile(rf"(?:{words.CORRECTING}|{words.CORRECTING_LOOSELY})+(?P<rest>\S.*)", re.I | re.S)
 _NOT = re.compile(r",\s*(?:and )?not\b", re.I)
@@ -171,10 +192,12 @@ def _chosen(text: str, items: list[Item], _said: Context, question: Intent) -> I
 def _titled(text: str, items: list[Item], said: Context, question: Intent) -> Intent | None:
     """The title that was asked for, unless it is a request: a command about the list or a number of a task."""
     intent = interpret(text, items, said)
+    wanted = intent.goal or intent.name
+    names_task = bool(intent.ids or intent.missing)
     is_request = is_command(text) and (
-        intent.name in ("create", "multi", *ASKING)
-        or intent.goal == "create"
-        or (intent.name in CHANGING | {"get"} and re.search(r"\d", text))
+        wanted in ("create", "multi")
+        or (wanted in ASKING and names_task)
+        or (wanted in CHANGING | {"get"} and names_task and re.search(r"\d", text))
     )
     is_none = text.endswith("?") or re.fullmatch(words.NO_TITLE, text, re.I | re.S)
     if is_request or is_none or intent.name in ("list", "help", "undo"):

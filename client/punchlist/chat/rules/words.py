@@ -35,8 +35,8 @@ SURE = (
 
 _IT = r"(?:it|them|that|this|those)"
 _AGREEING = (
-    r"(?:yes|y|ye|yep|yup|yeah|ya|sure|of course|ok|okay|k|fine|alright|all right|right|correct|confirm|confirmed"
-    r"|certainly"
+    r"(?:yes|y|ye|yep|yup|yeah|ya|sure|sure thing|of course|ok|okay|k|fine|alright|all right|right|correct|confirm"
+    r"|confirmed|certainly|no need to (?:ask|confirm)"
     r"|definitely|absolutely|affirmative|go ahead|go for it|do it|do that|please do|please|proceed|that's right"
     r"|that's fine|i'm sure|i am sure|sounds good|thanks|thank you{own})"
 )
@@ -50,15 +50,29 @@ _DOING = {
 """What was asked about → the verbs that agree to it and to nothing else."""
 _REFUSING = (
     r"(?:no|n|nope|nah|no way|never mind|nevermind|cancel|cancel (?:it|that)|stop|abort|don't|do not|dont"
-    rf"|don't (?:do|{'|'.join(_DOING.values())}) {_IT}|leave (?:it|them)|keep (?:it|them)|forget it|not now|not yet"
-    r"|rather not|better not|wait|hold on|thanks|thank you|please|sorry|i changed my mind)"
+    rf"|don't (?:do|{'|'.join(_DOING.values())}) {_IT}|leave (?:it|them)|keep (?:it|them)|not now|not yet"
+    r"|(?:rather|better|absolutely|definitely|certainly|probably|maybe|of course) not|not really|hell no"
+    r"|nothing|(?:neither|none)(?: of (?:them|those|these))?|i (?:don't|do not) think so"
+    rf"|(?:scrap|drop|skip|forget(?: about)?) {_IT}|no need(?: to (?:do|{'|'.join(_DOING.values())}) {_IT})?"
+    r"|wait|hold on|thanks|thank you|please|sorry|i changed my mind)"
 )
 NO = rf"{_REFUSING}(?:[ ,.!]+{_REFUSING})*[.! ]*"
-NEITHER = r"(?:thanks|thank you|please|wait|hold on|sorry)(?:[ ,.!]+(?:thanks|thank you|please|wait|sorry))*[.! ]*"
-"""Politeness alone answers nothing."""
+NEITHER = (
+    r"(?:(?:thanks|thank you|please|wait|hold on|sorry)(?:[ ,.!]+(?:thanks|thank you|please|wait|sorry))*[.! ]*"
+    r"|(?:oh[ ,]+)?(?:yeah|ya|sure)[ ,.]+right\b.*)"
+)
+"""Politeness alone answers nothing, and "yeah right" may mean no."""
 
 
-def agreement(name: str) -> str:
+def all_of(count: int) -> str:
+    """Return the words for all tasks of a question about `count` tasks."""
+    both = "both|" if count == 2 else ""  # noqa: PLR2004 - the meaning of the word
+    return (
+        rf"(?:{both}all(?: {count})?|every(?:thing| one)|the (?:whole )?lot)(?: tasks)?(?: of (?:it|them|those|these))?"
+    )
+
+
+def agreement(name: str = "") -> str:
     """The words that agree to a question about this: another verb is another request."""
     own = rf"|(?:{_DOING[name]}) {_IT}" if name in _DOING else ""
     one = _AGREEING.replace("{own}", own)
@@ -67,8 +81,17 @@ def agreement(name: str) -> str:
 
 CORRECTING = rf"(?:{_REFUSING}(?:\s*[,.;:!]+| [–-])\s*|i mean(?:t)? )"
 """What stands in front of something else than what was asked about: "no, the dentist"."""
-CORRECTING_LOOSELY = r"(?:(?:no|nope|nah|wait|sorry|not (?:that|this|those)(?: one| task)?)[ ,]+|not [^,;.!?]+[,;.]\s*)"
+CORRECTING_LOOSELY = (
+    r"(?:(?:no(?! need\b)|nope|nah|wait|sorry|not (?:that|this|those)(?: one| task)?)[ ,]+|not [^,;.!?]+[,;.]\s*)"
+)
 """The same where a title is not what was asked for: "no milk" may be one."""
+DENYING = r"no\s+(?!(?:no|nope|nah|wait|sorry)\b)"
+"""A "no" that may deny the words after it: "no memo is done"."""
+ANSWERING = (
+    rf"(?:(?P<ended>(?:{_REFUSING}|{_AGREEING.replace('{own}', '')})(?:\s*[,.;:!]+| [–-])\s*|i mean(?:t)? )"
+    r"|(?:yes|yep|yup|yeah|sure|no|nope|nah|wait|sorry)\s+)(?=\S)"
+)
+"""A yes or a no that a request may begin with; `ended` if punctuation ends it."""
 INSTEAD = r"[ ,]+(?:instead|rather)[.! ]*"
 """What may stand behind it."""
 

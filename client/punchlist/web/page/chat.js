@@ -1,13 +1,16 @@
 // The panel of punch chat. Everything that others wrote becomes a text node, never HTML.
 
-import { call, eventsOf, problemOf, session, signIn, sleep } from "./link.js";
+import { call, eventsOf, problemOf, session, signIn, signedOut, sleep } from "./link.js";
 
 const API = "/api/v1/chats";
+const AWAY = "The server does not answer. Nothing was lost; the answer comes when it is back.";
+const LET_IN = "To let this browser in, run: punch web --link";
 const at = (id) => document.getElementById(id);
 const said = at("said");
 let thread = "";
 let following = null;
 let unsent = null;
+let sending = null;
 
 function make(tag, name, text) {
   const made = document.createElement(tag);
@@ -19,6 +22,14 @@ function make(tag, name, text) {
 function trouble(text = "") {
   at("trouble").textContent = text;
   at("trouble").hidden = !text;
+}
+
+/** Show what failed. Without a sign-in nothing can be sent any more. */
+function report(error) {
+  if (session.value) return trouble(error.message);
+  for (const old of said.querySelectorAll(".answers")) old.remove();
+  for (const field of document.querySelectorAll("button, input, textarea")) field.disabled = true;
+  trouble(signedOut.value ? `${signedOut.value} ${LET_IN}` : error.message);
 }
 
 function bubble(role, id) {
@@ -62,31 +73,45 @@ function working(on) {
   at("send").hidden = on;
 }
 
-/** Follow a turn to its end, however long the server is away. Another process may go on with it, so each try hears all. */
-async function follow(turn) {
+/** Make attempts until one returns true, however long the server is away. `attempt(reached)` calls `reached` when the server answers. */
+async function insist(attempt, stop) {
   const mine = thread;
-  working(true);
-  try {
-    for (let failures = 0; thread === mine; failures++) {
-      try {
-        const headers = { Authorization: `Bearer ${session.value?.token}` };
-        const response = await fetch(`${API}/${mine}/turns/${turn}`, { headers, cache: "no-store" });
-        if (!response.ok) throw await problemOf(response);
-        trouble();
-        failures = 0;
-        for await (const { event, data } of eventsOf(response)) {
-          if (thread !== mine || heard(turn, event, data)) return;
-        }
-      } catch (error) {
-        const status = error.facts?.status;
-        if (status < 500 && status !== 429) return trouble(error.message);
-        if (failures > 2) trouble("The server does not answer. Nothing was lost; the answer comes when it is back.");
-      }
-      await sleep(Math.min(500 * 2 ** failures, 4000));
+  let failures = 0;
+  const reached = () => ((failures = 0), trouble());
+  for (; thread === mine && !stop?.aborted; failures++) {
+    try {
+      if (await attempt(reached)) return true;
+    } catch (error) {
+      const status = error.facts?.status;
+      if (status < 500 && status !== 429) throw error;
+      if (failures > 2 || error.kind === "away") trouble(status ? error.message : AWAY);
     }
-  } finally {
-    working(false);
+    await sleep(Math.min(500 * 2 ** failures, 4000), stop);
   }
+  return false;
+}
+
+/** Follow a turn to its end. Another process may go on with it, so each try hears all. */
+function follow(turn) {
+  const mine = thread;
+  return insist(async (reached) => {
+    const headers = { Authorization: `Bearer ${session.value?.token}` };
+    const response = await fetch(`${API}/${mine}/turns/${turn}`, { headers, cache: "no-store" });
+    if (!response.ok) throw await problemOf(response);
+    reached();
+    for await (const { event, data } of eventsOf(response)) {
+      if (thread !== mine || heard(turn, event, data)) return true;
+    }
+  });
+}
+
+/** Show that work is under way until it ends, and what failed. */
+function during(work) {
+  working(true);
+  following = work.catch(report).finally(() => {
+    following = null;
+    working(false);
+  });
 }
 
 function heard(turn, name, data) {
@@ -99,31 +124,40 @@ function heard(turn, name, data) {
   return name === "end";
 }
 
-async function send(text) {
+function send(text) {
   if (!text.trim() || following) return;
   trouble();
-  try {
-    if (!thread) await begin(text);
-    // What is sent again because no answer came is the same turn, which is worked on once.
-    if (unsent?.text !== text || unsent.thread !== thread) unsent = { text, thread, turn: `u${crypto.randomUUID?.() ?? String(Math.random()).slice(2)}` };
-    const { turn } = unsent;
-    show("user", turn, { text });
-    await call("POST", `${API}/${thread}`, { text, turn });
-    unsent = null;
-    at("text").value = "";
-    following = follow(turn);
-    await following;
-  } catch (error) {
-    trouble(error.message);
-  } finally {
-    following = null;
-  }
+  during(deliver(text).finally(() => (sending = null)));
+}
+
+/** Send a message until it arrives or the person gives up, and follow its turn. */
+async function deliver(text) {
+  sending = new AbortController();
+  const until = sending.signal;
+  if (!thread && !(await insist(() => begin(text), until))) return giveUp(text, until);
+  // What is sent again because no answer came is the same turn, which is worked on once.
+  if (unsent?.text !== text || unsent.thread !== thread) unsent = { text, thread, turn: `u${crypto.randomUUID?.() ?? String(Math.random()).slice(2)}` };
+  const { turn } = unsent;
+  const mine = thread;
+  show("user", turn, { text });
+  if (!(await insist(() => call("POST", `${API}/${mine}`, { text, turn }), until))) return giveUp(text, until);
+  sending = unsent = null;
+  at("text").value = "";
+  trouble();
+  if (thread === mine) await follow(turn);
+}
+
+function giveUp(text, until) {
+  if (!until.aborted) return;
+  at("text").value ||= text; // a press of a button
+  trouble("Stopped. Send it again when the server is back; it is done once.");
 }
 
 async function begin(title) {
   const made = await call("POST", API, { list: at("list").value, title: title.slice(0, 80) });
   thread = made.thread;
   keep();
+  return true;
 }
 
 /** Write into the address what is shown, for a reload. */
@@ -142,12 +176,12 @@ async function open(id) {
   keep();
   for (const one of told.messages) show(one.role, one.id, one);
   const last = told.messages.at(-1);
-  if (last?.role === "user") following = follow(last.id).finally(() => (following = null));
+  if (last?.role === "user") during(follow(last.id));
 }
 
 /** What was said in another tab or terminal meanwhile. */
 async function look() {
-  if (document.visibilityState === "visible" && thread && !following) await open(thread).catch((error) => trouble(error.message));
+  if (document.visibilityState === "visible" && session.value && thread && !following) await open(thread).catch(report);
 }
 
 async function newest() {
@@ -159,22 +193,28 @@ async function start() {
   const asked = new URLSearchParams(location.search);
   try {
     await signIn();
-    if (!session.value) return trouble("To let this browser in, run: punch web --link");
+    if (!session.value) return report(new Error(LET_IN));
     at("list").value = asked.get("list") ?? session.value.scope.list ?? "default";
     if (!asked.get("thread")) return await newest();
     await open(asked.get("thread")).catch((error) => (error.kind === "not_found" ? newest() : Promise.reject(error)));
   } catch (error) {
-    trouble(error.message);
+    report(error);
   }
+}
+
+/** Stop the turn, or the attempts to send a message. */
+function stop() {
+  if (sending) sending.abort();
+  else call("POST", `${API}/${thread}/stop`, {}).catch(report);
 }
 
 at("form").addEventListener("submit", (event) => (event.preventDefault(), send(at("text").value)));
 at("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) (event.preventDefault(), send(at("text").value));
 });
-at("stop").addEventListener("click", () => call("POST", `${API}/${thread}/stop`, {}).catch((error) => trouble(error.message)));
+at("stop").addEventListener("click", stop);
 at("new").addEventListener("click", () => (open(""), at("text").focus()));
 document.addEventListener("visibilitychange", look);
 addEventListener("focus", look);
-at("list").addEventListener("change", () => newest().catch((error) => trouble(error.message)));
+at("list").addEventListener("change", () => newest().catch(report));
 start();
