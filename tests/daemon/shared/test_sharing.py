@@ -168,6 +168,47 @@ async def test_the_copy_of_a_list_that_was_left_is_erased_here_alone_and_joining
 
 
 @needs_server
+async def test_a_list_that_was_deleted_once_is_shared(machines: Machines, server: NatsServer, space: str) -> None:
+    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
+        for one in (ann, bob):
+            await one.add_space(space, [server.url])
+        await ann.conversation("release").add("old")
+        await erase(ann, "release")
+        await ann.conversation("release").add_many(["one", "two"])
+        assert (await ann.conversation("release").share(space)).version == 6
+        assert (await bob.conversation("release").join(space)).version == 6
+        await bob.conversation("release").add("three")
+        await follows(ann, "release", "one", "two", "three")
+        await ann.conversation("release").leave(keep_as="copy")
+        assert (await ann.conversation("copy").list()).version == 7
+        await ann.conversation("copy").undo()
+        await follows(ann, "copy", "one", "two")
+        await erase(ann, "release")
+        assert (await ann.conversation("release").join(space)).version == 7
+        await erase(ann, "release")
+        await follows(bob, "release")
+        await bob.conversation("release").add("anew")
+        await follows(ann, "release", "anew")
+        versions = [(await one.conversation("release").list()).version for one in (ann, bob)]
+        assert versions == [10, 10]
+
+
+@needs_server
+async def test_a_list_deleted_a_moment_ago_is_joined(machines: Machines, server: NatsServer, space: str) -> None:
+    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
+        for one in (ann, bob):
+            await one.add_space(space, [server.url])
+        await ann.conversation("release").add("one")
+        await ann.conversation("release").share(space)
+        await bob.conversation("release").add("local")
+        for _ in range(2):
+            await erase(bob, "release")
+            await bob.conversation("release").join(space)
+            await follows(bob, "release", "one")
+            await bob.conversation("release").leave()
+
+
+@needs_server
 async def test_a_name_is_free_once_the_copy_of_a_list_that_was_left_is_erased(
     machines: Machines, server: NatsServer, space: str
 ) -> None:
@@ -436,13 +477,17 @@ async def test_whoever_shows_a_list_sees_its_space_go_and_come_back_without_aski
 
 
 @needs_server
+@pytest.mark.parametrize("was_deleted", [False, True])
 async def test_a_server_that_lost_its_disk_gets_its_lists_back_from_the_machine_that_has_most_of_them(
-    machines: Machines, tmp_path: Path
+    machines: Machines, tmp_path: Path, was_deleted: bool
 ) -> None:
     with running_server(tmp_path / "nats") as server:
         async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
             for one in (ann, bob):
                 await one.add_space("team", [server.url])
+            if was_deleted:
+                await ann.conversation("release").add("old")
+                await erase(ann, "release")
             await ann.conversation("release").add_many([f"task {number}" for number in range(3)])
             await ann.conversation("release").share("team")
             await bob.conversation("release").join("team")
