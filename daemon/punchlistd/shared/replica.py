@@ -264,7 +264,9 @@ class Replica:
             raise Unreachable(f"{self.space} answers with an old state of {self.conversation}.")
         self.stuck = True
         ends_at = 0 if last is None else newest_of(last.body)
-        if ends_at < self._version and (last is None or ends_at):
+        own = await self._parts.log.read(0, 1, conversation=self.conversation)
+        is_begun_anew = bool(found and own) and begins_anew(found[0].body, own[0].version)
+        if ends_at < self._version and (last is None or ends_at) and not is_begun_anew:
             is_deleted = not (await self._parts.conversations.durable(self.conversation)).state.exists
             self.refused = refusals.lost(self.conversation, self.space, ends_at, deleted=is_deleted)
         else:

@@ -923,6 +923,26 @@ async def test_a_shared_list_that_was_deleted_once_is_put_back(tmp_path: Path) -
         await a.stop()
 
 
+async def test_a_list_deleted_in_a_restored_space_is_kept(tmp_path: Path) -> None:
+    with anyio.fail_after(60):
+        space = MemorySpace()
+        a, b = (Machine(name, space, LIST, data_dir=str(tmp_path)) for name in ("ann", "bob"))
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        b.shared.cut()
+        await a.call(add("two"))
+        await a.call(add("three"))
+        await a.stop()
+        del space.posts[LIST][1:]  # restored from a backup
+        b.shared.heal()
+        await deleted(b)
+        await erased(space)
+        again = Machine("ann", space, LIST, log=a.log, data_dir=str(tmp_path))
+        told = await again.refused(add("four"))
+        assert told.kind == "diverged" and "--keep-as" in told.message and await again.version(LIST) == 4
+        await ended(again, b)
+
+
 async def test_a_list_that_its_space_counts_otherwise_is_not_written(tmp_path: Path) -> None:
     with anyio.fail_after(60):
         space = MemorySpace()
