@@ -1,8 +1,10 @@
 """Lists on several machines, end to end: real daemons, a real NATS server, the client that everybody has."""
 
 import os
+import sqlite3
 import stat
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -382,6 +384,26 @@ async def test_a_daemon_that_was_killed_goes_on_where_it_was_and_misses_nothing(
             await follows(ann, "release", "one", "two", "three")
             await ann.conversation("release").add("four")
             await follows(bob, "release", "one", "two", "three", "four")
+
+
+@needs_server
+async def test_damage_to_a_shared_list_leaves_others_alone(machines: Machines, server: NatsServer, space: str) -> None:
+    first = machines.start("ann")
+    async with client(first) as ann:
+        await ann.add_space(space, [server.url])
+        await ann.conversation("release").add("one")
+        await ann.conversation("release").share(space)
+    first.stop()
+    with closing(sqlite3.connect(f"{first.data_dir}/log.db")) as log, log:
+        log.execute("UPDATE log SET body = CAST(replace(CAST(body AS TEXT), 'Opened', 'Op?ned') AS BLOB)")
+    first.start()
+    async with client(first) as ann:
+        with anyio.fail_after(PATIENCE_S):
+            while (await ann.spaces())[0].lists[0].state != "damaged":  # noqa: ASYNC110 - it has no such event
+                await anyio.sleep(0.05)
+        with pytest.raises(errors.Damaged):
+            await ann.conversation("release").add("two")
+        await ann.conversation("plan").add("goes on")
 
 
 @needs_server
