@@ -39,8 +39,31 @@ class Altered(Exception):
     """The replica's history does not make the posts any more that it was made of."""
 
 
-async def slices(log: EventLog, name: str, member: str) -> AsyncGenerator[list[Step]]:
-    """A list's whole history, in pieces of whole groups, each small enough for a post.
+class Piece(NamedTuple):
+    """Whole groups of a history, small enough for a post.
+
+    Attributes:
+        first: The version of the first event: 1 only if no deletion has erased what was before it.
+        steps: The groups.
+        check: The head of the chain behind the post that they came in, "" if they came in none.
+    """
+
+    first: int
+    steps: list[Step]
+    check: str = ""
+
+    def behind(self, version: int) -> "Piece":
+        """The rest of it that stands behind a version."""
+        first = self.first
+        for index, step in enumerate(self.steps):
+            if first > version:
+                return Piece(first, self.steps[index:])
+            first += len(step.events)
+        return Piece(first, [])
+
+
+async def slices(log: EventLog, name: str, member: str) -> AsyncGenerator[Piece]:
+    """A list's whole history, in pieces.
 
     Raises:
         TooNew: A later version of punchlist wrote some of it.
@@ -48,7 +71,7 @@ async def slices(log: EventLog, name: str, member: str) -> AsyncGenerator[list[S
     after = 0
     while found := await _read(log, name, after):
         after = found[-1].seq
-        yield steps_of(found, member)
+        yield Piece(found[0].version, steps_of(found, member))
 
 
 async def _read(log: EventLog, name: str, after: int) -> list[Stored]:
@@ -71,17 +94,17 @@ async def _walk(log: EventLog, name: str, found: list[Posted]) -> tuple[Place, i
         Taken: They hold something else.
         Unreadable: They are no posts of ours.
     """
-    own: list[bytes] = []
     pieces = slices(log, name, "")
-    place, version = Place(), 0
+    first, steps, _ = await anext(pieces, Piece(1, []))
+    place, version = Place(), first - 1
     for posted in found:
         read = unseal(posted, place, version)
         for step in read.steps:
-            while not own:
+            while not steps:
                 if (piece := await anext(pieces, None)) is None:
                     raise Taken
-                own = [_without_keeper(each) for each in piece]
-            if own.pop(0) != _without_keeper(step):
+                steps = piece.steps
+            if _without_keeper(steps.pop(0)) != _without_keeper(step):
                 raise Taken
         place, version = read.place, read.newest
     return place, version
@@ -108,64 +131,43 @@ async def share(log: EventLog, space: SharedLog, name: str) -> tuple[Place, int]
         place, shared = await _walk(log, name, await space.read(name, 0))
     except Unreadable as error:
         raise Taken from error
-    posts, version = 0, 0
-    pieces = slices(log, name, space.member)
-    steps = await anext(pieces, None)
-    while steps is not None:
-        following = await anext(pieces, None)
-        rest, first = _behind(steps, version, shared)
-        if rest:
-            nonce = new_nonce(space.member)
-            body = seal(space.member, nonce, first, place.check, rest, more=following is not None)
-            try:
-                position = await post(space, name, place.position, nonce, body)
-            except Conflict as error:
-                raise Taken from error
-            place = Place(position, check_of(body))
-            posts += 1
-        version += sum(len(step.events) for step in steps)
-        steps = following
+    posts = 0
+    async for piece, more in _with_more(slices(log, name, space.member)):
+        rest = piece.behind(shared)
+        if not rest.steps:
+            continue
+        nonce = new_nonce(space.member)
+        body = seal(space.member, nonce, rest.first, place.check, rest.steps, more=more)
+        try:
+            position = await post(space, name, place.position, nonce, body)
+        except Conflict as error:
+            raise Taken from error
+        place = Place(position, check_of(body))
+        posts += 1
     return place, posts
 
 
-def _behind(steps: list[Step], version: int, shared: int) -> tuple[list[Step], int]:
-    """The steps behind a version that is shared already, and the version of the first of them."""
-    for index, step in enumerate(steps):
-        if version >= shared:
-            return steps[index:], version + 1
-        version += len(step.events)
-    return [], version + 1
-
-
-class _Kept(NamedTuple):
-    """A post as a replica holds it: the version of its first event, its steps, and the head of the chain behind it."""
-
-    first: int
-    steps: list[Step]
-    check: str
-
-
-async def _kept(log: EventLog, name: str, member: str, shared: int) -> AsyncGenerator[_Kept]:
+async def _kept(log: EventLog, name: str, member: str, shared: int) -> AsyncGenerator[Piece]:
     """The posts that a replica is made of; up to the version `shared` they are slices, as `share` cut them."""
     after = 0
     rest: list[Stored] = []
     while found := await _read(log, name, after):
         own = [stored for stored in found if stored.version <= shared]
         if own:
-            yield _Kept(own[0].version, steps_of(own, member), "")
+            yield Piece(own[0].version, steps_of(own, member))
         rest += found[len(own) :]
         after = found[-1].seq
         begin = 0
         for at, stored in enumerate(rest, 1):
             if side := side_of(stored).chain:
-                yield _Kept(rest[begin].version, steps_of(rest[begin:at], member), side)
+                yield Piece(rest[begin].version, steps_of(rest[begin:at], member), side)
                 begin = at
         rest = rest[begin:]
     if rest:
         raise Altered
 
 
-async def _with_more(pieces: AsyncIterator[_Kept]) -> AsyncGenerator[tuple[_Kept, bool]]:
+async def _with_more(pieces: AsyncIterator[Piece]) -> AsyncGenerator[tuple[Piece, bool]]:
     """Each piece, and whether another one follows."""
     last = await anext(pieces, None)
     while last is not None:

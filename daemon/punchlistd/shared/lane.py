@@ -42,7 +42,7 @@ from punchlistd.shared.posting import PATIENCE_S, post
 from punchlistd.shared.posts import Post, check_of, new_nonce, poster_of, seal
 from punchlistd.shared.replica import Parts, Replica
 from punchlistd.shared.turns import Turns
-from punchlistd.store.port import side_of
+from punchlistd.store.port import Damaged, side_of
 from punchlistd.store.record import is_tombstone, key_hash
 
 logger = logging.getLogger(__name__)
@@ -237,6 +237,9 @@ class Lane:
                 except Forbidden as error:
                     self._draft, wait_s = None, RETRY_S
                     self._refuse_all(refusals.forbidden(self.space, str(error)))
+                except Damaged as damaged:
+                    self._draft = None
+                    self.hold(self._parts.conversations.refusal(damaged))
                 self.replica.check_state()
                 if wait_s == 0:
                     await asyncio.sleep(0)

@@ -165,11 +165,13 @@ def newest_of(body: bytes) -> int:
         return 0
 
 
-def begins_anew(body: bytes) -> bool:
-    """Whether a post is a tombstone: nothing before it counts."""
+def begins_anew(body: bytes, version: int = 0) -> bool:
+    """Whether a post is a tombstone behind a version: nothing before it counts."""
     with contextlib.suppress(ValueError, RecursionError):
-        first = _groups.decode(_envelope.decode(body).groups)[:1]
-        return bool(first and first[0].events) and type(decode_event(first[0].events[0])) is ConversationDeleted
+        envelope = _envelope.decode(body)
+        first = _groups.decode(envelope.groups)[:1]
+        if envelope.version > version and first and first[0].events:
+            return type(decode_event(first[0].events[0])) is ConversationDeleted
     return False
 
 

@@ -97,6 +97,17 @@ def other_history(conversation: str, space: str) -> Rejection:
     return Rejection("diverged", message, {"conversation": conversation, "space": space})
 
 
+def counted_otherwise(conversation: str, space: str, version: int, there: int) -> Rejection:
+    """The list is the same here, and its versions are others."""
+    message = (
+        f"{conversation} has version {version} here, and the space {space} has {there} for the same state, for example"
+        " because an earlier punchlist shared the list after it had been deleted once. The list can be read here, not"
+        f" written. To follow it with the versions of the space: punch leave {conversation}, then punch list rm"
+        f" {conversation}, then punch join {conversation} --space {space}"
+    )
+    return Rejection("diverged", message, {"conversation": conversation, "space": space})
+
+
 def longer_elsewhere(conversation: str, version: int, keeper: str, own: int) -> Rejection:
     """Another machine has more of the list."""
     message = (

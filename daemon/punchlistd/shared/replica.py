@@ -222,13 +222,16 @@ class Replica:
         place = await self._reached()
         if place is None:
             return
+        version = self._version
         # Of a list that can't be followed the next post is enough: it stands there, or another one does.
         most = AHEAD if self.stuck else None
         found = await self._log.read(self.conversation, max(0, place.position - 1), most)
-        if place.position and not _goes_on(found, place):
+        if place.position and not _goes_on(found, place, version):
             found = await self._find_again(place)
         elif self.stuck:
             self.refused, self.stuck = None, False
+        if self.refused is None and version != (there := _version_at(found, place, version)):
+            self._stop(refusals.counted_otherwise(self.conversation, self.space, version, there))
         if self.away_since is not None:
             self._returned()  # nothing was heard of the others meanwhile, and proves nothing
         self.stale = self.place is None  # somebody began anew meanwhile
@@ -261,7 +264,9 @@ class Replica:
             raise Unreachable(f"{self.space} answers with an old state of {self.conversation}.")
         self.stuck = True
         ends_at = 0 if last is None else newest_of(last.body)
-        if ends_at < self._version and (last is None or ends_at):
+        own = await self._parts.log.read(0, 1, conversation=self.conversation)
+        is_begun_anew = bool(found and own) and begins_anew(found[0].body, own[0].version)
+        if ends_at < self._version and (last is None or ends_at) and not is_begun_anew:
             is_deleted = not (await self._parts.conversations.durable(self.conversation)).state.exists
             self.refused = refusals.lost(self.conversation, self.space, ends_at, deleted=is_deleted)
         else:
@@ -314,13 +319,16 @@ class Replica:
         try:
             received = unseal(posted, self.place, self._version)
         except Unreadable as error:
-            self.refused = refusals.unreadable(self.conversation, self.space, error)
-            self.stuck, self._seen = True, NOWHERE
-            if self._reported != (reason := str(error)):
-                self._reported = reason
-                logger.error("%s: %s", self.conversation, reason)
+            self._stop(refusals.unreadable(self.conversation, self.space, error))
             return
         self.follow(received, received.steps)
+
+    def _stop(self, why: Rejection) -> None:
+        """Follow no more posts before the next one is another."""
+        self.refused, self.stuck, self._seen = why, True, NOWHERE
+        if self._reported != why.message:
+            self._reported = why.message
+            logger.error("%s: %s", self.conversation, why.message)
 
     def follow(self, received: Post, steps: Sequence[Step]) -> None:
         """Give a post to the writer, with the steps of this daemon's own calls where it made them."""
@@ -342,11 +350,21 @@ class Replica:
         self._settled(steps, refusal, posted)
 
 
-def _goes_on(found: list[Posted], place: Place) -> bool:
+def _version_at(found: list[Posted], place: Place, version: int) -> int:
+    """Return the version that the space has at a place; the replica's own one if its last post is erased there.
+
+    A check does not cover what was before the first post, so a replica may have the same posts and other versions.
+    """
+    if not place.position:
+        return 0
+    return next((newest_of(posted.body) for posted in found if has_check(posted.body, place.check)), version)
+
+
+def _goes_on(found: list[Posted], place: Place, version: int) -> bool:
     """Whether what was read begins with the post that a replica ends with, or with one that erases it."""
     if not found:
         return False
     first = found[0]
     if first.position == place.position:
         return has_check(first.body, place.check)
-    return begins_anew(first.body)
+    return begins_anew(first.body, version)

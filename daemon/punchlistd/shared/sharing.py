@@ -554,13 +554,11 @@ class Sharing:
         """Let a list of another name begin with this one's history."""
         if (await self._parts.conversations.durable(other)).state.version:
             return refusals.not_empty(other)
-        first = 1
-        async for steps in history.slices(self._parts.log, name, self.member):
+        async for first, steps, _ in history.slices(self._parts.log, name, self.member):
             done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
             self._parts.inbox.submit(Arrival(other, first, Place(), Place(), steps, done.set_result))
             if (refused := await done) is not None:
                 return refused
-            first += sum(len(step.events) for step in steps)
         return None
 
     # what is common to these

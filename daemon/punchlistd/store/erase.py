@@ -122,10 +122,12 @@ def _clean_index(log: Operations, conversation: str, tombstone: int, emptied: li
 
 
 def _clean_unindexed(log: Operations, conversation: str, tombstone: int, emptied: list[int]) -> None:
-    unindexed = log.unindexed
-    if conversation in unindexed.rows:
-        gone = set(emptied)
-        unindexed.rows[conversation] = [row for row in unindexed.rows[conversation] if row not in gone]
+    unindexed, gone = log.unindexed, set(emptied)
+    if rows := [row for row in unindexed.rows.get(conversation, ()) if row not in gone]:
+        unindexed.rows[conversation] = rows
+    else:  # an entry has a last row, which whoever appends looks at
+        unindexed.rows.pop(conversation, None)
+        unindexed.keys.pop(conversation, None)
     if conversation in unindexed.keys:
         keys = unindexed.keys[conversation]
         unindexed.keys[conversation] = {key: seq for key, seq in keys.items() if seq >= tombstone}

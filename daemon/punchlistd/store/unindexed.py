@@ -11,7 +11,7 @@ class Unindexed:
     """Where the events after the indexed position are: rows, keys and tombstones of each conversation."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, list[int]] = {}
+        self.rows: dict[str, list[int]] = {}  # none of the lists is empty
         self.keys: dict[str, dict[str, int]] = {}
         self.tombstones: dict[str, int] = {}
 

@@ -32,10 +32,12 @@ from punchlistd.engine.replies import Reply
 from punchlistd.engine.slices import SLICE_EVENTS
 from punchlistd.engine.subscriptions import Subscription
 from punchlistd.engine.transaction import MOST_PARTS, OVERTAKEN
-from punchlistd.shared.history import Taken, put_back
+from punchlistd.shared.history import Taken, put_back, share, slices
 from punchlistd.shared.members import SEEN, Members
 from punchlistd.shared.port import Conflict, Posted
 from punchlistd.shared.posting import post
+from punchlistd.shared.posts import check_of, seal
+from punchlistd.shared.repair import find_bad
 from punchlistd.shared.replica import CERTAIN_S
 
 LIST = "release"
@@ -898,6 +900,76 @@ async def test_a_machine_that_was_away_while_a_list_was_deleted_erases_it_and_fo
         again = Machine("bob", space, LIST, log=b.log, data_dir=str(tmp_path))
         assert (await again.call(add("newer")))["task"]["id"] == "2"
         await ended(a, again)
+
+
+async def begun_again(space: MemorySpace, directory: Path) -> Machine:
+    """A machine with a list of its own, at version 5, which was deleted at version 3."""
+    a = Machine("ann", space, data_dir=str(directory))
+    await a.call(add("old"))
+    await deleted(a)
+    await a.call(add("new"))
+    return a
+
+
+async def test_a_shared_list_that_was_deleted_once_is_put_back(tmp_path: Path) -> None:
+    with anyio.fail_after(60):
+        space = MemorySpace()
+        a = await begun_again(space, tmp_path)
+        base, posts = await share(a.log, a.shared, LIST)
+        assert posts == 1 and await share(a.log, a.shared, LIST) == (base, 0), "again it goes on where it stopped"
+        before = space.posts.pop(LIST)
+        assert await put_back(a.log, a.shared, LIST, base, 5) == 1
+        assert [check_of(each.body) for each in space.posts[LIST]] == [check_of(each.body) for each in before]
+        await a.stop()
+
+
+async def test_a_list_deleted_in_a_restored_space_is_kept(tmp_path: Path) -> None:
+    with anyio.fail_after(60):
+        space = MemorySpace()
+        a, b = (Machine(name, space, LIST, data_dir=str(tmp_path)) for name in ("ann", "bob"))
+        await a.call(add("one"))
+        await b.reaches(LIST, 2)
+        b.shared.cut()
+        await a.call(add("two"))
+        await a.call(add("three"))
+        await a.stop()
+        del space.posts[LIST][1:]  # restored from a backup
+        b.shared.heal()
+        await deleted(b)
+        await erased(space)
+        again = Machine("ann", space, LIST, log=a.log, data_dir=str(tmp_path))
+        told = await again.refused(add("four"))
+        assert told.kind == "diverged" and "--keep-as" in told.message and await again.version(LIST) == 4
+        await ended(again, b)
+
+
+async def test_a_list_that_its_space_counts_otherwise_is_not_written(tmp_path: Path) -> None:
+    with anyio.fail_after(60):
+        space = MemorySpace()
+        a = await begun_again(space, tmp_path)
+        steps = [step async for piece in slices(a.log, LIST, a.shared.member) for step in piece.steps]
+        body = seal(a.shared.member, "nonce", 1, "", steps)  # as if its history began there
+        position = await post(a.shared, LIST, 0, "nonce", body)
+        with pytest.raises(Taken):
+            await share(a.log, a.shared, LIST)
+        a.lanes.add(LIST, Place(position, check_of(body)))
+        a.engine.conversations.drop(LIST)
+        told = await a.refused(add("from here"))
+        assert told.kind == "diverged" and "punch join" in told.message and "repair" not in told.message
+        b = Machine("bob", space, LIST, data_dir=str(tmp_path))
+        await b.reaches(LIST, 3)
+        for title in ("x", "y"):
+            await b.call(add(title))
+        assert await find_bad(space.posts[LIST]) == []
+        a.lanes.lanes[LIST].compare()
+        assert "punch join" in (await a.refused(add("from here"))).message
+        await deleted(b)
+        await erased(space)
+        a.lanes.lanes[LIST].compare()
+        await a.reaches(LIST, 6)
+        await a.call(add("anew"))
+        await b.reaches(LIST, 8)
+        await ended(a, b)
 
 
 async def test_a_deleted_list_that_a_space_lost_offers_no_repair(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ STUCK = {
     "deletion lost": (refusals.lost("gone", "team", 3, deleted=True), "diverged", "delete it there again"),
     "deleted and lost": (refusals.lost("gone", "team", 0, deleted=True), "diverged", "punch leave gone"),
     "gone on": (refusals.other_history("release", "team"), "diverged", "--keep-as NAME"),
+    "counted": (refusals.counted_otherwise("release", "team", 5, 3), "diverged", "then punch join release"),
     "altered": (refusals.altered("release"), "forbidden", "--keep-as NAME"),
     "longer": (refusals.longer_elsewhere("release", 7, "bob_1", 3), "forbidden", "bob has release up to version 7"),
     "rubbish": (refusals.unreadable("release", "team", Diverged("Rubbish.")), "diverged", REPAIR),

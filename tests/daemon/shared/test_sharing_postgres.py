@@ -161,6 +161,21 @@ async def test_a_deleted_list_is_gone_everywhere_and_a_keeper_takes_it_out_of_th
                 await anyio.sleep(0.1)
 
 
+async def test_a_list_that_was_deleted_once_is_shared(team: Team) -> None:
+    async with client(team.start("ann")) as ann, client(team.start("bob")) as bob:
+        for one, name in ((ann, "ann"), (bob, "bob")):
+            await team.add(one, name)
+        await ann.conversation("release").add("old")
+        with pytest.raises(errors.ConfirmationRequired) as asked:
+            await ann.conversation("release").erase()
+        await ann.conversation("release").erase(confirm=asked.value.token)
+        await ann.conversation("release").add("one")
+        assert (await ann.conversation("release").share(team.space)).version == 5
+        assert (await bob.conversation("release").join(team.space)).version == 5
+        await bob.conversation("release").add("two")
+        await follows(ann, "release", "one", "two")
+
+
 async def test_variables_configure_a_space_and_a_password_in_one_is_refused_unsaid(team: Team) -> None:
     env = {
         "PUNCHLIST_SPACE": f"{team.members.url('eve')}/{team.space}",

@@ -139,3 +139,14 @@ async def test_a_refused_erase_is_not_forgotten(path: str) -> None:
     await log.erase("a")
     assert await log.unerased() == []
     await log.close()
+
+
+async def test_a_forgotten_unindexed_conversation_is_written_at_once(log: OpenedLog) -> None:
+    await Scribe(log).write("a", said("old"), DELETED)
+    await log.erase("a")
+    await log.forget("a")
+    again = Scribe(log)
+    await again.write("a", said("anew"))
+    await again.write("b", said("beside"), DELETED)
+    await log.maintain([])
+    assert [stored.version for stored in (await log.load("a")).newer] == [1]
