@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from punchlist import extras
+from punchlist.cli import stored
 from punchlist.cli.argument_types import milliseconds, port
 from punchlist.cli.arguments import Argument, Usage, flag, value
 from punchlist.cli.context import Context
@@ -76,6 +77,7 @@ def run_web(context: Context) -> int:
     secret = SecretFile(os.path.join(context.target.data_dir, _SECRET))
     if args.revoke:
         secret.rotate()
+        stored.record(f"the new secret in {secret.path}")
         context.lines(["all links and sessions have ended", f"{safe(str(secret.path))} holds a new secret for scripts"])
         return 0
     limited = args.read_only or args.only or args.user or vars(args)["for"]
