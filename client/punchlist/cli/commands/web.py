@@ -87,6 +87,9 @@ def run_web(context: Context) -> int:
         raise UsageError(
             "a link has no Unix socket in it: leave out --unix, and name by --port where ssh -L leads from"
         )
+    if args.link and secret.problem:
+        show_error("configuration", secret.problem)
+        return CONFIGURATION
     keys = Keys(secret, Path(context.target.data_dir, _USED))
     scope = Scope("ro" if args.read_only else "rw", args.only, args.user)
     lasts_s = SESSION_S if vars(args)["for"] is None else max(1, vars(args)["for"] // 1000)
@@ -102,6 +105,7 @@ def run_web(context: Context) -> int:
     if not extras.is_installed("web"):
         show_error("configuration", extras.WEB_MISSING, extras.install("web"))
         return CONFIGURATION
+    secret.check()
     _serve(context, keys, link)
     return 0
 
