@@ -1,20 +1,23 @@
 """Which list is meant: the argument, the scope around the code, or the environment; never the working directory.
 
 The scope lives in a context variable. Tasks inherit it when they are started, and so do threads started through
-`anyio.to_thread.run_sync` or `asyncio.to_thread`. A plain `threading.Thread` starts with an empty context: run its
-target by `contextvars.copy_context().run`.
+`anyio.to_thread.run_sync` or `asyncio.to_thread`. `threading.Thread`, `threading.Timer`, `ThreadPoolExecutor` and
+`loop.run_in_executor` don't copy the context: run their target by `contextvars.copy_context().run`.
 
 A generator has no context of its own: each of its steps runs in the context of its consumer, which may be another task
 or thread each time and may run other generators in between. A scope that a generator opened would be lost or exchanged,
-and calls would go to another list, so that is an error. Its scope comes from outside, by `punchlist.scoped`. Two kinds
-of generators have no consumer but a block: context managers made by `contextlib` (which dependencies of FastAPI with
-`yield` become) and fixtures of pytest. Their scope holds for that block.
+and calls would go to another list, so that is an error. Its scope comes from outside, by `punchlist.scoped`. Some
+generators have no consumer but a block: context managers made by `contextlib` (which dependencies of FastAPI with
+`yield` become), fixtures of pytest, and hook wrappers of pluggy. Their scope holds for that block. A generator in
+`yield from` of another one has the consumer of that one, which decides then.
 """
 
 import os
 import sys
 from collections.abc import Mapping
 from contextvars import ContextVar
+from opcode import opmap
+from threading import current_thread, main_thread
 from types import FrameType, TracebackType
 from typing import NamedTuple
 
@@ -29,10 +32,21 @@ _ENTERS = frozenset({"__enter__", "__aenter__", "enter_context", "enter_async_co
 
 _FIXTURES = "_pytest.fixtures"
 
+_BLOCKS = frozenset({_FIXTURES, "pluggy._callers", "pluggy._execution"})
+"""Modules that run both steps of a generator in one context, around a test or a hook."""
+
 _ELSEWHERE = frozenset(
     {"asyncio.events", "concurrent.futures.thread", "threading", "anyio._backends._asyncio", "trio._threads"}
 )
-"""Modules that run a function in a copy of its caller's context: as a task, or in a thread."""
+"""Modules that run a function in another context than its caller's: as a task, or in a thread."""
+
+_SEND = opmap["SEND"]
+_CACHE = opmap.get("CACHE", 0)
+
+_THREAD = (
+    " This thread has no scope: `threading` and executors don't copy the context. Run its function by "
+    "`contextvars.copy_context().run`, or start it by `asyncio.to_thread`."
+)
 
 
 class _Scope(NamedTuple):
@@ -48,8 +62,9 @@ _scope: ContextVar[_Scope | None] = ContextVar("punchlist_conversation", default
 class conversation:  # noqa: N801  (reads as a statement: `with punchlist.conversation("website"):`)
     """Makes a conversation the one that is meant by the code inside, with `with` or `async with`. It nests.
 
-    It holds for the block, for all that is called there, and for the tasks and threads started there. A generator
-    can't open one: give a stream its scope by `punchlist.scoped`.
+    It holds for the block, for all that is called there, and for tasks started there. Threads inherit it from
+    `asyncio.to_thread` and `anyio.to_thread.run_sync`; any other needs `contextvars.copy_context().run` as its target.
+    A stream can't open a scope: give it one by `punchlist.scoped`.
 
     Args:
         name: The conversation's id.
@@ -100,14 +115,17 @@ class conversation:  # noqa: N801  (reads as a statement: `with punchlist.conver
         """
         while frame is not None:
             is_generator = _is_generator(frame)
-            if is_generator and not _is_entered(frame):
-                if _is_fixture(frame):
+            if is_generator:
+                frame = _delegating(frame)
+                if _is_around(frame):
                     return
+            if is_generator and not _is_entered(frame):
                 raise MisplacedScope(
                     f"A generator can't open the scope of conversation {self.name!r}, which would not hold after its "
                     f"next yield. Give it the scope from outside: "
                     f"punchlist.scoped({frame.f_code.co_name}(...), {self.name!r}). "
-                    "Or open the scope in a function that the generator calls, with no yield in it."
+                    "Or open the scope in a function that the generator calls, with no yield in it. "
+                    "A context manager can open it itself or in a generator that it runs by `yield from`."
                 )
             if frame.f_globals.get("__name__") in _ELSEWHERE:
                 raise MisplacedScope(
@@ -135,7 +153,7 @@ def resolve(name: str | None = None, env: Mapping[str, str] | None = None) -> st
     if not chosen:
         raise NoConversation(
             "No conversation is named: pass its id, use `with punchlist.conversation(...)`, "
-            "or set PUNCHLIST_CONVERSATION."
+            f"or set PUNCHLIST_CONVERSATION.{_THREAD if current_thread() is not main_thread() else ''}"
         )
     return chosen
 
@@ -150,9 +168,26 @@ def _is_entered(generator: FrameType) -> bool:
     return generator.f_back is not None and generator.f_back.f_code.co_name in _ENTERS
 
 
-def _is_fixture(generator: FrameType) -> bool:
-    """Whether pytest runs a generator as a fixture: in the context of the test, also between its steps."""
-    frame = generator.f_back
-    while frame is not None and frame.f_globals.get("__name__") != _FIXTURES:
-        frame = frame.f_back
-    return frame is not None
+def _is_around(generator: FrameType) -> bool:
+    """Whether a generator runs around a test or a hook: as a fixture of pytest, or as a hook wrapper of pluggy."""
+    caller = generator.f_back
+    if generator.f_code.co_flags & _CO_ASYNC_GENERATOR:
+        # Plugins of pytest run an async fixture in an event loop, so their frames are in between.
+        while caller is not None and caller.f_globals.get("__name__") != _FIXTURES:
+            caller = caller.f_back
+    return caller is not None and caller.f_globals.get("__name__") in _BLOCKS
+
+
+def _delegating(generator: FrameType) -> FrameType:
+    """Return the outermost generator whose `yield from` runs this one, or this one itself."""
+    while (outer := generator.f_back) is not None and _is_generator(outer) and _is_sending(outer):
+        generator = outer
+    return generator
+
+
+def _is_sending(frame: FrameType) -> bool:
+    """Whether a generator is at `yield from`: the caller of another one by `next` or a loop keeps it between steps."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    while at > 0 and code[at] == _CACHE:  # a specialized SEND leaves the position in its cache
+        at -= 2
+    return code[at] == _SEND

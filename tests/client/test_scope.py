@@ -4,10 +4,13 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from contextvars import copy_context
+from functools import partial
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
+import pluggy
 import pytest
 
 from punchlist import MisplacedScope, NoConversation, conversation, current_conversation
@@ -146,6 +149,25 @@ async def stream_in_a_manager_of_a_class() -> AsyncGenerator[str | None]:
         yield current_conversation()
 
 
+def opening(name: str) -> Generator[str | None]:
+    with conversation(name):
+        yield current_conversation()
+
+
+@contextmanager
+def delegating(name: str) -> Generator[str | None]:
+    yield from opening(name)
+
+
+def twice(name: str) -> Generator[str | None]:
+    yield from opening(name)
+
+
+@contextmanager
+def delegating_twice(name: str) -> Generator[str | None]:
+    yield from twice(name)
+
+
 STREAMS = (
     *(stream, stream_in_a_plain_with, stream_with_an_exit_stack, stream_in_a_generated_manager),
     *(stream_in_a_generated_async_manager, stream_in_a_manager_of_a_class),
@@ -171,6 +193,103 @@ def test_a_plain_stream_opens_no_scope() -> None:
     with ThreadPoolExecutor(1) as pool, pytest.raises(MisplacedScope):
         pool.submit(next, plain()).result(30)
     assert current_conversation() is None
+
+
+def test_a_delegated_manager_holds_for_its_block() -> None:
+    for _ in range(100):  # the interpreter specializes the delegation on the way
+        with delegating("A"), ExitStack() as stack:
+            stack.enter_context(delegating_twice("B"))
+            assert current_conversation() == "B"
+        assert current_conversation() is None
+    with pytest.raises(ZeroDivisionError), delegating("A"):
+        _ = 1 // 0
+    assert current_conversation() is None
+
+
+def test_a_delegated_stream_opens_no_scope() -> None:
+    def outer() -> Generator[str | None]:
+        yield from opening("A")
+
+    for _ in range(100):
+        with pytest.raises(MisplacedScope, match=r"punchlist\.scoped\(outer\(\.\.\.\), 'A'\)"):
+            next(outer())
+    assert current_conversation() is None
+
+
+def test_a_manager_lets_no_stream_open_a_scope() -> None:
+    @contextmanager
+    def first() -> Generator[str | None]:
+        yield next(opening("A"))
+
+    @contextmanager
+    def loop() -> Generator[str | None]:
+        for one in opening("A"):  # noqa: UP028 - this is not the same
+            yield one
+
+    for manager in (first, loop):
+        for _ in range(100):
+            with pytest.raises(MisplacedScope, match=r"scoped\(opening\(.*by `yield from`"), manager():
+                pass
+    assert current_conversation() is None
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_hook_wrapper_holds_for_its_hook(is_old: bool) -> None:
+    class Wrapper:
+        @pluggy.HookimplMarker("scopes")(wrapper=not is_old, hookwrapper=is_old)
+        def look(self) -> Generator[None, Any, Any]:
+            with conversation("hook"):
+                return (yield)
+
+    class Inner:
+        @pluggy.HookimplMarker("scopes")
+        def look(self) -> str | None:
+            return current_conversation()
+
+    class Spec:
+        @pluggy.HookspecMarker("scopes")
+        def look(self) -> None: ...
+
+    hooks = pluggy.PluginManager("scopes")
+    hooks.add_hookspecs(Spec)
+    for one in (Wrapper(), Inner()):
+        hooks.register(one)
+    assert hooks.hook.look() == ["hook"]
+    assert current_conversation() is None
+
+
+def _join(thread: threading.Thread) -> None:
+    thread.start()
+    thread.join(30)
+
+
+def _submit(work: Callable[[], None]) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result(30)
+
+
+THREADS: tuple[Callable[[Callable[[], None]], None], ...] = (
+    lambda work: _join(threading.Thread(target=work)),
+    lambda work: _join(threading.Timer(0, work)),
+    _submit,
+)
+
+
+@pytest.mark.parametrize("run", THREADS)
+def test_a_plain_thread_is_told_how_to_carry_the_scope(run: Callable[[Callable[[], None]], None]) -> None:
+    seen: list[str] = []
+
+    def work() -> None:
+        try:
+            seen.append(resolve(None, {}))
+        except NoConversation as error:
+            seen.append(str(error))
+
+    with conversation("A"):
+        run(work)
+        run(partial(copy_context().run, work))
+    assert "contextvars.copy_context().run" in seen[0]
+    assert seen[1:] == ["A"]
 
 
 async def test_a_function_that_a_stream_calls_opens_a_scope() -> None:
@@ -258,6 +377,28 @@ def fixed() -> Generator[None]:
 async def fixed_async() -> AsyncGenerator[None]:
     async with conversation("fixed async"):
         yield
+
+
+@pytest.fixture
+def fixed_by_delegation() -> Generator[str | None]:
+    yield from opening("fixed")
+
+
+@pytest.fixture
+def refused() -> str:
+    """Start a stream, which would leave its scope to the test."""
+    with pytest.raises(MisplacedScope) as error:
+        next(opening("leaked"))
+    return str(error.value)
+
+
+def test_a_fixture_delegates(fixed_by_delegation: str | None) -> None:
+    assert current_conversation() == fixed_by_delegation == "fixed"
+
+
+def test_a_fixture_lets_no_stream_open_a_scope(refused: str) -> None:
+    assert "punchlist.scoped(opening(...)" in refused
+    assert current_conversation() is None
 
 
 @pytest.mark.usefixtures("fixed")

@@ -38,5 +38,7 @@ def _reserve_standard_numbers() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDONLY)) <= _STDERR:  # read-only: writing there still fails
         pass
     os.close(descriptor)
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - for as long as we run
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for as long as we run

@@ -36,9 +36,10 @@ _FLAGS = {"--json": "json", "--all": "all", "-a": "all", "--no-autostart": "", "
 
 def run(argv: "Sequence[str]", env: "Mapping[str, str]") -> "int | None":
     """The exit code of a command handled here, or `None` when it needs the full path."""
-    # Both may be left by an earlier command of this process.
+    # These may be left by an earlier command of this process.
     wire.taken_key()
     wire.completed.clear()
+    wire.written.clear()
     if argv and argv[0] == "complete":
         return _complete(argv[1:], env)
     parsed = _parse(argv)

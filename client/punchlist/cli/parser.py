@@ -146,6 +146,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if unknown:
         options = {name: name for name in parser._option_string_actions}  # noqa: SLF001 - argparse tells them nowhere else
         near = next((_nearest(word.partition("=")[0], options, "") for word in unknown if word.startswith("--")), "")
+        if len(unknown) == 1 and not unknown[0].startswith("-") and getattr(args, "space", "") is None:
+            near = f"did you mean '--space {unknown[0]}'?"
         parser.error(f"unknown arguments: {' '.join(unknown)}{near and '; ' + near}")
     args.command, args.former = command, former
     return args

@@ -218,7 +218,10 @@ def _engine(folder: str, request: Request, kept: dict[str, str]) -> _Engine:
         raise UsageError(f"{folder} is for {', '.join(named)}: leave out --host, or choose another directory with --to")
     hosts = request.hosts or named
     if not kept and not hosts:
-        raise UsageError("server needs the name by which members reach it: --host lists.example.org")
+        raise UsageError(
+            f"{folder} holds no space: choose its directory with --to, or for a new one give the name by which members"
+            " reach it: --host lists.example.org"
+        )
     if request.database is None and _POSTGRES not in kept:
         return _Nats(request, hosts)
     written = re.search(r"psql --dbname (\S+)", kept.get(_POSTGRES, ""))

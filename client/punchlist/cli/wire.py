@@ -26,6 +26,9 @@ _key = ""
 completed: "list[tuple[str, dict[str, Any], Any]]" = []
 """Calls of this command that may have changed something: method, parameters, and the result or its JSON text."""
 
+written: "list[str]" = []
+"""Changes that this command made without a call, such as `the file /home/ann/.punchlist.toml`."""
+
 
 def taken_key() -> "str | None":
     """The key of a change that was begun here and may have happened; handed out once."""

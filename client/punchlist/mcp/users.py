@@ -16,6 +16,7 @@ from typing import NamedTuple, cast
 import anyio
 
 from punchlist.aio import AsyncClient
+from punchlist.http.secret_file import Reporter
 from punchlist.tools.model import Problem
 from punchlist.tools.toolbox import AsyncToolbox
 
@@ -58,6 +59,7 @@ class UsersFile:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._reporter = Reporter()
         self._stamp: tuple[int, int] | None = None
         self._grants: dict[bytes, Grant] = {}
 
@@ -68,8 +70,13 @@ class UsersFile:
             for token, grant in self._read().items():
                 if compare_digest(token, given):
                     found = grant
-        except (OSError, ValueError):
+        except OSError as error:
+            self._reporter.report(f"{self._path} can't be read ({error.strerror}); put the file in place again")
             return None
+        except ValueError as error:
+            self._reporter.report(str(error))
+            return None
+        self._reporter.report("")
         return found
 
     def check(self) -> None:

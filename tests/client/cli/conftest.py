@@ -34,6 +34,7 @@ Punch = Callable[..., Outcome]
 def _no_earlier_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the changes and options of an earlier command: outside of tests a process runs one."""
     monkeypatch.setattr(wire, "completed", [])
+    monkeypatch.setattr(wire, "written", [])
     monkeypatch.setattr(failure, "_as_json", False)
 
 

@@ -210,6 +210,10 @@ def test_a_refused_call_leaves_every_file_as_it_was(
         (("new", "--host", "a", "--without", "x"), "it has none"),
         (("new", "--host", "a"), "--member ann"),
         (("new", "--member", "ann"), "--host lists.example.org"),
+        (
+            ("team", "--to", "tema-server", "--member", "ann"),
+            "tema-server holds no space: choose its directory with --to",
+        ),
         (("../new", "--host", "a", "--member", "ann"), "can't be a space"),
     ],
 )

@@ -124,6 +124,15 @@ def test_a_mistyped_option_is_told_with_the_one_that_was_meant(punch: Any) -> No
     assert punch("add", "a", "--zzz").err.splitlines()[0].endswith("unknown arguments: --zzz")
 
 
+@pytest.mark.parametrize("command", ["share", "join"])
+def test_a_space_without_its_option_is_understood(run: Any, command: str) -> None:
+    told = run(command, "plan", "team").err
+    assert told.startswith("error: usage: unknown arguments: team; did you mean '--space team'?")
+    assert "did you mean" not in run(command, "plan", "team", "--space", "other").err
+    assert "did you mean" not in run(command, "plan", "--zzz").err
+    assert "did you mean" not in run("leave", "plan", "team").err
+
+
 def test_a_serial_list_that_is_busy_says_what_makes_room(punch: Any) -> None:
     punch("set", "execution=serial")
     for title in "ab":

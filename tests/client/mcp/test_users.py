@@ -144,6 +144,17 @@ def users_file(tmp_path: Path) -> Path:
     return path
 
 
+def test_an_unusable_table_is_reported_once(users_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = UsersFile(str(users_file))
+    users_file.chmod(0o640)
+    assert [table.grant(ANN.encode()), table.grant(BOB.encode())] == [None, None]
+    users_file.unlink()
+    assert table.grant(ANN.encode()) is None
+    exposed, missing = capsys.readouterr().err.splitlines()
+    assert exposed.startswith("punch: no client is let in: ") and exposed.endswith("chmod 600")
+    assert f"{users_file} can't be read (No such file or directory)" in missing
+
+
 def test_the_table_of_tokens_is_read_again_when_it_has_changed(users_file: Path) -> None:
     table = UsersFile(str(users_file))
     table.check()

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from punchlist.cli import stored
 from punchlist.cli.arguments import YES, Argument, Usage, flag
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import FAULT, REFUSED
@@ -149,6 +150,8 @@ def _repaired(context: Context) -> int:
     code, report = _punchlistd("--repair", "--data-dir", context.target.data_dir)
     if report is None or "error" in report:
         return _failed(code, report)
+    if report.get("backup"):
+        stored.record(f"the repair of {report['path']}")
     return context.answer(report, _mended(report))
 
 
@@ -208,6 +211,7 @@ def run_restore(context: Context) -> int:
     hello = start(context.target, context.options) if begins else None
     if report is None or "error" in report:
         return _failed(code, report)
+    stored.record(f"the restored {report['path']}")
     lines = [
         f"{safe(report['path'])}: {_held({**report, 'seq': report['head']})}, under the new epoch {report['epoch']}",
         *([f"the log from before is in {safe(aside)}: remove it once you don't need it"] if aside else []),

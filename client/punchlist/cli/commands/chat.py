@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from punchlist.cli import stored
 from punchlist.cli.argument_types import positive
 from punchlist.cli.arguments import Argument, Usage, choice, flag, value
 from punchlist.cli.context import Context
@@ -203,7 +204,7 @@ class _Talk:
     ) -> None:
         self._context, self._client, self._name = context, client, name
         self._thread, self._worker = thread, worker
-        self._tty = sys.stdin.isatty() and sys.stdout.isatty()
+        self._tty = context.can_ask
         self._person = "" if context.args.user else context.actor
         self._answering: asyncio.Task[Any] | None = None
         self._turn = ""
@@ -250,10 +251,10 @@ class _Talk:
         return await self._send("undo that" if line == "/undo" else line)
 
     async def _send(self, text: str) -> int:
-        from punchlist.chat.thread import Thread
+        from punchlist.chat.thread import Thread, thread_title
 
         if self._thread is None:
-            self._thread = await Thread.open(self._client, self._name, title=safe(text)[:80])
+            self._thread = await Thread.open(self._client, self._name, title=thread_title(text))
             self._thread.person = self._person
         try:
             self._turn = await self._thread.send(text)
@@ -266,6 +267,8 @@ class _Talk:
             return INTERRUPTED
         finally:
             self._answering = None
+        if changes := self._answer.get("receipts"):
+            stored.record_tasks(self._thread.list, [one["task"] for one in changes if one.get("task")])
         self._show(self._answer)
         return REFUSED if any(self._answer.get(one) for one in ("asks", "needs", "refused")) else 0
 
@@ -277,7 +280,7 @@ class _Talk:
             return
         for note in answer.get("notes", ()):
             context.note(f"({note})")
-        proof = _receipts(answer) if sys.stdout.isatty() else ()
+        proof = _receipts(answer) if context.style.terminal else ()
         context.lines(context.style.paint("dim", f"  {line}") for line in (*map(safe, answer.get("about", ())), *proof))
         context.lines(safe_block(str(answer.get("text", ""))).splitlines())
         if mark := answer.get("mark"):

@@ -4,6 +4,7 @@ import os
 import secrets
 import subprocess
 
+from punchlist.cli import stored
 from punchlist.cli.arguments import Argument, Usage, flag
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import REFUSED
@@ -62,12 +63,14 @@ def run_init(context: Context) -> int:
         # First the permission: a project file that has none is rejected by every later command.
         directory.at(place, name).allow(context.target.data_dir)
         atomic_write(path, project_file.text_for(name).encode(), mode=None, replace=False)
+        stored.record(f"the file {path}")
         lines.append(f"wrote {path}: this project's list is {name}")
         lines += _left_behind(context, within, name)
     if args.commit:
         if (failed := _commit(place)) is not None:
             show_error("git", failed, f"{path} is written and not committed")
             return REFUSED
+        stored.record("the commit")
         lines.append("committed: clones and worktrees use the same name")
     elif within is not None and not _is_committed(place):
         lines.append("commit it if clones and other branches should use the same name: punch init --commit")
@@ -82,6 +85,7 @@ def _trust(context: Context) -> int:
     if meant is None or meant.file is None:
         raise UsageError("there is no project file here; punch init writes one")
     meant.allow(context.target.data_dir)
+    stored.record(f"the trust in {meant.file}")
     line = f"{meant.file} may name the list {meant.conversation} from now on"
     return context.answer({"file": meant.file, "conversation": meant.conversation}, [safe(line)])
 

@@ -72,8 +72,7 @@ def run_mcp(context: Context) -> int:
         path = args.users or args.token_file or os.path.join(args.data_dir or data_dir(os.environ), "mcp.token")
         try:
             grants = UsersFile(path) if args.users else Token(path)
-            if isinstance(grants, UsersFile):
-                grants.check()
+            grants.check()
         except ValueError as error:
             show_error("configuration", str(error))
             return CONFIGURATION

@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from punchlist.cli import stored
 from punchlist.cli.argument_types import milliseconds
 from punchlist.cli.arguments import Argument, Usage, choice, flag, value
 from punchlist.cli.context import Context
@@ -76,6 +77,7 @@ def _add(context: Context) -> int:
     names = None if args.all else (context.conversation,)
     entry = Entry(directory, args.format or "checklist", names)
     entries = Config(context.target.data_dir).add(entry)
+    stored.record(f"the mirror in {directory}")
     what = "all lists" if names is None else context.conversation
     lines = [f"{safe(directory)} mirrors {what} ({entry.format})", "  keep it going: punch mirror run"]
     return context.answer({"mirrors": entries}, lines)
@@ -85,6 +87,7 @@ def _add_plan(context: Context, path: str) -> int:
     if context.args.all or context.args.format:
         raise UsageError("a Markdown file has the tasks of one list; leave --all and --format out")
     Config(context.target.data_dir).set_plan(path, context.conversation)
+    stored.record(f"the mirror in {path}")
     lines = [
         f"{safe(path)} and the list {safe(context.conversation)} are kept in step",
         "  keep it going: punch mirror run",
@@ -109,10 +112,12 @@ def _list(context: Context) -> int:
 def _remove(context: Context) -> int:
     directory = _directory(context)
     if Config(context.target.data_dir).set_plan(directory, None):
+        stored.record(f"the end of the mirror in {directory}")
         return context.answer({"removed": directory}, [f"{safe(directory)} is no longer kept up; it stays as it is"])
     if not Config(context.target.data_dir).remove(directory, context.args.conversation):
         show_error("not_found", f"{directory} mirrors no such thing", "punch mirror list shows what there is")
         return REFUSED
+    stored.record(f"the end of the mirror in {directory}")
     return context.answer({"removed": directory}, [f"{safe(directory)} is no longer kept up; its files stay"])
 
 

@@ -4,8 +4,9 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Iterable
 
-from punchlist.cli import vscode_extension
+from punchlist.cli import stored, vscode_extension
 from punchlist.cli.arguments import Usage, choice, flag
 from punchlist.cli.context import Context
 from punchlist.cli.editor_plugins import EDITORS, EditorPlugin
@@ -73,6 +74,7 @@ def run_setup(context: Context) -> int:
         # With --tasks a removal takes back that alone.
         is_whole = not (args.remove and args.tasks)
         changes = files.change(host, place, remove=args.remove) if is_whole else []
+        _record(one.path for one in changes if one.is_change)
         tasks = _tasks(context, place)
     except SetupError as error:
         show_error("unreadable_file", str(error), "nothing was changed; correct the file, then try again")
@@ -89,6 +91,11 @@ def run_setup(context: Context) -> int:
     return context.answer(_value(host, changes), [*lines, *(tasks if is_whole else [])])
 
 
+def _record(paths: Iterable[str]) -> None:
+    for path in paths:
+        stored.record(f"the change to {path}")
+
+
 def _set_up_editor(context: Context, editor: EditorPlugin) -> int:
     """Install an editor's plugin for this user, or remove it: all of its files or none."""
     args = context.args
@@ -99,6 +106,7 @@ def _set_up_editor(context: Context, editor: EditorPlugin) -> int:
         changed = [one.path for one in plan if one.before != one.after]
         if not args.print:
             editor.install(directory, plan)
+            _record(changed)
     except SetupError as error:
         show_error("unreadable_file", safe(str(error)), "nothing was changed; move that file away, then try again")
         return REFUSED
@@ -136,6 +144,7 @@ def _set_up_extension(context: Context) -> int:
                 continue
             if not args.print:
                 editor.change(package)
+                stored.record(f"the change to {editor.name}")
         except vscode_extension.ExtensionError as error:
             done = f"done before: {', '.join(changed)}" if changed else "nothing was changed"
             show_error("host_command", str(error), f"{done}; run it to see more: {words}")
@@ -166,6 +175,8 @@ def _tasks(context: Context, place: Place) -> list[str]:
     data_dir = context.target.data_dir
     folder = os.path.join(place.env.get("CLAUDE_CONFIG_DIR") or place.user_file(".claude"), "tasks")
     is_new = Config(data_dir).set_inbound(folder, wanted=not args.remove)
+    if is_new:
+        stored.record(f"the setting for {folder}")
     if args.remove:
         return [f"{safe(folder)} is no longer taken over; the tasks stay"] if is_new else []
     autostart.ensure(context.target.socket, data_dir)

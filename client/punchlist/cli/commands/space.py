@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from punchlist.cli import stored
 from punchlist.cli.argument_types import positive
 from punchlist.cli.arguments import YES, Argument, Usage, flag, value
 from punchlist.cli.context import Context
@@ -302,6 +303,8 @@ def run_server(context: Context) -> int:
     roles = {name: role for role in ROLES for name in getattr(args, role)}
     folder = args.to or f"{args.name}-server"
     outcome = update(folder, Request(args.name, args.host, args.postgres, roles, args.without))
+    if outcome.files:
+        stored.record(f"the files in {folder}")
     return context.answer({"directory": os.path.abspath(folder), **outcome._asdict()}, _served(folder, outcome))
 
 

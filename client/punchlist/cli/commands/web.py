@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from punchlist import extras
+from punchlist.cli import stored
 from punchlist.cli.argument_types import milliseconds, port
 from punchlist.cli.arguments import Argument, Usage, flag, value
 from punchlist.cli.context import Context
@@ -76,6 +77,7 @@ def run_web(context: Context) -> int:
     secret = SecretFile(os.path.join(context.target.data_dir, _SECRET))
     if args.revoke:
         secret.rotate()
+        stored.record(f"the new secret in {secret.path}")
         context.lines(["all links and sessions have ended", f"{safe(str(secret.path))} holds a new secret for scripts"])
         return 0
     limited = args.read_only or args.only or args.user or vars(args)["for"]
@@ -85,6 +87,9 @@ def run_web(context: Context) -> int:
         raise UsageError(
             "a link has no Unix socket in it: leave out --unix, and name by --port where ssh -L leads from"
         )
+    if args.link and secret.problem:
+        show_error("configuration", secret.problem)
+        return CONFIGURATION
     keys = Keys(secret, Path(context.target.data_dir, _USED))
     scope = Scope("ro" if args.read_only else "rw", args.only, args.user)
     lasts_s = SESSION_S if vars(args)["for"] is None else max(1, vars(args)["for"] // 1000)
@@ -100,6 +105,7 @@ def run_web(context: Context) -> int:
     if not extras.is_installed("web"):
         show_error("configuration", extras.WEB_MISSING, extras.install("web"))
         return CONFIGURATION
+    secret.check()
     _serve(context, keys, link)
     return 0
 

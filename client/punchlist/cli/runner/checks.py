@@ -112,7 +112,7 @@ class Checks:
         except RequestRefused:
             self._show.note(f"#{task.id} has changed meanwhile")
             return False
-        stored.record_task("task.approve", self._conversation.id, task.id)
+        stored.record_tasks(self._conversation.id, [task.id])
         self.failed += bool(reason)
         self.passed += not reason
         self._show.ended(task, "failed" if reason else "completed", reason or f"{self._check} passed")

@@ -196,7 +196,7 @@ class Lanes:
         try:
             done = await finish
             if isinstance(done, SetStatusResult):
-                stored.record_task("task.set_status", self._conversation.id, task.id)
+                stored.record_tasks(self._conversation.id, [task.id])
             if isinstance(done, SetStatusResult) and done.task.waits_for is not None:
                 self.done -= 1
                 self.waiting += 1

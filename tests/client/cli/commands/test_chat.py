@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from punchlist.chat.thread import thread_title
 from punchlist_testing.scripted_model import honest, liar, serving
 
 
@@ -252,3 +253,10 @@ def test_the_session_of_the_page_is_what_is_answered(punch: Any) -> None:
     ]
     told = punch("chat", stdin="\n".join(said) + "\n")
     assert [line for line in told.lines if not beside.match(line)] == [line for line in shown if not beside.match(line)]
+
+
+def test_a_thread_has_its_first_words_as_title(punch: Any) -> None:
+    punch("chat", "add  caf\x1b[31mé " + "o" * 100)
+    (thread,) = punch("chat", "--threads", "--json").json
+    assert thread["title"] == thread_title("add  caf\x1b[31mé " + "o" * 100)
+    assert punch("chat", "--threads").out.count("\\x1b") == 1

@@ -1,13 +1,14 @@
 import signal
 import socket
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from punchlist import extras
 from punchlist_testing.optional import require_package
-from punchlist_testing.terminal import terminal
+from punchlist_testing.terminal import spawned, terminal
 
 
 def test_an_unknown_dialect_is_a_usage_error(run: Any) -> None:
@@ -38,6 +39,19 @@ def test_an_interrupt_ends_it_although_its_input_stays_open() -> None:
         shown.wait_for('"result"')
         shown.process.send_signal(signal.SIGINT)
         assert shown.process.wait(10) == -signal.SIGINT
+
+
+def test_an_unusable_token_is_reported(home: Path) -> None:
+    require_package("mcp")
+    token = home / "token"
+    token.touch(0o644)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    with spawned("agent", "mcp", "--http", "--port", port, "--token-file", str(token)) as server:
+        assert server.stderr is not None
+        assert server.stderr.readline() == (
+            f"punch: no client is let in: other users may read or write {token}; chmod 600 {token}\n"
+        )
 
 
 def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:

@@ -55,6 +55,40 @@ def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest
     assert told.err == f"error: configuration: {extras.WEB_MISSING}\n  {extras.install('web')}\n"
 
 
+@pytest.mark.usefixtures("daemon")
+def test_an_unusable_secret_is_reported(home: Path) -> None:
+    token, path = home / "data" / "web.token", str(home / "web.sock")
+    SecretFile(str(token))
+    token.chmod(0o644)
+    with terminal("web", "--unix", path) as shown:
+        shown.wait_for(f"punch: no client is let in: other users may read or write {token}; chmod 600 {token}")
+        shown.wait_for("listening on")
+        assert _status(path, token) == 401
+        token.chmod(0o600)
+        assert _status(path, token) == 200
+        secret = token.rename(home / "kept")
+        assert _status(path, secret) == 401
+        shown.wait_for(f"no client is let in: {token} is missing; restart the server to make a new one")
+
+
+def test_an_unusable_secret_signs_no_link(run: Any, home: Path) -> None:
+    token = home / "data" / "web.token"
+    SecretFile(str(token))
+    token.chmod(0o644)
+    told = run("web", "--link")
+    assert (told.code, told.out) == (78, "")
+    assert f"chmod 600 {token}" in told.err
+
+
+def _status(path: str, token: Path) -> int:
+    connection = Over(path)
+    headers = {"Authorization": f"Bearer {token.read_text().strip()}"}
+    connection.request("GET", "/api/v1/conversations", headers=headers)
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
 def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
