@@ -16,6 +16,7 @@ GIVEN = {
         (words.NEITHER, words.NO, words.GREETING, *(words.agreement(name) for name in ("", "delete", "update"))),
         "fullmatch",
     ),
+    ("punchlist.chat.rules.replies", "words.all_of(len(question.ids))"): Given((words.all_of(2),), "fullmatch"),
     ("punchlist.chat.rules.references", "words"): Given((words.RUNNING, words.DONE, words.OPEN)),
     ("punchlist.chat.small_talk", "pattern"): Given([pattern for pattern, _ in vars(small_talk)["_TALK"]]),
     ("punchlist.cli.commands.space", "SPACE_PATTERN"): Given((SPACE_PATTERN,), "match"),
