@@ -43,7 +43,7 @@ _OF_OTHERS = {
 """Method that concerns no list → the change, and the member that names its object."""
 
 _NAMED = 20
-"""Upper limit for the ids in a message."""
+"""Upper limit for the ids of a list, and for the other changes, in a message."""
 
 
 def record(change: str) -> None:
@@ -68,7 +68,8 @@ def advice() -> str:
             else:
                 others[_describe(method, known | params)] = None
     others |= dict.fromkeys(wire.written)
-    named = "; ".join([*(f"{_shorten(list(ids))} of {place}" for place, ids in tasks.items()), *others])
+    changes = [f"{_shorten(list(ids))} of {place}" for place, ids in tasks.items()]
+    named = "; ".join([*changes, *([_shorten(list(others))] if others else [])])
     return f"the change is stored ({named}), so don't repeat it" if named else ""
 
 

@@ -9,6 +9,8 @@ import pytest
 from punchlist.cli import stored, wire
 from punchlist_schemas.methods import METHODS
 from punchlist_testing.daemon import Running
+from punchlist_testing.optional import require_package
+from punchlist_testing.repositories import repository
 from punchlist_testing.terminal import command, environment
 
 PLACE = {"space": "team", "conversation": "plan"}
@@ -103,6 +105,21 @@ def test_a_file_whose_report_is_lost_is_named(home: Path) -> None:
         done = run_without_output(words)
         assert done.returncode == 1, done.stderr
         assert f"the change is stored ({change.format(home=home)}" in done.stderr, words
+
+
+def test_the_setup_of_a_host_is_named(home: Path) -> None:
+    require_package("mcp")
+    assert f"the change to {home}/.cursor/mcp.json" in run_without_output("setup cursor").stderr
+
+
+def test_a_commit_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = repository(home / "project")
+    monkeypatch.chdir(place)
+    for name, value in {"AUTHOR": "ann", "COMMITTER": "ann"}.items():
+        monkeypatch.setenv(f"GIT_{name}_NAME", value)
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "ann@example.org")
+    told = run_without_output("init plan --commit").stderr
+    assert f"(the file {place}/.punchlist.toml, the commit)" in told
 
 
 @pytest.mark.usefixtures("daemon")
