@@ -165,7 +165,7 @@ MUTANTS = (
     Mutant(
         "what a space lost is told as lost",
         _SHARED + "replica.py",
-        "if ends_at < self._version and (last is None or ends_at):",
+        "if ends_at < self._version and (last is None or ends_at) and not is_begun_anew:",
         "if False:",
         _LANE,
     ),
