@@ -39,7 +39,7 @@ from punchlist_schemas.errors import ERRORS, Rejection
 from punchlist_schemas.framing import Framer, FramingError
 from punchlist_schemas.jsonrpc import Notice, Reply
 from punchlist_schemas.methods import METHODS, PROTOCOL
-from punchlist_schemas.params import ClientInfo, EventWait, Hello, Mutation, Params, TaskClaim, TaskRelease
+from punchlist_schemas.params import REACHED_S, ClientInfo, Hello, Mutation, Params, TaskClaim, TaskRelease
 from punchlist_schemas.results import ClaimResult, HelloResult, Limits
 
 T = TypeVar("T")
@@ -72,9 +72,7 @@ class Request(msgspec.Struct, frozen=True):
         """The request for a typed call. A mutation without a key gets a fresh one."""
         if isinstance(params, Mutation) and params.key is None:
             params = msgspec.structs.replace(params, key=new_key())
-        waiting = params.wait_ms if isinstance(params, TaskClaim) else 0
-        waiting = params.timeout_ms if isinstance(params, EventWait) else waiting
-        return cls(method, params, _is_repeatable(method), _SLOW.get(method, waiting / 1000))
+        return cls(method, params, _is_repeatable(method), _patience_s(method, msgspec.structs.asdict(params)))
 
     @classmethod
     def raw(cls, method: str, params: dict[str, Any]) -> "Request":
@@ -82,9 +80,14 @@ class Request(msgspec.Struct, frozen=True):
         row = METHODS.get(method)
         if row is not None and row.kind == "write" and params.get("key") is None:
             params = {**params, "key": new_key()}
-        waiting = params.get("timeout_ms", params.get("wait_ms"))
-        patience_s = waiting / 1000 if isinstance(waiting, int) else _SLOW.get(method, 0.0)
-        return cls(method, params, _is_repeatable(method), patience_s)
+        return cls(method, params, _is_repeatable(method), _patience_s(method, params))
+
+
+def _patience_s(method: str, params: dict[str, Any]) -> float:
+    if params.get("min_version") is not None:
+        return REACHED_S
+    waiting = params.get("timeout_ms", params.get("wait_ms"))
+    return waiting / 1000 if isinstance(waiting, int) else _SLOW.get(method, 0.0)
 
 
 def new_key() -> str:

@@ -162,7 +162,7 @@ class TaskCalls:
             limit: At most so many.
             offset: Skip so many first.
             at_version: As the list was right after that version.
-            min_version: Wait until the list has this version here, ten seconds at most: with a version that another
+            min_version: Wait until the list has this version here, five seconds at most: with a version that another
                 machine was told, what it did to a shared list is seen here, too.
             label: Keep those that have this label, or all of these.
             parent: Keep the parts of this task.

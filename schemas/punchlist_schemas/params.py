@@ -46,6 +46,9 @@ DirectoryPath = Annotated[
 ]
 Role = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
+REACHED_S = 5.0
+"""How long a read waits for its `min_version`, in seconds: clients allow for it in their own timeouts."""
+
 
 Sort = Literal["due", "priority", "created", "updated", "title"]
 """Orders of a list besides its own: by `updated`, what was changed last comes first."""
@@ -278,7 +281,7 @@ class TaskAddMany(Mutation, frozen=True, kw_only=True):
 class TaskGet(Params, frozen=True, kw_only=True):
     """One task.
 
-    With `min_version` the answer waits until the list has this version here, ten seconds at most: what another machine
+    With `min_version` the answer waits until the list has this version here, five seconds at most: what another machine
     was told of a shared list is seen on this one, too.
     """
 

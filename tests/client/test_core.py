@@ -209,6 +209,13 @@ def test_a_waiting_call_is_given_the_time_it_asks_for() -> None:
     assert Request.raw("event.wait", {"timeout_ms": "soon"}).patience_s == 0
 
 
+def test_a_read_of_a_later_version_has_time_to_wait() -> None:
+    later = p.TaskGet(conversation="c", task="1", min_version=7)
+    assert Request.of("task.get", later).patience_s == p.REACHED_S
+    assert Request.raw("task.get", {"conversation": "c", "task": "1", "min_version": 7}).patience_s == p.REACHED_S
+    assert Request.of("task.get", p.TaskGet(conversation="c", task="1")).patience_s == 0
+
+
 def test_a_copy_of_a_long_log_is_waited_for() -> None:
     assert Request.of("daemon.backup", p.Backup(path="/b")).patience_s > 3_600
     assert Request.raw("daemon.backup", {"path": "/b"}).patience_s > 3_600

@@ -140,6 +140,18 @@ def test_a_refusal_is_its_exception_with_the_facts(
     assert str(caught.value)
 
 
+def test_a_version_that_never_comes_is_a_conflict(
+    daemon: Running, open_client: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("punchlistd.engine.queries.REACHED_S", 0.5)
+    with open_client(daemon.socket, timeout_s=0.2) as client:
+        client.conversation("c").add("one")
+        with pytest.raises(VersionConflict, match="99 has not come"):
+            client.conversation("c").list(min_version=99)
+        with pytest.raises(VersionConflict, match="99 has not come"):
+            client.call("task.get", {"conversation": "c", "task": "1", "min_version": 99})
+
+
 def test_any_call_can_be_made_by_its_wire_name(client: Client) -> None:
     made = client.call("task.add", {"conversation": "c", "title": "one"})
     assert made["task"]["id"] == "1"

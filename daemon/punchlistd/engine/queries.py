@@ -13,6 +13,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas import results as r
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import MessageAppended
+from punchlist_schemas.params import REACHED_S
 from punchlist_schemas.things import Message
 from punchlistd.domain.rejections import conversation_not_found, message_not_found
 from punchlistd.domain.state import State
@@ -37,9 +38,6 @@ TOGETHER = 16
 
 FILTERED = 64
 """So many messages are looked at together for those of some roles."""
-
-REACHED_S = 10.0
-"""How long a read waits for the version that it asks for, in seconds."""
 
 
 class Queries:
