@@ -3,14 +3,14 @@
 What the reader does not take stays in the socket, where the daemon holds it up; so it costs a position and a frame.
 """
 
+import asyncio
 from collections import deque
 
 import anyio
-from anyio.abc import UNIXSocketStream
 
 from punchlist.aio_link import dial
 from punchlist.core import Profile, Request, Wire, met, result_of
-from punchlist.errors import ConnectionLost
+from punchlist.errors import ConnectionLost, PunchlistError
 from punchlist.options import Options
 from punchlist_schemas.jsonrpc import Notice, Reply
 from punchlist_schemas.results import HelloResult
@@ -32,6 +32,9 @@ class PullLink:
         self._wire = Wire()
         self._ready: deque[Reply | Notice] = deque()
         self._kept: deque[Notice] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._news: asyncio.Future[None] = self._loop.create_future()
+        self._is_watched = False
 
     async def __aenter__(self) -> "PullLink":
         """Connect, starting a daemon if need be.
@@ -41,19 +44,19 @@ class PullLink:
         """
         profile = self._profile
         with anyio.move_on_after(profile.timeout_s):
-            self._stream = await UNIXSocketStream.from_socket(await dial(profile))
+            self._socket = await dial(profile)
             try:
                 greeting = result_of(await self.exchange(profile.hello), HelloResult)
                 self.hello = met(profile.target, self._wire.greeted(greeting))
             except BaseException:
-                await self._close()
+                self._close()
                 raise
             return self
         raise profile.target.too_late()
 
     async def __aexit__(self, *exception: object) -> None:
         """Hang up."""
-        await self._close()
+        self._close()
 
     async def exchange(self, request: Request) -> Reply:
         """Send a request and wait for its answer; notifications that come meanwhile are kept.
@@ -63,8 +66,8 @@ class PullLink:
         """
         request_id, data = self._wire.send(request)
         try:
-            await self._stream.send(data)
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            await self._loop.sock_sendall(self._socket, data)
+        except OSError as error:
             raise ConnectionLost("The daemon closed the connection.") from error
         while True:
             message = await self._next()
@@ -87,13 +90,41 @@ class PullLink:
 
     async def _next(self) -> Reply | Notice:
         while not self._ready:
-            try:
-                data = await self._stream.receive(_PIECE)
-            except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-                raise ConnectionLost("The daemon closed the connection.") from error
-            self._ready.extend(self._wire.receive(data))
+            self._news = self._loop.create_future()
+            if not self._is_watched:
+                self._is_watched = True
+                self._loop.add_reader(self._socket, self._on_readable)
+            await self._news
         return self._ready.popleft()
 
-    async def _close(self) -> None:
-        with anyio.CancelScope(shield=True):
-            await anyio.aclose_forcefully(self._stream)
+    def _on_readable(self) -> None:
+        """Read for the waiting task; without one, stop watching. A watch per message would cost more than the message."""
+        if self._news.done():
+            self._unwatch()
+            return
+        try:
+            self._take(self._socket.recv(_PIECE))
+        except BlockingIOError:
+            return
+        except OSError as error:
+            lost = ConnectionLost("The daemon closed the connection.")
+            lost.__cause__ = error
+            self._news.set_exception(lost)
+        except PunchlistError as error:
+            self._news.set_exception(error)
+
+    def _take(self, data: bytes) -> None:
+        if not data:
+            raise ConnectionLost("The daemon closed the connection.")
+        self._ready.extend(self._wire.receive(data))
+        if self._ready:
+            self._news.set_result(None)
+
+    def _unwatch(self) -> None:
+        if self._is_watched:
+            self._is_watched = False
+            self._loop.remove_reader(self._socket)
+
+    def _close(self) -> None:
+        self._unwatch()
+        self._socket.close()
