@@ -98,7 +98,7 @@ class PullLink:
         return self._ready.popleft()
 
     def _on_readable(self) -> None:
-        """Read for the waiting task; without one, stop watching. A watch per message would cost more than the message."""
+        """Read for the waiting task; without one, stop watching: a watch per message costs more than the message."""
         if self._news.done():
             self._unwatch()
             return

@@ -186,7 +186,7 @@ def _delegating(generator: FrameType) -> FrameType:
 
 
 def _is_sending(frame: FrameType) -> bool:
-    """Whether a generator is at `yield from`: the caller of another one by `next` or a loop keeps it between steps."""
+    """Whether a generator waits at `yield from`, rather than calling the other one by `next` or a loop."""
     code, at = frame.f_code.co_code, frame.f_lasti
     while at > 0 and code[at] == _CACHE:  # a specialized SEND leaves the position in its cache
         at -= 2

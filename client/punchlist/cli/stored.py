@@ -10,7 +10,7 @@ from punchlist_schemas.methods import METHODS
 CHANGING = frozenset(
     {"daemon.backup", "space.add", "space.remove", "space.repair", "list.share", "list.join", "list.leave"}
 )
-"""Methods that change something and are not mutations of the contract."""
+"""Methods that change something although the method table lists them as reads or session calls."""
 
 _PERHAPS = {"task.claim": "task", "space.repair": "removed"}
 """Methods that may change nothing, and the member of their result that is empty then."""

@@ -42,7 +42,7 @@ class CodeEditor(NamedTuple):
         """Whether our extension is installed in it.
 
         Raises:
-            ExtensionError: It does not say.
+            ExtensionError: The editor did not list its extensions.
         """
         return ID in self._output_of([self.path, "--list-extensions"]).lower().split()
 

@@ -91,7 +91,7 @@ class Sessions:
             await self._end(self._first_to_go(), scope)
 
     def _first_to_go(self) -> bytes:
-        """Return the session that was used longest ago; one that works or listens only if all do."""
+        """Return the least recently used session; prefer one without open requests."""
         return first_to_go(
             (id, each.token, (each.requests > 0, at)) for at, (id, each) in enumerate(self._sessions.items())
         )

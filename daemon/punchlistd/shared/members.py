@@ -93,7 +93,7 @@ class Members:
         return tuple(keeper for keeper, seen in reversed(self.seen.items()) if seen.lists.get(conversation, 0) >= since)
 
     def stuck(self, keeper: str, versions: Mapping[str, int]) -> None:
-        """A daemon told how far it has come in lists that do not go on."""
+        """Record the versions that a daemon reports for its stopped lists."""
         for conversation, version in versions.items():
             told = self._stuck.setdefault(conversation, {})
             if keeper in told or len(told) < MAX_MEMBERS:

@@ -44,10 +44,10 @@ def word(list: str) -> str:
 
 
 def list_of(subject: str, part: str) -> str:
-    """The id of the list that a subject means, which is one word behind a part of a space.
+    """Return the id of the list whose messages have this subject: `part` and one word.
 
     Raises:
-        Garbled: It is another subject. A member may add words, and messages there are not in the list's log.
+        Garbled: The subject has another form. Members can publish there, but no list's log contains it.
     """
     name = subject.removeprefix(part)
     if name == subject or not name or "." in name:
@@ -118,7 +118,7 @@ class _State(msgspec.Struct, frozen=True):
 
 
 class Info(Reply, frozen=True):
-    """The reply to a question about the stream; `total` counts the subjects that there are."""
+    """The reply to a request for the stream's state; `total` is its number of subjects."""
 
     config: dict[str, Any] = {}
     state: _State = _State()

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 
 from punchlist_schemas.system import os_calls
+from punchlist_schemas.system.atomic import name_new
 from punchlistd.store.port import StorageFailed
 
 
@@ -46,16 +47,7 @@ def publish(finished: str, path: str) -> None:
     """
     with open(finished, "rb") as file:
         os_calls.flush(file.fileno())
-    try:
-        os.link(finished, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links
-        if os.path.lexists(path):
-            raise FileExistsError(path) from None
-        os.rename(finished, path)
-    else:
-        os.unlink(finished)
+    name_new(finished, path)
     sync_directory(path)
 
 

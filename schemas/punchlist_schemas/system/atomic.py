@@ -38,7 +38,7 @@ def atomic_write(
             if replace:
                 os.replace(beside, path)
             else:
-                _name_new(beside, path)
+                name_new(beside, path)
         except BaseException:
             os.unlink(beside)
             raise
@@ -80,8 +80,12 @@ def write_new(
         raise
 
 
-def _name_new(beside: str, path: str) -> None:
-    """Give a finished file its name, unless that is taken."""
+def name_new(beside: str, path: str) -> None:
+    """Give a finished file its name.
+
+    Raises:
+        FileExistsError: The name is taken; nothing happened.
+    """
     try:
         os.link(beside, path)
     except FileExistsError:

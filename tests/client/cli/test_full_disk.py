@@ -1,4 +1,4 @@
-"""Commands that can't write: what they write is there whole or not at all, and the next try works."""
+"""Commands on a full disk: each file is written whole or not at all, and the next try works."""
 
 import os
 import resource

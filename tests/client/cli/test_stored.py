@@ -24,6 +24,14 @@ def run_without_output(words: str) -> subprocess.CompletedProcess[str]:
         )
 
 
+def run_with_closed(words: str, streams: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a command with these standard streams closed, as a shell writes them: `>&- 2>&-`."""
+    line = f'exec "$@" {words} {streams}'
+    return subprocess.run(
+        ["sh", "-c", line, "sh", *command()], capture_output=True, env=environment(), timeout=20, check=False
+    )
+
+
 def test_a_repair_is_stored_if_it_removed_posts() -> None:
     wire.completed.append(("space.repair", PLACE, {"posts": [], "removed": 0}))
     assert stored.advice() == ""
@@ -34,10 +42,7 @@ def test_a_repair_is_stored_if_it_removed_posts() -> None:
 @pytest.mark.usefixtures("home", "daemon")
 @pytest.mark.parametrize("words", ["add a", "chat add a", "list", "status"])
 def test_with_its_output_closed_it_writes_to_nobody_and_says_so(words: str) -> None:
-    line = f'exec "$@" {words} >&-'
-    told = subprocess.run(
-        ["sh", "-c", line, "sh", *command()], capture_output=True, env=environment(), timeout=20, check=False
-    )
+    told = run_with_closed(words, ">&-")
     assert told.returncode == 1
     lines = told.stderr.decode().splitlines()
     assert "error: file: standard output: Bad file descriptor" in lines
@@ -151,17 +156,10 @@ def test_a_read_whose_output_is_lost_stores_nothing(words: str) -> None:
 
 @pytest.mark.usefixtures("home", "daemon")
 def test_with_both_outputs_closed_the_exit_code_is_the_same() -> None:
-    line = 'exec "$@" list --status foo >&- 2>&-'
-    assert (
-        subprocess.run(["sh", "-c", line, "sh", *command()], env=environment(), timeout=20, check=False).returncode == 2
-    )
+    assert run_with_closed("list --status foo", ">&- 2>&-").returncode == 2
 
 
 @pytest.mark.usefixtures("home", "daemon")
 @pytest.mark.parametrize("words", ["chat", "confirm 1", "import -", "list clear"])
 def test_with_its_input_closed_it_reads_nothing(words: str) -> None:
-    line = f'exec "$@" {words} <&-'
-    told = subprocess.run(
-        ["sh", "-c", line, "sh", *command()], capture_output=True, env=environment(), timeout=20, check=False
-    )
-    assert b"Traceback" not in told.stderr
+    assert b"Traceback" not in run_with_closed(words, "<&-").stderr

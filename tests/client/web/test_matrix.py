@@ -263,7 +263,7 @@ def routes(web: Web) -> set[str]:
 
 
 async def test_the_matrix_has_a_row_for_each_route(web: Web) -> None:
-    """A new route needs a row, and a row all its scopes."""
+    """Add a row for each new route, with an outcome for each scope."""
     assert {route_of(row) for row in ROWS} - NOT_OURS - OPTIONAL == routes(web) - OPTIONAL
     assert set(REQUESTS) <= set(ROWS)
 

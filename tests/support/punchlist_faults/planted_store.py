@@ -189,9 +189,9 @@ MUTANTS = (
     ),
     Mutant(
         "nothing is put in the place of another file",
-        _STORE + "files.py",
-        "        os.link(finished, path)\n",
-        '        os.replace(finished, path)\n        open(finished, "wb").close()\n',
+        "schemas/punchlist_schemas/system/atomic.py",
+        "        os.link(beside, path)\n",
+        '        os.replace(beside, path)\n        open(beside, "wb").close()\n',
         ("tests/daemon/store/test_files.py", "tests/daemon/store/test_backup.py"),
     ),
     Mutant(

@@ -1,4 +1,4 @@
-"""When a model is not asked for a while: after it refused or failed, until it is likely to answer again."""
+"""Pauses requests to a model that failed, until it is likely to answer again."""
 
 import time
 from collections.abc import Callable
@@ -7,10 +7,10 @@ from punchlist.chat.models.port import Away
 from punchlist.text import clip, one_line
 
 FOR_GOOD = frozenset({"401", "403", "404", "configuration"})
-"""Faults that only another configuration mends, which a process reads when it starts: it asks the model no more."""
+"""Faults of the configuration, which a process reads at its start: it makes no further request to the model."""
 
 OF_ONE_MESSAGE = frozenset({"400", "413", "422"})
-"""Faults of what was sent, such as too long a context or a content filter: the next message is asked about again."""
+"""Faults of one message, such as a context that is too long: the next message goes to the model again."""
 
 _OF_ONE_TURN = OF_ONE_MESSAGE | {"steps", "budget", "stopped"}
 

@@ -1,8 +1,9 @@
-"""Ends the commands of a runner that was killed. The guard is a process, and the end of its input is the runner's end.
+"""Ends the commands of a killed runner.
 
-The runner sends a line before it starts a command (`+MARK`), one with the command's group (`=MARK GROUP`), and one when
-nothing is left of the command (`-MARK`). The guard finds commands and what they started by mark and group, asks them to
-end, and kills them after five seconds, before the daemon hands their tasks out again.
+The guard is a process of its own, and its input closes when the runner dies. The runner writes `+MARK` before it
+starts a command, `=MARK GROUP` once the command's process group is known, and `-MARK` once the command and its
+descendants have ended. The guard finds them by mark and group, sends SIGTERM, and after five seconds SIGKILL, before
+the daemon hands their tasks out again.
 """
 
 import os
