@@ -380,6 +380,8 @@ class TaskSetStatus(Mutation, frozen=True, kw_only=True):
     With `fence` it is refused unless the claim of that number is in force: a late owner can do no harm. Without
     `fence`, completing or failing a task that is claimed is refused unless the call comes from the claim's holder:
     its connection, or for a kept claim its owner as `actor`. The task's `fence` lets anybody finish it on purpose.
+
+    Completing a task with unfinished children is refused unless `force` is true.
     """
 
     task: TaskId
@@ -387,6 +389,7 @@ class TaskSetStatus(Mutation, frozen=True, kw_only=True):
     result_summary: LongText | None = None
     fail_reason: LongText | None = None
     fence: Position | None = None
+    force: bool = False
 
 
 class TaskApprove(Mutation, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ Priority = Literal["low", "normal", "high", "urgent"]
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 FINISHED = vocabulary.FINISHED
+is_heading = vocabulary.is_heading
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 
 MAX_INTEGER = 2**53
@@ -196,6 +197,8 @@ ReasonKind = Literal[
     "serial",
     "blocker",
     "parent",
+    "child",
+    "heading",
     "deferred",
     "check",
     "yes",
@@ -212,6 +215,7 @@ class Reason(Thing, frozen=True, kw_only=True):
 
     `stopped`: the list stops at failures and `by` has failed. `serial`: the list runs one task at a time, and `by` is
     in progress. `blocker`: `of` waits for `by`. `parent`: the parent `by` is paused or failed.
+    `child`: `by` is an unfinished part of `of`. `heading`: `of` is a heading, which only holds other tasks.
     `deferred`: `of` is not ready before `not_before`. `check` and `yes`: it was completed and waits for what its `gate`
     asks for. Otherwise the kind is the status of `of`, and `by` the task itself. `title`, `status`, `owner`,
     `attempts`, `fail_reason` (its first 500 characters), `gate` and `lease_expires_at` are those of `by`. `depth`
@@ -242,6 +246,8 @@ class Settings(Thing, frozen=True):
     counts at once). `auto_clear: when_done` empties the list when its last unfinished task is completed; `idle` when
     all tasks are finished and nothing has changed for 10 seconds, or at a `turn.end`, unless a failure stops the queue.
     `rate_limit` is how many changes each actor may make per minute (0: any number); renewing and giving back are free.
+    `complete_parents` says which parents finish with the last of their tasks: `headings` (those imported as headings,
+    with the metadata `heading`), `auto` (all) or `never`. Any other parent becomes ready then.
     """
 
     execution: Literal["manual", "serial"] = "manual"
@@ -249,6 +255,7 @@ class Settings(Thing, frozen=True):
     max_attempts: Annotated[int, msgspec.Meta(ge=0, le=1_000)] = 0
     auto_clear: Literal["never", "when_done", "idle"] = "never"
     rate_limit: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+    complete_parents: Literal["headings", "auto", "never"] = "headings"
 
 
 class SettingsPatch(Thing, frozen=True, forbid_unknown_fields=True):
@@ -259,6 +266,7 @@ class SettingsPatch(Thing, frozen=True, forbid_unknown_fields=True):
     max_attempts: Annotated[int, msgspec.Meta(ge=0, le=1_000)] | None = None
     auto_clear: Literal["never", "when_done", "idle"] | None = None
     rate_limit: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None
+    complete_parents: Literal["headings", "auto", "never"] | None = None
 
 
 class Counts(Thing, frozen=True, omit_defaults=False):

@@ -20,6 +20,8 @@ TYPES = """
 ConversationOpened ConversationConfigured ConversationDeleted TaskAdded TaskEdited TaskMoved StatusChanged Deleted
 DependencyAdded DependencyRemoved Claimed Released ListCleared MessageAppended
 """
+RULED_SINCE: dict[int, dict[str, int]] = {28: {"ready": 2}}
+"""Counts, by the id of the call, that a rule has changed on purpose: a task with open children is not ready."""
 VERSIONS = sorted(path.parent.name for path in HERE.glob("*/log.db"))
 
 
@@ -68,6 +70,8 @@ async def test_a_golden_transcript_is_still_answered_the_same(golden: Path, tmp_
                     peer.write(peer.frame(asked))
                     continue
                 expected = each["receive"]
+                if expected.get("id") in RULED_SINCE:
+                    expected["result"]["counts"] |= RULED_SINCE[expected["id"]]
                 pushed = len(expected["params"]["events"]) if "method" in expected else None
                 found = await receive(peer, pushed)
                 assert holds(expected, found), (asked, expected, found)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from punchlist_schemas.things import FINISHED, Reason, ReasonKind, Status, Task, TaskName
+from punchlist_schemas.things import FINISHED, Reason, ReasonKind, Status, Task, TaskName, is_heading
 from punchlistd.domain.decide.claim import available
-from punchlistd.domain.decide.serial import is_serial, is_stopped
+from punchlistd.domain.decide.serial import current, is_serial, is_stopped
 from punchlistd.domain.decide.status import refused_status
 from punchlistd.domain.state import HELD, State
 
@@ -36,7 +36,7 @@ def explain(state: State, task: Task | None) -> Explanation:
     """Explain one task, or with None the list."""
     walked = _of_list(state) if task is None else _of_task(state, task)
     reasons = [reason for _, reason in zip(range(_MOST_WALKED), walked, strict=False)]
-    stopped = is_stopped(state) or (is_serial(state) and bool(state.running))
+    stopped = is_stopped(state) or (is_serial(state) and bool(current(state)))
     following = available(state, 1) or state.first(state.ready, 1)
     return Explanation(
         ready=not stopped and (bool(state.ready) if task is None else task.id in state.ready),
@@ -87,9 +87,10 @@ def _of_queue(state: State, but: str | None) -> Iterator[Reason]:
         failed = next(task for task in state.ordered() if task.status == "failed")
         yield _reason("stopped", None, failed)
     if is_serial(state):
-        running = next((task for task in state.ordered() if task.status == "in_progress" and task.id != but), None)
-        if running is not None:
-            yield _reason("serial", None, running)
+        running = [name for name in current(state) if name != but]
+        if running:
+            first = min(running, key=lambda name: (state.key(name), name))
+            yield _reason("serial", None, state.tasks[first])
 
 
 def _direct(state: State, task: Task) -> list[Reason]:
@@ -100,9 +101,12 @@ def _direct(state: State, task: Task) -> list[Reason]:
         return [_reason(status, task, task)]
     reasons = [] if task.not_before is None else [_reason("deferred", task, task)]
     reasons += [_reason("blocker", task, state.tasks[name]) for name in task.open_blockers]
+    reasons += [_reason("child", task, child) for child in state.open_children(task.id)]
     parent = state.tasks.get(task.parent) if task.parent is not None else None
     if parent is not None and parent.status in HELD:
         reasons.append(_reason("parent", task, parent))
+    if not reasons and is_heading(task.metadata):
+        reasons.append(_reason("heading", task, task))
     return reasons
 
 

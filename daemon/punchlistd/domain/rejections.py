@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.things import FINISHED, Task
+from punchlist_schemas.things import FINISHED, Status, Task
 
 _DRAWN = 12
 """How many ids a sentence names at most; the data has them all."""
@@ -73,6 +73,42 @@ def blocked(task: Task, blockers: Iterable[Task]) -> Rejection:
     names = ", ".join(f"#{fact['id']}" for fact in facts[:_DRAWN]) + (", …" if len(facts) > _DRAWN else "")
     message = f"Task #{task.id} waits for {names}; complete or delete them first, or remove the edges."
     return Rejection("blocked", message, {"task": task.id, "blockers": facts})
+
+
+_CHILDREN_TOLD = 100
+"""How many unfinished children an error's data has at most."""
+
+
+def has_open_children(task: Task, to: Status, children: Sequence[Task]) -> Rejection:
+    """The task has unfinished children, which come first."""
+    facts = [{"id": child.id, "title": child.title, "status": child.status} for child in children[:_CHILDREN_TOLD]]
+    count = "1 open task" if len(children) == 1 else f"{len(children):,} open tasks"
+    names = ", ".join(f"#{fact['id']}" for fact in facts[:_DRAWN]) + (", …" if len(children) > _DRAWN else "")
+    what = f"Task #{task.id} has {count}: {names}."
+    data: dict[str, object] = {"task": task.id, "open_children": facts}
+    if to == "completed":
+        message = f"{what} Complete those first, or set `force` to complete #{task.id} without them."
+        data |= {"from": task.status, "to": to, "allowed": []}
+        return Rejection("illegal_transition", message, data)
+    return Rejection("blocked", f"{what} Work on those.", data | {"blockers": facts})
+
+
+def is_heading(task: Task, to: Status) -> Rejection:
+    """The task is a heading, which only holds other tasks."""
+    message = f"Task #{task.id} is a heading: work on the tasks below it."
+    return Rejection(
+        "illegal_transition", message, {"task": task.id, "from": task.status, "to": to, "allowed": [], "heading": True}
+    )
+
+
+def follows_its_children(task: Task, to: Status) -> Rejection:
+    """The task finishes with its children, so it can't be reopened alone."""
+    message = (
+        f"Task #{task.id} is {task.status} because all tasks below it are finished. Reopen one of those, or add one."
+    )
+    return Rejection(
+        "illegal_transition", message, {"task": task.id, "from": task.status, "to": to, "allowed": [], "parent": True}
+    )
 
 
 def deferred(task: Task) -> Rejection:

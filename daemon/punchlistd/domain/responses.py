@@ -34,6 +34,7 @@ from punchlist_schemas.results import (
 )
 from punchlist_schemas.things import FINISHED, Message, Task
 from punchlistd.domain.commands import Decision, EndClaims, Wake
+from punchlistd.domain.decide.serial import current
 from punchlistd.domain.state import State
 from punchlistd.domain.trace import named
 
@@ -113,7 +114,7 @@ def _set_status(params: p.TaskSetStatus | p.TaskApprove, done: _Done) -> SetStat
     return SetStatusResult(
         task=task,
         next_task=_next(state, task) if asked in _ASKS_FOR_THE_NEXT else None,
-        unblocked=_unblocked(state, task, done.events),
+        unblocked=_unblocked(state, done.events),
         remaining=state.remaining,
         version=state.version,
         seq=done.seq,
@@ -123,23 +124,22 @@ def _set_status(params: p.TaskSetStatus | p.TaskApprove, done: _Done) -> SetStat
 def _next(state: State, task: Task) -> Task | None:
     """The task that a serial list runs now, else the next ready one."""
     if state.settings.execution == "serial":
-        running = next((name for name in state.running if name != task.id), None)
+        running = next((name for name in current(state) if name != task.id), None)
         if running is not None:
             return state.tasks[running]
     return state.next_ready()
 
 
-def _unblocked(state: State, task: Task, events: Sequence[KnownEvent]) -> tuple[str, ...]:
-    """The dependents that had nothing else open before them."""
-    if not task.blocks:
-        return ()
-    completed = any(
-        isinstance(event, StatusChanged) and event.to == "completed" and event.from_ != "completed" for event in events
+def _unblocked(state: State, events: Sequence[KnownEvent]) -> tuple[str, ...]:
+    """The dependents of what was completed, a parent included, that had nothing else open before them."""
+    tasks = state.tasks
+    completed = (
+        tasks[event.task]
+        for event in events
+        if isinstance(event, StatusChanged) and event.to == "completed" != event.from_ and event.task in tasks
     )
-    if not completed:
-        return ()
-    dependents = [state.tasks[name] for name in task.blocks if name in state.tasks]
-    return tuple(other.id for other in dependents if not other.open_blockers and other.status not in FINISHED)
+    names = dict.fromkeys(name for task in completed for name in task.blocks)
+    return tuple(name for name in names if not tasks[name].open_blockers and tasks[name].status not in FINISHED)
 
 
 def _claim(_params: p.TaskClaim, done: _Done) -> ClaimResult:

@@ -25,6 +25,7 @@ from punchlist_schemas.things import (
     Running,
     Settings,
     Task,
+    is_heading,
     machine_of,
 )
 from punchlistd.domain.ordering import default_key
@@ -68,7 +69,8 @@ class State:
     last clear removed; `last_finished` the task whose completion left nothing to do, kept because the list may have
     been cleared in the same step. `running` are the ids of the tasks in progress; of these, `claims` has those that
     somebody holds, and `offered` those whose claim ended and that wait, still in progress, for the next one.
-    `deferred` are the tasks that are not ready before a time, and that time.
+    `deferred` are the tasks that are not ready before a time, and that time. `ended_headings` and `ended_parents` are
+    the headings, and the other tasks with children, that have no unfinished child and are not what that makes them.
 
     `seq` is the log position of the last event, `changes` the positions at which tasks came, looked different or went,
     oldest first. What is before `floor` or before the oldest of `CHANGES_KEPT` only the whole list can tell.
@@ -77,7 +79,9 @@ class State:
     __slots__ = (
         "_blocked",
         "_children",
+        "_failed_children",
         "_last_key",
+        "_open_children",
         "_order",
         "_queue",
         "_ready",
@@ -89,6 +93,8 @@ class State:
         "conversation",
         "created_at",
         "deferred",
+        "ended_headings",
+        "ended_parents",
         "exists",
         "floor",
         "hidden",
@@ -151,6 +157,10 @@ class State:
         self._ready: set[str] = set()
         self._queue: list[tuple[int, str, str]] | None = None
         self._children: dict[str, dict[str, None]] = {}
+        self._open_children: dict[str, int] = {}
+        self._failed_children: dict[str, int] = {}
+        self.ended_headings: dict[str, None] = {}
+        self.ended_parents: dict[str, None] = {}
         self.running: dict[str, None] = {}
         self.claims: dict[str, Claim] = {}
         self.offered: dict[str, None] = {}
@@ -199,9 +209,38 @@ class State:
         """The ids of the tasks whose parent this is."""
         return list(self._children.get(task, ()))
 
+    @property
+    def has_parents(self) -> bool:
+        """Whether any task is a part of another one."""
+        return bool(self._children)
+
+    def is_container(self, task: Task) -> bool:
+        """Whether the work is that of other tasks: it has unfinished children, or is a heading."""
+        return task.id in self._open_children or is_heading(task.metadata)
+
+    def has_children(self, task: str) -> bool:
+        """Whether other tasks are parts of this one."""
+        return task in self._children
+
+    def open_count(self, task: str) -> int:
+        """How many unfinished children a task has. One that waits for its parent does not count."""
+        return self._open_children.get(task, 0)
+
+    def open_children(self, task: str) -> list[Task]:
+        """The children that `open_count` counts, in the list's order."""
+        if task not in self._open_children:
+            return []
+        children = (self.tasks[name] for name in self._children[task])
+        found = [child for child in children if self._tally(child) is self._open_children]
+        return sorted(found, key=lambda child: self._sort_key(child.id))
+
+    def failed_children(self, task: str) -> int:
+        """How many children of a task have failed."""
+        return self._failed_children.get(task, 0)
+
     def is_ready(self, task: Task) -> bool:
-        """Whether a task could be started now: pending, not deferred, nothing open before it, its parent at work."""
-        if task.status != "pending" or task.open_blockers or task.not_before is not None:
+        """Whether a task could be started now: pending, not deferred, its parent at work, nothing open before or in it."""
+        if task.status != "pending" or task.open_blockers or task.not_before is not None or self.is_container(task):
             return False
         parent = self.tasks.get(task.parent) if task.parent is not None else None
         return parent is None or parent.status not in HELD
@@ -291,7 +330,13 @@ class State:
             self.ranks[name] = rank
         self._stand(name, rank or default_key(name))
         self._totals[status] += 1
-        if status == "pending" and not task.open_blockers and task.parent is None and task.not_before is None:
+        if (
+            status == "pending"
+            and not task.open_blockers
+            and task.parent is None
+            and task.not_before is None
+            and not is_heading(task.metadata)
+        ):
             self._ready.add(name)  # as nearly always, without looking at what else it may be
             if self._queue is not None:
                 self._enqueue(task)
@@ -301,10 +346,11 @@ class State:
         if task.open_blockers and task.status not in FINISHED:
             self._blocked += 1
         if task.parent is not None:
-            self._children.setdefault(task.parent, {})[name] = None
+            self._join_parent(task)
         if task.not_before is not None:
             self._defer(task)
         self._settle(task)
+        self._judge(name)
 
     def put(self, task: Task, old: Task) -> None:
         """Replace a task by a changed one; `old` is the one that is there."""
@@ -312,7 +358,10 @@ class State:
         self.tasks[name] = task
         self.changes.append((self.seq, name))
         if old.parent != task.parent:
-            self._move_child(task, old)
+            self._leave_parent(old)
+            self._join_parent(task)
+        elif task.parent is not None:
+            self._count_again(task, old)
         if old.not_before != task.not_before:
             self._defer(task)
         if old.status != task.status:
@@ -326,6 +375,7 @@ class State:
             was_blocked = bool(old.open_blockers) and old.status not in FINISHED
             self._blocked += (bool(task.open_blockers) and task.status not in FINISHED) - was_blocked
         self._settle(task)
+        self._judge(name)
         if old.priority != task.priority:
             self._enqueue(task)
         if (old.status in HELD) != (task.status in HELD):
@@ -350,8 +400,8 @@ class State:
             self._stop(name)
         if self.deferred.pop(name, None) is not None:
             self._wakes_at = None
-        if task.parent is not None:
-            self._drop_child(task.parent, name)
+        self.ended_headings.pop(name, None)
+        self._leave_parent(task)
 
     def place(self, task: Task, rank: str) -> None:
         """Give a task another sort key; an empty one puts it back to the place of its id."""
@@ -379,9 +429,13 @@ class State:
             self._blocked += bool(task.open_blockers) and task.status not in FINISHED
             if task.parent is not None:
                 self._children.setdefault(task.parent, {})[task.id] = None
+                if (tally := self._tally(task)) is not None:
+                    tally[task.parent] = tally.get(task.parent, 0) + 1
             if task.not_before is not None:
                 self._defer(task)
+        for task in self.tasks.values():  # a child may come before its parent
             self._settle(task)
+            self._judge(task.id)
 
     def resettle(self, tasks: Iterable[str]) -> None:
         """Look again whether these tasks are ready."""
@@ -447,17 +501,76 @@ class State:
 
     # children
 
-    def _move_child(self, task: Task, old: Task) -> None:
-        if old.parent is not None:
-            self._drop_child(old.parent, task.id)
-        if task.parent is not None:
-            self._children.setdefault(task.parent, {})[task.id] = None
+    def _tally(self, task: Task) -> dict[str, int] | None:
+        """The count of its parent in which a task is: of the unfinished children, or of the failed ones.
 
-    def _drop_child(self, parent: str, child: str) -> None:
+        A child that waits for its own parent is in neither: the two would wait for each other.
+        """
+        if task.status == "completed" or task.parent in task.open_blockers:
+            return None
+        return self._failed_children if task.status == "failed" else self._open_children
+
+    def _join_parent(self, task: Task) -> None:
+        parent = task.parent
+        if parent is not None:
+            self._children.setdefault(parent, {})[task.id] = None
+            self._recount(parent, None, self._tally(task))
+
+    def _leave_parent(self, task: Task) -> None:
+        parent = task.parent
+        if parent is None:
+            return
         family = self._children[parent]
-        del family[child]
+        del family[task.id]
         if not family:
             del self._children[parent]
+        self._recount(parent, self._tally(task), None)
+
+    def _count_again(self, task: Task, old: Task) -> None:
+        was, now = self._tally(old), self._tally(task)
+        if was is not now and task.parent is not None:
+            self._recount(task.parent, was, now)
+
+    def _recount(self, parent: str, was: dict[str, int] | None, now: dict[str, int] | None) -> None:
+        """Take a child of a task out of one count and into another."""
+        if was is not None:
+            was[parent] -= 1
+            if not was[parent]:
+                del was[parent]
+        if now is not None:
+            now[parent] = now.get(parent, 0) + 1
+        self._settle(self.tasks[parent])
+        self._judge(parent)
+
+    def _judge(self, name: str) -> None:
+        """Look again whether a task should finish because its children have.
+
+        A task that waits for others, or for its gate, does not. Nor does one that a person has sent back: without
+        another change below it, it would come out the same.
+        """
+        task = self.tasks[name]
+        heading = is_heading(task.metadata)
+        if not heading and name not in self._children:
+            self.ended_parents.pop(name, None)
+            self.ended_headings.pop(name, None)
+            return
+        is_ended = (
+            name not in self._open_children
+            and (task.status not in FINISHED or (task.status == "failed" and name not in self._failed_children))
+            and not task.open_blockers
+            and task.waits_for is None
+            and not is_sent_back(task)
+        )
+        for ended, applies in ((self.ended_headings, heading), (self.ended_parents, not heading)):
+            if is_ended and applies:
+                ended[name] = None
+            else:
+                ended.pop(name, None)
+
+
+def is_sent_back(task: Task) -> bool:
+    """Whether somebody has refused the gate of a task, which is pending since, with the reason."""
+    return task.status == "pending" and task.gate is not None and bool(task.fail_reason)
 
 
 def initial_state(conversation: str) -> State:

@@ -134,7 +134,7 @@ class Transaction:
         group takes back.
         """
         state = opened.state
-        if len(events) <= 1 and not has_follow_ups(state):  # as nearly always
+        if len(events) <= 1 and not has_follow_ups(state, events):  # as nearly always
             if not events:
                 return events
             event = events[0]

@@ -39,15 +39,15 @@ def test_a_blocked_task_and_the_child_of_a_held_one_are_not_ready() -> None:
     recorder.add()
     recorder.add(parent="1")
     recorder.add(blocked_by=("2",))
-    assert recorder.state.counts() == Counts(pending=3, blocked=1, ready=2)
+    assert recorder.state.counts() == Counts(pending=3, blocked=1, ready=1)
     recorder.set_status("1", "paused")
     assert next_id(recorder) is None
     assert recorder.state.counts() == Counts(pending=2, paused=1, blocked=1, ready=0)
-    recorder.set_status("1", "in_progress")
+    recorder.set_status("1", "pending")
     assert next_id(recorder) == "2"
     recorder.set_status("2", "completed")
-    assert next_id(recorder) == "3"
-    assert recorder.state.counts() == Counts(pending=1, in_progress=1, completed=1, ready=1)
+    assert next_id(recorder) == "1"
+    assert recorder.state.counts() == Counts(pending=2, completed=1, ready=2)
     assert recorder.state.remaining == 2
 
 

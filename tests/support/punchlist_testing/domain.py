@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from operator import attrgetter
 from random import Random
 from typing import Any, NamedTuple, cast
 
@@ -12,13 +13,14 @@ from punchlist_schemas import events as e
 from punchlist_schemas import params as p
 from punchlist_schemas.changes import CHANGES, ListApply
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.things import PRIORITIES, STATUSES, Settings, SettingsPatch, Task
+from punchlist_schemas.things import FINISHED, PRIORITIES, STATUSES, Settings, SettingsPatch, Task, is_heading
 from punchlistd.domain.commands import Command, Decision, Fact
 from punchlistd.domain.decide import decide, follow_up
+from punchlistd.domain.decide.parents import ended
 from punchlistd.domain.decide.undo import take_back_calls
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.lookback import Aim, Lookback, aim
-from punchlistd.domain.state import HELD, State, initial_state
+from punchlistd.domain.state import HELD, State, initial_state, is_sent_back
 
 CONVERSATION = "c"
 
@@ -181,6 +183,20 @@ def check_invariants(state: State) -> None:
         assert all(name in tasks[dependent].blocked_by for dependent in task.blocks)
         still = tuple(blocker for blocker in task.blocked_by if tasks[blocker].status != "completed")
         assert task.open_blockers == still
+        children = [other for other in tasks.values() if other.parent == name and name not in other.open_blockers]
+        open_children = [other for other in children if other.status not in FINISHED]
+        assert set(map(attrgetter("id"), state.open_children(name))) == {other.id for other in open_children}
+        assert state.open_count(name) == len(open_children)
+        assert state.failed_children(name) == sum(other.status == "failed" for other in children)
+        assert (name in state.ready) <= (not open_children)
+    for is_wanted, names in ((True, state.ended_headings), (False, state.ended_parents)):
+        assert set(names) == {
+            name
+            for name, task in tasks.items()
+            if is_heading(task.metadata) is is_wanted
+            and (is_wanted or state.has_children(name))
+            and _ended(state, task)
+        }
     assert set(state.ranks) <= set(tasks)
     assert set(state.running) == {name for name, task in tasks.items() if task.status == "in_progress"}
     assert set(state.claims) | set(state.offered) <= set(state.running)
@@ -189,7 +205,21 @@ def check_invariants(state: State) -> None:
 
 def _is_ready(state: State, task: Task) -> bool:
     held = task.parent is not None and state.tasks[task.parent].status in HELD
-    return task.status == "pending" and not task.open_blockers and not held and task.not_before is None
+    if task.status != "pending" or task.open_blockers or held or task.not_before is not None:
+        return False
+    return not is_heading(task.metadata) and not state.open_children(task.id)
+
+
+def _ended(state: State, task: Task) -> bool:
+    """Whether a parent is still open though its children are finished, or failed though none of them has."""
+    if state.open_children(task.id) or task.open_blockers or task.waits_for is not None or is_sent_back(task):
+        return False
+    return task.status not in FINISHED or (task.status == "failed" and not state.failed_children(task.id))
+
+
+def check_parents(state: State) -> None:
+    """What a call leaves of the parents that finish with their children: none that still has to."""
+    assert not ended(state)
 
 
 def random_title(random: Random) -> str:
@@ -225,7 +255,7 @@ def _new_task(random: Random, ids: _Ids, refs: Sequence[str] = ()) -> dict[str, 
         "status": random.choice(STATUSES),
         "priority": random.choice(PRIORITIES),
         "owner": random.choice(("", "alice")),
-        "metadata": random.choice(({}, {"a": 1, "b": None})),
+        "metadata": random.choice(({}, {}, {"a": 1, "b": None}, {"heading": 2})),
         "parent": random.choice([None, None, *names]),
         "blocked_by": tuple(name for name in names if random.random() < 0.3),
     }
@@ -252,7 +282,7 @@ def _edit(random: Random, ids: _Ids) -> dict[str, Any]:
         "priority": random.choice((None, *PRIORITIES)),
         "owner": random.choice((None, "bob")),
         "parent": random.choice((None, ids.one())),
-        "metadata": random.choice((None, {"a": random.randrange(3), "c": None}, {"b": [True, 1]})),
+        "metadata": random.choice((None, {"a": random.randrange(3), "c": None}, {"b": [True, 1]}, {"heading": 1})),
         "add_blocked_by": ids.some(),
         "remove_blocked_by": ids.some(),
         "add_blocks": ids.some(),
@@ -263,8 +293,9 @@ def _edit(random: Random, ids: _Ids) -> dict[str, Any]:
 
 
 def _status(random: Random, ids: _Ids) -> dict[str, Any]:
-    texts = {"result_summary": random.choice((None, "", "done"))}
-    return {"task": ids.one(), "status": random.choice(STATUSES), "fail_reason": random.choice((None, "no")), **texts}
+    texts: dict[str, Any] = {"result_summary": random.choice((None, "", "done"))}
+    texts |= {"fail_reason": random.choice((None, "no"))}
+    return {"task": ids.one(), "status": random.choice(STATUSES), "force": random.random() < 0.3, **texts}
 
 
 def _move(random: Random, ids: _Ids) -> dict[str, Any]:
@@ -273,7 +304,13 @@ def _move(random: Random, ids: _Ids) -> dict[str, Any]:
 
 
 def _configure(random: Random, _ids: _Ids) -> dict[str, Any]:
-    settings = random.choice((None, SettingsPatch(auto_clear="when_done"), SettingsPatch(max_attempts=3)))
+    patches = (
+        SettingsPatch(auto_clear="when_done"),
+        SettingsPatch(max_attempts=3),
+        SettingsPatch(complete_parents="auto"),
+        SettingsPatch(complete_parents="never"),
+    )
+    settings = random.choice((None, *patches))
     return {"title": random.choice((None, "a", "b")), "settings": settings}
 
 

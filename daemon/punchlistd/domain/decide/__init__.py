@@ -13,11 +13,11 @@ from punchlistd.domain.decide import (
     claim,
     conversation,
     edit,
+    following,
     gates,
     many,
     messages,
     replace,
-    serial,
     undo,
 )
 from punchlistd.domain.rejections import version_conflict
@@ -67,8 +67,8 @@ RULES: dict[type[p.Mutation], Rule] = {
 OPENS_NOTHING = (p.TaskClaim, p.TurnEnd, EndClaims, Wake)
 """Calls that leave a conversation that does not exist alone."""
 
-follow_up = serial.follow_up
-has_follow_ups = serial.has_follow_ups
+follow_up = following.follow_up
+has_follow_ups = following.has_follow_ups
 
 
 def decide(state: State, command: Command) -> Decision | Rejection:

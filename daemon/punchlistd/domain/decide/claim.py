@@ -10,7 +10,8 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Claimed, KnownEvent, Released, StatusChanged
 from punchlist_schemas.things import Task
 from punchlistd.domain.commands import Command, Decision, EndClaims
-from punchlistd.domain.decide.serial import is_serial, is_stopped, refused_start
+from punchlistd.domain.decide.parents import refused_start as refused_by_children
+from punchlistd.domain.decide.serial import current, is_serial, is_stopped, refused_start
 from punchlistd.domain.rejections import blocked, deferred, lease_held, lease_lost, task_not_found
 from punchlistd.domain.state import HELD, State
 
@@ -37,22 +38,28 @@ def is_decided(state: State, params: p.TaskClaim) -> bool:
 def available_count(state: State) -> int:
     """How many tasks `available` could give."""
     if not is_serial(state):
-        return 0 if is_stopped(state) else len(state.ready) + len(state.offered)
-    if state.running:
-        return len(state.running) - len(state.claims)
+        return 0 if is_stopped(state) else len(state.ready) + len(_offered(state))
+    if running := current(state):
+        return sum(name not in state.claims for name in running)
     return 0 if is_stopped(state) else min(len(state.ready), 1)
 
 
 def available(state: State, count: int) -> list[Task]:
     """The tasks to be handed out next: those whose claim ended come first, they are in progress already."""
     if is_serial(state):
-        if state.running:
-            return state.first([name for name in state.running if name not in state.claims], count)
+        if running := current(state):
+            return state.first([name for name in running if name not in state.claims], count)
         return [] if is_stopped(state) else state.first(state.ready, 1)
     if is_stopped(state):
         return []
-    tasks = state.first(state.offered, count) if state.offered else []
+    offered = _offered(state)
+    tasks = state.first(offered, count) if offered else []
     return tasks + state.first(state.ready, count - len(tasks)) if len(tasks) < count else tasks
+
+
+def _offered(state: State) -> list[str]:
+    """The tasks in progress that wait for another owner, without those that only hold other tasks."""
+    return [name for name in state.offered if not state.is_container(state.tasks[name])]
 
 
 def may_come(refused: Rejection) -> bool:
@@ -93,6 +100,8 @@ def _refused(state: State, task: Task, owner: str) -> Rejection | None:  # noqa:
     held = state.claims.get(task.id)
     if held is not None:
         return lease_held(task, held.owner)
+    if (refused := refused_by_children(state, task)) is not None:
+        return refused
     if task.status == "in_progress":
         taken = task.owner not in ("", owner) and not is_serial(state)
         return lease_held(task, task.owner) if taken else None

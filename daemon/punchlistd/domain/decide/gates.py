@@ -6,11 +6,11 @@ is a brake for agents and no proof.
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import KnownEvent, ListCleared, NoteAdded, StatusChanged
+from punchlist_schemas.events import KnownEvent, NoteAdded, StatusChanged
 from punchlist_schemas.things import Status, Task, Waits
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.notes import refused_notes
-from punchlistd.domain.decide.status import ends_the_list, needs_yes, refused_status
+from punchlistd.domain.decide.status import ends_the_list, needs_yes, refused_status, with_the_list
 from punchlistd.domain.rejections import invalid, task_not_found, version_conflict
 from punchlistd.domain.state import State
 
@@ -33,12 +33,13 @@ def approve(state: State, params: p.TaskApprove, command: Command) -> Decision |
         return Decision((StatusChanged(task.id, task.status, "pending", "", params.text),))
     following = _following(task, params)
     to: Status = "paused" if following else "completed"
-    events: list[KnownEvent] = [StatusChanged(task.id, task.status, to, waits_for=following)]
+    event = StatusChanged(task.id, task.status, to, waits_for=following)
+    events: tuple[KnownEvent, ...] = (
+        with_the_list(state, task, event, command.at) if ends_the_list(state, task, to) else (event,)
+    )
     if params.text.strip():
-        events.insert(0, NoteAdded(task.id, params.text, command.actor))
-    if ends_the_list(state, task, to):
-        events.append(ListCleared())
-    return Decision(tuple(events))
+        events = (NoteAdded(task.id, params.text, command.actor), *events)
+    return Decision(events)
 
 
 def _following(task: Task, params: p.TaskApprove) -> Waits | None:

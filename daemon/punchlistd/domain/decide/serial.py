@@ -1,12 +1,7 @@
-"""What follows from what was decided: a failed task is tried again, a serial list starts its next task.
+"""Serial lists, which run one task at a time, and how often a failed task is tried again."""
 
-These rules look at the list as the call's events left it, and what they give belongs to the same call: it is
-committed, seen and undone together with them.
-"""
+from collections.abc import Iterable, Iterator
 
-from collections.abc import Iterable, Iterator, Sequence
-
-from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import (
     ConversationConfigured,
@@ -35,27 +30,14 @@ def is_stopped(state: State) -> bool:
     return state.settings.on_failure == "stop" and state.counts().failed > 0
 
 
-def follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) -> Iterable[KnownEvent]:
-    """What follows from `events`, which `params` gave and which have happened already. Each has to happen in turn.
-
-    An undo is followed by nothing but what keeps a serial list at one task in progress.
-    """
-    return _follow_up(state, params, events) if has_follow_ups(state) else ()
+def current(state: State) -> list[str]:
+    """The tasks in progress that keep a serial list from starting another one: not those that only hold others."""
+    return [name for name in state.running if not state.is_container(state.tasks[name])]
 
 
-def has_follow_ups(state: State) -> bool:
-    """Whether anything can follow from an event, as its list is set up."""
-    return bool(state.settings.max_attempts) or state.settings.execution == "serial"
-
-
-def _follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) -> Iterator[KnownEvent]:
-    is_undo = isinstance(params, p.ListUndo)
-    if not is_undo and state.settings.max_attempts:
-        yield from _retries(state, events)
-    if not is_serial(state) or not state.tasks:
-        return
-    yield from _surplus(state)
-    if is_undo or state.running or is_stopped(state) or not any(map(_starts, events)):
+def next_start(state: State, events: Iterable[KnownEvent]) -> Iterator[KnownEvent]:
+    """What starts the next task of a serial list after these events."""
+    if current(state) or is_stopped(state) or not any(map(_starts, events)):
         return
     task = state.next_ready()
     if task is not None:
@@ -66,7 +48,7 @@ def refused_start(state: State, task: Task | None) -> Rejection | None:
     """Why a task can't be started beside what is in progress: a serial list says what has to be finished first."""
     if not is_serial(state):
         return None
-    running = [name for name in state.running if task is None or name != task.id]
+    running = [name for name in current(state) if task is None or name != task.id]
     if not running:
         return None
     first = state.tasks[min(running, key=lambda name: (len(name), name))]
@@ -81,7 +63,7 @@ def refused_start(state: State, task: Task | None) -> Rejection | None:
     return Rejection("illegal_transition", message, facts)
 
 
-def _retries(state: State, events: Sequence[KnownEvent]) -> Iterator[KnownEvent]:
+def retries(state: State, events: Iterable[KnownEvent]) -> Iterator[KnownEvent]:
     """A task that failed at work goes back to pending until its attempts are spent; why it failed stays told."""
     for event in events:
         if not isinstance(event, StatusChanged) or event.to != "failed" or event.from_ != "in_progress":
@@ -91,10 +73,10 @@ def _retries(state: State, events: Sequence[KnownEvent]) -> Iterator[KnownEvent]
             yield StatusChanged(task.id, "failed", "pending", fail_reason=task.fail_reason)
 
 
-def _surplus(state: State) -> Iterator[KnownEvent]:
+def surplus(state: State) -> Iterator[KnownEvent]:
     """Of several tasks in progress, which a replacement or an undo can leave, one stays."""
     if len(state.running) > 1:
-        running = sorted(state.running, key=lambda name: (name not in state.claims, state.key(name)))
+        running = sorted(current(state), key=lambda name: (name not in state.claims, state.key(name)))
         for name in running[1:]:
             yield StatusChanged(name, "in_progress", "pending")
 

@@ -4,10 +4,12 @@ from msgspec import UNSET, UnsetType
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import ListCleared, StatusChanged, TaskEdited
+from punchlist_schemas.events import KnownEvent, ListCleared, StatusChanged, TaskEdited
 from punchlist_schemas.things import FINISHED, Gate, Status, Task, Waits
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.claim import refused_claim, spent_ms
+from punchlistd.domain.decide.parents import finished_with
+from punchlistd.domain.decide.parents import refused_status as refused_by_children
 from punchlistd.domain.decide.serial import refused_start
 from punchlistd.domain.rejections import blocked, task_not_found
 from punchlistd.domain.state import State
@@ -33,26 +35,30 @@ def set_status(state: State, params: p.TaskSetStatus, command: Command) -> Decis
     if task is None:
         return task_not_found(params.task, state.next_task)
     to = params.status
+    if to == "in_progress" and task.status == "paused" and state.is_container(task):
+        to = "pending"  # its tasks go on; it is not worked on itself
     if params.fence is not None and (refused := refused_claim(state, task.id, None, params.fence)) is not None:
         return refused
-    if to != task.status and (refused := refused_status(state, task, to)) is not None:
+    if to != task.status and (refused := refused_status(state, task, to, force=params.force)) is not None:
         return refused
     event = status_change(task, to, params.result_summary, params.fail_reason, command.at)
     if event is None:
         return _NOTHING
     if ends_the_list(state, task, event.to):
-        return Decision((event, ListCleared()))
+        return Decision(with_the_list(state, task, event, command.at))
     # Who tried in vain what is reopened does not have it any more.
     is_given_back = event.attempts == 0 and task.owner
     return Decision((event, TaskEdited(task.id, owner="")) if is_given_back else (event,))
 
 
-def refused_status(state: State, task: Task, to: Status) -> Rejection | None:
-    """Why a task can't go to another status."""
+def refused_status(state: State, task: Task, to: Status, *, force: bool = False) -> Rejection | None:
+    """Why a task can't go to another status. `force` completes it without its unfinished children."""
     if to not in TRANSITIONS[task.status]:
         return _illegal(task, to)
     if task.open_blockers and to in _NEEDS_NO_BLOCKERS:
         return blocked(task, [state.tasks[blocker] for blocker in task.open_blockers])
+    if (refused := refused_by_children(state, task, to, force=force)) is not None:
+        return refused
     return refused_start(state, task) if to == "in_progress" else None
 
 
@@ -90,10 +96,29 @@ def needs_yes(gate: Gate) -> bool:
 
 
 def ends_the_list(state: State, task: Task, to: Status) -> bool:
-    """Whether the list clears itself when this task goes to a status."""
-    if to != "completed" or task.status in FINISHED:
+    """Whether the list clears itself when this task, and the parents that finish with it, go to a status."""
+    if to != "completed" or task.status in FINISHED or state.settings.auto_clear != "when_done":
         return False
-    return state.settings.auto_clear == "when_done" and state.remaining == 1
+    return state.remaining == 1 + sum(1 for _ in finished_with(state, task))
+
+
+def with_the_list(state: State, task: Task, event: StatusChanged, at: int) -> tuple[KnownEvent, ...]:
+    """The events that complete the last task of a list that clears itself. Its parents go first: the task is the last.
+
+    The answer tells of the task that was completed last, since the list has none left.
+    """
+    parents = (finish(state, above, at) for above in finished_with(state, task))
+    return (*(one for one in parents if one is not None), event, ListCleared())
+
+
+def finish(state: State, parent: Task, at: int) -> StatusChanged | None:
+    """The event that finishes a parent whose children are finished: it fails if one of them did."""
+    failed = state.failed_children(parent.id)
+    if not failed:
+        return status_change(parent, "completed", None, None, at)
+    count = len(state.children(parent.id))
+    reason = f"{failed:,} of {count:,} task{'s' if count > 1 else ''} failed"
+    return status_change(parent, "failed", None, reason, at)
 
 
 def _illegal(task: Task, to: Status) -> Rejection:

@@ -12,6 +12,7 @@ from punchlist_schemas.things import SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, replay
 from punchlistd.domain.commands import Decision, EndClaims
 from punchlistd.domain.decide.claim import available, available_count
+from punchlistd.domain.decide.serial import current
 from punchlistd.domain.snapshot import dump_state, load_state
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
@@ -232,7 +233,7 @@ def test_random_claims_never_overlap_and_replay_to_the_live_state(seed: int, exe
         assert {task: one.fence for task, one in recorder.state.claims.items()} == held
         assert available_count(recorder.state) == len(available(recorder.state, 1_000))
         if recorder.state.settings.execution == "serial":
-            assert len(recorder.state.running) <= 1
+            assert len(current(recorder.state)) <= 1
     check_invariants(recorder.state)
     assert dump_state(replay(CONVERSATION, recorder.facts)) == dump_state(recorder.state)
     copy = load_state(CONVERSATION, dump_state(recorder.state))

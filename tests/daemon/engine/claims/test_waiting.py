@@ -89,9 +89,10 @@ async def test_whatever_makes_a_task_ready_wakes_who_waits(running: Engine, ann:
     second: dict[str, Any] = {"parent": "1"} if how == "resume_parent" else {"blocked_by": ["1"]}
     await ann.result("task.add", **C, title="second", **second)
     await ann.result("conversation.configure", **C, settings={"max_attempts": 3})
-    await ann.result("task.claim", **C, owner="ann")
     if how == "resume_parent":
         await ann.result("task.set_status", **C, task="1", status="paused")
+    else:
+        await ann.result("task.claim", **C, owner="ann")
     peer = await waiting(running, "w")
     if how == "release":
         await ann.result("task.release", **C, task="1", owner="ann")

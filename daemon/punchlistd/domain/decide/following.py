@@ -1,0 +1,116 @@
+"""What follows from what was decided: parents finish with their children, a serial list starts its next task.
+
+These rules look at the list as the call's events left it, and what they give belongs to the same call: it is
+committed, seen and undone together with them.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence, Set
+
+from msgspec import UNSET
+
+from punchlist_schemas import params as p
+from punchlist_schemas.events import Deleted, KnownEvent, StatusChanged, TaskAdded, TaskEdited
+from punchlist_schemas.things import FINISHED, Task, is_heading
+from punchlistd.domain.decide import serial
+from punchlistd.domain.decide.parents import ended, finishes_itself, has_ended
+from punchlistd.domain.decide.status import finish, status_change
+from punchlistd.domain.state import State, is_sent_back
+from punchlistd.domain.trace import named
+
+
+def follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) -> Iterable[KnownEvent]:
+    """What follows from `events`, which `params` gave and which have happened already. Each has to happen in turn.
+
+    An undo is followed by nothing but what keeps parents in step with their children, and a serial list at one task
+    in progress.
+    """
+    return _follow_up(state, params, events) if has_follow_ups(state, events) else ()
+
+
+def has_follow_ups(state: State, events: Sequence[KnownEvent]) -> bool:
+    """Whether anything can follow from events, as their list is set up."""
+    settings = state.settings
+    if settings.max_attempts or settings.execution == "serial":
+        return True
+    if settings.complete_parents == "never":
+        return False
+    return state.has_parents or bool(state.ended_headings) or any(map(_concerns_parents, events))
+
+
+def _concerns_parents(event: KnownEvent) -> bool:
+    if isinstance(event, TaskAdded):
+        return event.task.parent is not None or is_heading(event.task.metadata)
+    return isinstance(event, TaskEdited) and (event.parent is not UNSET or event.metadata is not UNSET)
+
+
+def _follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) -> Iterator[KnownEvent]:
+    is_undo = isinstance(params, p.ListUndo)
+    # An undo has put back what it names as it was, and going back to a version puts back everything.
+    settled = set(map(named, events)) if is_undo else set[str]()
+    if not (is_undo and params.to_version is not None):
+        yield from _reopened(state, _opened(state, events), settled)
+    if not is_undo and state.settings.max_attempts:
+        yield from serial.retries(state, events)
+    yield from _finished(state)
+    if not serial.is_serial(state) or not state.tasks:
+        return
+    yield from serial.surplus(state)
+    if not is_undo:
+        yield from serial.next_start(state, events)
+
+
+def _finished(state: State) -> Iterator[KnownEvent]:
+    """Finish the parents whose children are all finished, from the lowest up."""
+    waiting = deque(ended(state))
+    while waiting:
+        task = state.tasks[waiting.popleft()]
+        if not has_ended(state, task.id):
+            continue
+        event = finish(state, task, state.updated_at)
+        if event is not None:
+            yield event
+        waiting.extend(task.blocks)
+        if task.parent is not None:
+            waiting.append(task.parent)
+
+
+def _opened(state: State, events: Sequence[KnownEvent]) -> Iterable[str]:
+    """The tasks that became unfinished by these events, or came below another parent."""
+    names: dict[str, None] = {}
+    for event in events:
+        match event:
+            case TaskAdded() | TaskEdited(parent=str()):
+                names[named(event)] = None
+            case StatusChanged(from_=before, to=after) if before in FINISHED and after not in FINISHED:
+                names[event.task] = None
+            case _:
+                pass
+    if any(isinstance(event, Deleted) for event in events):  # its children have moved up
+        moved = state.since(state.seq - len(events))
+        own = set(map(named, events))
+        names |= dict.fromkeys(name for name in (state.tasks if moved is None else moved[0]) if name not in own)
+    return names
+
+
+def _reopened(state: State, names: Iterable[str], settled: Set[str]) -> Iterator[KnownEvent]:
+    """Put the parents of these tasks back to pending that had finished, or were about to, but for the settled ones."""
+    for name in names:
+        task = state.tasks.get(name)
+        while task is not None and task.parent is not None and state.open_count(task.parent):
+            above = state.tasks[task.parent]
+            if above.id in settled or above.id in task.blocked_by:  # the latter was done before this one could begin
+                break
+            event = _reopening(state, above)
+            if event is None:
+                break
+            yield event
+            task = state.tasks[above.id]
+
+
+def _reopening(state: State, task: Task) -> KnownEvent | None:
+    if not finishes_itself(state, task):
+        return None
+    if task.status in FINISHED or task.waits_for is not None or is_sent_back(task):
+        return status_change(task, "pending", None, "", state.updated_at)
+    return None

@@ -1,0 +1,158 @@
+"""What may be done with a task that has unfinished children, and with a heading."""
+
+from typing import Any
+
+import pytest
+
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.things import Gate, SettingsPatch
+from punchlist_testing.domain import CONVERSATION, Recorder
+from punchlistd.domain.decide.claim import available, available_count
+from punchlistd.domain.explain import explain
+
+C: dict[str, Any] = {"conversation": CONVERSATION}
+HEADING = {"heading": 2}
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+def claim(recorder: Recorder, task: str | None = None, owner: str = "ann") -> Any:
+    return recorder.call(p.TaskClaim(**C, owner=owner, task=task))
+
+
+def ready(recorder: Recorder) -> list[str]:
+    return sorted(recorder.state.ready)
+
+
+def test_a_task_with_an_open_child_is_not_handed_out(recorder: Recorder) -> None:
+    recorder.add("epic")
+    recorder.add("part", parent="1")
+    recorder.add("other")
+    assert ready(recorder) == ["2", "3"]
+    assert [event.task for event in claim(recorder).events] == ["2"]
+    assert recorder.state.counts().ready == 1
+
+
+@pytest.mark.parametrize("status", ["completed", "failed"])
+def test_a_parent_made_by_hand_becomes_ready_with_its_last_child(recorder: Recorder, status: Any) -> None:
+    recorder.add("epic")
+    recorder.add("part", parent="1")
+    recorder.set_status("2", status)
+    assert (recorder.state.tasks["1"].status, ready(recorder)) == ("pending", ["1"])
+
+
+def test_claiming_a_parent_by_id_names_its_open_children(recorder: Recorder) -> None:
+    recorder.add("epic")
+    for title in ("a", "b"):
+        recorder.add(title, parent="1")
+    refused = claim(recorder, "1")
+    assert isinstance(refused, Rejection)
+    assert (refused.kind, [one["id"] for one in refused.data["open_children"]]) == ("blocked", ["2", "3"])
+    assert refused.message == "Task #1 has 2 open tasks: #2, #3. Work on those."
+
+
+def test_nobody_starts_a_parent_by_hand(recorder: Recorder) -> None:
+    recorder.add("epic")
+    recorder.add("part", parent="1")
+    refused = recorder.set_status("1", "in_progress")
+    assert isinstance(refused, Rejection) and refused.message.startswith("Task #1 has 1 open task: #2.")
+
+
+def test_completing_a_parent_names_its_open_children_unless_forced(recorder: Recorder) -> None:
+    recorder.add("epic")
+    recorder.add("part", parent="1")
+    refused = recorder.set_status("1", "completed")
+    assert isinstance(refused, Rejection)
+    assert (refused.kind, refused.data["open_children"]) == (
+        "illegal_transition",
+        [{"id": "2", "title": "part", "status": "pending"}],
+    )
+    recorder.do(p.TaskSetStatus(**C, task="1", status="completed", force=True))
+    assert [task.status for task in recorder.state.ordered()] == ["completed", "pending"]
+    recorder.add("later")
+    assert recorder.state.tasks["1"].status == "completed"
+
+
+def test_a_parent_may_fail_with_open_children(recorder: Recorder) -> None:
+    recorder.add("epic")
+    recorder.add("part", parent="1")
+    recorder.set_status("1", "failed")
+    assert (recorder.state.tasks["1"].status, ready(recorder)) == ("failed", [])
+
+
+@pytest.mark.parametrize("to", ["completed", "pending"])
+def test_a_person_approves_no_parent_with_open_children(recorder: Recorder, to: Any) -> None:
+    recorder.add("epic", gate=Gate(yes=True))
+    recorder.set_status("1", "completed")
+    recorder.add("part", parent="1")
+    answer = recorder.call(p.TaskApprove(**C, task="1", accept=to == "completed", text="look again"))
+    assert isinstance(answer, Rejection) is (to == "completed")
+
+
+def test_a_heading_is_never_handed_out_nor_started(recorder: Recorder) -> None:
+    recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(complete_parents="never")))
+    recorder.add("Phase 1", metadata=HEADING)
+    recorder.add("part", parent="1")
+    recorder.set_status("2", "completed")
+    for answer in (claim(recorder, "1"), recorder.set_status("1", "in_progress")):
+        assert isinstance(answer, Rejection) and answer.data["heading"]
+    assert (ready(recorder), claim(recorder).events) == ([], ())
+    recorder.set_status("1", "completed")
+    assert not recorder.state.remaining
+
+
+def test_a_claimed_task_that_gets_children_keeps_its_owner_alone(recorder: Recorder) -> None:
+    recorder.add("epic")
+    given = claim(recorder, "1").events[0]
+    recorder.add("part", parent="1")
+    assert recorder.state.claims["1"].owner == "ann"
+    recorder.do(p.TaskRelease(**C, task="1", owner="ann"))
+    assert (given.task, ready(recorder)) == ("1", ["2"])
+
+
+def test_a_task_in_progress_that_gets_children_is_not_handed_out_again() -> None:
+    recorder = Recorder()
+    recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(execution="serial")))
+    recorder.add("epic")
+    claim(recorder)
+    recorder.add("part", parent="1")
+    recorder.do(p.TaskRelease(**C, task="1", owner="ann"))
+    assert recorder.state.tasks["1"].status == "in_progress"
+    assert [task.id for task in available(recorder.state, 9)] == ["2"]
+    assert available_count(recorder.state) == 1
+
+
+def test_a_serial_list_goes_on_below_a_task_in_progress() -> None:
+    recorder = Recorder()
+    recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(execution="serial")))
+    recorder.add("epic")
+    recorder.add("part", parent="1")
+    assert [task.status for task in recorder.state.ordered()] == ["in_progress", "in_progress"]
+    recorder.set_status("2", "completed")
+    assert [task.status for task in recorder.state.ordered()] == ["in_progress", "completed"]
+
+
+def test_a_child_that_waits_for_its_parent_does_not_keep_it(recorder: Recorder) -> None:
+    recorder.add("design")
+    recorder.add("build", parent="1", blocked_by=("1",))
+    assert ready(recorder) == ["1"]
+    recorder.set_status("1", "completed")
+    assert ready(recorder) == ["2"]
+
+
+def test_an_explanation_names_open_children_and_headings(recorder: Recorder) -> None:
+    recorder.add("Phase 1", metadata=HEADING, blocked_by=())
+    for title in ("a", "b"):
+        recorder.add(title, parent="1")
+    told = explain(recorder.state, recorder.state.tasks["1"])
+    assert [(one.kind, one.of, one.by) for one in told.reasons] == [("child", "1", "2"), ("child", "1", "3")]
+    assert not (told.ready or told.startable or told.completable)
+    recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(complete_parents="never")))
+    for task in ("2", "3"):
+        recorder.set_status(task, "completed")
+    told = explain(recorder.state, recorder.state.tasks["1"])
+    assert [(one.kind, one.by) for one in told.reasons] == [("heading", "1")]
