@@ -125,15 +125,17 @@ class TaskCalls:
         params = p.TaskGet(conversation=self.id, task=task, min_version=min_version)
         return Call("task.get", params, attrgetter("task"))
 
-    def explain(self, task: str | None = None, *, min_version: int | None = None) -> Call[r.TaskExplainResult]:
+    def explain(
+        self, task: str | None = None, *, owner: str = "", min_version: int | None = None
+    ) -> Call[r.TaskExplainResult]:
         """Why a task can't be started or completed now; without `task`, why the list gives out none.
 
-        As to `min_version` see `list`.
+        With `owner`, what is reserved for that owner counts as ready. As to `min_version` see `list`.
 
         Raises:
             NotFound: The list has no such task.
         """
-        params = p.TaskExplain(conversation=self.id, task=task, min_version=min_version)
+        params = p.TaskExplain(conversation=self.id, task=task, owner=owner, min_version=min_version)
         return Call("task.explain", params, itself)
 
     def list(  # noqa: PLR0913 - the filters of the wire

@@ -49,7 +49,7 @@ def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -
             if opened.cut is not None and opened.damage is not None
             else task_not_found(params.task, opened.state.next_task)
         )
-    explained = explain(state, task)
+    explained = explain(state, task, params.owner)
     shown = {
         one.id: one for one in opened.shown([state.tasks[name] for name in {each.by for each in explained.reasons}])
     }

@@ -3,15 +3,17 @@
 Leases are a matter of time and live in the engine; here a claim is held until an event ends it.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Claimed, KnownEvent, Released, StatusChanged
-from punchlist_schemas.things import Task
+from punchlist_schemas.things import Task, names_of
 from punchlistd.domain.commands import Command, Decision, EndClaims
+from punchlistd.domain.decide.reserving import is_for
 from punchlistd.domain.decide.serial import is_serial, is_stopped, refused_start
-from punchlistd.domain.rejections import blocked, deferred, lease_held, lease_lost, task_not_found
+from punchlistd.domain.rejections import blocked, deferred, lease_held, lease_lost, reserved, task_not_found
 from punchlistd.domain.state import HELD, State
 
 NOTHING = Decision()
@@ -20,39 +22,70 @@ NOTHING = Decision()
 def claim(state: State, params: p.TaskClaim, _command: Command) -> Decision | Rejection:
     """task.claim: nothing happens if there is no task to be had."""
     if params.task is None:
-        return Decision(tuple(_claimed(state, task, params) for task in available(state, params.count)))
+        return Decision(tuple(_claimed(state, task, params) for task in available(state, params.count, names(params))))
     task = state.tasks.get(params.task)
     if task is None:
         return task_not_found(params.task, state.next_task)
-    return _refused(state, task, params.owner) or Decision((_claimed(state, task, params),))
+    return _refused(state, task, params) or Decision((_claimed(state, task, params),))
 
 
 def is_decided(state: State, params: p.TaskClaim) -> bool:
     """Whether a claim that names its task would be granted now, or refused for good."""
     task = state.tasks.get(params.task or "")
-    refused = None if task is None else _refused(state, task, params.owner)
+    refused = None if task is None else _refused(state, task, params)
     return refused is None or not may_come(refused)
 
 
-def available_count(state: State) -> int:
-    """How many tasks `available` could give."""
-    if not is_serial(state):
-        return 0 if is_stopped(state) else len(state.ready) + len(state.offered)
-    if state.running:
-        return len(state.running) - len(state.claims)
-    return 0 if is_stopped(state) else min(len(state.ready), 1)
+class Supply:
+    """How many tasks could be handed out, as one claim after the other takes of them."""
+
+    def __init__(self, state: State) -> None:
+        self._reserved_count = state.reserved_count
+        self._left: Counter[str] = Counter()
+        if is_serial(state):
+            tasks = _current(state)
+            self._left.update(task.owner for task in tasks)
+            self._reserved_count = lambda _owner: 0
+        elif is_stopped(state):
+            self._reserved_count = lambda _owner: 0
+        else:
+            self._left[""] = len(state.offered)
+        self._known: set[str] = set()
+
+    def take(self, names: Sequence[str], count: int) -> int:
+        """Take at most `count` tasks for a caller of these names; return how many there were."""
+        wanted = count
+        for name in (*names, ""):
+            if name not in self._known:
+                self._known.add(name)
+                self._left[name] += self._reserved_count(name)
+            taken = min(wanted, self._left[name])
+            self._left[name] -= taken
+            wanted -= taken
+        return count - wanted
 
 
-def available(state: State, count: int) -> list[Task]:
-    """The tasks to be handed out next: those whose claim ended come first, they are in progress already."""
+def names(params: p.TaskClaim) -> list[str]:
+    """The names whose reserved tasks a claim may get."""
+    return [*names_of(params.owner), *params.also]
+
+
+def available(state: State, count: int, names: Sequence[str]) -> list[Task]:
+    """The tasks to be handed out next to a caller of these names: those whose claim ended come first, they are in progress already."""
     if is_serial(state):
-        if state.running:
-            return state.first([name for name in state.running if name not in state.claims], count)
-        return [] if is_stopped(state) else state.first(state.ready, 1)
+        return state.urgent_first(task for task in _current(state) if is_for(task, names))[:count]
     if is_stopped(state):
         return []
     tasks = state.first(state.offered, count) if state.offered else []
-    return tasks + state.first(state.ready, count - len(tasks)) if len(tasks) < count else tasks
+    return tasks + state.ready_for(names, count - len(tasks)) if len(tasks) < count else tasks
+
+
+def _current(state: State) -> list[Task]:
+    """What a serial list hands out: its task in progress, else the next one, whoever it is reserved for."""
+    if state.running:
+        return [state.tasks[name] for name in state.running if name not in state.claims]
+    following = None if is_stopped(state) else state.next_ready()
+    return [] if following is None else [following]
 
 
 def may_come(refused: Rejection) -> bool:
@@ -89,13 +122,14 @@ def refused_claim(state: State, task: str, owner: str | None, fence: int | None)
     return None
 
 
-def _refused(state: State, task: Task, owner: str) -> Rejection | None:  # noqa: PLR0911 - one row for each reason
+def _refused(state: State, task: Task, params: p.TaskClaim) -> Rejection | None:  # noqa: PLR0911 - one row for each reason
     held = state.claims.get(task.id)
     if held is not None:
         return lease_held(task, held.owner)
     if task.status == "in_progress":
-        taken = task.owner not in ("", owner) and not is_serial(state)
-        return lease_held(task, task.owner) if taken else None
+        if is_serial(state):
+            return None if is_for(task, names(params)) else reserved(task)
+        return lease_held(task, task.owner) if task.owner not in ("", params.owner) else None
     if task.status != "pending":
         return _not_pending(task)
     if task.not_before is not None:
@@ -105,7 +139,7 @@ def _refused(state: State, task: Task, owner: str) -> Rejection | None:  # noqa:
     parent = state.tasks.get(task.parent) if task.parent is not None else None
     if parent is not None and parent.status in HELD:
         return blocked(task, [parent])
-    return refused_start(state, task)
+    return refused_start(state, task) or (None if is_for(task, names(params)) else reserved(task))
 
 
 def _not_pending(task: Task) -> Rejection:
