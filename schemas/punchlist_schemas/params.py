@@ -312,7 +312,7 @@ class TaskList(Params, frozen=True, kw_only=True):
 
     conversation: ConversationId
     status: Status | tuple[Status, ...] | None = None
-    owner: ShortText | None = None
+    owner: ShortText | Annotated[tuple[ShortText, ...], msgspec.Meta(max_length=1_000)] | None = None
     ready: bool | None = None
     limit: Limit | None = None
     offset: Position = 0

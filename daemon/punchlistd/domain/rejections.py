@@ -60,7 +60,8 @@ def lease_held(task: Task, owner: str) -> Rejection:
 def reserved(task: Task) -> Rejection:
     """A pending task, or the current one of a serial list, has an owner who has not claimed it."""
     message = (
-        f"Task #{task.id} is reserved for {task.owner}; claim another one. Editing `owner` to null makes it free for all."
+        f"Task #{task.id} is reserved for {task.owner}; claim another one. "
+        "Editing `owner` to null makes it free for all."
     )
     return Rejection("lease_held", message, {"task": task.id, "owner": task.owner, "reserved": True})
 

@@ -117,7 +117,7 @@ _FILTERS: dict[str, Callable[[Task, Any, State], bool]] = {
     "status": lambda task, wanted, _state: (
         task.status == wanted or (wanted.__class__ is tuple and task.status in wanted)
     ),
-    "owner": lambda task, wanted, _state: task.owner == wanted,
+    "owner": lambda task, wanted, _state: task.owner == wanted or (wanted.__class__ is tuple and task.owner in wanted),
     "ready": lambda task, wanted, state: state.is_ready(task) == wanted,
     "parent": lambda task, wanted, _state: task.parent == wanted,
     "due_before": lambda task, wanted, _state: task.due is not None and task.due < wanted,

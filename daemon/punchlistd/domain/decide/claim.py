@@ -40,15 +40,10 @@ class Supply:
     """How many tasks could be handed out, as one claim after the other takes of them."""
 
     def __init__(self, state: State) -> None:
-        self._reserved_count = state.reserved_count
-        self._left: Counter[str] = Counter()
-        if is_serial(state):
-            tasks = _current(state)
-            self._left.update(task.owner for task in tasks)
-            self._reserved_count = lambda _owner: 0
-        elif is_stopped(state):
-            self._reserved_count = lambda _owner: 0
-        else:
+        self._state = state
+        self._has_all_ready = not is_serial(state) and not is_stopped(state)
+        self._left = Counter(task.owner for task in _current(state)) if is_serial(state) else Counter[str]()
+        if self._has_all_ready:
             self._left[""] = len(state.offered)
         self._known: set[str] = set()
 
@@ -56,9 +51,9 @@ class Supply:
         """Take at most `count` tasks for a caller of these names; return how many there were."""
         wanted = count
         for name in (*names, ""):
-            if name not in self._known:
+            if self._has_all_ready and name not in self._known:
                 self._known.add(name)
-                self._left[name] += self._reserved_count(name)
+                self._left[name] += self._state.reserved_count(name)
             taken = min(wanted, self._left[name])
             self._left[name] -= taken
             wanted -= taken
@@ -71,7 +66,10 @@ def names(params: p.TaskClaim) -> list[str]:
 
 
 def available(state: State, count: int, names: Sequence[str]) -> list[Task]:
-    """The tasks to be handed out next to a caller of these names: those whose claim ended come first, they are in progress already."""
+    """Return the tasks to be handed out next to a caller of these names.
+
+    Those whose claim ended come first: they are in progress already.
+    """
     if is_serial(state):
         return state.urgent_first(task for task in _current(state) if is_for(task, names))[:count]
     if is_stopped(state):

@@ -111,8 +111,8 @@ def step(*statuses: Any) -> Callable[[Recorder], None]:
     return run
 
 
-ENDS: dict[str, Callable[[Recorder], None]] = {
-    "released": lambda recorder: [recorder.do(p.TaskRelease(**C, task="1", owner="bob"))] and None,
+ENDS: dict[str, Callable[[Recorder], object]] = {
+    "released": lambda recorder: recorder.do(p.TaskRelease(**C, task="1", owner="bob")),
     "expired": expire,
     "reopened": step("pending"),
     "paused and reopened": step("paused", "pending"),
@@ -120,7 +120,7 @@ ENDS: dict[str, Callable[[Recorder], None]] = {
     "failed and reopened": step("failed", "pending"),
     "failed and retried": fail_and_retry,
     "rejected": reject,
-    "replaced": lambda recorder: [recorder.do(p.ListReplace(**C, tasks=(p.NewTask(title="work", status="pending"),)))] and None,
+    "replaced": lambda recorder: recorder.do(p.ListReplace(**C, tasks=(p.NewTask(title="work", status="pending"),))),
 }
 
 
