@@ -191,11 +191,15 @@ class DependencyCycle(RequestRefused, kind="dependency_cycle"):
 
 
 class LeaseHeld(RequestRefused, kind="lease_held"):
-    """Another owner holds the task, until `expires_at` (milliseconds since 1970 UTC)."""
+    """Another owner holds the task, until `expires_at` (milliseconds since 1970 UTC).
+
+    With `reserved` nobody has claimed it: it is pending, and only its owner can claim it.
+    """
 
     task: str
     owner: str
     expires_at: int
+    reserved: bool | None
 
 
 class LeaseLost(RequestRefused, kind="lease_lost"):

@@ -1,6 +1,6 @@
 """What can be asked about the tasks of a conversation, written down once for both clients: see `punchlist.calls`."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar, Unpack
 
@@ -125,15 +125,17 @@ class TaskCalls:
         params = p.TaskGet(conversation=self.id, task=task, min_version=min_version)
         return Call("task.get", params, attrgetter("task"))
 
-    def explain(self, task: str | None = None, *, min_version: int | None = None) -> Call[r.TaskExplainResult]:
+    def explain(
+        self, task: str | None = None, *, owner: str = "", min_version: int | None = None
+    ) -> Call[r.TaskExplainResult]:
         """Why a task can't be started or completed now; without `task`, why the list gives out none.
 
-        As to `min_version` see `list`.
+        With `owner`, what is reserved for that owner counts as ready. As to `min_version` see `list`.
 
         Raises:
             NotFound: The list has no such task.
         """
-        params = p.TaskExplain(conversation=self.id, task=task, min_version=min_version)
+        params = p.TaskExplain(conversation=self.id, task=task, owner=owner, min_version=min_version)
         return Call("task.explain", params, itself)
 
     def list(  # noqa: PLR0913 - the filters of the wire
@@ -362,6 +364,7 @@ class TaskCalls:
         owner: str,
         task: str | None = None,
         *,
+        also: Sequence[str] = (),
         count: int = 1,
         lease_ms: int = 60_000,
         wait_ms: int = 0,
@@ -373,6 +376,7 @@ class TaskCalls:
         Args:
             owner: Who takes it.
             task: Its id; by default the next ready one.
+            also: Further names whose reserved tasks it may get.
             count: Up to so many of the next ready ones.
             lease_ms: How long the claim lasts after the last sign of life: 1 second to 24 hours.
             wait_ms: How long to wait for one; then the answer's `task` is None.
@@ -383,8 +387,8 @@ class TaskCalls:
             Blocked: The named task has open blockers.
             IllegalTransition: The named task is not pending.
         """
-        time = {"lease_ms": lease_ms, "wait_ms": wait_ms, "keep": keep}
-        return Call("task.claim", self._write(p.TaskClaim, write, owner=owner, task=task, count=count, **time), itself)
+        how = {"also": tuple(also), "lease_ms": lease_ms, "wait_ms": wait_ms, "keep": keep}
+        return Call("task.claim", self._write(p.TaskClaim, write, owner=owner, task=task, count=count, **how), itself)
 
     def renew(
         self, task: str, owner: str, *, lease_ms: int | None = None, fence: int | None = None, **write: Unpack[Write]

@@ -278,13 +278,18 @@ DONE takes the result, an error is told."
                         (if err (message "punchlist: %s" (punchlist--safe (plist-get err :message)))
                           (funcall done result)))))
 
+(defun punchlist--kind (reason)
+  "Return the kind of REASON, with the owner that a task is reserved for."
+  (let ((kind (plist-get reason :kind)))
+    (if (equal kind "reserved") (concat "reserved for " (punchlist--safe (plist-get reason :owner))) kind)))
+
 (defun punchlist-why ()
   "Say why the task at point can't start."
   (interactive)
   (let ((id (plist-get (punchlist--row) :id)))
     (punchlist--read "task.explain" (list :task id)
                      (lambda (result)
-                       (let ((reasons (mapcar (lambda (one) (format "%s: #%s %s" (plist-get one :kind) (plist-get one :by)
+                       (let ((reasons (mapcar (lambda (one) (format "%s: #%s %s" (punchlist--kind one) (plist-get one :by)
                                                                     (punchlist--safe (plist-get one :title))))
                                               (plist-get result :reasons))))
                          (message "punchlist: %s" (if reasons (string-join reasons "; ") (format "nothing holds #%s" id))))))))

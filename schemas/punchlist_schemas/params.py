@@ -293,11 +293,13 @@ class TaskGet(Params, frozen=True, kw_only=True):
 class TaskExplain(Params, frozen=True, kw_only=True):
     """Why a task can't be started or completed now; without `task`, why the list gives out none.
 
-    As to `min_version` see `task.get`.
+    With `owner` it is explained for that owner: `next` is what a claim of theirs would get, and what is reserved for
+    them is ready. As to `min_version` see `task.get`.
     """
 
     conversation: ConversationId
     task: TaskId | None = None
+    owner: Annotated[str, msgspec.Meta(max_length=128)] = ""
     min_version: Position | None = None
 
 
@@ -313,7 +315,7 @@ class TaskList(Params, frozen=True, kw_only=True):
 
     conversation: ConversationId
     status: Status | tuple[Status, ...] | None = None
-    owner: ShortText | None = None
+    owner: ShortText | Annotated[tuple[ShortText, ...], msgspec.Meta(max_length=1_000)] | None = None
     ready: bool | None = None
     limit: Limit | None = None
     offset: Position = 0
@@ -433,12 +435,16 @@ class TaskDelete(Confirmable, frozen=True, kw_only=True):
 class TaskClaim(Mutation, frozen=True, kw_only=True):
     """Gives a task to one owner alone: `task`, or up to `count` of the next ready ones.
 
+    A pending task that has an owner is reserved: only this owner gets it, before all others. The host's name, the
+    session's and the agent's own count (`claude-code`, `claude-code/7f3c1a`), and the names in `also`.
+
     The claim lasts for `lease_ms` after the last sign of life: any call of this connection, or a renewal. A closed
     connection loses it after a short grace, unless `keep` is true; then its time alone counts. If there is nothing to
     be had, the call waits for `wait_ms`.
     """
 
     owner: Name
+    also: Annotated[tuple[Name, ...], msgspec.Meta(max_length=8)] = ()
     task: TaskId | None = None
     count: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
     lease_ms: LeaseMs = 60_000

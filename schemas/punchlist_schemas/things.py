@@ -59,6 +59,12 @@ def machine_of(member: str) -> str:
     return member.rpartition("_")[0] or member
 
 
+def names_of(actor: str) -> list[str]:
+    """Return the names whose reserved tasks an actor may take: its own, its session's and its host's bare name."""
+    parts = actor.split("/") if actor else []
+    return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
+
+
 ListKind = Literal["list", "chat"]
 """What a conversation is for: a list that people and agents look at, or a thread of a chat with its queue of turns."""
 Position = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER, description="A seq or a version; 0 is before the first")]
@@ -200,6 +206,7 @@ ReasonKind = Literal[
     "child",
     "heading",
     "deferred",
+    "reserved",
     "check",
     "yes",
     "pending",
@@ -216,7 +223,8 @@ class Reason(Thing, frozen=True, kw_only=True):
     `stopped`: the list stops at failures and `by` has failed. `serial`: the list runs one task at a time, and `by` is
     in progress. `blocker`: `of` waits for `by`. `parent`: the parent `by` is paused or failed.
     `child`: `by` is an unfinished part of `of`. `heading`: `of` is a heading, which only holds other tasks.
-    `deferred`: `of` is not ready before `not_before`. `check` and `yes`: it was completed and waits for what its `gate`
+    `deferred`: `of` is not ready before `not_before`. `reserved`: `of` is pending and has an `owner`, so that it is
+    handed out to that owner alone. `check` and `yes`: it was completed and waits for what its `gate`
     asks for. Otherwise the kind is the status of `of`, and `by` the task itself. `title`, `status`, `owner`,
     `attempts`, `fail_reason` (its first 500 characters), `gate` and `lease_expires_at` are those of `by`. `depth`
     counts up where a reason explains the one above it, and `again` says that the causes of `by` stand above.

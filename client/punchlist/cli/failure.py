@@ -3,6 +3,7 @@
 import sys
 
 from punchlist.cli.exit_codes import CONFIGURATION, LOST_RACE, NO_DAEMON, REFUSED, USAGE
+from punchlist.cli.names import UnknownName, advice
 from punchlist.errors import ConnectionLost, DaemonUnavailable, Gap, PunchlistError, RequestRefused
 from punchlist.importers.wrong import FormatError
 from punchlist.text import safe, safe_block, safe_json
@@ -167,6 +168,11 @@ def _show_unknown(error: UnknownList, _command: str) -> int:
     return REFUSED
 
 
+def _show_unknown_name(error: UnknownName, _command: str) -> int:
+    show_error("not_found", str(error), advice(error))
+    return REFUSED
+
+
 def _show_configuration(error: "NotShipped | DirectoryError", _command: str) -> int:
     show_error("configuration", str(error), error.advice)
     return CONFIGURATION
@@ -195,6 +201,7 @@ _SHOWN_BY: "tuple[tuple[type[Exception], Callable[[Any, str], int]], ...]" = (
     (FormatError, _shown_as("unreadable_file", "nothing was imported", REFUSED)),
     (UsageError, _show_usage),
     (UnknownList, _show_unknown),
+    (UnknownName, _show_unknown_name),
     (NotShipped, _show_configuration),
     (DirectoryError, _show_configuration),
     (PunchlistError, _shown_as("protocol", "punch doctor", REFUSED)),

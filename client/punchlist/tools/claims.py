@@ -34,7 +34,7 @@ from punchlist_schemas.events import (
 )
 from punchlist_schemas.params import TaskClaim, TaskDelete, TaskEdit, TaskSetStatus
 from punchlist_schemas.results import ClaimResult, EventsResult, SetStatusResult
-from punchlist_schemas.things import FINISHED, Conversation, Status, Task
+from punchlist_schemas.things import FINISHED, Conversation, Status, Task, names_of
 
 LEASE_MS = 2 * 3_600_000
 """How long an agent's claim lasts after the last call of its session, in milliseconds."""
@@ -76,6 +76,11 @@ def _is_own(desk: ToolContext, actor: str) -> bool:
     return is_agents(actor, desk.actor) or is_persons(actor, desk.person)
 
 
+def _may_take(desk: ToolContext, owner: str) -> bool:
+    """Whether a pending task with this owner is the agent's, its host's or its sub-agent's to begin and to finish."""
+    return not owner or owner in names_of(desk.actor) or _is_own(desk, owner)
+
+
 def worked_on(others: Mapping[str, str]) -> Problem:
     """The refusal to drop what others are working on: it names each task and who has it."""
     names = ", ".join(f"#{task} ({who})" for task, who in others.items())
@@ -96,6 +101,9 @@ def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]
     params = call.request.params
     for one in _taken(params):
         task: Task = yield desk.calls.get(one)
+        if _is_work(params) and task.status == "pending" and not _may_take(desk, task.owner):
+            text = f"task {one} is reserved for {name_of(task.owner)}: take another one"
+            raise Problem("lease_held", f"{text}; a person frees it with: punch assign {one} --nobody")
         who = (yield from of_others(desk, [task])).get(one)
         if who is not None and not task.owner:
             text = f"{who} has begun task {one} without an owner, so it is theirs to finish: take another one"
@@ -171,7 +179,8 @@ def take(desk: ToolContext, task: str | None = None) -> Generator[Call[Any], Any
     if desk.is_nameless:
         text = "this server can't tell its clients apart: give agent, a name of your own, with each call"
         raise Problem("agent_required", text)
-    claim: ClaimResult = yield desk.calls.take(desk.actor, task, lease_ms=LEASE_MS, keep=True)
+    also = (desk.person,) if desk.person else ()
+    claim: ClaimResult = yield desk.calls.take(desk.actor, task, also=also, lease_ms=LEASE_MS, keep=True)
     if claim.task is not None and claim.fence is not None:
         desk.mind.claims[claim.task.id] = claim.fence
     return claim

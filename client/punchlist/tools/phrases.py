@@ -124,20 +124,21 @@ def summary(counts: Counts) -> str:
     return ", ".join(parts) or "No tasks"
 
 
-def nothing(counts: Counts, failed: Sequence[Reason] = (), adder: str = "") -> str:
+def nothing(counts: Counts, reasons: Sequence[Reason] = (), adder: str = "") -> str:
     """Why there is no task to be had.
 
     Args:
         counts: How many tasks there are.
-        failed: The failed tasks that others wait for.
+        reasons: What stops the list, the failed tasks that others wait for, those that are reserved for others.
         adder: The tool that adds tasks, if there is one.
     """
     if not any(msgspec.structs.astuple(counts)):
         return "The list is empty" + (f": add tasks with {adder}." if adder else ".")
     if not counts.pending + counts.in_progress + counts.paused:
         return "Nothing left: all tasks are finished."
-    if counts.ready and counts.failed and not counts.in_progress:
+    if any(one.kind == "stopped" for one in reasons) and not counts.in_progress:
         return "The queue has stopped at a failed task: set it to pending, or delete it."
+    failed = [one for one in reasons if one.kind == "failed"]
     if failed:
         names = ", ".join(f"#{one.by} {clip(one.title, BRIEF // 2)}" for one in failed[:SOME])
         more = f" and {len(failed) - SOME} more" if len(failed) > SOME else ""
@@ -145,6 +146,10 @@ def nothing(counts: Counts, failed: Sequence[Reason] = (), adder: str = "") -> s
             f"Nothing ready: {counts.blocked} blocked, since {names}{more} failed. To retry: update with status"
             " pending. To go on without it: update the task that waits with not_after."
         )
+    if reserved := [one for one in reasons if one.kind == "reserved"]:
+        names = ", ".join(f"#{one.by} for {clip(one_line(one.owner), BRIEF // 2)}" for one in reserved[:SOME])
+        more = f" and {len(reserved) - SOME} more" if len(reserved) > SOME else ""
+        return f"Nothing ready for you: {names}{more} reserved. Call wait, or tasks to see the list."
     return (
         f"Nothing ready: {counts.in_progress} in progress, {counts.blocked} blocked, {counts.paused} paused."
         " Call wait, or tasks to see why."

@@ -110,7 +110,8 @@ def _transition(error: Any) -> str:
 
 
 def _held(error: Any) -> str:
-    return f"task {error.task} is being worked on by {error.owner}: take another one"
+    what = "reserved for" if error.reserved else "being worked on by"
+    return f"task {error.task} is {what} {error.owner}: take another one"
 
 
 def _lost(error: Any) -> str:

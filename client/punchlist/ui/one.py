@@ -185,7 +185,7 @@ class OneList(ListView):
         if task := self.selected:
 
             async def explain() -> None:
-                explained = await self.plan.client.run(self.plan.calls.explain(task.id))
+                explained = await self.plan.client.run(self.plan.calls.explain(task.id, owner=self.face.setup.owner))
                 lines = reason_lines(msgspec.to_builtins(explained), Style(now=self.draw_context(0).now))
                 free = [name for name in task.blocks if self._waits_for_it_alone(name, task.id)]
                 frees = "Done, it frees " + ", ".join(f"#{text(name)}" for name in free) if free else ""

@@ -3,12 +3,13 @@
 What may be done is asked of the rules that decide calls, so an explanation can't disagree with an answer.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from punchlist_schemas.things import FINISHED, Reason, ReasonKind, Status, Task, TaskName, is_heading
+from punchlist_schemas.things import FINISHED, Reason, ReasonKind, Status, Task, TaskName, is_heading, names_of
 from punchlistd.domain.decide.claim import available
+from punchlistd.domain.decide.reserving import is_for
 from punchlistd.domain.decide.serial import current, is_serial, is_stopped
 from punchlistd.domain.decide.status import refused_status
 from punchlistd.domain.state import HELD, State
@@ -32,17 +33,18 @@ class Explanation(msgspec.Struct, frozen=True):
     more: int
 
 
-def explain(state: State, task: Task | None) -> Explanation:
-    """Explain one task, or with None the list."""
-    walked = _of_list(state) if task is None else _of_task(state, task)
+def explain(state: State, task: Task | None, owner: str = "") -> Explanation:
+    """Explain one task, or with None the list, for an owner; "": for nobody in particular."""
+    names = names_of(owner)
+    walked = _of_list(state, names) if task is None else _of_task(state, task, names)
     reasons = [reason for _, reason in zip(range(_MOST_WALKED), walked, strict=False)]
     stopped = is_stopped(state) or (is_serial(state) and bool(current(state)))
-    following = available(state, 1) or state.first(state.ready, 1)
+    following = available(state, 1, names) or state.ready_for(names, 1)
     return Explanation(
-        ready=not stopped and (bool(state.ready) if task is None else task.id in state.ready),
+        ready=not stopped and (bool(following) if task is None else task.id in state.ready and is_for(task, names)),
         startable=task is not None and _may_become(state, task, "in_progress"),
         completable=task is not None and _may_become(state, task, "completed"),
-        ahead=0 if task is None or task.id not in state.ready else state.ahead(task),
+        ahead=0 if task is None or task.id not in state.ready else state.ahead(task, names or names_of(task.owner)),
         next=_named(following[0]) if following else None,
         reasons=tuple(reasons[:MOST_REASONS]),
         more=max(0, len(reasons) - MOST_REASONS),
@@ -57,7 +59,7 @@ def _named(task: Task) -> TaskName:
     return TaskName(id=task.id, title=task.title)
 
 
-def _of_task(state: State, task: Task) -> Iterator[Reason]:
+def _of_task(state: State, task: Task, names: Sequence[str]) -> Iterator[Reason]:
     """Causes stand below what they cause, each told once."""
     if task.status == "pending":
         yield from _of_queue(state, task.id)
@@ -65,6 +67,8 @@ def _of_task(state: State, task: Task) -> Iterator[Reason]:
     stack = [(0, reason) for reason in reversed(_direct(state, task))]
     while stack:
         depth, reason = stack.pop()
+        if reason.kind == "reserved" and is_for(task, names):
+            continue
         again = reason.kind == "blocker" and reason.by in seen
         yield msgspec.structs.replace(reason, depth=depth, again=again)
         if reason.kind == "blocker" and not again:
@@ -72,11 +76,13 @@ def _of_task(state: State, task: Task) -> Iterator[Reason]:
             stack.extend((depth + 1, each) for each in reversed(_direct(state, state.tasks[reason.by])))
 
 
-def _of_list(state: State) -> Iterator[Reason]:
-    """What keeps the whole list, then what is paused, then the failures that others wait for."""
+def _of_list(state: State, names: Sequence[str]) -> Iterator[Reason]:
+    """What keeps the whole list, then what is paused, reserved for others, or has failed so that others wait for it."""
     yield from _of_queue(state, None)
     open_ = [task for task in state.ordered() if task.status not in FINISHED]
     yield from (_reason("paused", task, task) for task in state.urgent_first(open_) if task.status == "paused")
+    kept = (task for task in state.urgent_first(state.tasks[name] for name in state.ready) if not is_for(task, names))
+    yield from (_reason("reserved", task, task) for task in kept)
     awaited = dict.fromkeys(blocker for task in open_ if task.status == "pending" for blocker in task.open_blockers)
     failed = [state.tasks[name] for name in awaited if state.tasks[name].status == "failed"]
     yield from (_reason("failed", task, task) for task in state.urgent_first(failed))
@@ -107,7 +113,7 @@ def _direct(state: State, task: Task) -> list[Reason]:
         reasons.append(_reason("parent", task, parent))
     if not reasons and is_heading(task.metadata):
         reasons.append(_reason("heading", task, task))
-    return reasons
+    return reasons + ([_reason("reserved", task, task)] if task.owner else [])
 
 
 def _reason(kind: ReasonKind, of: Task | None, by: Task) -> Reason:

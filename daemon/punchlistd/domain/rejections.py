@@ -57,6 +57,15 @@ def lease_held(task: Task, owner: str) -> Rejection:
     return Rejection("lease_held", message, {"task": task.id, "owner": owner})
 
 
+def reserved(task: Task) -> Rejection:
+    """A pending task, or the current one of a serial list, has an owner who has not claimed it."""
+    message = (
+        f"Task #{task.id} is reserved for {task.owner}; claim another one. "
+        "Editing `owner` to null makes it free for all."
+    )
+    return Rejection("lease_held", message, {"task": task.id, "owner": task.owner, "reserved": True})
+
+
 def lease_lost(task: Task, fence: int | None) -> Rejection:
     """The claim that a call refers to has ended."""
     again = "Reopen it first to claim it again." if task.status in FINISHED else "Claim the task again."

@@ -32,7 +32,7 @@ from punchlist_schemas.results import (
     UndoResult,
     Written,
 )
-from punchlist_schemas.things import FINISHED, Message, Task
+from punchlist_schemas.things import FINISHED, Message, Task, names_of
 from punchlistd.domain.commands import Decision, EndClaims, Wake
 from punchlistd.domain.decide.serial import current
 from punchlistd.domain.state import State
@@ -113,7 +113,7 @@ def _set_status(params: p.TaskSetStatus | p.TaskApprove, done: _Done) -> SetStat
     asked = params.status if isinstance(params, p.TaskSetStatus) else task.status
     return SetStatusResult(
         task=task,
-        next_task=_next(state, task) if asked in _ASKS_FOR_THE_NEXT else None,
+        next_task=_next(state, task, done.actor) if asked in _ASKS_FOR_THE_NEXT else None,
         unblocked=_unblocked(state, done.events),
         remaining=state.remaining,
         version=state.version,
@@ -121,13 +121,13 @@ def _set_status(params: p.TaskSetStatus | p.TaskApprove, done: _Done) -> SetStat
     )
 
 
-def _next(state: State, task: Task) -> Task | None:
-    """The task that a serial list runs now, else the next ready one."""
+def _next(state: State, task: Task, actor: str) -> Task | None:
+    """The task that a serial list runs now, else the one that the caller would get next."""
     if state.settings.execution == "serial":
         running = next((name for name in current(state) if name != task.id), None)
         if running is not None:
             return state.tasks[running]
-    return state.next_ready()
+    return state.next_for(names_of(actor))
 
 
 def _unblocked(state: State, events: Sequence[KnownEvent]) -> tuple[str, ...]:

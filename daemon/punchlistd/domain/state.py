@@ -7,7 +7,7 @@ the counters and the queue of ready tasks right.
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from heapq import heapify, heappop, heappush, nsmallest
 from itertools import takewhile
 
@@ -72,6 +72,9 @@ class State:
     `deferred` are the tasks that are not ready before a time, and that time. `ended_headings` and `ended_parents` are
     the headings, and the other tasks with children, that have no unfinished child and are not what that makes them.
 
+    A pending task that has an owner is reserved: it is handed out to that owner alone. What ends the work on a task
+    clears its owner, so the owner of a pending task is one that a caller has set.
+
     `seq` is the log position of the last event, `changes` the positions at which tasks came, looked different or went,
     oldest first. What is before `floor` or before the oldest of `CHANGES_KEPT` only the whole list can tell.
     """
@@ -83,8 +86,10 @@ class State:
         "_last_key",
         "_open_children",
         "_order",
-        "_queue",
+        "_queues",
         "_ready",
+        "_reserved",
+        "_reserved_count",
         "_totals",
         "_wakes_at",
         "changes",
@@ -155,7 +160,9 @@ class State:
         self._totals = dict.fromkeys(STATUSES, 0)
         self._blocked = 0
         self._ready: set[str] = set()
-        self._queue: list[tuple[int, str, str]] | None = None
+        self._reserved: dict[str, set[str]] = {}
+        self._reserved_count = 0
+        self._queues: dict[str | None, list[tuple[int, str, str]]] = {}
         self._children: dict[str, dict[str, None]] = {}
         self._open_children: dict[str, int] = {}
         self._failed_children: dict[str, int] = {}
@@ -174,6 +181,8 @@ class State:
             kept = getattr(self, name)
             setattr(twin, name, kept.copy() if isinstance(kept, (deque, dict, list, set)) else kept)
         twin._children = {parent: family.copy() for parent, family in self._children.items()}
+        twin._reserved = {owner: names.copy() for owner, names in self._reserved.items()}
+        twin._queues = {}
         return twin
 
     # reading
@@ -239,40 +248,56 @@ class State:
         return self._failed_children.get(task, 0)
 
     def is_ready(self, task: Task) -> bool:
-        """Whether a task could be started now: pending, not deferred, its parent at work, nothing open before or in it."""
+        """Whether a task could be started now: pending, not deferred, with nothing open before or in it.
+
+        Its parent must be at work.
+        """
         if task.status != "pending" or task.open_blockers or task.not_before is not None or self.is_container(task):
             return False
         parent = self.tasks.get(task.parent) if task.parent is not None else None
         return parent is None or parent.status not in HELD
 
     def next_ready(self) -> Task | None:
-        """The ready task to do next: the most urgent, of those the first in the list."""
-        queue = self._queue
-        if queue is None:
-            queue = self._queue = [self._entry(self.tasks[task]) for task in self._ready]
-            heapify(queue)
-        while queue:
-            entry = queue[0]
-            if entry[2] in self._ready and self._entry(task := self.tasks[entry[2]]) == entry:
-                return task
-            heappop(queue)
-        return None
+        """The ready task to do next, whoever it is reserved for: the most urgent, of those the first in the list."""
+        return self._top(None)
+
+    def next_for(self, names: Sequence[str]) -> Task | None:
+        """The ready task that comes next for a caller of these names: what is reserved for them is first."""
+        reserved = [task for name in names if name in self._reserved and (task := self._top(name))]
+        return min(reserved, key=self._entry) if reserved else self._top("")
+
+    def ready_for(self, names: Sequence[str], count: int) -> list[Task]:
+        """The first `count` ready tasks for a caller of these names, in the order in which they are handed out."""
+        if count == 1:
+            found = self.next_for(names)
+            return [] if found is None else [found]
+        reserved = [task for name in names for task in self._reserved.get(name, ())]
+        tasks = self.first(reserved, count)
+        if len(tasks) < count:
+            tasks += self.first((name for name in self._ready if not self.tasks[name].owner), count - len(tasks))
+        return tasks
+
+    def reserved_count(self, owner: str) -> int:
+        """How many ready tasks are reserved for an owner; "": how many are free."""
+        return len(self._reserved.get(owner, ())) if owner else len(self._ready) - self._reserved_count
 
     def first(self, tasks: Iterable[str], count: int) -> list[Task]:
         """Of these tasks the `count` to do first: the most urgent, of those the first in the list."""
-        if count == 1 and tasks is self.ready:
-            found = self.next_ready()
-            return [] if found is None else [found]
         return [self.tasks[entry[2]] for entry in nsmallest(count, (self._entry(self.tasks[name]) for name in tasks))]
 
     def urgent_first(self, tasks: Iterable[Task]) -> list[Task]:
         """These tasks in the order in which they are handed out."""
         return sorted(tasks, key=self._entry)
 
-    def ahead(self, task: Task) -> int:
-        """How many ready tasks are handed out before this one."""
-        entry = self._entry(task)
-        return sum(self._entry(self.tasks[name]) < entry for name in self._ready)
+    def ahead(self, task: Task, names: Sequence[str]) -> int:
+        """How many ready tasks a caller of these names gets before this one."""
+
+        def entry(task: Task) -> tuple[bool, tuple[int, str, str]]:
+            return (task.owner not in names, self._entry(task))
+
+        last = entry(task)
+        ready = (self.tasks[name] for name in self._ready)
+        return sum(entry(other) < last for other in ready if not other.owner or other.owner in names)
 
     @property
     def ready(self) -> Set[str]:
@@ -337,9 +362,7 @@ class State:
             and task.not_before is None
             and not is_heading(task.metadata)
         ):
-            self._ready.add(name)  # as nearly always, without looking at what else it may be
-            if self._queue is not None:
-                self._enqueue(task)
+            self._file(task)  # as nearly always, without looking at what else it may be
             return
         if status == "in_progress":
             self.running[name] = None
@@ -357,6 +380,8 @@ class State:
         name = task.id
         self.tasks[name] = task
         self.changes.append((self.seq, name))
+        if old.owner != task.owner:
+            self._unfile(old)
         if old.parent != task.parent:
             self._leave_parent(old)
             self._join_parent(task)
@@ -365,12 +390,7 @@ class State:
         if old.not_before != task.not_before:
             self._defer(task)
         if old.status != task.status:
-            self._totals[old.status] -= 1
-            self._totals[task.status] += 1
-            if task.status == "in_progress":
-                self.running[name] = None
-            elif old.status == "in_progress":
-                self._stop(name)
+            self._change_status(task, old)
         if old.open_blockers or task.open_blockers:
             was_blocked = bool(old.open_blockers) and old.status not in FINISHED
             self._blocked += (bool(task.open_blockers) and task.status not in FINISHED) - was_blocked
@@ -380,6 +400,14 @@ class State:
             self._enqueue(task)
         if (old.status in HELD) != (task.status in HELD):
             self.resettle(self._children.get(name, ()))
+
+    def _change_status(self, task: Task, old: Task) -> None:
+        self._totals[old.status] -= 1
+        self._totals[task.status] += 1
+        if task.status == "in_progress":
+            self.running[task.id] = None
+        elif old.status == "in_progress":
+            self._stop(task.id)
 
     def link(self, task: Task) -> None:
         """Replace a task by one that differs in what it blocks alone."""
@@ -395,7 +423,7 @@ class State:
         self.ranks.pop(name, None)
         self._totals[task.status] -= 1
         self._blocked -= bool(task.open_blockers) and task.status not in FINISHED
-        self._ready.discard(name)
+        self._unfile(task)
         if task.status == "in_progress":
             self._stop(name)
         if self.deferred.pop(name, None) is not None:
@@ -479,25 +507,66 @@ class State:
     # ready tasks
 
     def _settle(self, task: Task) -> None:
-        ready = self._ready
         if not self.is_ready(task):
-            ready.discard(task.id)
-        elif task.id not in ready:
-            ready.add(task.id)
-            if self._queue is not None:
-                self._enqueue(task)
+            self._unfile(task)
+        elif task.id not in self._ready:
+            self._file(task)
+
+    def _file(self, task: Task) -> None:
+        self._ready.add(task.id)
+        if task.owner:
+            self._reserved.setdefault(task.owner, set()).add(task.id)
+            self._reserved_count += 1
+        if self._queues:
+            self._enqueue(task)
+
+    def _unfile(self, task: Task) -> None:
+        """Take a task out of the ready ones; its owner is still the one that it was filed under."""
+        if task.id not in self._ready:
+            return
+        self._ready.discard(task.id)
+        if task.owner:
+            names = self._reserved[task.owner]
+            names.discard(task.id)
+            self._reserved_count -= 1
+            if not names:
+                del self._reserved[task.owner]
+                self._queues.pop(task.owner, None)
 
     def _entry(self, task: Task) -> tuple[int, str, str]:
         return (_URGENCY[task.priority], self.key(task.id), task.id)
 
+    def _top(self, owner: str | None) -> Task | None:
+        """The first of the tasks that are reserved for an owner; "": of those that are free, None: of all.
+
+        A queue is built when it is first asked for; what is outdated in it falls out when it comes up.
+        """
+        queue = self._queues.get(owner)
+        if queue is None:
+            names = self._reserved.get(owner, ()) if owner else self._ready
+            tasks = (self.tasks[name] for name in names)
+            queue = [self._entry(task) for task in tasks if owner is None or task.owner == owner]
+            heapify(queue)
+            self._queues[owner] = queue
+        while queue:
+            entry = queue[0]
+            if entry[2] in self._ready:
+                task = self.tasks[entry[2]]
+                if self._entry(task) == entry and (owner is None or task.owner == owner):
+                    return task
+            heappop(queue)
+        return None
+
     def _enqueue(self, task: Task) -> None:
-        """The queue is built when it is first asked for; what is outdated in it falls out when it comes up."""
-        queue = self._queue
-        if queue is None or task.id not in self._ready:
+        if task.id not in self._ready:
             return
-        heappush(queue, self._entry(task))
-        if len(queue) > 2 * len(self._ready) + _SLACK:
-            self._queue = None
+        for owner in (None, task.owner):
+            queue = self._queues.get(owner)
+            if queue is None:
+                continue
+            heappush(queue, self._entry(task))
+            if len(queue) > 2 * len(self._ready) + _SLACK:
+                del self._queues[owner]
 
     # children
 

@@ -49,7 +49,7 @@ def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -
             if opened.cut is not None and opened.damage is not None
             else task_not_found(params.task, opened.state.next_task)
         )
-    explained = explain(state, task)
+    explained = explain(state, task, params.owner)
     shown = {
         one.id: one for one in opened.shown([state.tasks[name] for name in {each.by for each in explained.reasons}])
     }
@@ -117,7 +117,7 @@ _FILTERS: dict[str, Callable[[Task, Any, State], bool]] = {
     "status": lambda task, wanted, _state: (
         task.status == wanted or (wanted.__class__ is tuple and task.status in wanted)
     ),
-    "owner": lambda task, wanted, _state: task.owner == wanted,
+    "owner": lambda task, wanted, _state: task.owner == wanted or (wanted.__class__ is tuple and task.owner in wanted),
     "ready": lambda task, wanted, state: state.is_ready(task) == wanted,
     "parent": lambda task, wanted, _state: task.parent == wanted,
     "due_before": lambda task, wanted, _state: task.due is not None and task.due < wanted,

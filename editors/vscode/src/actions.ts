@@ -75,7 +75,8 @@ async function claim(desk: Desk, row: Row): Promise<void> {
 
 async function why(desk: Desk, row: Row, list: TaskList): Promise<void> {
   const { reasons = [] } = await desk.connection.call("task.explain", { conversation: list.name, task: row.id });
-  const lines = reasons.map((one: { kind: string; by: string; title: string }) => `${one.kind.replace("_", " ")}: #${one.by} ${one.title}`);
+  const lines = reasons.map((one: { kind: string; by: string; title: string; owner?: string }) =>
+    `${one.kind === "reserved" ? `reserved for ${one.owner}` : one.kind.replace("_", " ")}: #${one.by} ${one.title}`);
   void vscode.window.showInformationMessage(plain(lines.join("; ") || `nothing holds #${row.id}`));
 }
 

@@ -59,7 +59,7 @@ def test_the_queue_of_ready_tasks_does_not_grow_with_history() -> None:
     for _ in range(1_500):
         recorder.set_status("2", "paused")
         recorder.set_status("2", "pending")
-    assert len(recorder.state._queue or ()) < 1_100  # pyright: ignore[reportPrivateUsage]
+    assert len(recorder.state._queues.get(None, ())) < 1_100  # pyright: ignore[reportPrivateUsage]
     assert next_id(recorder) == "1"
     check_invariants(recorder.state)
 

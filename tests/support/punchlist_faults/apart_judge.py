@@ -15,7 +15,7 @@ from punchlist_faults.apart_work import LIST, OPEN
 from punchlist_faults.options import Figures, Violation, need
 from punchlist_schemas.events import AnyEvent, Claimed, KnownEvent, Released, StatusChanged
 from punchlist_schemas.things import machine_of
-from punchlistd.domain.decide.claim import available_count
+from punchlistd.domain.decide.claim import Supply
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import initial_state
 from punchlistd.engine.loaded import Place
@@ -143,7 +143,7 @@ class Judge:
         for entry in entries:
             self._step(entry, state.claims)
             evolve(state, entry.event, entry.version, entry.version, entry.at)
-            self._available.append(available_count(state))
+            self._available.append(Supply(state).take([], 100))
             self._held.append({task: claim.fence for task, claim in state.claims.items()})
             self._counts.append(len(self.completed))
         # The newest version that anybody had been told of at a moment, and the last that may have been there.

@@ -21,7 +21,7 @@ from punchlist_schemas.events import Claimed, Deleted, KnownEvent, ListCleared, 
 from punchlist_testing.domain import random_call, tell
 from punchlist_testing.machines import Connection, Machine
 from punchlist_testing.memory_space import Faults, MemorySpace
-from punchlistd.domain.decide.claim import available_count
+from punchlistd.domain.decide.claim import Supply
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import initial_state
 from punchlistd.engine.history import fact_of
@@ -89,7 +89,7 @@ class Posts:
                 for event in step.events:
                     self.events.append((event, step.at))
                     evolve(self.state, event, len(self.events), len(self.events), step.at)
-                    self.available.append(available_count(self.state))
+                    self.available.append(Supply(self.state).take([], 100))
                 if step.side is not None and step.side.key:
                     self.keys.setdefault(step.side.key, []).append(len(self.events))
             self._place = received.place

@@ -13,7 +13,16 @@ from punchlist_schemas import events as e
 from punchlist_schemas import params as p
 from punchlist_schemas.changes import CHANGES, ListApply
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.things import FINISHED, PRIORITIES, STATUSES, Settings, SettingsPatch, Task, is_heading
+from punchlist_schemas.things import (
+    FINISHED,
+    PRIORITIES,
+    STATUSES,
+    Settings,
+    SettingsPatch,
+    Task,
+    is_heading,
+    names_of,
+)
 from punchlistd.domain.commands import Command, Decision, Fact
 from punchlistd.domain.decide import decide, follow_up
 from punchlistd.domain.decide.parents import ended
@@ -173,8 +182,16 @@ def check_invariants(state: State) -> None:
     order = sorted(tasks, key=lambda name: (state.key(name), name))
     assert [task.id for task in state.ordered()] == order
     places = {name: place for place, name in enumerate(order)}
-    first = min(ready, key=lambda task: (-PRIORITIES.index(task.priority), places[task.id]), default=None)
-    assert state.next_ready() == first
+
+    def first(found: list[Task]) -> Task | None:
+        return min(found, key=lambda task: (-PRIORITIES.index(task.priority), places[task.id]), default=None)
+
+    assert state.next_ready() == first(ready)
+    for owner in ("", *{task.owner for task in ready}):
+        reserved = [task for task in ready if task.owner == owner]
+        assert state.reserved_count(owner) == len(reserved)
+        free = [task for task in ready if not task.owner]
+        assert state.next_for(names_of(owner)) == (first(reserved) or first(free))
     for name, task in tasks.items():
         assert task.id == name
         assert task.parent is None or (task.parent in tasks and task.parent != name)

@@ -7,6 +7,7 @@ from punchlist.cli.argument_types import lease, milliseconds, positive, whole
 from punchlist.cli.arguments import TASKS, Argument, Usage, value
 from punchlist.cli.claims import claim, show_claim
 from punchlist.cli.context import Context, ids
+from punchlist.cli.names import resolve
 from punchlist.cli.render import task_lines
 
 _HOLDER = value("-o", "--owner", text="who has claimed it (default: PUNCHLIST_OWNER, else the actor)", metavar="NAME")
@@ -66,16 +67,26 @@ def run_claim(context: Context) -> int:
 def run_release(context: Context) -> int:
     """Give tasks back."""
     for task in ids(context.args.tasks) or ():
-        result = context.change("task.release", task=task, owner=context.owner, fence=context.args.fence)
+        owner = _holder(context, task)
+        result = context.change("task.release", task=task, owner=owner, fence=context.args.fence)
         context.answer(result, task_lines(result["task"], context.style))
     return 0
+
+
+def _holder(context: Context, task: str) -> str:
+    """Return whose claim is meant: of several sessions of a host, the one that has the task."""
+    if not context.args.owner:
+        return context.owner
+    found = resolve(context, context.args.owner)
+    has = context.ask("task.get", task=task)["task"].get("owner") if len(found) > 1 else None
+    return has if has in found else found[0]
 
 
 def run_renew(context: Context) -> int:
     """Let claims last."""
     args = context.args
     for task in ids(args.tasks) or ():
-        members = {"owner": context.owner, "lease_ms": args.lease, "fence": args.fence}
+        members = {"owner": _holder(context, task), "lease_ms": args.lease, "fence": args.fence}
         result = context.change("task.renew", task=task, **members)
         context.answer(result, task_lines(result["task"], context.style))
     return 0

@@ -9,6 +9,7 @@ from punchlist.cli.arguments import Usage, flag, value
 from punchlist.cli.context import Context, one_id
 from punchlist.cli.event_lines import EventFormatter
 from punchlist.cli.events import events, stream
+from punchlist.cli.names import resolve
 
 COMMANDS = {
     "log": Usage(
@@ -26,7 +27,7 @@ COMMANDS = {
         ),
         (
             "punch log -n 20",
-            "punch log --since 10m --actor claude",
+            "punch log --since 10m --actor claude-code",
             "punch log --task 3",
             "punch log --follow --all-conversations",
         ),
@@ -37,11 +38,12 @@ COMMANDS = {
 def run_log(context: Context) -> int:
     """Print the events of a conversation (or of all), and with `--follow` those to come.
 
-    `--actor`, which elsewhere says who does something, keeps what this actor did.
+    `--actor`, which elsewhere says who does something, keeps what this actor did: a name, its beginning or `#3`.
     """
     args = context.args
     story = EventFormatter(context.style, name_conversations=args.all_conversations, versions=True)
-    wanted = _Wanted(args.since or 0, args.actor, one_id(args.task))
+    actors = None if args.actor is None else tuple(resolve(context, args.actor))
+    wanted = _Wanted(args.since or 0, actors, one_id(args.task))
     last: deque[tuple[dict[str, Any], str]] = deque(maxlen=args.limit)
     position = 0
     for event in events(context, everywhere=args.all_conversations):
@@ -64,14 +66,15 @@ class _Wanted(NamedTuple):
     """Which events are shown."""
 
     since: int
-    actor: str | None
+    actors: tuple[str, ...] | None
     task: str | None
 
     def holds(self, recorded: dict[str, Any]) -> bool:
         """Whether this is one of them."""
         event: dict[str, Any] = recorded["event"]
         name = event["task"]["id"] if event["type"] == "TaskAdded" else event.get("task")
-        return recorded["at"] >= self.since and self.actor in (None, recorded["actor"]) and self.task in (None, name)
+        is_theirs = self.actors is None or recorded["actor"] in self.actors
+        return recorded["at"] >= self.since and is_theirs and self.task in (None, name)
 
 
 def _print(context: Context, entries: Iterable[tuple[dict[str, Any], str]]) -> None:

@@ -53,7 +53,7 @@ def run_next(context: Context) -> int:
             context, mine, f"{context.owner} has this in progress; --done completes it and takes the next task"
         )
     elif not takes:
-        explained = context.ask("task.explain")
+        explained = context.ask("task.explain", owner=context.owner)
         if explained["ready"]:
             found = context.ask("task.get", task=explained["next"]["id"])["task"]
             return _show(context, [found], f"punch start {found['id']} takes it, as does punch next --take")

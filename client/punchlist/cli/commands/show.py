@@ -8,6 +8,7 @@ from punchlist.cli.arguments import TASK, Usage, choice, flag, value
 from punchlist.cli.context import Context, one_id
 from punchlist.cli.failure import UsageError
 from punchlist.cli.moments import version_at
+from punchlist.cli.names import resolve
 from punchlist.cli.next_step import next_step
 from punchlist.cli.render import detail_lines, list_lines, progress, shared_note, since, status_line, with_counts
 from punchlist.cli.saved_filters import SORTS, saved
@@ -23,7 +24,7 @@ COMMANDS = {
             choice(
                 "-s", "--status", text="show only tasks with this status; repeatable", choices=STATUSES, action="append"
             ),
-            value("-o", "--owner", text="show only this owner's tasks", metavar="NAME"),
+            value("-o", "--owner", text="show only this owner's tasks: a name, its beginning or #3", metavar="NAME"),
             flag("--ready", text="show only tasks that could be started now"),
             value("--label", text="show only tasks with this label; repeatable", metavar="LABEL", action="append"),
             value("--parent", text="show only the subtasks of this task", metavar="ID"),
@@ -81,7 +82,8 @@ def run_alone(context: Context) -> int:
     note = shared_note(result.get("shared")) or context.find_deletion(result)
     lines = list_lines(context.conversation, tasks, result["counts"], style, note=note, folded=style.terminal)
     return context.answer(
-        result, [*lines, style.paint("dim", next_step(tasks, context.ask("task.explain"), context.owner))]
+        result,
+        [*lines, style.paint("dim", next_step(tasks, context.ask("task.explain", owner=context.owner), context.owner))],
     )
 
 
@@ -90,14 +92,16 @@ def run_list(context: Context) -> int:
     args = context.args
     if args.line:
         raise UsageError("--line goes with -c and --socket alone")
+    owners = None if args.owner is None else resolve(context, args.owner)
     if args.filter is not None:
         for name, given in saved(args.filter).items():
             setattr(args, name, getattr(args, name) or given)
+        owners = owners or args.owner
     at = None if args.at is None else version_at(context, args.at)
     result = context.ask(
         "task.list",
         status=args.status,
-        owner=args.owner,
+        owner=owners,
         ready=args.ready or None,
         label=args.label,
         parent=one_id(args.parent),

@@ -93,7 +93,9 @@ def run_start(context: Context) -> int:
         except LeaseHeld as error:
             code = REFUSED
             way = f"punch queue release {task} --owner {error.owner} gives it back in their name"
-            if not error.data.get("expires_at"):  # it was put back to work in their name, and nobody claimed it
+            if error.data.get("reserved"):
+                way = f"punch assign {task} --nobody frees it for all"
+            elif not error.data.get("expires_at"):  # it was put back to work in their name, and nobody claimed it
                 way = f"punch pause {task} takes it away from {error.owner}; punch start {task} takes it then"
             show_error(error.kind, error.message, way)
         except RequestRefused as error:

@@ -6,7 +6,8 @@ from punchlist.cli.argument_types import when, work
 from punchlist.cli.arguments import TASK, TASKS, YES, Argument, Usage, choice, flag, value
 from punchlist.cli.context import Context, ids, loose_value, one_id
 from punchlist.cli.exit_codes import REFUSED
-from punchlist.cli.failure import UsageError
+from punchlist.cli.failure import UsageError, show_error
+from punchlist.cli.names import resolve_new
 from punchlist.cli.render import detail_lines, task_lines
 from punchlist.text import safe
 from punchlist_schemas.vocabulary import PRIORITIES, STATUSES
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _MEMBERS = (
     value("-d", "--description", text="a longer text"),
     choice("-p", "--priority", text="how urgent it is", choices=PRIORITIES),
-    value("-o", "--owner", text="who works on it", metavar="NAME"),
+    value("-o", "--owner", text="who gets it: a pending task is handed out to its owner alone", metavar="NAME"),
     value("--active-form", text='what to show while it is in progress: "Writing the lexer"'),
     value("--parent", text="make it a subtask of this task", metavar="ID"),
     value("--label", text="give it this label; repeatable", metavar="LABEL", action="append"),
@@ -71,6 +72,18 @@ COMMANDS = {
         ),
         ('punch edit 3 --title "Write the parser" --owner ""', "punch edit 3 --blocked-by 2 --meta pr=117"),
     ),
+    "assign": Usage(
+        (
+            Argument(
+                ("tasks",),
+                'the tasks, then who gets them: a name, a host for any of its sessions, or "#3" for who has task 3',
+                {"metavar": "ID", "nargs": "+"},
+                "name",
+            ),
+            flag("--nobody", text="clear the owner, so that anybody gets them; no name follows the tasks"),
+        ),
+        ("punch assign 3 ann", "punch assign 3 4 claude-code", "punch assign 3-7 --nobody"),
+    ),
     "note": Usage(
         (TASK, Argument(("text",), "the text of the note", {"nargs": "+"})),
         ('punch note 3 "the vendor answers on Monday"',),
@@ -94,6 +107,7 @@ def run_add(context: Context) -> int:
     args = context.args
     if not any(word.strip() for word in args.title):
         raise UsageError(f"{_NO_TITLE}, such as punch add Write the lexer")
+    _resolve_owner(context)
     result = context.change(
         "task.add",
         title=" ".join(args.title),
@@ -118,6 +132,7 @@ def run_add(context: Context) -> int:
 def run_edit(context: Context) -> int:
     """Set or clear members of a task."""
     args = context.args
+    _resolve_owner(context)
     members: dict[str, Any] = {name: getattr(args, name) or None for name in _TEXTS if getattr(args, name) is not None}
     if args.title is not None:
         if not args.title.strip():
@@ -143,6 +158,32 @@ def run_edit(context: Context) -> int:
     head = {"conversation": context.known, "task": one_id(args.task), "actor": context.actor}
     result = context.send("task.edit", {**head, **members}, writes=True)
     return context.answer(result, task_lines(result["task"], context.style))
+
+
+def run_assign(context: Context) -> int:
+    """Reserve each task for one owner, or for nobody."""
+    args = context.args
+    words, name = (args.tasks, "") if args.nobody else (args.tasks[:-1], args.tasks[-1])
+    if not (tasks := ids(words)):
+        raise UsageError("name the tasks and who gets them, such as punch assign 3 ann; or punch assign 3 --nobody")
+    owner = resolve_new(context, name) if name else None
+    head = {"conversation": context.known, "actor": context.actor}
+    code = 0
+    for task in tasks:
+        now = context.ask("task.get", task=task)["task"]
+        if now["status"] == "in_progress":
+            message = f"#{task} is in progress" + (f" with {now['owner']}" if now.get("owner") else "")
+            show_error("illegal_transition", message, f"free it first: punch reopen {task}")
+            code = REFUSED
+            continue
+        result = context.send("task.edit", {**head, "task": task, "owner": owner}, writes=True)
+        context.answer(result, task_lines(result["task"], context.style))
+    return code
+
+
+def _resolve_owner(context: Context) -> None:
+    if context.args.owner:
+        context.args.owner = resolve_new(context, context.args.owner)
 
 
 def run_note(context: Context) -> int:

@@ -11,6 +11,7 @@ from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import UsageError
 from punchlist.cli.moments import version_at
+from punchlist.cli.names import resolve
 from punchlist.text import safe
 
 TYPE_CHECKING = False
@@ -36,13 +37,21 @@ COMMANDS = {
                 metavar="N",
                 type=positive,
             ),
-            value("--of", text="undo this actor's calls instead of your own", metavar="NAME"),
+            value(
+                "--of", text="undo this actor's calls instead of your own: a name, its beginning or #3", metavar="NAME"
+            ),
             flag("--all", text="undo all your calls or, with --of, all of that actor"),
             _PREVIEW,
             _FORCE,
             YES,
         ),
-        ("punch undo", "punch undo 12", "punch undo -n 3 --preview", "punch undo --of claude --all"),
+        (
+            "punch undo",
+            "punch undo 12",
+            "punch undo -n 3 --preview",
+            "punch undo --of claude-code --preview",
+            'punch undo --of "#3"',
+        ),
     ),
     "redo": Usage(
         (
@@ -86,7 +95,8 @@ def run_undo(context: Context) -> int:
     if args.call is not None:
         return _take_back(context, {"call": args.call}, "undo", asks=False)
     count = None if args.all else args.count or 1
-    how = {"of": args.of or context.actor, "count": count, "also": _chats(context) or None}
+    of, *also = resolve(context, args.of) if args.of else (context.actor, *_chats(context))
+    how = {"of": of, "count": count, "also": also[:_THREADS] or None}
     return _take_back(context, how, "undo", asks=count != 1)
 
 
@@ -126,8 +136,8 @@ def _take_back(context: Context, how: dict[str, Any], command: str, *, asks: boo
     lines = _lines(result["undone"], would_head if args.preview else done_head, command)
     if not result["undone"] and "of" in how:
         lines.append(
-            f"  {safe(how['of'])} has no call left to {command}; punch log shows the calls of others, and punch undo "
-            "CALL undoes one"
+            f"  {safe(args.of or how['of'])} has no call left to {command}; punch log shows the calls of others, "
+            "and punch undo CALL undoes one"
         )
     elif result["undone"] and not args.preview:
         lines.append(context.style.paint("dim", f"  to reverse this: {back}"))

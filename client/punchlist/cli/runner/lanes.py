@@ -127,7 +127,7 @@ class Lanes:
 
     async def _why(self) -> str:
         """What keeps the rest, in a few words."""
-        told = await self._conversation.explain()
+        told = await self._conversation.explain(owner=self._plan.owner)
         failed = [reason for reason in told.reasons if reason.kind in ("stopped", "failed")]
         if not failed:
             return " (punch why ID says why)" if not told.ready else ""
@@ -247,7 +247,7 @@ class Lanes:
             task = await work.take(wait_ms=int(wait_s * 1000) if wait_s > 0 else 0)
             if task is not None or not self._plan.keep_going:
                 return task
-        elif not self._plan.keep_going and not (await self._conversation.explain()).ready:
+        elif not self._plan.keep_going and not (await self._conversation.explain(owner=self._plan.owner)).ready:
             return None
         urgent_first = sorted(
             await self._conversation.list(ready=True), key=lambda task: -PRIORITIES.index(task.priority)

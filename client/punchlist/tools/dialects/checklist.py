@@ -174,7 +174,7 @@ def _following(
     """The task that comes next: what the last completion answered or, if nothing was completed, what the list says."""
     if last is not None:
         return item(last.next_task) if last.next_task else None
-    explained: TaskExplainResult = yield desk.calls.explain()
+    explained: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
     following = None if explained.next is None else explained.next.id
     return next((item(task) for task in tasks if task.id == following), None)
 

@@ -20,7 +20,7 @@ from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import SetStatusResult
-from punchlist_schemas.things import Metadata, Task
+from punchlist_schemas.things import Metadata, Task, names_of
 
 Ids = tuple[str, ...]
 TaskId = Annotated[str, Meta(description="The task's ID")]
@@ -209,7 +209,7 @@ def _change(
     before: Task = yield desk.calls.get(args.task_id)
     yield from _edit_edges(desk, args.task_id, edges, done)
     is_cleared = False
-    is_free = before.owner in ("", desk.actor) and not args.owner
+    is_free = before.owner in ("", *names_of(desk.actor)) and not args.owner
     if args.status == "in_progress" and is_free and not desk.is_nameless:
         # Claimed, so that it is this session's to finish, and nobody's once the session is gone.
         yield from claims.begin(desk, before.id)

@@ -199,11 +199,11 @@ def _answer(desk: ToolContext, last: int | None, lines: list[str], data: dict[st
         lines += phrases.current(task, _TITLE)
         data["next"] = {"id": task.id, "title": task.title, "description": clip(task.description, phrases.BRIEF)}
     else:
-        failed: list[Reason] = []
-        if tasks.counts.blocked and tasks.counts.failed:
-            told: TaskExplainResult = yield desk.calls.explain()
-            failed = [reason for reason in told.reasons if reason.kind == "failed"]
-        lines.append(phrases.nothing(tasks.counts, failed, desk.names.get("plan", "")))
+        kept: list[Reason] = []
+        if tasks.counts.ready or (tasks.counts.blocked and tasks.counts.failed):
+            told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
+            kept = [reason for reason in told.reasons if reason.kind in ("stopped", "failed", "reserved")]
+        lines.append(phrases.nothing(tasks.counts, kept, desk.names.get("plan", "")))
     lines.append(f"{tasks.remaining} left, seq {tasks.seq}.")
     others = yield from _others(desk, last)
     return Reply(text="\n".join(lines + others), data={"next": None, **data, "remaining": tasks.remaining})

@@ -25,6 +25,7 @@ from punchlist_schemas.things import (
     SettingsPatch,
     Status,
     Task,
+    names_of,
 )
 
 _TITLE = 80
@@ -122,14 +123,14 @@ def _now(desk: ToolContext, data: dict[str, Any], note: str = "", *, handed: boo
     info: Conversation = yield desk.calls.info()
     running: TaskList = yield desk.calls.list(status="in_progress")
     is_serial = info.settings.execution == "serial"
-    own = [task for task in running if task.owner == desk.actor or (is_serial and not task.owner)]
+    own = [task for task in running if task.owner in names_of(desk.actor) or (is_serial and not task.owner)]
     if handed:
         data["nextTask"] = _handed(own[0]) if own else None
     notes = [note] if note else []
     if is_serial and running and not own:
         notes.append(f"Task {running[0].id} is current, and {clip(one_line(running[0].owner), _NAME)} works on it.")
     elif not own and (info.counts.pending or info.counts.paused):
-        told: TaskExplainResult = yield desk.calls.explain()
+        told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
         notes.append(_idle(desk, info, told))
     return _json(data | ({"note": " ".join(notes)} if notes else {}))
 
@@ -151,6 +152,8 @@ def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str
         return f"Nothing is in progress: task {paused.by} is paused; {resume} {paused.by} goes on with it."
     if told.next is not None:
         return f"Nothing is in progress; {resume} {told.next.id} starts the next task."
+    if (kept := first.get("reserved")) is not None:
+        return f"No task can start: task {kept.by} is reserved for {clip(one_line(kept.owner), _NAME)}."
     failed = first.get("failed")
     cause = f": task {failed.by} has failed. Complete or delete it" if failed is not None else " for others"
     return f"No task can start: {info.counts.pending} wait{cause}."
@@ -209,7 +212,7 @@ def _list(desk: ToolContext, args: Listing) -> Steps:
     if left_out:
         data |= {"omitted": left_out, "hint": more(left_out, args.offset + len(shown), desk.tool("list_tasks"))}
     if not info.counts.in_progress and (info.counts.pending or info.counts.paused):
-        told: TaskExplainResult = yield desk.calls.explain()
+        told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
         data["note"] = _idle(desk, info, told)
     return _json({"tasks": shown, **data})
 

@@ -91,6 +91,7 @@ const REASONS = {
   serial: () => "the list runs one task at a time, and this is in progress:",
   blocker: () => "waits for",
   parent: () => "its parent does not go on:",
+  reserved: (reason) => `it is reserved for @${safe(reason.owner)}:`,
   deferred: (reason) => `not before ${moment(reason.not_before)}:`,
 };
 

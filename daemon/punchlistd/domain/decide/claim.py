@@ -3,16 +3,18 @@
 Leases are a matter of time and live in the engine; here a claim is held until an event ends it.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Claimed, KnownEvent, Released, StatusChanged
-from punchlist_schemas.things import Task
+from punchlist_schemas.things import Task, names_of
 from punchlistd.domain.commands import Command, Decision, EndClaims
 from punchlistd.domain.decide.parents import refused_start as refused_by_children
+from punchlistd.domain.decide.reserving import is_for
 from punchlistd.domain.decide.serial import current, is_serial, is_stopped, refused_start
-from punchlistd.domain.rejections import blocked, deferred, lease_held, lease_lost, task_not_found
+from punchlistd.domain.rejections import blocked, deferred, lease_held, lease_lost, reserved, task_not_found
 from punchlistd.domain.state import HELD, State
 
 NOTHING = Decision()
@@ -21,40 +23,69 @@ NOTHING = Decision()
 def claim(state: State, params: p.TaskClaim, _command: Command) -> Decision | Rejection:
     """task.claim: nothing happens if there is no task to be had."""
     if params.task is None:
-        return Decision(tuple(_claimed(state, task, params) for task in available(state, params.count)))
+        return Decision(tuple(_claimed(state, task, params) for task in available(state, params.count, names(params))))
     task = state.tasks.get(params.task)
     if task is None:
         return task_not_found(params.task, state.next_task)
-    return _refused(state, task, params.owner) or Decision((_claimed(state, task, params),))
+    return _refused(state, task, params) or Decision((_claimed(state, task, params),))
 
 
 def is_decided(state: State, params: p.TaskClaim) -> bool:
     """Whether a claim that names its task would be granted now, or refused for good."""
     task = state.tasks.get(params.task or "")
-    refused = None if task is None else _refused(state, task, params.owner)
+    refused = None if task is None else _refused(state, task, params)
     return refused is None or not may_come(refused)
 
 
-def available_count(state: State) -> int:
-    """How many tasks `available` could give."""
-    if not is_serial(state):
-        return 0 if is_stopped(state) else len(state.ready) + len(_offered(state))
-    if running := current(state):
-        return sum(name not in state.claims for name in running)
-    return 0 if is_stopped(state) else min(len(state.ready), 1)
+class Supply:
+    """How many tasks could be handed out, as one claim after the other takes of them."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._has_all_ready = not is_serial(state) and not is_stopped(state)
+        self._left = Counter(task.owner for task in _current(state)) if is_serial(state) else Counter[str]()
+        if self._has_all_ready:
+            self._left[""] = len(_offered(state))
+        self._known: set[str] = set()
+
+    def take(self, names: Sequence[str], count: int) -> int:
+        """Take at most `count` tasks for a caller of these names; return how many there were."""
+        wanted = count
+        for name in (*names, ""):
+            if self._has_all_ready and name not in self._known:
+                self._known.add(name)
+                self._left[name] += self._state.reserved_count(name)
+            taken = min(wanted, self._left[name])
+            self._left[name] -= taken
+            wanted -= taken
+        return count - wanted
 
 
-def available(state: State, count: int) -> list[Task]:
-    """The tasks to be handed out next: those whose claim ended come first, they are in progress already."""
+def names(params: p.TaskClaim) -> list[str]:
+    """The names whose reserved tasks a claim may get."""
+    return [*names_of(params.owner), *params.also]
+
+
+def available(state: State, count: int, names: Sequence[str]) -> list[Task]:
+    """Return the tasks to be handed out next to a caller of these names.
+
+    Those whose claim ended come first: they are in progress already.
+    """
     if is_serial(state):
-        if running := current(state):
-            return state.first([name for name in running if name not in state.claims], count)
-        return [] if is_stopped(state) else state.first(state.ready, 1)
+        return state.urgent_first(task for task in _current(state) if is_for(task, names))[:count]
     if is_stopped(state):
         return []
     offered = _offered(state)
     tasks = state.first(offered, count) if offered else []
-    return tasks + state.first(state.ready, count - len(tasks)) if len(tasks) < count else tasks
+    return tasks + state.ready_for(names, count - len(tasks)) if len(tasks) < count else tasks
+
+
+def _current(state: State) -> list[Task]:
+    """What a serial list hands out: its task in progress, else the next one, whoever it is reserved for."""
+    if running := current(state):
+        return [state.tasks[name] for name in running if name not in state.claims]
+    following = None if is_stopped(state) else state.next_ready()
+    return [] if following is None else [following]
 
 
 def _offered(state: State) -> list[str]:
@@ -96,15 +127,16 @@ def refused_claim(state: State, task: str, owner: str | None, fence: int | None)
     return None
 
 
-def _refused(state: State, task: Task, owner: str) -> Rejection | None:  # noqa: PLR0911 - one row for each reason
+def _refused(state: State, task: Task, params: p.TaskClaim) -> Rejection | None:  # noqa: PLR0911 - one row for each reason
     held = state.claims.get(task.id)
     if held is not None:
         return lease_held(task, held.owner)
     if (refused := refused_by_children(state, task)) is not None:
         return refused
     if task.status == "in_progress":
-        taken = task.owner not in ("", owner) and not is_serial(state)
-        return lease_held(task, task.owner) if taken else None
+        if is_serial(state):
+            return None if is_for(task, names(params)) else reserved(task)
+        return lease_held(task, task.owner) if task.owner not in ("", params.owner) else None
     if task.status != "pending":
         return _not_pending(task)
     if task.not_before is not None:
@@ -114,7 +146,7 @@ def _refused(state: State, task: Task, owner: str) -> Rejection | None:  # noqa:
     parent = state.tasks.get(task.parent) if task.parent is not None else None
     if parent is not None and parent.status in HELD:
         return blocked(task, [parent])
-    return refused_start(state, task)
+    return refused_start(state, task) or (None if is_for(task, names(params)) else reserved(task))
 
 
 def _not_pending(task: Task) -> Rejection:

@@ -10,6 +10,7 @@ from punchlist_schemas.events import KnownEvent, NoteAdded, StatusChanged
 from punchlist_schemas.things import Status, Task, Waits
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.notes import refused_notes
+from punchlistd.domain.decide.reserving import free
 from punchlistd.domain.decide.status import ends_the_list, needs_yes, refused_status, with_the_list
 from punchlistd.domain.rejections import invalid, task_not_found, version_conflict
 from punchlistd.domain.state import State
@@ -30,7 +31,8 @@ def approve(state: State, params: p.TaskApprove, command: Command) -> Decision |
     if refusal is not None:
         return refusal
     if not params.accept:
-        return Decision((StatusChanged(task.id, task.status, "pending", "", params.text),))
+        event = StatusChanged(task.id, task.status, "pending", "", params.text)
+        return Decision((event, *free(task, event)))
     following = _following(task, params)
     to: Status = "paused" if following else "completed"
     event = StatusChanged(task.id, task.status, to, waits_for=following)

@@ -30,6 +30,7 @@ from punchlistd.domain.decide.add import added_task, additions, distinct, refs_o
 from punchlistd.domain.decide.edit import metadata_patch, too_much_metadata
 from punchlistd.domain.decide.gates import refused_opening
 from punchlistd.domain.decide.notes import refused_notes
+from punchlistd.domain.decide.reserving import free
 from punchlistd.domain.decide.status import status_change
 from punchlistd.domain.dependencies import find_cycle
 from punchlistd.domain.members import EDITABLE, MEMBERS
@@ -246,6 +247,8 @@ def updates(task: Task, asked: p.NewTask, at: int) -> Iterator[KnownEvent]:
     event = status_change(task, asked.status, asked.result_summary or None, asked.fail_reason or None, at)
     if event is not None:
         yield event
+        if not asked.owner:
+            yield from free(task, event)
 
 
 def _relations(state: State, plan: _Plan, item: _Item, task: Task) -> tuple[Sequence[KnownEvent], Sequence[KnownEvent]]:

@@ -14,6 +14,7 @@ from punchlist_schemas.events import (
     TaskWoken,
 )
 from punchlist_schemas.things import Task
+from punchlistd.domain.decide.reserving import free
 from punchlistd.domain.state import State
 
 _STARTERS = (TaskAdded, Deleted, DependencyRemoved, ConversationConfigured, Released, TaskWoken)
@@ -70,7 +71,8 @@ def retries(state: State, events: Iterable[KnownEvent]) -> Iterator[KnownEvent]:
             continue
         task = state.tasks.get(event.task)
         if task is not None and task.status == "failed" and task.attempts < state.settings.max_attempts:
-            yield StatusChanged(task.id, "failed", "pending", fail_reason=task.fail_reason)
+            again = StatusChanged(task.id, "failed", "pending", fail_reason=task.fail_reason)
+            yield from (again, *free(task, again))
 
 
 def surplus(state: State) -> Iterator[KnownEvent]:
@@ -78,7 +80,8 @@ def surplus(state: State) -> Iterator[KnownEvent]:
     if len(state.running) > 1:
         running = sorted(current(state), key=lambda name: (name not in state.claims, state.key(name)))
         for name in running[1:]:
-            yield StatusChanged(name, "in_progress", "pending")
+            back = StatusChanged(name, "in_progress", "pending")
+            yield from (back, *free(state.tasks[name], back))
 
 
 def _starts(event: KnownEvent) -> bool:

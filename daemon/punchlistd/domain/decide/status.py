@@ -4,12 +4,13 @@ from msgspec import UNSET, UnsetType
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import KnownEvent, ListCleared, StatusChanged, TaskEdited
+from punchlist_schemas.events import KnownEvent, ListCleared, StatusChanged
 from punchlist_schemas.things import FINISHED, Gate, Status, Task, Waits
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.claim import refused_claim, spent_ms
 from punchlistd.domain.decide.parents import finished_with
 from punchlistd.domain.decide.parents import refused_status as refused_by_children
+from punchlistd.domain.decide.reserving import free
 from punchlistd.domain.decide.serial import refused_start
 from punchlistd.domain.rejections import blocked, task_not_found
 from punchlistd.domain.state import State
@@ -46,9 +47,7 @@ def set_status(state: State, params: p.TaskSetStatus, command: Command) -> Decis
         return _NOTHING
     if ends_the_list(state, task, event.to):
         return Decision(with_the_list(state, task, event, command.at))
-    # Who tried in vain what is reopened does not have it any more.
-    is_given_back = event.attempts == 0 and task.owner
-    return Decision((event, TaskEdited(task.id, owner="")) if is_given_back else (event,))
+    return Decision((event, *free(task, event)))
 
 
 def refused_status(state: State, task: Task, to: Status, *, force: bool = False) -> Rejection | None:

@@ -65,12 +65,13 @@ class WaitingClaims:
         if not waiting or params.task is not None:
             return False
         known = self._by_write.get(write)
-        ahead = 0
+        supply = claim.Supply(state)
         for waiter in waiting.values():
             if known is not None and waiter is known[1]:
                 break
-            ahead += waiter.params.count if waiter.params.task is None and waiter.write.unwanted is None else 0
-        return ahead >= claim.available_count(state)
+            if waiter.params.task is None and waiter.write.unwanted is None:
+                supply.take(claim.names(waiter.params), waiter.params.count)
+        return not supply.take(claim.names(params), 1)
 
     def waits(self, write: Write, params: TaskClaim) -> bool:
         """Return True if a claim that found nothing is to wait."""
@@ -101,13 +102,12 @@ class WaitingClaims:
         waiting = self._waiting.get(state.conversation)
         if not waiting:
             return
-        left = claim.available_count(state)
+        supply = claim.Supply(state)
         for waiter in list(waiting.values()):
             if waiter.params.task is not None:
                 wanted = claim.is_decided(state, waiter.params)
             else:
-                wanted = left > 0
-                left -= waiter.params.count
+                wanted = supply.take(claim.names(waiter.params), waiter.params.count) > 0
             if wanted and waiter.write.stage is Stage.WAITING:
                 self._requeue(waiter)
 

@@ -169,7 +169,8 @@ local function why(model, row)
   transport.request("task.explain", { conversation = model.name, task = row.id }, function(err, result)
     if err then return complain(err) end
     local lines = vim.tbl_map(function(reason)
-      return ("%s: #%s %s"):format(reason.kind, reason.by, reason.title)
+      local kind = reason.kind == "reserved" and "reserved for " .. reason.owner or reason.kind
+      return ("%s: #%s %s"):format(kind, reason.by, reason.title)
     end, result.reasons or {})
     say(#lines == 0 and ("nothing holds #%s"):format(row.id) or table.concat(vim.tbl_map(text.safe, lines), "; "))
   end)

@@ -11,7 +11,7 @@ from punchlist_schemas.events import Claimed, Released
 from punchlist_schemas.things import SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, replay
 from punchlistd.domain.commands import Decision, EndClaims
-from punchlistd.domain.decide.claim import available, available_count
+from punchlistd.domain.decide.claim import Supply, available
 from punchlistd.domain.decide.serial import current
 from punchlistd.domain.snapshot import dump_state, load_state
 
@@ -144,7 +144,8 @@ def test_what_a_restart_interrupted_stays_in_progress_and_is_handed_out_first(re
     claim(recorder, count=2)
     end(recorder, "2", "restarted")
     assert recorder.state.tasks["2"].status == "in_progress"
-    assert (available_count(recorder.state), [task.id for task in available(recorder.state, 9)]) == (3, ["2", "3", "4"])
+    assert Supply(recorder.state).take([], 9) == 3
+    assert [task.id for task in available(recorder.state, 9, [])] == ["2", "3", "4"]
     assert claim(recorder, "bob") == [("2", 2)]
 
 
@@ -231,7 +232,8 @@ def test_random_claims_never_overlap_and_replay_to_the_live_state(seed: int, exe
                 held[fact.event.task] = fact.seq
             held = {task: fence for task, fence in held.items() if task in recorder.state.claims}
         assert {task: one.fence for task, one in recorder.state.claims.items()} == held
-        assert available_count(recorder.state) == len(available(recorder.state, 1_000))
+        for names in ([], ["bob"], ["alice"]):
+            assert Supply(recorder.state).take(names, 1_000) == len(available(recorder.state, 1_000, names))
         if recorder.state.settings.execution == "serial":
             assert len(current(recorder.state)) <= 1
     check_invariants(recorder.state)

@@ -8,7 +8,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.things import Gate, SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder
-from punchlistd.domain.decide.claim import available, available_count
+from punchlistd.domain.decide.claim import Supply, available
 from punchlistd.domain.explain import explain
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
@@ -122,8 +122,8 @@ def test_a_task_in_progress_that_gets_children_is_not_handed_out_again() -> None
     recorder.add("part", parent="1")
     recorder.do(p.TaskRelease(**C, task="1", owner="ann"))
     assert recorder.state.tasks["1"].status == "in_progress"
-    assert [task.id for task in available(recorder.state, 9)] == ["2"]
-    assert available_count(recorder.state) == 1
+    assert [task.id for task in available(recorder.state, 9, [])] == ["2"]
+    assert Supply(recorder.state).take([], 9) == 1
 
 
 def test_a_serial_list_goes_on_below_a_task_in_progress() -> None:

@@ -185,3 +185,28 @@ async def test_other_calls_of_the_connection_go_on_and_a_serial_list_hands_one_o
     done = await peers[0].result("task.set_status", **C, task="1", status="completed", fence=answers[7]["fence"])
     assert done["next_task"]["id"] == "2"
     assert await got(peers[1]) == "2"
+
+
+async def test_a_claim_waits_past_tasks_of_others(running: Engine, ann: Peer) -> None:
+    eve, bob = await waiting(running, "eve"), await waiting(running, "bob")
+    await add_for(ann, "bob", "1")
+    assert (await got(bob), len(running.claims.waiting)) == ("1", 1), "an earlier claim of another is not in the way"
+    named = await waiting(running, "carol", task="1")
+    await add_for(ann, "bob", "2")
+    assert (await ann.result("task.claim", **C, owner="new"))["task"] is None
+    await ann.result("task.edit", **C, task="2", owner="eve")
+    assert await got(eve) == "2"
+    await ann.result("task.set_status", **C, task="1", status="pending")
+    assert await got(named) == "1"
+
+
+async def add_for(peer: Peer, owner: str, title: str) -> None:
+    await peer.result("task.add", **C, title=title, owner=owner)
+
+
+async def test_a_newcomer_takes_its_own_past_the_line(running: Engine, ann: Peer) -> None:
+    eve = await waiting(running, "eve")
+    await add_for(ann, "bob", "1")
+    assert (await ann.result("task.claim", **C, owner="bob"))["task"]["id"] == "1"
+    await add(ann, "2")
+    assert await got(eve) == "2"

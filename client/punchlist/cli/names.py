@@ -1,0 +1,140 @@
+"""Which agents and people a name means, as people write it.
+
+`ann` and `claude-code/7f3c1a` are exact. `claude-code` is all sessions of this host, `claude-code/7f` the only one with
+this prefix, and `#3` the agent that has task 3. The wire gets exact names.
+"""
+
+import os
+
+from punchlist.cli.person import person
+from punchlist.text import task_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from punchlist.cli.context import Context
+
+    Ask = Callable[[str, dict[str, Any]], dict[str, Any] | None]
+
+RECENT = 5_000
+"""How many of the newest events are read for the names of those who made them."""
+
+_SHOWN = 8
+
+
+class UnknownName(Exception):
+    """No agent or person of the list has this name, or several have; `names` are those there are, the closest first."""
+
+    def __init__(self, message: str, names: "list[str]", *, is_ambiguous: bool = False) -> None:
+        super().__init__(message)
+        self.names = names
+        self.is_ambiguous = is_ambiguous
+
+
+def resolve(context: "Context", given: str) -> "list[str]":
+    """Return the exact names that a text means in the list of this run.
+
+    Raises:
+        UnknownName: It means none, or it can't be told which.
+    """
+    if given.startswith("#"):
+        return [match_task(given, context.ask("task.list", fields=["owner"])["tasks"])]
+    known = [person(os.environ), *find(context.send, context.known)]
+    try:
+        return match(given, known)
+    except UnknownName:
+        from punchlist.cli.events import events
+
+        return match(given, [*known, *(recorded["actor"] for recorded in events(context))])
+
+
+def resolve_new(context: "Context", given: str) -> str:
+    """Return the name that a text means, which may be one that the list has not seen yet.
+
+    Raises:
+        UnknownName: It names a task that has no owner, or the beginning of several names.
+    """
+    from punchlist.cli.failure import UnknownList
+
+    if "#" not in given[:1] and "/" not in given:
+        return given
+    try:
+        return resolve(context, given)[0]
+    except UnknownList:
+        return given
+    except UnknownName as error:
+        if given.startswith("#") or error.is_ambiguous:
+            raise
+        return given
+
+
+def find(ask: "Ask", conversation: str) -> "list[str]":
+    """Return the names in a list: owners of its tasks, those who watch it, and actors of recent events, newest first.
+
+    Args:
+        ask: Makes a call that reads; None: it was not answered.
+        conversation: The list.
+    """
+    listed = ask("task.list", {"conversation": conversation, "fields": ["owner"]}) or {}
+    names = [task.get("owner", "") for task in listed.get("tasks", ())]
+    present = ask("conversation.presence", {"conversation": conversation}) or {}
+    names += [one.get("actor", "") for one in present.get("present", ())]
+    after = max(0, listed.get("seq", 0) - RECENT)
+    events = ask("event.read", {"conversation": conversation, "after": after, "limit": RECENT}) or {}
+    names += [recorded.get("actor", "") for recorded in reversed(events.get("events", ()))]
+    return [name for name in dict.fromkeys(names) if name]
+
+
+def match(given: str, names: "Iterable[str]") -> "list[str]":
+    """Return the names that are meant; several only where they are all of one host's sessions.
+
+    Raises:
+        UnknownName: None is meant, or it can't be told which.
+    """
+    known = list(dict.fromkeys(names))
+    if "/" in given:
+        found = [given] if given in known else [name for name in known if name.startswith(given)]
+        agents = {"/".join(name.split("/")[:2]) for name in found}
+    else:
+        found = [name for name in known if name == given or name.startswith(f"{given}/")]
+        found = found or [name for name in known if name.startswith(given)]
+        agents = {name.split("/")[0] for name in found}
+    if given and len(agents) == 1:
+        return found
+    is_ambiguous = bool(given and found)
+    what = f"several names begin with {given!r}" if is_ambiguous else f"nobody is called {given!r}"
+    names = found if is_ambiguous else _closest(given, known)
+    raise UnknownName(f"{what} in this list", names, is_ambiguous=is_ambiguous)
+
+
+def match_task(given: str, tasks: "Iterable[dict[str, Any]]") -> str:
+    """Return the owner of the task that a text such as `#3` names.
+
+    Raises:
+        UnknownName: Nobody has the task.
+    """
+    by_id = {task["id"]: task.get("owner", "") for task in tasks}
+    if owner := by_id.get(task_id(given), ""):
+        return owner
+    raise UnknownName(f"nobody has task {given}", list(dict.fromkeys(filter(None, by_id.values()))))
+
+
+def advice(error: UnknownName) -> str:
+    """Name those there are."""
+    if not error.names:
+        return "no agent or person has used the list yet"
+    more = f" and {len(error.names) - _SHOWN} more" if len(error.names) > _SHOWN else ""
+    return f"there are: {', '.join(error.names[:_SHOWN])}{more}"
+
+
+def _closest(given: str, names: "list[str]") -> "list[str]":
+    from difflib import SequenceMatcher
+
+    def likeness(name: str) -> float:
+        return max(
+            SequenceMatcher(None, given.casefold(), part.casefold()).ratio() for part in (name, *name.split("/"))
+        )
+
+    return sorted(names, key=likeness, reverse=True)

@@ -1,0 +1,20 @@
+"""Who a pending task is reserved for: the owner that a caller has set, never the one who worked on it before."""
+
+from collections.abc import Sequence
+
+from punchlist_schemas.events import KnownEvent, StatusChanged, TaskEdited
+from punchlist_schemas.things import Task
+
+
+def is_for(task: Task, names: Sequence[str]) -> bool:
+    """Whether a task may be handed out to a caller of these names, as far as its owner goes."""
+    return not task.owner or task.owner in names
+
+
+def free(task: Task, change: StatusChanged) -> tuple[KnownEvent, ...]:
+    """Return the edit that clears the owner of a task which becomes pending after work on it.
+
+    The owner of a paused task that was never begun is the one it was reserved for before, and stays.
+    """
+    is_released = task.status in ("in_progress", "completed", "failed") or (task.status == "paused" and task.attempts)
+    return (TaskEdited(task.id, owner=""),) if task.owner and change.to == "pending" and is_released else ()
