@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Generator, Iterable
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from punchlist_schemas.events import (
     AddedTask,
@@ -48,6 +49,9 @@ class Undoing:
     is not taken away. `returned` tells at which version each task (id and time of creation) last came back: one that
     went again after that is not brought back by an older change. `complete` goes false when a part of a call is not
     taken back: such a call does not count as undone, so that a later undo can come back to it.
+
+    `resumed` are the tasks that came back in progress or completed, as they were then: what has changed around them
+    since may forbid it.
     """
 
     def __init__(
@@ -61,6 +65,22 @@ class Undoing:
         self.lines: list[str] = []
         self.skipped: list[tuple[str, int, str]] = []
         self.complete = True
+        self.resumed: dict[str, Task] = {}
+        self._begin = 0
+        self._resumed_in_call: set[str] = set()
+
+    def begin_call(self) -> None:
+        """Take back the next call."""
+        self.complete = True
+        self._begin, self._resumed_in_call = len(self.events), set()
+
+    def end_call(self) -> None:
+        """Keep, of each task that came back, the blockers that it had before the call: some come back behind it."""
+        edges = {(one.task, one.blocker) for one in self.events[self._begin :] if isinstance(one, DependencyAdded)}
+        for name in self._resumed_in_call & self.state.tasks.keys():
+            then, now = self.resumed[name], self.state.tasks[name].open_blockers
+            known = tuple(other for other in now if other in then.open_blockers or (name, other) in edges)
+            self.resumed[name] = replace(then, open_blockers=known)
 
     def apply(self, event: KnownEvent) -> None:
         """Let an event happen."""
@@ -81,6 +101,13 @@ class Undoing:
     def leave(self) -> None:
         """Something is already as it was before the change, by whatever means: nothing to tell."""
         self.complete = False
+
+    def resume(self, then: Task, claim: Claim | None) -> None:
+        """Record that a task is again as it was, and give it back to the owner of its claim."""
+        if then.status in ("in_progress", "completed"):
+            self.resumed[then.id] = then
+            self._resumed_in_call.add(then.id)
+        self.hand_back(then.id, claim)
 
     def hand_back(self, task: str, claim: Claim | None) -> None:
         """Give a task that came back in progress to whoever had claimed it, for as long as the claim was made for.
@@ -155,7 +182,7 @@ def _edited(run: Undoing, change: Change) -> None:
             continue
         if present == old:
             run.leave()
-        elif present == new and (member != "parent" or _may_be_parent(run.state, now, old)):
+        elif present == new and _may_be(run.state, now, member, old):
             changes[member] = old
         else:
             missed.append(member)
@@ -166,8 +193,18 @@ def _edited(run: Undoing, change: Change) -> None:
     if changes:
         run.apply(TaskEdited(now.id, **changes))
         run.note(f"{name_of(now)}: {', '.join(changes)} put back")
+        if "owner" in changes:  # a revert takes the owner first, and its undo gives it back last
+            run.hand_back(now.id, change.claim)
     if missed:
         run.skip(change, f"{', '.join(missed)} changed since")
+
+
+def _may_be(state: State, task: Task, member: str, old: Any) -> bool:
+    """Whether a member can have its old value: a claim that was made since keeps its owner, and no parent is a circle."""
+    if member == "owner":
+        held = state.claims.get(task.id)
+        return held is None or held.owner == old
+    return member != "parent" or _may_be_parent(state, task, old)
 
 
 def _may_be_parent(state: State, task: Task, parent: str | None) -> bool:
@@ -270,7 +307,7 @@ def _released(run: Undoing, change: Change) -> None:
         if now.status != before.status:
             run.apply(StatusChanged(now.id, now.status, before.status, attempts=before.attempts))
         run.apply(TaskEdited(now.id, owner=before.owner))
-        run.hand_back(now.id, change.claim)
+        run.resume(before, change.claim)
         run.note(f"{name_of(now)}: {event.owner} has it again")
 
 
@@ -297,7 +334,7 @@ def _status(run: Undoing, change: Change) -> None:
                 before.spent_ms - now.spent_ms if before.spent_ms != after.spent_ms else 0,
             )
         )
-        run.hand_back(now.id, change.claim)
+        run.resume(before, change.claim)
         message = "summary and reason put back" if now.status == before.status else f"{now.status} → {before.status}"
         run.note(f"{name_of(now)}: {message}")
 
@@ -352,7 +389,7 @@ def _deleted(run: Undoing, change: Change) -> None:
         for dependent in task.blocks:
             _tie(run, dependent, task.id)
         _adopt(run, taken, task.parent)
-        run.hand_back(task.id, taken.claim)
+        run.resume(task, taken.claim)
         run.note(f"restored {name_of(task)}")
 
 
@@ -367,7 +404,7 @@ def _cleared(run: Undoing, change: Change) -> Generator[None]:
             if dependent in back and taken.task.id not in run.state.tasks[dependent].blocked_by:
                 run.apply(DependencyAdded(dependent, taken.task.id))
         _adopt(run, taken, None)
-        run.hand_back(taken.task.id, taken.claim)
+        run.resume(taken.task, taken.claim)
         yield
     if back:
         run.note(f"restored {len(back)} cleared task{'s' if len(back) != 1 else ''}")

@@ -89,15 +89,18 @@ def refused_claim(state: State, task: str, owner: str | None, fence: int | None)
     return None
 
 
-def _refused(state: State, task: Task, owner: str) -> Rejection | None:  # noqa: PLR0911 - one row for each reason
+def _refused(state: State, task: Task, owner: str) -> Rejection | None:
     held = state.claims.get(task.id)
     if held is not None:
         return lease_held(task, held.owner)
     if task.status == "in_progress":
         taken = task.owner not in ("", owner) and not is_serial(state)
         return lease_held(task, task.owner) if taken else None
-    if task.status != "pending":
-        return _not_pending(task)
+    return _not_pending(task) if task.status != "pending" else refused_work(state, task)
+
+
+def refused_work(state: State, task: Task) -> Rejection | None:
+    """Why no owner can have a task now, whatever its status."""
     if task.not_before is not None:
         return deferred(task)
     if task.open_blockers:
