@@ -40,6 +40,10 @@ SKIPPED = "skipped"
 """Begins a line that tells what stays as it is."""
 
 
+_SHOWN = 80
+"""How many characters of a text that is lost are shown."""
+
+
 class Undoing:
     """A run of changes being taken back, newest first. `events` and `lines` are what has come of it.
 
@@ -68,14 +72,20 @@ class Undoing:
         self.resumed: dict[str, Task] = {}
         self._begin = 0
         self._resumed_in_call: set[str] = set()
+        self._freed: dict[str, Claim] = {}
 
     def begin_call(self) -> None:
         """Take back the next call."""
         self.complete = True
-        self._begin, self._resumed_in_call = len(self.events), set()
+        self._begin, self._resumed_in_call, self._freed = len(self.events), set(), {}
 
     def end_call(self) -> None:
-        """Keep, of each task that came back, the blockers that it had before the call: some come back behind it."""
+        """Release claims that `free` left, and keep the blockers that each task had before the call."""
+        for name, held in self._freed.items():
+            if self.state.claims.get(name) is held:
+                self.apply(Released(task=name, owner=held.owner, reason="released", to="in_progress"))
+                self.apply(TaskEdited(name, owner=held.owner))
+                self.note(f"{name_of(self.state.tasks[name])}: given back by {held.owner}")
         edges = {(one.task, one.blocker) for one in self.events[self._begin :] if isinstance(one, DependencyAdded)}
         for name in self._resumed_in_call & self.state.tasks.keys():
             then, now = self.resumed[name], self.state.tasks[name].open_blockers
@@ -108,6 +118,10 @@ class Undoing:
             self.resumed[then.id] = then
             self._resumed_in_call.add(then.id)
         self.hand_back(then.id, claim)
+
+    def free(self, task: str, held: Claim) -> None:
+        """Release a claim at the end of the call, unless an older change of it ends the claim: then that is enough."""
+        self._freed[task] = held
 
     def hand_back(self, task: str, claim: Claim | None) -> None:
         """Give a task that came back in progress to whoever had claimed it, for as long as the claim was made for.
@@ -287,6 +301,9 @@ def _claimed(run: Undoing, change: Change) -> None:
         else:
             run.skip(change, "it went on since")
         return
+    if (before.status, before.owner) == ("in_progress", event.owner):
+        run.free(now.id, held)
+        return
     run.apply(Released(task=now.id, owner=event.owner, reason="released", to=before.status, attempts=before.attempts))
     if before.owner:
         run.apply(TaskEdited(now.id, owner=before.owner))
@@ -304,10 +321,14 @@ def _released(run: Undoing, change: Change) -> None:
     elif (now.status, now.owner) != (event.to, ""):
         run.skip(change, "it went on since")
     else:
-        if now.status != before.status:
-            run.apply(StatusChanged(now.id, now.status, before.status, attempts=before.attempts))
-        run.apply(TaskEdited(now.id, owner=before.owner))
-        run.resume(before, change.claim)
+        claim = change.claim
+        if claim is not None and before.status == "in_progress" and claim.owner == before.owner:
+            run.apply(Claimed(now.id, claim.owner, claim.lease_ms, before.attempts, keep=True))
+        else:
+            if now.status != before.status:
+                run.apply(StatusChanged(now.id, now.status, before.status, attempts=before.attempts))
+            run.apply(TaskEdited(now.id, owner=before.owner))
+        run.resume(before, claim)
         run.note(f"{name_of(now)}: {event.owner} has it again")
 
 
@@ -335,8 +356,24 @@ def _status(run: Undoing, change: Change) -> None:
             )
         )
         run.resume(before, change.claim)
-        message = "summary and reason put back" if now.status == before.status else f"{now.status} → {before.status}"
-        run.note(f"{name_of(now)}: {message}")
+        message = f"{now.status} → {before.status}{_loss(before, now)}"
+        run.note(f"{name_of(now)}: {'summary and reason put back' if now.status == before.status else message}")
+
+
+def _loss(before: Task, now: Task) -> str:
+    """What people would miss of a task as it is `now`: its result, the reason why it failed, a minute of work or more."""
+    lost = [
+        f"{name} {text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'!r}"
+        for name, text, old in (
+            ("its result", now.result_summary, before.result_summary),
+            ("its reason", now.fail_reason, before.fail_reason),
+        )
+        if text and text != old
+    ]
+    minutes = (now.spent_ms - before.spent_ms) // 60_000
+    if minutes > 0:
+        lost.append(f"{minutes // 60} h {minutes % 60} min of work" if minutes >= 60 else f"{minutes} min of work")
+    return f"; lost: {', '.join(lost)}" if lost else ""
 
 
 def _standing(task: Task) -> tuple[object, ...]:

@@ -98,6 +98,43 @@ def test_a_revert_ends_another_owners_claim(recorder: Recorder) -> None:
     assert (recorder.state.tasks["1"].owner, recorder.state.claims["1"].owner) == ("bot", "bot")
 
 
+def test_an_undone_completion_names_its_losses(recorder: Recorder) -> None:
+    recorder.add("A")
+    recorder.call(claim("1"), "bot")
+    recorder.at += 2 * 3_600_000
+    recorder.call(status("1", "completed", result_summary="tests pass"), "bot")
+    done = recorder.do(undo(of="bot", preview=True), "ann")
+    assert done.lines == ('#1 "A": completed → in_progress; lost: its result \'tests pass\', 2 h 0 min of work',)
+
+
+def test_an_undone_change_stands_in_no_ones_way(recorder: Recorder) -> None:
+    recorder.call(p.TaskAdd(**C, title="A"), "ann")
+    recorder.call(p.TaskEdit(**C, task="1", title="B"), "ann")
+    recorder.do(undo(), "ann")
+    preview = recorder.do(undo(preview=True), "ann")
+    assert recorder.do(undo(of=None, call=preview.touches[0]), "ann").lines == ('removed #1 "A"',)
+
+
+def test_a_later_change_of_ones_own_refuses_an_older_call(recorder: Recorder) -> None:
+    recorder.call(p.TaskAdd(**C, title="A"), "ann")
+    recorder.call(p.TaskEdit(**C, task="1", title="B"), "ann")
+    recorder.do(undo(), "ann")
+    recorder.do(undo(redo=True), "ann")
+    refused = recorder.call(undo(of=None, call=1), "ann")
+    assert isinstance(refused, Rejection)
+    assert refused.data["newer"] == recorder.state.version, "the redo made the edit again"
+
+
+def test_a_redo_is_one_event_for_a_task(recorder: Recorder) -> None:
+    recorder.add("A")
+    recorder.call(claim("1"), "ann")
+    recorder.do(undo(), "ann")
+    assert [type(event).__name__ for event in recorder.do(undo(redo=True), "ann").events] == ["Claimed"]
+    recorder.call(status("1", "completed"), "ann")
+    recorder.do(undo(), "ann")
+    assert [type(event).__name__ for event in recorder.do(undo(redo=True), "ann").events] == ["StatusChanged"]
+
+
 def any_call(random: Random, state: State) -> p.Mutation:
     ids = list(state.tasks) or ["1"]
     task, other = random.choice(ids), random.choice(ids)
