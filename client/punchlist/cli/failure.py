@@ -44,7 +44,9 @@ def _blocked(data: "Facts") -> str:
 
 def _undo_conflict(data: "Facts") -> str:
     first = f"punch undo {data['newer']} undoes that first; " if data.get("newer") else ""
-    return f"{first}--force undoes what still can be undone and leaves the rest"
+    before = int(data.get("call") or 1) - 1
+    all_of_it = f"; punch revert --at {before} undoes that call and everything after it" if before else ""
+    return f"{first}--force undoes what still can be undone and leaves the rest{all_of_it}"
 
 
 def _nearest(data: "Facts") -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Generator, Iterable
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from punchlist_schemas.events import (
     AddedTask,
@@ -39,6 +40,10 @@ SKIPPED = "skipped"
 """Begins a line that tells what stays as it is."""
 
 
+_SHOWN = 80
+"""How many characters of a text that is lost are shown."""
+
+
 class Undoing:
     """A run of changes being taken back, newest first. `events` and `lines` are what has come of it.
 
@@ -48,6 +53,9 @@ class Undoing:
     is not taken away. `returned` tells at which version each task (id and time of creation) last came back: one that
     went again after that is not brought back by an older change. `complete` goes false when a part of a call is not
     taken back: such a call does not count as undone, so that a later undo can come back to it.
+
+    `resumed` are the tasks that came back in progress or completed, as they were then: what has changed around them
+    since may forbid it.
     """
 
     def __init__(
@@ -61,6 +69,32 @@ class Undoing:
         self.lines: list[str] = []
         self.skipped: list[tuple[str, int, str]] = []
         self.complete = True
+        self.resumed: dict[str, Task] = {}
+        self._begin = 0
+        self._resumed_in_call: set[str] = set()
+        self._freed: dict[str, Claim] = {}
+
+    def begin_call(self) -> None:
+        """Take back the next call."""
+        self.complete = True
+        self._begin, self._resumed_in_call, self._freed = len(self.events), set(), {}
+
+    def end_call(self) -> None:
+        """Release claims that `free` left, and keep the blockers that each task had before the call."""
+        for name, held in self._freed.items():
+            if self.state.claims.get(name) is held:
+                self.apply(Released(task=name, owner=held.owner, reason="released", to="in_progress"))
+                self.apply(TaskEdited(name, owner=held.owner))
+                self.note(f"{name_of(self.state.tasks[name])}: given back by {held.owner}")
+        events = self.events[self._begin :]
+        edges = {(one.task, one.blocker) for one in events if isinstance(one, DependencyAdded)}
+        reopened = {one.task for one in events if isinstance(one, StatusChanged) and one.from_ == "completed"}
+        for name in self._resumed_in_call & self.state.tasks.keys():
+            then, now = self.resumed[name], self.state.tasks[name].open_blockers
+            known = tuple(
+                other for other in now if other in then.open_blockers or other in reopened or (name, other) in edges
+            )
+            self.resumed[name] = replace(then, open_blockers=known)
 
     def apply(self, event: KnownEvent) -> None:
         """Let an event happen."""
@@ -81,6 +115,17 @@ class Undoing:
     def leave(self) -> None:
         """Something is already as it was before the change, by whatever means: nothing to tell."""
         self.complete = False
+
+    def resume(self, then: Task, claim: Claim | None) -> None:
+        """Record that a task is again as it was, and give it back to the owner of its claim."""
+        if then.status in ("in_progress", "completed"):
+            self.resumed[then.id] = then
+            self._resumed_in_call.add(then.id)
+        self.hand_back(then.id, claim)
+
+    def free(self, task: str, held: Claim) -> None:
+        """Release a claim at the end of the call, unless an older change of it ends the claim: then that is enough."""
+        self._freed[task] = held
 
     def hand_back(self, task: str, claim: Claim | None) -> None:
         """Give a task that came back in progress to whoever had claimed it, for as long as the claim was made for.
@@ -155,7 +200,7 @@ def _edited(run: Undoing, change: Change) -> None:
             continue
         if present == old:
             run.leave()
-        elif present == new and (member != "parent" or _may_be_parent(run.state, now, old)):
+        elif present == new and _may_be(run.state, now, member, old):
             changes[member] = old
         else:
             missed.append(member)
@@ -166,8 +211,18 @@ def _edited(run: Undoing, change: Change) -> None:
     if changes:
         run.apply(TaskEdited(now.id, **changes))
         run.note(f"{name_of(now)}: {', '.join(changes)} put back")
+        if "owner" in changes:  # a revert takes the owner first, and its undo gives it back last
+            run.hand_back(now.id, change.claim)
     if missed:
         run.skip(change, f"{', '.join(missed)} changed since")
+
+
+def _may_be(state: State, task: Task, member: str, old: Any) -> bool:
+    """Whether a member can have its old value: a claim that was made since keeps its owner, and no parent is a circle."""
+    if member == "owner":
+        held = state.claims.get(task.id)
+        return held is None or held.owner == old
+    return member != "parent" or _may_be_parent(state, task, old)
 
 
 def _may_be_parent(state: State, task: Task, parent: str | None) -> bool:
@@ -250,6 +305,9 @@ def _claimed(run: Undoing, change: Change) -> None:
         else:
             run.skip(change, "it went on since")
         return
+    if (before.status, before.owner) == ("in_progress", event.owner):
+        run.free(now.id, held)
+        return
     run.apply(Released(task=now.id, owner=event.owner, reason="released", to=before.status, attempts=before.attempts))
     if before.owner:
         run.apply(TaskEdited(now.id, owner=before.owner))
@@ -267,10 +325,14 @@ def _released(run: Undoing, change: Change) -> None:
     elif (now.status, now.owner) != (event.to, ""):
         run.skip(change, "it went on since")
     else:
-        if now.status != before.status:
-            run.apply(StatusChanged(now.id, now.status, before.status, attempts=before.attempts))
-        run.apply(TaskEdited(now.id, owner=before.owner))
-        run.hand_back(now.id, change.claim)
+        claim = change.claim
+        if claim is not None and before.status == "in_progress" and claim.owner == before.owner:
+            run.apply(Claimed(now.id, claim.owner, claim.lease_ms, before.attempts, keep=True))
+        else:
+            if now.status != before.status:
+                run.apply(StatusChanged(now.id, now.status, before.status, attempts=before.attempts))
+            run.apply(TaskEdited(now.id, owner=before.owner))
+        run.resume(before, claim)
         run.note(f"{name_of(now)}: {event.owner} has it again")
 
 
@@ -297,9 +359,25 @@ def _status(run: Undoing, change: Change) -> None:
                 before.spent_ms - now.spent_ms if before.spent_ms != after.spent_ms else 0,
             )
         )
-        run.hand_back(now.id, change.claim)
-        message = "summary and reason put back" if now.status == before.status else f"{now.status} → {before.status}"
-        run.note(f"{name_of(now)}: {message}")
+        run.resume(before, change.claim)
+        message = f"{now.status} → {before.status}{_loss(before, now)}"
+        run.note(f"{name_of(now)}: {'summary and reason put back' if now.status == before.status else message}")
+
+
+def _loss(before: Task, now: Task) -> str:
+    """What people would miss of a task as it is `now`: its result, the reason why it failed, a minute of work or more."""
+    lost = [
+        f"{name} {text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'!r}"
+        for name, text, old in (
+            ("its result", now.result_summary, before.result_summary),
+            ("its reason", now.fail_reason, before.fail_reason),
+        )
+        if text and text != old
+    ]
+    minutes = (now.spent_ms - before.spent_ms) // 60_000
+    if minutes > 0:
+        lost.append(f"{minutes // 60} h {minutes % 60} min of work" if minutes >= 60 else f"{minutes} min of work")
+    return f"; lost: {', '.join(lost)}" if lost else ""
 
 
 def _standing(task: Task) -> tuple[object, ...]:
@@ -352,7 +430,7 @@ def _deleted(run: Undoing, change: Change) -> None:
         for dependent in task.blocks:
             _tie(run, dependent, task.id)
         _adopt(run, taken, task.parent)
-        run.hand_back(task.id, taken.claim)
+        run.resume(task, taken.claim)
         run.note(f"restored {name_of(task)}")
 
 
@@ -367,7 +445,7 @@ def _cleared(run: Undoing, change: Change) -> Generator[None]:
             if dependent in back and taken.task.id not in run.state.tasks[dependent].blocked_by:
                 run.apply(DependencyAdded(dependent, taken.task.id))
         _adopt(run, taken, None)
-        run.hand_back(taken.task.id, taken.claim)
+        run.resume(taken.task, taken.claim)
         yield
     if back:
         run.note(f"restored {len(back)} cleared task{'s' if len(back) != 1 else ''}")

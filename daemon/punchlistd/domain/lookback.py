@@ -102,6 +102,7 @@ class Lookback:
         self._actor = ""
         self._is_undo = False
         self._is_redo = False
+        self._is_cancelled = False
 
     def follow(self, fact: Fact, *, begins: bool, undoes: tuple[int, ...] = ()) -> None:
         """Take in the next event.
@@ -134,6 +135,8 @@ class Lookback:
         self._first, self._actor = fact.version, fact.actor
         self._is_undo = bool(undoes) and min(undoes) >= 0
         self._is_redo = bool(undoes) and not self._is_undo
+        # Together with the newer calls that it took back, an undo changed nothing that an older call could miss.
+        self._is_cancelled = self._is_undo and self._aim.call is not None and min(undoes) > self._aim.call
         for version in map(abs, undoes):
             self.undone.add(version)
             if self._aim.call is None:
@@ -156,6 +159,8 @@ class Lookback:
 
     def _note_touch(self, version: int, event: AnyEvent) -> None:
         aim, touch = self._aim, Touch(version, self._first, self._actor)
+        if self._is_cancelled:
+            return
         is_others = not self._is_aims() and not self._is_undo
         if is_others or aim.call is not None or (aim.redo and not (self._is_redo and self._is_aims())):
             self._touches.setdefault(named(event), []).append(touch)

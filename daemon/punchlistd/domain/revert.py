@@ -11,6 +11,7 @@ from punchlist_schemas.events import (
     DependencyRemoved,
     NoteAdded,
     NoteRemoved,
+    Released,
     StatusChanged,
     TaskAdded,
     TaskEdited,
@@ -19,7 +20,7 @@ from punchlist_schemas.events import (
 from punchlist_schemas.things import Task
 from punchlistd.domain.inverse import Undoing, name_of, place_of
 from punchlistd.domain.members import EDITABLE, RESTORABLE
-from punchlistd.domain.state import State
+from punchlistd.domain.state import Claim, State
 
 
 def revert(run: Undoing, then: State) -> Generator[None]:
@@ -39,10 +40,11 @@ def revert(run: Undoing, then: State) -> Generator[None]:
         yield
     came_back = {task.id for task in back}
     for task in then.ordered():
+        _release(run, task.id, then.claims.get(task.id))
         changed = _edit(run, task)
         changed += _relate(run, task)
         changed += _place(run, then, task)
-        run.hand_back(task.id, then.claims.get(task.id))
+        run.resume(task, then.claims.get(task.id))
         if changed and task.id not in came_back:
             run.note(f"{name_of(task)}: {', '.join(changed)} put back")
         yield
@@ -51,6 +53,13 @@ def revert(run: Undoing, then: State) -> Generator[None]:
 
 def _is_same(then: Task | None, now: Task) -> bool:
     return then is not None and then.created_at == now.created_at
+
+
+def _release(run: Undoing, task: str, then: Claim | None) -> None:
+    """End a claim that another owner has now: the task would keep it under the owner of then."""
+    held = run.state.claims.get(task)
+    if held is not None and (then is None or then.owner != held.owner):
+        run.apply(Released(task=task, owner=held.owner, reason="released"))
 
 
 def _edit(run: Undoing, then: Task) -> list[str]:

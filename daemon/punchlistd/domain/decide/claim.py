@@ -127,7 +127,7 @@ def refused_claim(state: State, task: str, owner: str | None, fence: int | None)
     return None
 
 
-def _refused(state: State, task: Task, params: p.TaskClaim) -> Rejection | None:  # noqa: PLR0911 - one row for each reason
+def _refused(state: State, task: Task, params: p.TaskClaim) -> Rejection | None:
     held = state.claims.get(task.id)
     if held is not None:
         return lease_held(task, held.owner)
@@ -139,6 +139,11 @@ def _refused(state: State, task: Task, params: p.TaskClaim) -> Rejection | None:
         return lease_held(task, task.owner) if task.owner not in ("", params.owner) else None
     if task.status != "pending":
         return _not_pending(task)
+    return refused_work(state, task) or (None if is_for(task, names(params)) else reserved(task))
+
+
+def refused_work(state: State, task: Task) -> Rejection | None:
+    """Why no owner can have a task now, whatever its status."""
     if task.not_before is not None:
         return deferred(task)
     if task.open_blockers:
@@ -146,7 +151,7 @@ def _refused(state: State, task: Task, params: p.TaskClaim) -> Rejection | None:
     parent = state.tasks.get(task.parent) if task.parent is not None else None
     if parent is not None and parent.status in HELD:
         return blocked(task, [parent])
-    return refused_start(state, task) or (None if is_for(task, names(params)) else reserved(task))
+    return refused_start(state, task)
 
 
 def _not_pending(task: Task) -> Rejection:

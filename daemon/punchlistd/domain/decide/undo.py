@@ -1,15 +1,17 @@
 """Undo: calls are taken back by new events; nothing is erased."""
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence, Set
 
 import msgspec
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import ConversationConfigured, StatusChanged, TaskAdded
+from punchlist_schemas.events import ConversationConfigured, Released, StatusChanged, TaskAdded
 from punchlist_schemas.things import Task
 from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.inverse import SKIPPED, Undoing, is_undoable, take_back
+from punchlistd.domain.decide.claim import refused_work
+from punchlistd.domain.decide.status import status_change
+from punchlistd.domain.inverse import SKIPPED, Undoing, is_undoable, name_of, take_back
 from punchlistd.domain.lookback import Lookback, Touch, aim
 from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.revert import revert
@@ -54,6 +56,7 @@ def take_back_calls(  # noqa: C901, PLR0911, PLR0912 - the calls in turn, and ev
     if params.to_version is not None:
         if past.then is not None:
             yield from revert(run, past.then)
+            yield from _settle(run, past.state)
         return _decision(run, params, (), (), params.to_version)
     last_clear, count = past.last_clear, wanted(params)
     taken: list[int] = []
@@ -64,13 +67,14 @@ def take_back_calls(  # noqa: C901, PLR0911, PLR0912 - the calls in turn, and ev
         if params.whole and (conflict := _conflict(past, first, changes)) is not None:
             return conflict
         message = len(run.lines)
-        run.complete = True
+        run.begin_call()
         for change in reversed(changes):
             if change.version > last_clear or isinstance(change.event, ConversationConfigured):
                 yield from take_back(run, change)
             elif is_undoable(change.event, claims=True):
                 run.skip(change, "the list was cleared since")
             yield
+        run.end_call()
         if params.whole and run.skipped:
             return _skipped(past, first, run)
         if params.whole and len(run.lines) == message and (conflict := _overtaken(past, first, changes)) is not None:
@@ -81,10 +85,69 @@ def take_back_calls(  # noqa: C901, PLR0911, PLR0912 - the calls in turn, and ev
                 finished.append(-first if first in past.undos else first)
     if len(taken) != count and past.is_cut and params.call is None:
         return None
+    yield from _settle(run, past.state)
     if len(taken) != count and _is_as_it_was(past.state, run):  # all is undone but what only adds up to nothing
         return Decision(lines=tuple(line for line in run.lines if line.startswith(SKIPPED)))
     is_redo = any(first in past.undos for first in taken)
     return _decision(run, params, tuple(finished) or (() if is_redo else NO_CALL), tuple(taken), None)
+
+
+def _settle(run: Undoing, was: State) -> Generator[None]:
+    """Keep what came back within the rules for calls: the list may have changed around it since.
+
+    A task stays completed if no gate was set since. It stays in progress if no new blocker, no running task of a serial
+    list and, where it is claimed, no paused parent and no new date forbid it. Earlier tasks of the list go first.
+    """
+    state = run.state
+    came_back = [(state.tasks[name], then) for name, then in run.resumed.items() if name in state.tasks]
+    for task, then in came_back:
+        if task.status == then.status == "completed" and task.gate not in (None, then.gate):
+            reopened = msgspec.structs.replace(task, status="pending")
+            event = status_change(reopened, "completed", None, None, run.at)
+            assert event is not None, "its gate asks for a check or a yes"
+            run.apply(msgspec.structs.replace(event, from_="completed", result_summary=task.result_summary))
+            run.note(f"{name_of(task)}: paused, since its gate was set after it was completed")
+        yield
+    skipped = {task for task, _, _ in run.skipped}
+    running = [(task.id, then) for task, then in came_back if task.status == then.status == "in_progress"]
+    for name, then in sorted(running, key=lambda one: state.key(one[0]), reverse=True):
+        refusal = None if name in was.running else _refused_return(state, state.tasks[name], then, skipped)
+        if refusal is not None:
+            _put_back(run, state.tasks[name], refusal)
+        yield
+
+
+def _refused_return(state: State, task: Task, then: Task, skipped: Set[str]) -> Rejection | None:
+    """Why a task can't be in progress again as it was `then`.
+
+    What blocked it at that time doesn't count, unless that is among the tasks that the undo skipped.
+    """
+    is_claimed, known = task.id in state.claims, set(then.open_blockers) - skipped
+    since = msgspec.structs.replace(
+        task,
+        open_blockers=tuple(other for other in task.open_blockers if other not in known),
+        not_before=task.not_before if is_claimed and task.not_before != then.not_before else None,
+        parent=task.parent if is_claimed else None,
+    )
+    return refused_work(state, since)
+
+
+def _put_back(run: Undoing, task: Task, refusal: Rejection) -> None:
+    """Make a task pending that came back in progress and can't be."""
+    claim = run.state.claims.get(task.id)
+    if claim is not None:
+        run.apply(Released(task=task.id, owner=claim.owner, reason="released"))
+    else:
+        run.apply(StatusChanged(task.id, "in_progress", "pending"))
+    run.note(f"{name_of(task)}: pending, since {_hindrance(refusal)}")
+
+
+def _hindrance(refusal: Rejection) -> str:
+    """What keeps a task from being in progress, in a line about an undo."""
+    if running := refusal.data.get("running"):
+        return f"#{running} is in progress, and this list runs one task at a time"
+    names = ", ".join(f"#{blocker['id']}" for blocker in refusal.data["blockers"])
+    return f"it waits for {names}" if names else "it is deferred"
 
 
 def _is_as_it_was(state: State, run: Undoing) -> bool:
