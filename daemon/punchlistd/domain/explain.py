@@ -73,10 +73,11 @@ def _of_task(state: State, task: Task) -> Iterator[Reason]:
 
 
 def _of_list(state: State) -> Iterator[Reason]:
-    """What keeps the whole list, then what is paused, then the failures that others wait for."""
+    """What keeps the whole list, then what is paused or at its gate, then the failures that others wait for."""
     yield from _of_queue(state, None)
     open_ = [task for task in state.ordered() if task.status not in FINISHED]
-    yield from (_reason("paused", task, task) for task in state.urgent_first(open_) if task.status == "paused")
+    held = [task for task in state.urgent_first(open_) if task.status == "paused"]
+    yield from (_reason(task.waits_for or "paused", task, task) for task in held)
     awaited = dict.fromkeys(blocker for task in open_ if task.status == "pending" for blocker in task.open_blockers)
     failed = [state.tasks[name] for name in awaited if state.tasks[name].status == "failed"]
     yield from (_reason("failed", task, task) for task in state.urgent_first(failed))
