@@ -29,7 +29,7 @@ from punchlist.tools.model import (
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import EventsResult, TaskExplainResult
-from punchlist_schemas.things import FINISHED, Description, LongText, Priority, Reason, Status, Task, Title
+from punchlist_schemas.things import FINISHED, Description, LongText, Priority, Status, Task, Title
 
 Ids = tuple[str, ...]
 Agent = Annotated[str, Hidden]
@@ -200,11 +200,8 @@ def _answer(desk: ToolContext, last: int | None, lines: list[str], data: dict[st
         lines += phrases.current(task, _TITLE)
         data["next"] = {"id": task.id, "title": task.title, "description": clip(task.description, phrases.BRIEF)}
     else:
-        reasons: tuple[Reason, ...] = ()
-        if tasks.counts.paused or (tasks.counts.blocked and tasks.counts.failed):
-            told: TaskExplainResult = yield desk.calls.explain()
-            reasons = told.reasons
-        lines.append(phrases.nothing(tasks.counts, reasons, desk.names.get("plan", "")))
+        told: TaskExplainResult = yield desk.calls.explain()
+        lines.append(phrases.nothing(tasks.counts, told.reasons, desk.names.get("plan", "")))
     lines.append(f"{tasks.remaining} left, seq {tasks.seq}.")
     others = yield from _others(desk, last)
     return Reply(text="\n".join(lines + others), data={"next": None, **data, "remaining": tasks.remaining})
@@ -316,13 +313,12 @@ def _changes(desk: ToolContext, told: changes.Changes) -> Steps:
 
 
 def _details(desk: ToolContext, ids: Ids, offset: int) -> Steps:
-    """Everything about some tasks; their descriptions begin at character `offset`."""
     tasks: list[Task] = []
     for one in ids[:_DETAILS]:
         tasks.append((yield desk.calls.get(one)))
     share = 30_000 // len(tasks)
-    rests = {task.id: desk.call_of("tasks", f"ids={task.id}") for task in tasks}
-    blocks = ["\n".join(phrases.detail(task, share, offset, rests[task.id])) for task in tasks]
+    rests = [desk.call_of("tasks", f"ids={task.id}") for task in tasks]
+    blocks = ["\n".join(phrases.detail(task, share, offset, rest)) for task, rest in zip(tasks, rests, strict=True)]
     note = [f"… {len(ids) - _DETAILS} more: at most {_DETAILS} at once"] if len(ids) > _DETAILS else []
     data = [phrases.row(task) | {"description": shorten(task.description, share, offset)} for task in tasks]
     return Reply(text="\n\n".join([*blocks, *note]), data={"tasks": data})

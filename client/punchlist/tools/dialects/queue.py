@@ -1,17 +1,17 @@
 """`queue`: one task after the other; completing the current one starts the next."""
 
 from collections.abc import Generator
-from contextlib import suppress
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from msgspec import Meta
 
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
-from punchlist.errors import Blocked, IllegalTransition, LeaseHeld, NotFound, VersionConflict
+from punchlist.errors import Blocked, IllegalTransition, VersionConflict
 from punchlist.text import joined_text, one_line
 from punchlist.tools import claims
 from punchlist.tools.budget import BUDGET, LONG_TEXT, MANY_IDS, compact, fitting, more, shorten
+from punchlist.tools.current import current_tasks, why_none
 from punchlist.tools.history import ended
 from punchlist.tools.model import (
     Arguments,
@@ -26,8 +26,8 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import gated, left_alone, of_reason
-from punchlist_schemas.results import ConversationResult, SetStatusResult, TaskExplainResult
+from punchlist.tools.phrases import gated
+from punchlist_schemas.results import ConversationResult, SetStatusResult
 from punchlist_schemas.things import (
     FINISHED,
     PRIORITIES,
@@ -36,7 +36,6 @@ from punchlist_schemas.things import (
     LongText,
     Metadata,
     Priority,
-    Reason,
     SettingsPatch,
     Status,
     Task,
@@ -145,78 +144,15 @@ def _place(task: Task) -> tuple[bool, int]:
     return (task.status != "in_progress", -PRIORITIES.index(task.priority))
 
 
-class _Current(NamedTuple):
-    """The tasks in progress: those that are this agent's to do, and those that others work on."""
-
-    own: list[Task]
-    others: list[Task]
-
-
-def _current(desk: ToolContext, info: Conversation) -> Generator[Call[Any], Any, _Current]:
-    """What is in progress. The current task of a serial list is claimed if it is free: one session is handed it."""
-    running: TaskList = yield desk.calls.list(status="in_progress")
-    is_serial = info.settings.execution == "serial"
-    for _ in range(_TRIES if is_serial and not desk.is_nameless else 0):
-        free = next((task for task in running if task.fence is None), None)
-        if free is None:
-            break
-        with suppress(LeaseHeld, IllegalTransition, NotFound):  # another session was first, or it has ended
-            yield from claims.take(desk, free.id)
-        running = yield desk.calls.list(status="in_progress")
-    own = [task for task in running if task.owner == desk.actor or (is_serial and task.fence is None)]
-    return _Current(own, [task for task in running if task not in own])
-
-
 def _now(desk: ToolContext, data: dict[str, Any], note: str = "", *, handed: bool = True) -> Steps:
     """A reply with the task that is to be worked on now, and where there is none, why."""
     info: Conversation = yield desk.calls.info()
-    current = yield from _current(desk, info)
+    current = yield from current_tasks(desk, info)
     if handed:
         data["nextTask"] = _handed(desk, current.own[0]) if current.own else None
-    why = yield from _why_none(desk, info, current)
+    why = yield from why_none(desk, info, current)
     notes = [one for one in (note, why) if one]
     return _json(data | ({"note": " ".join(notes)} if notes else {}))
-
-
-def _why_none(desk: ToolContext, info: Conversation, current: _Current) -> Generator[Call[Any], Any, str]:
-    """Why this agent has no task to work on; empty if it has one, or all is finished."""
-    if current.own:
-        return ""
-    if current.others and info.settings.execution == "serial":
-        task = current.others[0]
-        return f"Task {task.id} is current, and {claims.name_of(task.owner)} works on it."
-    if not (info.counts.pending or info.counts.paused):
-        return ""
-    told: TaskExplainResult = yield desk.calls.explain()
-    return _idle(desk, info, told)
-
-
-def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str:
-    """Why nothing is in progress although there is something to be done, and what would change that."""
-    first: dict[str, Reason] = {reason.kind: reason for reason in reversed(told.reasons)}
-    if (stopped := first.get("stopped")) is not None:
-        reason = f" ({shorten(one_line(stopped.fail_reason), _BESIDE)})" if stopped.fail_reason else ""
-        return f"The queue has stopped: task {stopped.by} has failed{reason}. Complete or delete it to go on."
-    if info.settings.execution != "serial" and told.next is not None:
-        return (
-            "This list is not serial, since others had put tasks on it: none starts by itself. "
-            f"{_resuming(desk, told.next.id, 'starts one')}; "
-            f"punch set execution=serial -c {desk.conversation} makes the list a queue."
-        )
-    if (paused := first.get("paused")) is not None:
-        return f"Nothing is in progress: task {paused.by} is paused; {_resuming(desk, paused.by, 'goes on with it')}."
-    if told.next is not None:
-        return f"Nothing is in progress; {_resuming(desk, told.next.id, 'starts the next task')}."
-    if (gate := first.get("yes") or first.get("check")) is not None:
-        return f"Nothing is in progress: {left_alone(gate.by, of_reason(gate))}."
-    failed = first.get("failed")
-    cause = f": task {failed.by} has failed. Complete or delete it" if failed is not None else " for others"
-    return f"No task can start: {info.counts.pending} wait{cause}."
-
-
-def _resuming(desk: ToolContext, task: str, does: str) -> str:
-    """What starts a task: the tool, or where that is not offered a person's command."""
-    return f"{desk.call_of('resume_task', task) or f'punch start {task}, which a person runs,'} {does}"
 
 
 def _prepared(desk: ToolContext) -> Generator[Call[Any], Any, Conversation]:
@@ -262,7 +198,7 @@ def _list(desk: ToolContext, args: ListTasks) -> Steps:
         one: Task = yield desk.calls.get(args.task_id)
         return _json({"tasks": [_handed(desk, one, args.offset)]})
     info: Conversation = yield desk.calls.info()
-    current = yield from _current(desk, info)
+    current = yield from current_tasks(desk, info)
     whose = {task.id: {"owner": claims.name_of(task.owner)} for task in current.others if task.owner}
     own = {task.id for task in current.own}
 
@@ -281,7 +217,7 @@ def _list(desk: ToolContext, args: ListTasks) -> Steps:
     shown, left_out = fitting(queue[args.offset :], row, BUDGET - len(compact(data)))
     if left_out:
         data |= {"omitted": left_out, "hint": more(left_out, args.offset + len(shown), desk.tool("list_tasks"))}
-    if why := (yield from _why_none(desk, info, current)):
+    if why := (yield from why_none(desk, info, current)):
         data["note"] = why
     return _json({"tasks": shown, **data})
 
